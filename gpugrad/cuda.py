@@ -49,7 +49,7 @@ def is_available() -> bool:
 
 @contextlib.contextmanager
 def _current_gpu(what: str, name: Any) -> Iterator[Any]:
-    """CuPy with the named GPU current; by default that of the default device, or cuda:0."""
+    """CuPy with the GPU `name` current; by default the default device if a GPU, or else cuda:0."""
     d = devices.default_device() if name is None else devices.device(name)
     if d.kind == "cpu" and name is not None:
         raise ArgumentError(f"cuda.{what}: a CUDA device is needed, got {d}.")
@@ -83,14 +83,14 @@ class stream:
 
     The stream first waits for work launched before the block, and work launched after the block
     waits for the stream. So the results are the same with and without it; the block runs
-    concurrently with work that *other threads* launch on their streams, and with the host. Memory
-    is safe by the same rule: that of an array freed in the block is reused only after the block.
+    concurrently with work that *other threads* launch on their streams, and with the host. The
+    memory of an array that is freed in the block is reused only after the block.
 
     Args:
         other: a stream to use instead of a new one: any object with the CUDA stream protocol
-            (``__cuda_stream__``), such as those of CuPy, torch and cuda.core.
+            (``__cuda_stream__``), such as a stream of CuPy, torch or cuda.core.
         device: the GPU; the default device if None, or the first GPU if that is the CPU.
-        priority: of a new stream; lower numbers run first.
+        priority: priority of a new stream; lower numbers run first.
 
     Raises:
         DeviceError: there is no such GPU.

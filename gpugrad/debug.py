@@ -18,8 +18,8 @@ def print(format: str, /, *args: Any, **keywords: Any) -> None:
 
     Args:
         format: a format string, as for `str.format`: ``"{} {name:.3f}"``.
-        args, keywords: for its fields. A Tensor is formatted as a NumPy array, one of shape ``()``
-            as a Python number; other values are those at the time of tracing.
+        args, keywords: values for its fields. A Tensor is formatted as a NumPy array, one of shape
+            ``()`` as a Python number; other values are those at the time of tracing.
 
     Under `gg.vmap` there is a line for each example, and the innermost vmap varies fastest.
     Gradients are not affected. Under a tape, a traced function that prints is called instead of

@@ -77,11 +77,11 @@ class DeviceError(GpugradError, RuntimeError):
 
 
 class TapeError(GpugradError, RuntimeError, ValueError):
-    """A tape used in a state in which it cannot do what is asked."""
+    """A tape in a state that does not allow the call."""
 
 
 class TraceError(GpugradError, RuntimeError):
-    """A traced function needed a value while it was traced, or kept a traced one."""
+    """A traced function needed a value while it was traced, or kept a traced array."""
 
 
 class NoGradientError(GpugradError, LookupError):
@@ -123,10 +123,10 @@ def _brief(value: Any) -> str:
 
 
 _INDEX = "Indices run from -n to n - 1 along an axis of length n."
-_AXIS = "Count axes from 0, or from -1 at the end."
+_AXIS = "Axes count from 0, or backward from -1."
 _INVERTIBLE = "Add a small multiple of the identity, or use a decomposition that allows it."
-_STRETCH = "Shapes must agree, counted from the last axis; a 1 stretches."
-_CORE = "The last axis of the first must be as long as the last but one of the second."
+_STRETCH = "Shapes must agree, counted from the last axis; an axis of length 1 broadcasts."
+_CORE = "The last axis of the first must be as long as the second-to-last axis of the second."
 _LAST = "The last axes must have the same length."
 _SHAPES = ("shape", "dimension", "size", "square", "length", "operand", "sequence")
 _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
@@ -137,7 +137,7 @@ _MEANINGS: Sequence[tuple[tuple[str, ...], type[GpugradError], str]] = (
     (_SHAPES, ShapeError, ""),
     (("axis", "axes"), AxisError, _AXIS),
 )
-"""What an array library's ValueError means: words in its text, our class, and the way out."""
+"""ValueErrors of array libraries: words in the text, gpugrad's class, and the way out."""
 
 _UNSUPPORTED = "these dtypes are not supported"
 _PLAIN: Sequence[tuple[str, str]] = (
@@ -205,7 +205,7 @@ def _plain_text(error: Exception, name: str = "") -> str:
 
     Args:
         error: the exception.
-        name: of the op, which a library may put first.
+        name: the op's name, which a library may put first.
 
     >>> _plain_text(ValueError("operands could not be broadcast together with shapes (3,) (4,) "))
     'the shapes (3,) and (4,) do not broadcast'
@@ -267,18 +267,18 @@ _NOT_AN_INT = (
 
 
 _ROOM = (
-    "Use smaller batches, free tensors and tapes still held, or trade memory for time with "
-    "gg.recompute_grad."
+    "Use smaller batches, free tensors and tapes that you still hold, or trade memory for time "
+    "with gg.recompute_grad."
 )
 
 _FAILED = (
     "GPU errors are asynchronous: the cause may be an earlier launch, which CUDA_LAUNCH_BLOCKING=1 "
-    "finds. After most of them this process cannot use the GPU any more: restart from a checkpoint."
+    "finds. After most of them this process can no longer use the GPU: restart from a checkpoint."
 )
 
 
 def _memory() -> str:
-    """How the memory of the current GPU is used. Its allocator has emptied its cache by now."""
+    """The use of the current GPU's memory, in words. The allocator has emptied its cache by now."""
     cupy: Any = sys.modules["cupy"]  # which has raised the error
     pool, free = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo()[0]
     held, kept = pool.used_bytes(), pool.free_bytes()
@@ -296,13 +296,13 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
         if re.search(r"\(\) (takes|got|missing)", str(error)):  # a call in the op's own code
             return None
         if "not supported between instances" in str(error):
-            return ArgumentError, "A number is needed there, an int for an axis or a length."
+            return ArgumentError, "Pass a number; for an axis or a length, an int."
         if re.search(_NOT_AN_INT, str(error)):
-            return ArgumentError, "An int, or a tuple of ints, is needed there."
+            return ArgumentError, "Pass an int or a tuple of ints."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, AttributeError):
         if re.search(r"'(int|float|bool|complex|str|list|tuple)' object has", str(error)):
-            return DTypeError, "An array is needed there."
+            return DTypeError, "Pass an array."
         return None
     if isinstance(error, OverflowError):
         return DTypeError, "The number does not fit the array's dtype."

@@ -1,7 +1,7 @@
-"""Linear algebra: ``gg.linalg``, by the names of the array API standard, NumPy and SciPy.
+"""Linear algebra: ``gg.linalg``, with the names of the array API standard, NumPy and SciPy.
 
-Matrices are the last two axes of an array; all axes before them are batch dimensions. All
-functions but `matrix_rank` have gradients, to any order, for real and complex numbers.
+Matrices are the last two axes of an array; all axes before them are batch dimensions. All functions
+except `matrix_rank` have gradients, to any order, for real and complex numbers.
 
 >>> with gg.GradientTape() as tape:
 ...     a = gg.Variable([[4.0, 2.0], [2.0, 3.0]])

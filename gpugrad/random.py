@@ -85,7 +85,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class _Method:
+class _GeneratorMethod:
     """A function of this module as a method of `Generator`: with ``generator=self``."""
 
     def __init__(self, function: Any) -> None:
@@ -99,4 +99,4 @@ class _Method:
 
 
 for _name in set(__all__) - {"Generator", "default_generator", "set_seed"}:
-    setattr(Generator, _name, _Method(globals()[_name]))
+    setattr(Generator, _name, _GeneratorMethod(globals()[_name]))

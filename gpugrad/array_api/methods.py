@@ -103,11 +103,11 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         result = indexing.setitem(self, value, index=indexing.frozen_index(index))
         self._data, self._id = result._data, result._id
         return
-    bare = value._data if isinstance(value, Tensor) else value
+    array = value._data if isinstance(value, Tensor) else value
     data = self._own()
     try:
         with devices.formulas_on(data):
-            index_rules.assign("setitem", backend.READINGS[type(data)], data, bare, index)
+            index_rules.assign("setitem", backend.READINGS[type(data)], data, array, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
 

@@ -87,7 +87,7 @@ def _write_error(title: str) -> DTypeError:
 
 
 def _defers_to_tensor(x: Any) -> bool:
-    """Whether an operation of `x` and a Tensor is the Tensor's to perform."""
+    """Whether the Tensor performs an operation of `x` and a Tensor."""
     if isinstance(x, (Tensor, np.generic, int, float, complex, list, tuple)):
         return True
     if isinstance(x, np.ndarray):
@@ -108,7 +108,7 @@ def _title(ufunc: Any, method: str) -> str:
 
 @functools.cache
 def _ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
-    """The op that corresponds to a method of a ufunc; None if there is none."""
+    """The op that corresponds to a method of a ufunc, or None."""
     name, n = ufunc.__name__, ufunc.nin
     if getattr(np, name, None) is ufunc:
         homes = [_public()]
@@ -165,7 +165,7 @@ def array_function(
 
 @functools.cache
 def _counterpart(function: Any) -> Callable[..., Any] | None:
-    """Gpugrad's function for one of NumPy's; None if there is none."""
+    """Gpugrad's function for one of NumPy's, or None."""
     home = _public()
     for part in function.__module__.split(".")[1:]:
         home = getattr(home, part, None)

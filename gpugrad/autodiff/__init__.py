@@ -1,1 +1,1 @@
-"""The tape: records what ops do, and differentiates the record. Start with `backward`."""
+"""The tape: records executed ops and differentiates the record. Start with `backward`."""

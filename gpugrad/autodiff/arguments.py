@@ -1,4 +1,4 @@
-"""The arguments of gradient calls: checked, and unconnected results filled in."""
+"""Checks the arguments of gradient calls, and replaces unconnected gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from gpugrad.core import nest
 from gpugrad.core.convert import constant
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
@@ -33,7 +33,7 @@ class UnconnectedGradients(enum.Enum):
 
 
 class AggregationMethod:
-    """Accepted for TensorFlow's sake: gradients are added in place, whichever is named."""
+    """Accepted for compatibility with TensorFlow; gradients are always added in place."""
 
     ADD_N = DEFAULT = 0
     EXPERIMENTAL_TREE = 1
@@ -74,17 +74,17 @@ def check_like(what: str, role: str, like: Tensor, value: Any) -> Tensor:
         reraise(error, what, {}, {})
     if value.shape != like.shape:
         raise ShapeError(
-            f"{what}: the {role}'s shape is {like.shape}, this has {value.shape}. They must be "
+            f"{what}: the {role}'s shape is {like.shape}, got {value.shape}. They must be "
             "the same; broadcast it with gg.broadcast_to."
         )
     if value.dtype != like.dtype:
         raise DTypeError(
-            f"{what}: the {role} is {like.dtype}, this is {value.dtype}. Cast it with "
+            f"{what}: the {role} is {like.dtype}, got {value.dtype}. Cast it with "
             "gg.astype(x, dtype)."
         )
     if value.device != like.device:
         raise DeviceError(
-            f"{what}: the {role} is on {like.device}, this is on {value.device}. Move it with "
+            f"{what}: the {role} is on {like.device}, got {value.device}. Move it with "
             "x.to_device(device)."
         )
     return value
@@ -110,5 +110,5 @@ def fill_unconnected(grads: list[Any], sources: Sequence[Tensor], how: Any) -> l
 
 
 def zeros_for(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
-    """Zeros of the dtype of `t`, on its device, and of its shape unless another is given."""
-    return wrap(full_beside(t._data, t.shape if shape is None else shape, t.dtype))
+    """Zeros with the dtype, device and (unless `shape` is given) the shape of `t`."""
+    return wrap(full_on_device_of(t._data, t.shape if shape is None else shape, t.dtype))

@@ -1,9 +1,7 @@
 """The backward loop: how reverse mode works here. `differentiate` calls it, a tape calls that.
 
 A tape's log is a list in execution order, which is a topological order. So a backward pass is
-one loop over the log in reverse: no recursion and no sort. An entry is one executed op:
-
-    (op, out, ids, shapes_and_dtypes, saved, params)
+one loop over the log in reverse: no recursion and no sort. An entry is one executed op, a tuple of
 
     op                 its record, which has a gradient rule for each input: see `Recordable`
     out                serial number of the result; of several, a tuple of (number, shape, dtype)
@@ -22,7 +20,7 @@ import numpy as np
 from gpugrad.autodiff.readings import LogReading
 from gpugrad.autodiff.recordable import Entry, Recordable
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
@@ -38,8 +36,8 @@ def backward(
     Args:
         log: the entries, in execution order.
         grads: gradients by serial number; in the beginning, those of the targets.
-        needed: serial numbers of the sources and of all that lies between them and a target.
-        reading: what the rules run on, arrays or Tensors: it has the rules of an entry ready.
+        needed: serial numbers of the sources and of everything between them and a target.
+        reading: what the rules run on: arrays or Tensors. It provides each entry's rules.
     """
     take, add, prepare = grads.take, grads.add, reading.of
     for entry in reversed(log):
@@ -62,11 +60,11 @@ def backward(
 
 
 class Gradients(dict[int, Any]):
-    """Gradients by serial number during one backward pass; each is the sum of those added.
+    """Gradients by serial number during one backward pass; each is the sum of its contributions.
 
     Args:
         reading: what they are: arrays or Tensors.
-        keep: serial numbers whose gradients stay after they were taken: the sources.
+        keep: serial numbers whose gradients `take` does not remove: the sources.
         stops: serial numbers that nothing passes through.
     """
 
@@ -78,17 +76,17 @@ class Gradients(dict[int, Any]):
         self._owned: set[int] = set()  # sums that nobody else can see: added to in place
 
     def take(self, out: Any, op: Recordable) -> Any:
-        """The gradient of an op's result, dense; a tuple for several; None if there is none."""
+        """An op's upstream gradient, dense; a tuple for several results; None if missing."""
         if type(out) is not int:
             return self._take_all(out, op)
         if out not in self._not_popped:
             g = self.pop(out, None)
         else:
             g = None if out in self._stops else self.get(out)
-        return g.to_dense(self._reading.beside(g)) if type(g) is IndexedSlices else g
+        return g.to_dense(self._reading.for_grads(g)) if type(g) is IndexedSlices else g
 
     def _take_all(self, outs: Any, op: Recordable) -> tuple[Any, ...] | None:
-        """Gradients of several results, each in its dtype; None if none of them has one.
+        """Gradients of several results, each in its dtype; None if all are missing.
 
         A missing one is zeros, or None at the positions `op.unused`.
         """
@@ -100,26 +98,26 @@ class Gradients(dict[int, Any]):
             if g is None:
                 grads[k] = None if k in op.unused else zeros(self._reading.xp, like, shape, dtype)
             elif g.dtype != dtype:  # float32 for 16-bit floats, which a user's rule may not expect
-                grads[k] = refit(self._reading.beside(g), g, (g.shape, dtype))
+                grads[k] = refit(self._reading.for_grads(g), g, (g.shape, dtype))
         return tuple(grads)
 
     def add(self, i: int, g: Any, shape_and_dtype: Any = None) -> None:
-        """Add `g`, summed and cast to a shape and dtype, to what is there for number `i`."""
+        """Add `g`, summed and cast to a shape and dtype, to the gradient of number `i`."""
         if shape_and_dtype is None and i not in self:
             self[i] = g
             return
         old = self.get(i)
         if shape_and_dtype is not None and type(g) is not IndexedSlices:
-            g = refit(self._reading.beside(g, old), g, shape_and_dtype)
+            g = refit(self._reading.for_grads(g, old), g, shape_and_dtype)
         if old is None:
             self[i] = g
         elif i in self._owned and type(g) is type(old) and g.dtype == old.dtype:
             old += g
         else:
-            self[i] = total = plus(self._reading.beside(g, old), old, g)
+            self[i] = total = plus(self._reading.for_grads(g, old), old, g)
             if type(total) is np.ndarray:
                 self._owned.add(i)
-            else:  # += would not change what wraps an array, and a kernel of CuPy's is no gain
+            else:  # += would rebind wrapped arrays, and CuPy's kernel is no faster
                 self._owned.discard(i)
 
 
@@ -148,5 +146,5 @@ def plus(xp: Any, a: Any, b: Any) -> Any:
 
 def zeros(xp: Any, like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Zeros in a reading, on the device of another array."""
-    array = full_beside(like._data if xp is TENSOR else like, shape, dtype)
+    array = full_on_device_of(like._data if xp is TENSOR else like, shape, dtype)
     return wrap(array) if xp is TENSOR else array

@@ -1,12 +1,12 @@
 """vmap's arrays: they hold the values of all examples, but have the shape of one.
 
-A `Batched` array wraps an array with the examples along axis 0. It is one more reading of the
+A `Batched` array wraps an array with the examples along axis 0. It has its own reading of the
 formulas: a composite runs unchanged, an elementwise op gets its arrays aligned behind the batch
-axis, and a primitive runs the formula that its record gives as `batch`. In nested vmaps the
-Batched array of the inner one wraps that of the outer one.
+axis, and a primitive runs the `batch` formula of its record. In nested vmaps the inner vmap's
+Batched array wraps the outer one's.
 
 Tapes record linear functions at the borders of a `vmap`: `wrap_level` makes an array Batched,
-`unwrap_level` undoes it, and a *crossing* stands where an array that all examples share meets a
+`unwrap_level` undoes it, and a *crossing* marks where an array that all examples share meets a
 Batched one. Its gradient, seen from outside, is the sum over the examples.
 """
 
@@ -66,7 +66,7 @@ __all__ = [
 
 
 class _BatchedReading(Reading):
-    """Runs an op on the examples together; of a composite its body."""
+    """Runs an op on all examples together; runs a composite's body."""
 
     nesting = 2
 
@@ -78,7 +78,7 @@ class _BatchedReading(Reading):
 BATCHED = _BatchedReading("batched")
 _serial = itertools.count(1)
 _alive: set[int] = set()
-_alive_lock = threading.RLock()  # a level may die wherever memory is freed, here too
+_alive_lock = threading.RLock()  # a level may be freed at any time, here too
 
 
 class _Active(threading.local):
@@ -108,8 +108,8 @@ def levels_stopped() -> Iterator[None]:
 class Level:
     """One run of a `vmap`: its number of examples, and how it draws random numbers.
 
-    Active inside its ``with`` block. There, every value and every gradient belongs to one
-    example; outside, a gradient is the sum over the examples.
+    Inside its ``with`` block every value and every gradient belongs to one example; outside, a
+    gradient is the sum over the examples.
     """
 
     def __init__(self, size: int, randomness: str) -> None:
@@ -129,7 +129,7 @@ class Level:
                 READINGS.pop(Batched, None)
 
     def is_in(self, array: Any) -> bool:
-        """Whether a bare array has a value for each example."""
+        """Whether a plain array has a value for each example."""
         return any(level is self for level in levels_of(array))
 
     def __enter__(self) -> Level:
@@ -141,7 +141,7 @@ class Level:
 
 
 class Batched:
-    """An array with the shape of one example, which holds those of all examples of a level.
+    """An array with the shape of one example, which holds the values of all examples of a level.
 
     Attributes:
         stacked: the array with the examples along axis 0.
@@ -196,8 +196,8 @@ class Batched:
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
         if self.level not in _active.levels:
             raise ArgumentError(
-                f"A tensor with a value for each of {self.level.size} examples has left the vmap "
-                "that it was made in, by another way than the function's result. Return it."
+                f"A tensor with a value for each of {self.level.size} examples has left its vmap "
+                "other than as the function's result. Return it."
             )
         raise ArgumentError(
             f"Inside vmap a tensor has a value for each of {self.level.size} examples, so it is "
@@ -220,13 +220,13 @@ Rule = Callable[..., Any]
 
 
 def _innermost_level(arrays: Sequence[Any]) -> Level | None:
-    """The innermost level at which some of the arrays are Batched."""
+    """The innermost level at which any of the arrays is Batched."""
     levels = [a.level for a in arrays if type(a) is Batched]
     return max(levels, key=lambda level: level.serial, default=None)
 
 
 def batched_reading(op: Any) -> Callable[..., Any]:
-    """An op's function on arrays of which some are Batched."""
+    """An op's function on arrays, some of them Batched."""
     family = "stack" if op.kind == "elementwise" else op.batch or "loop"
     rule = family if callable(family) else _FAMILIES[family](op)
     names = tuple(op.signature.parameters)
@@ -268,7 +268,7 @@ def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any
 
 
 def stack(op: Any) -> Rule:
-    """The op itself: it takes any number of leading axes and broadcasts them."""
+    """Batch rule of an op that broadcasts any number of leading axes: the op itself."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         return getattr(xp, op.name)(*aligned(xp, batched, arrays), **params)
@@ -297,7 +297,7 @@ def batch_axis_of(axis: Any, ndim: int) -> Any:
 
 
 def _axis(op: Any) -> Rule:
-    """The op itself, along axes that are counted behind the batch axis."""
+    """Batch rule of an op along axes: the op itself, with axes counted behind the batch axis."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         stacked = all_batched(xp, batched, arrays)
@@ -308,13 +308,13 @@ def _axis(op: Any) -> Rule:
 
 
 def loop(op: Any) -> Rule:
-    """The op on one example after the other."""
+    """Batch rule of any other op: run it on one example after the other."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         flat = arrays[0] if op.variadic else arrays
         n = next(a.shape[0] for a, b in zip(flat, batched, strict=True) if b)
         if not n:
-            raise ArgumentError(f"{op.name}: vmap runs it example by example, and there are none.")
+            raise ArgumentError(f"{op.name}: vmap runs it example by example, but got no examples.")
         rows = []
         for k in range(n):
             row = [xp.getitem(a, index=k) if b else a for a, b in zip(flat, batched, strict=True)]
@@ -333,7 +333,7 @@ _FAMILIES = {"stack": stack, "axis": _axis, "loop": loop}
 
 
 class Each:
-    """A part of an index: an array with the batch axis first."""
+    """Part of an index with a value for each example: an array with the batch axis first."""
 
     __slots__ = ("stacked",)
 
@@ -378,7 +378,7 @@ def _record_border(
 
 @contextlib.contextmanager
 def inside_levels_of(*tensors: Tensor) -> Iterator[None]:
-    """Make the levels of some Tensors active again, so that what runs is for one example."""
+    """Activate the levels of some Tensors again, so that code runs for one example."""
     levels = {level: None for t in tensors for level in levels_of(t._data)}
     with contextlib.ExitStack() as entered:
         for level in levels:
@@ -442,7 +442,7 @@ def wrap_levels(array: Any, levels: Sequence[Level]) -> Any:
 
 
 def meet_levels(*values: Any) -> list[Any]:
-    """An op's arguments, where recorded ones that all examples share meet Batched ones: crossed."""
+    """An op's arguments, with a crossing for each recorded one that meets Batched ones."""
     levels = [level for v in values if isinstance(v, Tensor) for level in levels_of(v._data)]
     return [
         functools.reduce(_cross, [n for n in levels if n not in levels_of(v._data)], v)
@@ -453,7 +453,7 @@ def meet_levels(*values: Any) -> list[Any]:
 
 
 def _cross(x: Any, level: Level) -> Any:
-    """`x` itself; its gradient from outside is summed over the examples of `level`."""
+    """`x` itself; outside, its gradient is summed over the examples of `level`."""
     if not isinstance(x, Tensor):
         return x
     before = crossings.get(x._id)

@@ -1,4 +1,4 @@
-"""Why a gradient is None, in a sentence."""
+"""Explains in a sentence why a gradient is None."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def why(
     leaves: set[int],
     known: Any,
 ) -> str:
-    """Say why the gradient of `target` by `source` is None, or that it is not.
+    """Say why the gradient of `target` by `source` is None, or that it is not None.
 
     Args:
-        log, barriers: what was recorded, and where gradients stop.
+        log, barriers: the recorded entries, and where gradients stop.
         leaves: serial numbers that are watched.
-        known: serial numbers that are watched, or were computed from those.
+        known: serial numbers that are watched, or computed from watched ones.
     """
     if target is source or target._id == source._id:
         return "The target is the source: its gradient is not None, but ones."
@@ -42,9 +42,9 @@ def why(
 def _barrier_between(
     source: int, target: int, log: Sequence[Entry], barriers: Sequence[Barrier]
 ) -> str | None:
-    """The first barrier on the way from a source to a target: "" if there is none, None if no way.
+    """The first barrier between a source and a target: "" if no barrier, None if no path.
 
-    Of several ways, one without a barrier counts.
+    A path without a barrier takes precedence.
     """
     reached = {source: ""}  # number: the first barrier on the way to it, or ""
     for outs, ids, barrier in _edges(log, barriers):
@@ -58,8 +58,8 @@ def _barrier_between(
 def _edges(
     log: Sequence[Entry], barriers: Sequence[Barrier]
 ) -> list[tuple[Sequence[int], Sequence[int], str]]:
-    """(results, inputs, barrier or "") of all that was recorded, in the order of execution."""
-    edges: list[Any] = []  # with the place and the rank among those of one place
+    """(results, inputs, barrier or "") of each record, in the order of execution."""
+    edges: list[Any] = []  # with the place in the log, and the rank within one place
     for k, (op, out, ids, *_) in enumerate(log):
         outs = (out,) if type(out) is int else [number for number, _, _ in out]
         rules = (op.rules if op else ()) or [...] * len(ids)
@@ -75,7 +75,7 @@ def _edges(
 
 
 def _through(barrier: str) -> str:
-    """What a barrier on the only way means; "" is none."""
+    """What a barrier on the only path means; "" is no barrier."""
     if not barrier:
         return "The target depends on the source; its gradient is not None."
     if barrier.startswith("stop_gradient"):
@@ -92,7 +92,7 @@ def _through(barrier: str) -> str:
 
 
 def _unconnected(target: Tensor, source: Tensor, leaves: set[int], known: Any) -> str:
-    """Why nothing that was recorded leads from the source to the target."""
+    """Why no recorded op leads from the source to the target."""
     if not is_inexact(source.dtype):
         return f"The source is {source.dtype}, which has no gradient: cast it to a float first."
     if source._id not in leaves and source._id not in known:

@@ -1,8 +1,8 @@
-"""Forward mode: tangents that are carried along with the values, from the same op records.
+"""Forward mode: carries tangents along with the values, from the same op records.
 
-An op with one result computes its tangent by the first of these that it has: its partials; itself,
-if it is linear; a written rule; its VJP transposed (g -> vjp(g) is linear in g, so the gradient
-of <vjp(g), t> with respect to g is the JVP of t). An op with several results transposes its VJP.
+An op with one result computes its tangent by the first that exists: its partials; the op itself, if
+linear; a JVP rule; its VJP transposed (g -> vjp(g) is linear in g, so the gradient of <vjp(g), t>
+with respect to g is the JVP of t). An op with several results transposes its VJP.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ForwardAccumulator(Listener):
         primals: Tensors and Variables, or a nested structure of them.
         tangents: directions, in the same structure, each of its primal's shape.
 
-    Nests in itself and in tapes both ways: what is entered first sees what the later ones
-    compute.
+    Nests in itself and in tapes both ways: a recorder sees what the recorders entered after it
+        compute.
 
     Raises:
         StructureError, ShapeError, DTypeError: tangents that do not fit the primals.
@@ -92,7 +92,7 @@ class ForwardAccumulator(Listener):
         return nest.pack(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
-        """Compute the tangent of an op's result, seen only by recorders that enclose this one."""
+        """Compute the tangent of an op's result; only enclosing recorders see the computation."""
         stack = threads.stack
         outs = out if isinstance(out, tuple) else (out,)
         threads.stack = stack[: stack.index(self)]
@@ -126,7 +126,7 @@ class ForwardAccumulator(Listener):
 
 
 def tangent_by(op: Any) -> str:
-    """How an op computes its tangent: by ``"partials"``, ``"itself"``, a ``"rule"`` or its VJP."""
+    """How an op computes tangents: ``"partials"``, ``"itself"``, ``"rule"`` or ``"transposed"``."""
     if op.partials is not None:
         return "partials"
     if op.outputs != 1:  # the other two give one tangent
@@ -139,7 +139,7 @@ def tangent_by(op: Any) -> str:
 def _push(
     op: Any, how: str, xp: Any, tangents: list[Any], saved: Any, params: Any, out: Any
 ) -> Any:
-    """The tangent of an op's one result, by its partials, its linearity or its written rule."""
+    """The tangent of an op's only result, by its partials, its linearity or its JVP rule."""
     if how == "itself" and op.linear is True:
         return _apply_linear(op, xp, tangents, saved, params)
     total = None
@@ -155,7 +155,7 @@ def _push(
 
 
 def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any) -> Any:
-    """The tangent of an op that is linear in its arrays taken together: the op of the tangents."""
+    """The tangent of an op that is jointly linear in its arrays: the op of the tangents."""
     if not op.variadic:
         return getattr(xp, op.name)(tangents[0], **params or {})
     shapes = saved[op.saves.index(op.arrays[0] + "_shape")]
@@ -168,7 +168,7 @@ def _apply_linear(op: Any, xp: Any, tangents: list[Any], saved: Any, params: Any
 
 
 def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -> Any:
-    """What the tangent `t` of input `k` adds to the tangent of the result; None for nothing."""
+    """The contribution of input `k` with tangent `t` to the result's tangent; None for nothing."""
     if how == "rule":
         return op.jvps[k](xp, t, saved, params) if op.jvps[k] is not None else None
     if how == "partials":
@@ -177,7 +177,7 @@ def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -
         if op.singular:
             return xp.masked_multiply(t, d)
         return t if type(d) in SCALARS and d == 1 else t * d
-    if op.variadic:  # linear in each array: the op of the others, and the tangent in place of one
+    if op.variadic:  # linear in each array: the op, with the tangent in place of that array
         arrays = list(saved[op.saves.index(op.arrays[0])])
     else:
         arrays = [saved[op.saves.index(n)] if n in op.saves else None for n in op.arrays]
@@ -201,7 +201,7 @@ def _transpose(
                 tape.watch(seed)
         g = seeds[0] if op.outputs == 1 else tuple(seeds)
         dot = None
-        rules = op.rules or op.spread(len(tangents))
+        rules = op.rules or op.rules_for(len(tangents))
         for t, rule, shape_and_dtype in zip(tangents, rules, shapes_and_dtypes, strict=False):
             if t is None or rule is None:
                 continue

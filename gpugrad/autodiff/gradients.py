@@ -1,7 +1,7 @@
 """Gradients of targets with respect to sources, from a recorder's log.
 
-Around the backward loop: the seeds, the part of the log that is needed, and a second pass with
-masked products where a gradient on the CPU is NaN.
+Prepares the backward loop: the seeds, and the part of the log that is needed. Runs a second pass
+with masked products if a gradient on the CPU is NaN.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _differentiate(
 
 
 def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
-    """Serial numbers of `wanted`, and of all that the log computes from them."""
+    """Serial numbers of `wanted`, and of everything that the log computes from them."""
     if recorder.leaves <= wanted and type(recorder.known) is set:
         return recorder.known
     needed = {i for i in wanted if i in recorder.known}
@@ -93,7 +93,7 @@ def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
 
 
 def _quiet(here: Any) -> contextlib.AbstractContextManager[Any]:
-    """No NumPy warnings of inf and NaN; nothing to do if `here` sees to that already."""
+    """Silence NumPy's inf and NaN warnings, unless `here` does so already."""
     return _NOTHING if type(here) is np.errstate else np.errstate(all="ignore")
 
 
@@ -101,15 +101,15 @@ _NOTHING = contextlib.nullcontext()
 
 
 def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:
-    """The gradient that a target begins with: ones if `seed` is None."""
+    """The gradient at a target: ones if `seed` is None."""
     if seed is not None:
         return seed if reading.xp is TENSOR else seed._data
-    ones = devices.full_beside(target._data, target.shape, target.dtype, 1)
+    ones = devices.full_on_device_of(target._data, target.shape, target.dtype, 1)
     return wrap(ones) if reading.xp is TENSOR else ones
 
 
 def _result(xp: Any, g: Any, source: Tensor) -> Any:
-    """A gradient as the user gets it: a Tensor of the source's dtype, or IndexedSlices."""
+    """A gradient as returned to the user: a Tensor of the source's dtype, or IndexedSlices."""
     if g is None:
         return None
     if type(g) is IndexedSlices:
@@ -128,12 +128,12 @@ def _result(xp: Any, g: Any, source: Tensor) -> Any:
 def _any_nan(results: Sequence[Any]) -> bool:
     """Whether a gradient on the CPU has a NaN, which may come of 0 * inf in a masked branch.
 
-    Looking at the gradients costs less than masking every product on the way, so a pass with
-    masked products only runs if there is one. On a GPU looking would wait for the device.
+    Checking the gradients costs less than masking every product, so the masked pass only runs if
+    there is a NaN. On a GPU the check would wait for the device.
     """
     grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
     trace = current_trace()
-    if trace is not None and trace.abstract:  # a later run cannot choose: always mask
+    if trace is not None and trace.abstract:  # a replay cannot choose: always mask
         return any(is_traced(g._data) for g in grads)
     for g in grads:
         if _is_nan(backend.innermost_array(g._data)):
@@ -144,13 +144,13 @@ def _any_nan(results: Sequence[Any]) -> bool:
         return True
     on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]
     if traced := [wrap(unwrap_to_traced(g._data)) for g in on_host if is_traced(g._data)]:
-        # a later run that finds a NaN cannot be replayed
+        # a replay that finds a NaN calls the function instead
         trace.effect("no_nan", _refuse_nan, traced, undo=lambda: lambda: None)
     return False
 
 
 def _is_nan(array: Any) -> bool:
-    """Whether a NumPy array has a NaN; its sum would tell too, in twice the time."""
+    """Whether a NumPy array has a NaN; summing the array would take twice the time."""
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
     top = np.maximum.reduce(array, axis=None, initial=0)

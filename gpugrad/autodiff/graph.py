@@ -1,4 +1,4 @@
-"""Graph and gradients(): TensorFlow's tf.gradients, on a log of everything."""
+"""Graph and gradients(): TensorFlow's tf.gradients, on a log of every op."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Everything:
 class Graph(Recorder):
     """Records every op inside ``with gg.Graph().as_default():``, for `gradients`.
 
-    Nothing needs watching: constants and intermediates can be asked for too. What
-    `gradients` computes is recorded as well, so it can be differentiated again.
+    Nothing needs watching: sources may be constants and intermediates too. What `gradients`
+        computes is recorded as well, so it can be differentiated again.
 
     >>> with gg.Graph().as_default():
     ...     a = gg.constant(2.0)
@@ -80,19 +80,19 @@ def gradients(
     """Sum of dy/dx over `ys` for each x, from the log of an enclosing Graph or tape.
 
     Args:
-        ys, xs: a Tensor, or a flat list of them. Any tensor of a `Graph` can be an x; of a
-            `GradientTape`, what it watches and what is computed from that.
-        grad_ys: upstream gradients, one a y; None (also as an entry) means ones.
+        ys, xs: a Tensor, or a flat list of them. With a `Graph`, any tensor can be an x; with a
+            `GradientTape`, tensors that it watches and tensors computed from them.
+        grad_ys: upstream gradients, one per y; None (also as an entry) means ones.
         stop_gradients: tensors to treat as constants.
         unconnected_gradients: ``"none"`` or ``"zero"``.
         name, colocate_gradients_with_ops, gate_gradients, aggregation_method: accepted for
-            TensorFlow's sake; they change nothing (but the last is checked).
+            compatibility with TensorFlow; they change nothing (the last is checked).
 
     Returns:
         A list with one entry for each x.
 
     Raises:
-        TapeError: nothing records around the call.
+        TapeError: no Graph or tape is recording.
         ShapeError, DTypeError, StructureError: arguments that do not fit.
 
     >>> with gg.Graph().as_default():
@@ -102,7 +102,9 @@ def gradients(
     [3.0, 1.0]
     """
     if aggregation_method not in (None, 0, 1, 2):
-        raise ArgumentError(f"gradients: no aggregation_method {aggregation_method!r}; 0, 1 or 2.")
+        raise ArgumentError(
+            f"gradients: aggregation_method must be 0, 1 or 2, got {aggregation_method!r}."
+        )
     as_unconnected(unconnected_gradients)
     active = [r for r in reversed(threads.stack) if isinstance(r, Recorder)]
     recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
@@ -116,7 +118,7 @@ def gradients(
         leaves = list(value) if isinstance(value, (list, tuple)) else [value]
         for leaf in leaves:
             if isinstance(leaf, (dict, list, tuple)) or leaf is None:
-                raise DTypeError(f"gradients: {what} is a Tensor or a flat list of them.")
+                raise DTypeError(f"gradients: {what} must be a Tensor or a flat list of Tensors.")
         return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in leaves]
 
     targets, sources = as_list("ys", ys), as_list("xs", xs)

@@ -1,9 +1,9 @@
-"""What the rules of a log's entries run on in one backward pass: arrays, or Tensors.
+"""What derivative rules run on in one backward pass: arrays, or Tensors.
 
-If nobody records, the rules run on the arrays that the log holds. Otherwise the same rules run on
-Tensors created from array and serial number, so an outer tape sees them: that is all there is to
-higher order. Fused GPU kernels, several GPUs, `vmap` and traces are handled here, so that neither
-the backward loop nor the rules need to know of them.
+If no recorder is active, the rules run on the arrays that the log holds. Otherwise the same rules
+run on Tensors created from array and serial number, so an outer tape sees them. Higher-order
+derivatives need nothing else. Fused GPU kernels, several GPUs, `vmap` and traces are handled here,
+so that neither the backward loop nor the rules need to know of them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from gpugrad.trace.array import current_trace
 __all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
 
 Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
-"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and what to call them with."""
+"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and their arguments."""
 
 
 class LogReading:
-    """What one backward pass runs the rules on; this class: arrays of one library.
+    """What one backward pass runs the rules on; in this class, arrays of one library.
 
     Args:
         xp: the reading of the targets' gradients.
-        masked: whether a gradient of exactly 0 stays 0 in every product, also beside an infinite
+        masked: whether a gradient of exactly 0 stays 0 in every product, also with an infinite
             factor.
     """
 
@@ -43,13 +43,13 @@ class LogReading:
         self.xp, self._masked = xp, masked
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
-        """The rules of an entry and what to call them with, given the gradient of its result."""
+        """The rules of an entry and their arguments, given the gradient of its result."""
         op, _, ids, shapes_and_dtypes, saved, _ = entry
-        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
 
-    def beside(self, *grads: Any) -> Reading:
-        """The reading of some gradients, which may be on another device than the targets."""
+    def for_grads(self, *grads: Any) -> Reading:
+        """The reading for some gradients, which may be on another device than the targets."""
         return self.xp
 
 
@@ -58,7 +58,7 @@ class _OnTensors(LogReading):
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         op, out, ids, shapes_and_dtypes, saved, _ = entry
-        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
 
 
@@ -72,7 +72,7 @@ class _OnMixedArrays(LogReading):
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         op, _, ids, shapes_and_dtypes, saved, params = entry
-        rules = (op.masked if self._masked else op.rules) or op.spread(len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         xp = self._reading(g, saved, params)
         if op.kind == "elementwise" and xp is not NUMPY and not xp.nesting:
             wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
@@ -86,11 +86,11 @@ class _OnMixedArrays(LogReading):
     def _reading(self, g: Any, saved: Any, params: Any) -> Reading:
         if self._plain and type(g) is not tuple:
             return READINGS.get(type(g), NUMPY)
-        # the gradient may be a constant, while what was saved or an index is traced
+        # the gradient may be a constant while a saved array or an index is traced
         index = index_parts(params["index"]) if params and "index" in params else ()
         return backend.reading(*(g if type(g) is tuple else (g,)), *each_saved(saved), *index)
 
-    def beside(self, *grads: Any) -> Reading:
+    def for_grads(self, *grads: Any) -> Reading:
         arrays: list[Any] = []
         for g in grads:
             arrays += (g.values, g.indices) if type(g) is IndexedSlices else (g,)
@@ -98,14 +98,14 @@ class _OnMixedArrays(LogReading):
 
 
 def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
-    """Call a rule on the GPU of its arrays: else its ``*`` and ``+`` run on the current one."""
+    """Call a rule with the GPU of its arrays current, because ``*`` and ``+`` run on that one."""
     grads = g if type(g) is tuple else (g,)
     with formulas_on(next(x for x in grads if x is not None)):
         return rule(xp, g, saved, params)
 
 
 def reading_of(masked: bool, *arrays: Any) -> LogReading:
-    """What a backward pass that begins with `arrays` runs its rules on."""
+    """The LogReading of a backward pass that begins with `arrays`."""
     if threads.stack and any(not recorder.passive for recorder in threads.stack):
         return _OnTensors(TENSOR, masked)
     kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
@@ -127,7 +127,7 @@ def revive(op: Recordable, saved: Any, out: Any, ids: Sequence[int]) -> list[Any
     def revived(array: Any, serial: int) -> Any:
         if array is None or type(array) in SCALARS:
             return array
-        if on_device and isinstance(array, np.generic):  # a number beside bfloat16
+        if on_device and isinstance(array, np.generic):  # a number next to bfloat16
             return array.item()
         if serial in crossings:
             array = crossings[serial].inside(array)
@@ -149,7 +149,7 @@ def revive(op: Recordable, saved: Any, out: Any, ids: Sequence[int]) -> list[Any
 
 
 def each_saved(saved: Any) -> Iterator[Any]:
-    """Saved values, those in lists and tuples one by one."""
+    """Saved values, with lists and tuples flattened."""
     for value in saved:
         if type(value) in (list, tuple):
             yield from value

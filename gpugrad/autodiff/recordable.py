@@ -21,21 +21,21 @@ class Recordable:
     """What the op of a log entry must have: its name and its rules.
 
     The base of the op record, and of everything else that a tape can log: a call of a
-    `custom_gradient`, a traced function, control flow, or the input and output of a `vmap`.
-    Defaults are those of a call whose rules `spread` makes.
+        `custom_gradient`, a traced function, control flow, or the input and output of a `vmap`. The
+        defaults fit a call that builds its rules in `rules_for`.
 
     Attributes:
-        name: names it in error messages.
+        name: the name in error messages.
         kind: an op's kind. Kernels compute the gradients of an ``"elementwise"`` op.
         outputs: number of results. With 1, `g` is an array; otherwise it is a tuple.
         unused: positions among several results whose missing gradient is passed as None; at the
             others it is passed as zeros.
-        rules: one gradient rule for each input, or None where an input has no gradient; empty if
-            each call makes its own, with `spread`.
-        masked: the rules that keep a gradient of exactly 0 at 0, also beside an infinite factor.
-        origins: for each saved value, whose serial number it has: the position of an input,
+        rules: one gradient rule for each input, or None for an input without a gradient; empty if
+            each call builds its own in `rules_for`.
+        masked: the rules that keep a gradient of exactly 0 at 0, also with an infinite factor.
+        origins: the source of each saved value's serial number: the position of an input,
             ``"out"``, ``"all"`` (a list of all inputs), or None if it is not an array.
-        partials, jvps, linear: what forward mode reads; see `forward`.
+        partials, jvps, linear: derivatives for forward mode; see `forward`.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Recordable:
     jvps: Any = None
     linear: Any = False
 
-    def spread(self, n: int) -> Sequence[Rule]:
+    def rules_for(self, n: int) -> Sequence[Rule]:
         """The rules of one call with `n` inputs, if `rules` is empty."""
         raise NotImplementedError
 

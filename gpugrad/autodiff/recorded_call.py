@@ -24,7 +24,7 @@ class RecordedCall(Recordable):
         """One gradient for each input, from one for each result."""
         raise NotImplementedError
 
-    def spread(self, n: int) -> Sequence[Rule]:
+    def rules_for(self, n: int) -> Sequence[Rule]:
         """One rule for each input; the first that runs computes the gradients of all."""
         return split_rule(lambda xp, g, saved, params: self.gradients(xp, g), n)
 

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 graphs: list[Any] = []
-"""Every active Graph, in all threads: while there is one, ops number all that they read."""
+"""Every active Graph, in all threads: while there is one, ops number everything that they read."""
 
 
 # ---- what ops call ----------------------------------------------------------------------
@@ -45,7 +45,7 @@ def _new_number(x: Tensor) -> int:
 
 
 def number(x: Any) -> int:
-    """The serial number of an op's argument, given now if it had none; 0 if not recordable."""
+    """The serial number of an op's argument, assigned now if missing; 0 if not recordable."""
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
     serial = x._id or _new_number(x)
@@ -56,7 +56,7 @@ def number(x: Any) -> int:
 
 
 def number_any(x: Tensor) -> int:
-    """The serial number of a target or source of any dtype, given now if it had none."""
+    """The serial number of a target or source of any dtype, assigned now if missing."""
     return x._id or _new_number(x)
 
 
@@ -65,7 +65,7 @@ def record(
 ) -> None:
     """Offer an executed op to every recorder of this thread, the outermost first.
 
-    The dtype of `out` has gradients: an op whose result may have none calls `block` instead.
+    `out` must have a dtype with gradients; for other results ops call `block`.
     """
     entry = None
     for recorder in threads.stack:
@@ -145,11 +145,11 @@ class Recorder(Listener):
     """What a tape and a graph share: a log of what was executed.
 
     Attributes:
-        known: serial numbers of what is watched, and of all that was computed from it.
+        known: serial numbers of watched Tensors, and of everything computed from them.
         log: the entries, in execution order.
-        leaves: serial numbers of what is watched.
+        leaves: serial numbers of watched Tensors.
         variables: the watched Variables, by serial number.
-        dead: serial numbers of results that no gradient passes, because an op on the way has none.
+        dead: serial numbers of results behind an op without a gradient.
         barriers: those ops, for `explain`.
     """
 

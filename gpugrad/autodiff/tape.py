@@ -23,7 +23,7 @@ from gpugrad.autodiff.readings import each_saved
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
-from gpugrad.core.devices import formulas_on, full_beside
+from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
@@ -32,15 +32,15 @@ from gpugrad.errors import DTypeError, ShapeError, TapeError
 __all__ = ["CHUNK_BYTES", "GradientTape"]
 
 CHUNK_BYTES = 2**28
-"""How much memory one batched backward pass of a Jacobian may take, about."""
+"""Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""
 
 
 class GradientTape(Recorder):
     """Records operations on the tensors that it watches, and differentiates them.
 
     Args:
-        persistent: whether gradients can be asked for more than once; if not, the first
-            `gradient` (or `jacobian`) frees what was recorded.
+        persistent: whether `gradient` (or `jacobian`) can be called more than once; if not, the
+            first call frees the log.
         watch_accessed_variables: whether trainable Variables are watched when they are read.
 
     A tape records in the thread that entered it. TensorFlow's semantics, with the
@@ -103,7 +103,7 @@ class GradientTape(Recorder):
                 self.variables[leaf._id] = leaf
 
     def touched(self, variable: Variable) -> None:
-        """Watch a Variable that was read, if it is trainable and the tape does so."""
+        """Watch a Variable that was read, if it is trainable and the tape watches on access."""
         if self._auto and variable._trainable and variable._id not in self.variables:
             self.variables[variable._id] = variable
             if is_inexact(variable._data.dtype):
@@ -130,17 +130,17 @@ class GradientTape(Recorder):
                 self.listen(place)
 
     def reset(self) -> None:
-        """Forget all that was recorded and watched. Allowed only while recording."""
+        """Forget everything recorded and watched. Allowed only while recording."""
         if self._stack is None:
             raise TapeError("reset: the tape is not recording.")
         self._clear()
 
     def _begin(self, what: str) -> None:
-        """Check that a gradient can be taken; a non-persistent tape stops recording now."""
+        """Check that a gradient can be computed; a non-persistent tape stops recording now."""
         if not self._usable:
             raise TapeError(
-                f"{what}: this tape has recorded nothing, or gave its gradient already. A tape "
-                "that is not persistent gives one: use GradientTape(persistent=True) for more."
+                f"{what}: this tape has recorded nothing, or has returned its gradient. A tape "
+                "that is not persistent returns one: use GradientTape(persistent=True) for more."
             )
         if not self._persistent:
             self.leave()
@@ -175,7 +175,7 @@ class GradientTape(Recorder):
             output_gradients: upstream gradients, in the structure of `target`, each of its
                 target's shape and dtype; None means ones.
             unconnected_gradients: ``"none"`` or ``"zero"``: the gradient of a source that the
-                target does not depend on. `explain` tells why there is a None.
+                target does not depend on. `explain` tells why a gradient is None.
 
         Returns:
             In the structure of `sources`: Tensors of the source's shape and dtype,
@@ -213,16 +213,16 @@ class GradientTape(Recorder):
         *,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> Any:
-        """The derivative of every element of `target`: target.shape + source.shape, a source.
+        """The derivatives of all elements of `target`, of shape target.shape + source.shape.
 
         Args:
             target: one Tensor.
             sources: a Tensor or Variable, or a nested structure of them.
             unconnected_gradients: as for `gradient`.
-            parallel_iterations, experimental_use_pfor: accepted for TensorFlow's sake; they
-                change nothing.
-            chunk_bytes: how much memory one batched backward pass may take, about: fewer
-                bytes, more passes.
+            parallel_iterations, experimental_use_pfor: accepted for compatibility with TensorFlow;
+                they change nothing.
+            chunk_bytes: approximate memory limit of one batched backward pass; a lower limit
+                means more passes.
 
         >>> x = gg.Variable([1.0, 2.0])
         >>> with gg.GradientTape() as tape:
@@ -251,8 +251,8 @@ class GradientTape(Recorder):
     ) -> list[Any]:
         """Gradients of each element of `target` behind its axes `lead`, stacked, for each source.
 
-        One backward pass computes as many elements as fit `chunk_bytes`; each holds about as much
-        as the tape has saved.
+        One backward pass computes as many elements as fit `chunk_bytes`; each takes about as much
+        memory as the tape has saved.
         """
         size = target.size // max(math.prod(lead), 1)
         saved = {
@@ -264,10 +264,10 @@ class GradientTape(Recorder):
         bytes_each = sum(saved.values()) + target.nbytes + sum(s.nbytes for s in sources)
         chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
         chunks = []
-        for start in range(0, max(size, 1), chunk):  # even an empty target tells what is connected
+        for start in range(0, max(size, 1), chunk):  # an empty target still tells connections
             with Level(min(chunk, size - start), randomness="same") as level:
                 shape = (level.size, *(1,) * len(lead), size)
-                seed = full_beside(innermost_array(target._data), shape, target.dtype)
+                seed = full_on_device_of(innermost_array(target._data), shape, target.dtype)
                 with formulas_on(seed):
                     for k in range(level.size):
                         seed[k, ..., start + k] = 1
@@ -327,9 +327,9 @@ class GradientTape(Recorder):
         return result
 
     def explain(self, target: Tensor, source: Tensor) -> str:
-        """Say in a sentence why the gradient of `target` by `source` is None, or that it is not.
+        """Say in a sentence whether the gradient of `target` by `source` is None, and why.
 
-        Works after `gradient` too, if that returned a None.
+        Also works after `gradient`, if that returned a None.
 
         >>> x = gg.constant(3.0)
         >>> with gg.GradientTape() as tape:
@@ -341,7 +341,7 @@ class GradientTape(Recorder):
             number_any(t)
         if not (self._usable or self._explains):
             raise TapeError(
-                "explain: this tape has recorded nothing, or `gradient` has freed its record, as "
+                "explain: this tape has recorded nothing, or `gradient` has freed its log, because "
                 "no gradient was None. Use GradientTape(persistent=True) to ask more."
             )
         return why(target, source, self.log, self.barriers, self.leaves, self.known)

@@ -1,7 +1,7 @@
 """Array libraries: NumPy always, CuPy when it is first asked for.
 
-A `Reading` is one reading of the formulas: what they may call as ``xp``. `READINGS` has them by
-the type of their arrays.
+A `Reading` is what the formulas may call as ``xp``. `READINGS` holds the readings by the type of
+their arrays.
 """
 
 from __future__ import annotations
@@ -113,14 +113,14 @@ OPS = Ops()
 
 
 class Reading:
-    """One reading of the formulas: what they call as `xp`, whose attributes are the ops.
+    """What the formulas call as `xp`: its attributes are the ops.
 
     A subclass says with `function_of` how an op runs on its arrays. That function is built when the
     op is first called, and kept as an attribute.
 
     Attributes:
-        nesting: 0 for the arrays of a library. Arrays that wrap others have a higher number; of
-            two kinds in one call, the higher wraps the lower.
+        nesting: 0 for a library's arrays, higher for arrays that wrap others. If a call has two
+            kinds, the higher wraps the lower.
     """
 
     nesting = 0
@@ -182,7 +182,7 @@ class LibraryReading(Reading):
 
     @functools.cached_property
     def add_reduce(self) -> Any:
-        """The sum: of NumPy the ufunc's method, which takes 0.8 us where np.sum takes 2.0."""
+        """The sum. For NumPy it is the ufunc's method, which takes 0.8 us; np.sum takes 2.0."""
         return np.add.reduce if self.lib is np else self.lib.sum
 
 
@@ -201,12 +201,12 @@ READINGS: dict[type, Reading] = {np.ndarray: NUMPY}
 ARRAYS: set[type] = {np.ndarray}
 """The types that a Tensor may hold."""
 EXAMPLES: set[type] = set()
-"""Those of them that hold a value for each example of a vmap, while there are any."""
+"""The array types that hold a value for each example of a vmap; empty while no vmap runs."""
 
 
 @functools.cache
 def cupy() -> Any:
-    """CuPy, imported now if it was not; None where it is not installed."""
+    """CuPy, imported on the first call; None if it is not installed."""
     try:
         module = importlib.import_module("cupy")
     except ImportError:
@@ -219,7 +219,7 @@ def cupy() -> Any:
 
 
 def reading(*arrays: Any) -> Reading:
-    """The reading of bare arrays taken together; a NumPy scalar is NumPy's."""
+    """The reading of plain arrays taken together; a NumPy scalar is NumPy's."""
     outermost = None
     for array in arrays:
         own = READINGS.get(type(array))
@@ -229,7 +229,7 @@ def reading(*arrays: Any) -> Reading:
 
 
 def as_array(value: Any, kind: type) -> Any:
-    """A bare array, of the library of array type `kind` if it is a NumPy scalar or a number."""
+    """A plain array; NumPy scalars and numbers become arrays of type `kind`."""
     if type(value) in ARRAYS:
         return value
     xp = READINGS.get(kind, NUMPY)
@@ -238,9 +238,9 @@ def as_array(value: Any, kind: type) -> Any:
 
 
 def between_numbers(op: Any, args: Iterable[Any]) -> bool:
-    """Whether a formula computes with numbers alone, and one of them was rounded to bfloat16.
+    """Whether a formula computes with numbers only, one of them rounded to bfloat16.
 
-    NumPy's result is such a number again, beside arrays of any library.
+    NumPy's result is again such a number, which may meet arrays of any library.
     """
     kinds = {type(a) for a in args} if op.kind == "elementwise" else set()
     return BFLOAT16.type in kinds and kinds <= {BFLOAT16.type, np.bool_, *SCALARS}
@@ -254,14 +254,14 @@ def is_array(x: Any) -> bool:
 
 
 def innermost_array(array: Any) -> Any:
-    """The array of the library itself, below what wraps it."""
+    """The library's array inside all wrappers."""
     while hasattr(array, "inner"):
         array = array.inner
     return array
 
 
 def on_gpu(x: Any) -> bool:
-    """Whether a kernel takes x: a bare or traced array on a GPU (none of vmap's), or its Tensor."""
+    """Whether a kernel takes x: a plain or traced array on a GPU (not Batched), or its Tensor."""
     x = getattr(x, "_data", x)
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner

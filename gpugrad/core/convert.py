@@ -22,11 +22,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     Args:
         value: Python floats become float32, Python ints int64; arrays keep their dtype.
         dtype: of the result.
-        shape: of the result; a single value fills it.
+        shape: of the result; a single value is repeated.
         device: where to put it; the default device if None.
 
     Raises:
-        DTypeError: the value is not made of numbers, or the dtype is not numeric.
+        DTypeError: the value does not consist of numbers, or the dtype is not numeric.
         ShapeError: the value does not fill the shape.
 
     >>> gg.constant([1.0, 2.0])
@@ -56,7 +56,7 @@ def _lengths(shape: Any) -> tuple[int, ...]:
 
 
 def _fill(array: Any, shape: tuple[int, ...]) -> Any:
-    """An array in another shape, or its one value repeated in that shape."""
+    """The array reshaped, or its only value repeated to the shape."""
     size = int(np.prod(shape))
     if array.size not in (1, size):
         raise ShapeError(f"constant: {array.size} values do not fill the shape {shape}.")
@@ -77,7 +77,7 @@ def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return `value` as a Tensor: a Tensor itself, a Variable's value, else `constant`.
 
     Raises:
-        DTypeError: a Tensor of another dtype than the one asked for (cast it with astype).
+        DTypeError: `value` is a Tensor with a dtype other than `dtype` (cast it with astype).
 
     >>> gg.convert_to_tensor(2.0).dtype.name
     'float32'

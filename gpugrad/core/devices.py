@@ -26,7 +26,7 @@ __all__ = [
     "device_of",
     "devices",
     "formulas_on",
-    "full_beside",
+    "full_on_device_of",
     "gpu_count",
     "host",
     "meet",
@@ -94,7 +94,7 @@ def _parse(name: str) -> Device:
     match = _NAME.fullmatch(name)
     if match is None or (match[1].lower() == "cpu" and int(match[2] or 0)):
         raise ArgumentError(
-            f"device: {name!r} names no device. Write 'cpu', 'cuda:0', or '/gpu:0'."
+            f"device: {name!r} is not a device name. Write 'cpu', 'cuda:0', or '/gpu:0'."
         )
     return CPU if match[1].lower() == "cpu" else _cuda(int(match[2] or 0))
 
@@ -107,7 +107,7 @@ def gpu_count() -> int:
 
 @functools.cache
 def _ask_cuda() -> tuple[int, str]:
-    """The number of GPUs that answer CuPy, and CUDA's error, if it is not that there is no GPU."""
+    """The number of GPUs that CuPy can use, and CUDA's error, if it is not just "no device"."""
     try:
         return int(cupy().cuda.runtime.getDeviceCount()), ""
     except RuntimeError as error:
@@ -120,7 +120,7 @@ def require(d: Device) -> Device:
         return d
     if cupy() is None:
         way_out = (
-            "CuPy is not installed: pip install 'gpugrad[cuda12]' (or cuda13, as your driver has)."
+            "CuPy is not installed: pip install 'gpugrad[cuda12]', or cuda13 for newer drivers."
         )
     elif gpu_count() == 0:
         way_out = _no_answer()
@@ -145,7 +145,7 @@ def device(name: str | Device | None = None) -> Device:
             ``"/gpu:0"``. None means the current default.
 
     Raises:
-        ArgumentError: the name is not a device's name.
+        ArgumentError: the name is not a device name.
         DeviceError: on use in a ``with`` statement, or to create an array, if it does not answer.
 
     >>> with gg.device("cpu"):
@@ -175,7 +175,7 @@ def devices() -> list[Device]:
 
 
 def default_device() -> Device:
-    """Where new arrays go: ``with``, else `set_device`, else ``GPUGRAD_DEVICE``, else a GPU."""
+    """Where new arrays go: the first set of ``with``, `set_device`, ``GPUGRAD_DEVICE``, a GPU."""
     chosen: Device | None = settings.explicit_device()
     if chosen is not None:
         return chosen
@@ -194,13 +194,13 @@ def default_device() -> Device:
 
 
 def device_of(array: Any) -> Device:
-    """The device that holds a bare array (or the NumPy scalar that 0-d arithmetic gives)."""
+    """The device that holds a plain array (or the NumPy scalar that 0-d arithmetic returns)."""
     array = innermost_array(array)
     return CPU if isinstance(array, (np.ndarray, np.generic)) else _cuda(int(array.device.id))
 
 
 def put(array: np.ndarray[Any, Any], d: Device) -> Any:
-    """A new bare array on device `d` with the values of a NumPy array."""
+    """A new plain array on device `d` with the values of a NumPy array."""
     if require(d).kind == "cpu":
         return np.array(array)
     with cupy().cuda.Device(d.index):
@@ -211,25 +211,25 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
 
 
 def host(array: Any) -> np.ndarray[Any, Any]:
-    """A new NumPy array with the values of a bare array."""
+    """A new NumPy array with the values of a plain array."""
     return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
-    """A context for formulas on `array`: on its GPU, or without NumPy's inf and nan warnings."""
+    """A context for formulas on `array`: its GPU, or no inf and nan warnings from NumPy."""
     array = innermost_array(array)
     on_cpu = isinstance(array, (np.ndarray, np.generic))
     return np.errstate(all="ignore") if on_cpu else array.device
 
 
 def copy_array(array: Any) -> Any:
-    """A copy of a bare array, on the same device."""
+    """A copy of a plain array, on the same device."""
     with formulas_on(array):  # CuPy would copy to the current GPU
         return array.copy()
 
 
 def move(array: Any, d: Device) -> Any:
-    """The bare array on device `d`: itself if it is there already, else a copy."""
+    """The plain array on device `d`: itself if it is there already, else a copy."""
     here = device_of(array)
     if here == d:
         return array
@@ -239,12 +239,12 @@ def move(array: Any, d: Device) -> Any:
     return put(host(array), d)
 
 
-def full_beside(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0) -> Any:
-    """A bare array filled with one value, of the type of another array and on its device."""
+def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: float = 0) -> Any:
+    """A plain array filled with one value, of the type of `like` and on its device."""
     stacked = getattr(like, "stacked", None)
     if stacked is not None:  # Batched: one array for each example
         return type(like)(
-            full_beside(stacked, (stacked.shape[0], *shape), dtype, value), like.level
+            full_on_device_of(stacked, (stacked.shape[0], *shape), dtype, value), like.level
         )
     like = innermost_array(like)
     if isinstance(like, (np.ndarray, np.generic)):
@@ -262,7 +262,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
     """The arguments of one op as values of one library, followed by the library's array type.
 
     Arrays of two libraries raise; they are never moved. A Python number stays a number, which the
-    library promotes as a weak one, except beside bfloat16, which NumPy would promote to float32.
+    library promotes as weak, except next to bfloat16, which NumPy would promote to float32.
     """
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
@@ -273,7 +273,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
         if any(a.dtype == BFLOAT16 for a in arrays):
             values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
         return (*values, kinds.pop())
-    # numbers alone promote each other as in Python
+    # numbers promote each other as in Python if there are no arrays
     numbers = [v for v in values if v is not None]
     common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
     dtype = {float: np.float32, complex: np.complex64}.get(common)
@@ -286,7 +286,7 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
 
 
 def one_library(name: str, arrays: Sequence[Any]) -> None:
-    """Raise if bare arrays, or the arrays that they wrap, are of two libraries."""
+    """Raise if plain arrays, or the arrays inside them, come from two libraries."""
     if len({type(innermost_array(a)) for a in arrays}) > 1:
         where = " and ".join(str(device_of(a)) for a in arrays)
         raise DeviceError(

@@ -36,7 +36,7 @@ def dlpack(
     Args:
         stream: the GPU stream on which the caller will read; None on the CPU.
         max_version: the newest version of DLPack that the caller knows.
-        dl_device: the target, as (kind, number); None is where the tensor is.
+        dl_device: the target, as (kind, number); None for the tensor's own device.
         copy: True for a copy, False to raise where one is needed.
 
     Raises:
@@ -82,17 +82,17 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Make a Tensor of another library's array, sharing its memory where it can.
+    """Make a Tensor of another library's array, sharing its memory if possible.
 
     The library must not write to memory that is shared; ask for a copy if it may.
 
     Args:
         x: an array with the methods ``__dlpack__`` and ``__dlpack_device__``.
-        device: of the result; None is where the array is.
+        device: the result's device; by default the array's.
         copy: True for a copy, False to raise where one is needed.
 
     Raises:
-        DTypeError: not such an array, or one of a dtype that gpugrad does not have.
+        DTypeError: `x` lacks these methods, or has a dtype that gpugrad does not support.
         DeviceError: the array is on a device that gpugrad does not reach.
         ArgumentError: `copy=False` where a copy is needed.
 
@@ -123,7 +123,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 
 
 def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Make a Tensor of an array that has ``__cuda_array_interface__`` alone, as Numba's do.
+    """Make a Tensor of an array that has only ``__cuda_array_interface__``, such as Numba's.
 
     It takes the arguments of `from_dlpack` and raises the same errors.
     """
@@ -136,7 +136,7 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
 
 
 def _on_device(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
-    """`x` on the device asked for, shared or copied as `copy` says."""
+    """`x` on the requested device, shared or copied as `copy` says."""
     there = here if device is None else devices.device(device)
     if there != here:
         if copy is False:

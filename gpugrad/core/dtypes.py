@@ -22,7 +22,7 @@ KINDS = {
     "complex floating": "c",
     "numeric": "iufc",
 }
-"""The array API's kinds of dtypes, and NumPy's characters for them."""
+"""The array API's kinds of dtypes, with NumPy's characters for each."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _IntegerLimits:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
-    """The dtype of an array, or the one that a name or type stands for."""
+    """The dtype of an array, or the one that a name or type denotes."""
     is_name = isinstance(value, (np.dtype, type, str))  # NumPy's scalar types have a .dtype too
     return as_dtype(value if is_name else getattr(value, "dtype", value))
 
@@ -109,8 +109,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Args:
         dtype: a dtype, or its name.
         kind: another dtype; ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
-            ``"integral"``, ``"real floating"``, ``"complex floating"`` or ``"numeric"``; or a
-            tuple of these, of which one must match. Sixteen-bit floats are real floating.
+            ``"integral"``, ``"real floating"``, ``"complex floating"`` or ``"numeric"``; or a tuple
+            of these, one of which must match. Sixteen-bit floats are real floating.
 
     Raises:
         ArgumentError: there is no such kind.
@@ -172,8 +172,8 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     Args:
         from_: a dtype, its name, or an array.
         to: a dtype, or its name.
-        casting: ``"safe"`` for casts that keep every value; ``"same_kind"`` for those within
-            a kind (float64 to float32 too); ``"no"``, ``"equiv"``, ``"unsafe"`` as in NumPy.
+        casting: ``"safe"`` for casts that keep every value; ``"same_kind"`` for casts within a kind
+            (float64 to float32 too); ``"no"``, ``"equiv"``, ``"unsafe"`` as in NumPy.
 
     >>> gg.can_cast(gg.float32, gg.float64), gg.can_cast(gg.float64, gg.float32)
     (True, False)

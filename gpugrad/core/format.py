@@ -13,7 +13,7 @@ __all__ = ["format_values"]
 
 
 def format_values(array: Any, separator: str = ", ", prefix: str = "") -> str:
-    """The values as text. Of a long array only the edges are copied from the device."""
+    """The values as text. Only the edges of a long array are copied from the device."""
     if backend.READINGS[type(array)].nesting:
         return repr(array)
     is_long = array.size > 1000

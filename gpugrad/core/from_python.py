@@ -13,7 +13,7 @@ __all__ = ["no_part_lost", "no_value_lost", "numbers_only", "to_numpy"]
 
 
 def numbers_only(value: Any) -> bool:
-    """Whether a value is a Python number, or nested lists of Python numbers alone."""
+    """Whether a value is a Python number, or nested lists of nothing but Python numbers."""
     if isinstance(value, (list, tuple)):
         return all(numbers_only(v) for v in value)
     return type(value) in SCALARS
@@ -28,7 +28,7 @@ def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ShapeError(f"Nested lists of unequal lengths make no array: {error}") from error
+        raise ShapeError(f"Nested lists of unequal lengths are not an array: {error}") from error
     if array.dtype.kind not in "biufc" and array.dtype != BFLOAT16:
         raise DTypeError(
             f"A {type(value).__name__} with elements of dtype {array.dtype} is not an array of "
@@ -56,4 +56,4 @@ def no_value_lost(what: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) 
         bounds = np.iinfo(dtype)
         beyond = (array < bounds.min).any() or (array > bounds.max).any()
         if array.dtype.kind == "f" or beyond:
-            raise DTypeError(f"{what}: {array.tolist()!r:.60} does not go into {dtype} unchanged.")
+            raise DTypeError(f"{what}: {array.tolist()!r:.60} does not fit {dtype} unchanged.")

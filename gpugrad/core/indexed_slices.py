@@ -19,8 +19,8 @@ class IndexedSlices:
     Args:
         values: Tensor of shape (n, ...).
         indices: integer Tensor of shape (n,), the row of each value; repeated rows add up.
-        dense_shape: shape of the dense tensor. None where a Variable knows it, as for its
-            `scatter_add` and for an optimizer.
+        dense_shape: shape of the dense tensor. None if a Variable provides it, as in its
+            `scatter_add` and in an optimizer.
     """
 
     __slots__ = ("dense_shape", "indices", "values")

@@ -33,7 +33,7 @@ def _child_lister(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
 
 
 def flatten(structure: Any) -> list[Any]:
-    """Leaves from left to right; dicts in the order of their keys' insertion.
+    """Leaves from left to right; dicts in insertion order.
 
     >>> flatten({"b": 1, "a": (2, [3])})
     [1, 2, 3]

@@ -18,7 +18,7 @@ EQUALITY = {"eq": "equal", "ne": "not_equal"}
 
 
 def add_operators(kind: type, xp: Any) -> None:
-    """Give a type that wraps arrays Python's operators: they are the ops of its reading `xp`."""
+    """Add Python's operators to a type that wraps arrays: each calls the op of its reading `xp`."""
 
     def operator(name: str, reflected: bool = False) -> Callable[..., Any]:
         def method(self: Any, *other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Settings of the process and of a thread, and one key that stands for all of them.
+"""Settings of the process and of a thread, and one key that represents all of them.
 
 ============================  ===============================================================
 the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`
@@ -46,7 +46,7 @@ class _Process:
         self.version = object()  # replaced by every change
 
 
-class _Thread(threading.local):
+class _ThreadSettings(threading.local):
     """The settings of one thread: a stack for each kind of ``with`` statement."""
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class _Thread(threading.local):
 
 
 _process = _Process()
-_thread = _Thread()
+_thread = _ThreadSettings()
 
 
 # ---- all of them -------------------------------------------------------------------------
 
 
 class Key:
-    """All settings in force. There is one object for equal settings, compared by identity."""
+    """All settings in force. Equal settings share one object, which is compared by identity."""
 
     __slots__ = ("values",)
     NAMES = ("the default device", "the matmul precision", "set_deterministic", "nn.training")
@@ -72,7 +72,7 @@ class Key:
         self.values = values
 
     def changes(self, other: Key) -> list[tuple[str, Any, Any]]:
-        """Each setting that differs in another key: what users call it, and both values."""
+        """Each setting that differs in another key: its public name and both values."""
         pairs = zip(self.NAMES, self.values, other.values, strict=True)
         return [(name, mine, its) for name, mine, its in pairs if mine != its]
 
@@ -118,12 +118,12 @@ def _exit(stack: list[Any]) -> None:
 
 
 def explicit_device() -> Any:
-    """The innermost device of a ``with`` statement, else that of the process; None if neither."""
+    """The innermost ``with`` statement's device, or else the process's; None if neither is set."""
     return _thread.devices[-1] if _thread.devices else _process.device
 
 
 def set_default_device(device: Any) -> None:
-    """Make a Device the default of all threads; None forgets it."""
+    """Make a Device the default of all threads; None removes it."""
     _set_process("device", device)
 
 
@@ -149,7 +149,7 @@ def set_matmul_precision(precision: str) -> None:
             factors are rounded to bfloat16 (7 bits). Other dtypes, and the CPU, are not affected.
 
     Raises:
-        ArgumentError: it is none of the three.
+        ArgumentError: `precision` is not one of the three.
 
     >>> gg.set_matmul_precision("highest")
     """
@@ -177,12 +177,12 @@ def set_deterministic(on: bool = True) -> None:
     Gradients of `take`, `gather`, embeddings and indexing sum all values that were read from one
     place, and SGD updates a row once for each time that a gradient names it. By default a GPU adds
     with atomics, in the order in which they happen to arrive, and the last digits of a float
-    differ from run to run. If on, the indices are sorted first and each sum is taken in an order
+    differ from run to run. If on, the indices are sorted first and each sum is computed in an order
     that depends on the indices alone, which takes longer. Integers, and the CPU, always give the
     same results.
 
     Args:
-        on: whether they must.
+        on: whether results must be the same in every run.
 
     >>> gg.set_deterministic()
     >>> gg.deterministic()
@@ -208,12 +208,12 @@ class training:  # it reads as a statement
     """Put layers in training mode, in this thread, inside a ``with`` block.
 
     There `gg.nn.Dropout` drops, and `gg.nn.BatchNorm` uses the statistics of the batch. Outside
-    such a block models are used, not trained. A `gg.function` is traced once for each of the two
-    modes, and a gradient that recomputes values does so in the mode they were computed in. It
-    also decorates functions.
+    such a block they are in inference mode. A `gg.function` is traced once for each of the two
+    modes, and a gradient that recomputes values does so in the mode they were computed in. It also
+    decorates functions.
 
     Args:
-        on: whether they train; ``training(False)`` evaluates within a training step.
+        on: whether layers train; ``training(False)`` evaluates within a training step.
 
     Raises:
         ArgumentError: `on` is not a bool: as a decorator it is ``@gg.nn.training()``.
@@ -240,7 +240,7 @@ class training:  # it reads as a statement
         _exit(_thread.training)
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, run in such a block."""
+        """The function, decorated to run in such a block."""
 
         @functools.wraps(f)
         def run(*args: Any, **keywords: Any) -> Any:

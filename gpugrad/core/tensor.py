@@ -44,14 +44,14 @@ recorders: list[Any] = []
 """Every tape and accumulator that records, in all threads. Ops check whether there is one."""
 
 
-class _Thread(threading.local):
+class _ThreadRecorders(threading.local):
     """The recorders of one thread, the outermost first."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
 
 
-threads = _Thread()
+threads = _ThreadRecorders()
 
 
 class _Holder:
@@ -61,7 +61,7 @@ class _Holder:
 
 _holder = _Holder()
 ALONE = sys.getrefcount(_holder.held)
-"""The `sys.getrefcount` of an object that one attribute holds, and nothing else."""
+"""The `sys.getrefcount` of an object whose only reference is one attribute."""
 
 
 class Tensor:
@@ -72,7 +72,7 @@ class Tensor:
     """
 
     __slots__ = ("__weakref__", "_data", "_id")
-    __array_priority__ = 1000.0  # SciPy's matrices leave the operation to the higher one
+    __array_priority__ = 1000.0  # SciPy's matrices defer to the operand with the higher one
 
     _data: Any
     _id: int
@@ -120,7 +120,7 @@ class Tensor:
         return devices.host(self._data)
 
     def item(self) -> Any:
-        """The one element as a Python number; ArgumentError if there is not exactly one."""
+        """The only element as a Python number; ArgumentError unless there is exactly one."""
         if self.size != 1:
             raise ArgumentError(f"item: one element is needed, the shape is {self.shape}.")
         return self._data.item()
@@ -147,7 +147,7 @@ class Tensor:
         return view
 
     def _handed_out(self, what: str) -> Any:
-        """The bare array, to become `what`, which no tape follows.
+        """The plain array, which is about to become `what`, outside any tape.
 
         Raises:
             DTypeError: an active tape watches the tensor, whose gradient would be cut.
@@ -176,7 +176,8 @@ class Tensor:
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
             raise DTypeError(
-                f"Only a 0-d integer tensor is an index, this is {self.dtype} {self.shape}."
+                "Only a 0-d integer tensor can be an index, this one has dtype "
+                f"{self.dtype} and shape {self.shape}."
             )
         return int(self._data)
 
@@ -235,7 +236,7 @@ class Tensor:
         return text if len(text) <= max_width else text[: max(max_width - 3, 0)] + "..."
 
     def _read(self) -> Tensor:
-        """The Tensor that an op reads: itself, or a plain one for a subclass."""
+        """The Tensor that an op reads: itself, or a plain Tensor for a subclass."""
         return self if type(self) is Tensor else tensor_with_id(self._data, self._id)
 
     def _own(self) -> Any:
@@ -248,7 +249,7 @@ class Tensor:
             self._data = devices.copy_array(self._data)
         return self._data
 
-    if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; type checkers and editors read here
+    if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; this is for type checkers
         T: Tensor
         mT: Tensor
 
@@ -278,7 +279,7 @@ class Tensor:
 
 
 def tensor_with_id(data: Any, serial: int) -> Tensor:
-    """A Tensor with the given bare array and serial number."""
+    """A Tensor with the given plain array and serial number."""
     t = new(Tensor)
     t._data, t._id = data, serial
     return t
@@ -289,7 +290,7 @@ def _writeable(array: Any) -> bool:
 
 
 def wrap(array: Any) -> Tensor:
-    """A Tensor around a bare array to which nobody else will write, without a copy."""
+    """A Tensor around a plain array to which nobody else will write, without a copy."""
     t = new(Tensor)
     t._data = array
     t._id = 0
@@ -297,13 +298,13 @@ def wrap(array: Any) -> Tensor:
 
 
 def index_parts(index: Any) -> list[Any]:
-    """The entries of an index, with bare arrays for Tensors."""
+    """The entries of an index, with plain arrays for Tensors."""
     parts = index if type(index) is tuple else (index,)
     return [p._data if isinstance(p, Tensor) else p for p in parts]
 
 
 def require_one_library(name: str, arrays: Sequence[Any], index: Any = None) -> None:
-    """Raise if bare arrays, and the Tensors in an index of them, are of two libraries."""
+    """Raise if plain arrays, and the Tensors in an index, come from two libraries."""
     parts = index if type(index) is tuple else (index,)
     on_devices = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
     devices.one_library(name, [a for a in (*arrays, *on_devices) if type(a) in ARRAYS])
@@ -324,7 +325,7 @@ def tensor(x: Any) -> Tensor:
     """The Tensor that an op reads for an argument: a Variable's value, an array's copy.
 
     An array stays on the device where it is; Python numbers and lists go to the default
-    device. Arrays are copied, so that a later write to them changes no saved value.
+    device. Arrays are copied, so a later write to them changes no saved value.
     """
     kind = type(x)
     if kind is Tensor:

@@ -1,10 +1,10 @@
-"""Threads for work on bare NumPy arrays, which releases the interpreter's lock.
+"""Threads for work on plain NumPy arrays, which releases the interpreter's lock.
 
-They pay off for jobs of milliseconds. A thread that wakes while the other cores are busy starts on
-the core of the thread that woke it; and after a matrix product they are busy, since OpenBLAS's
-threads spin for 27 ms. Adam on 535,000 floats took 2.0 ms on one thread and 2.2 ms on two, because
-half of the work waited; on 5 million floats it took 17 and 12 ms. Jobs that need the lock wait for
-it, so a job should be few calls on many elements.
+Threads pay off for jobs that take milliseconds. A thread that wakes while the other cores are busy
+starts on the core of the thread that woke it; and after a matrix product they are busy, since
+OpenBLAS's threads spin for 27 ms. Adam on 535,000 floats took 2.0 ms on one thread and 2.2 ms on
+two, because half of the work waited; on 5 million floats it took 17 and 12 ms. Jobs that need the
+lock wait for it, so a job should be few calls on many elements.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ def run_parallel(call: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> lis
             work()
     finally:
         for helper in helpers:
-            if not helper.cancel():  # one that has not started has no job left
+            if not helper.cancel():  # a thread that has not started finds no job left
                 helper.result()
     return results

@@ -27,9 +27,9 @@ class Variable(Tensor):
         initial_value: a number, lists, an array, a Tensor, or a function that returns one.
         trainable: whether tapes watch it on first use.
         name: for messages.
-        dtype: of the Variable; that of the value if None.
-        shape: of the values that may be assigned, in which None is an axis of any length;
-            ``shape=None`` allows any shape. By default the shape of the initial value.
+        dtype: the Variable's dtype; by default the value's.
+        shape: the shape of values that may be assigned; None stands for an axis of any length, and
+            ``shape=None`` allows any shape. The default is the initial value's shape.
 
     >>> v = gg.Variable(2.0)
     >>> v.assign_add(1.0).numpy().item()
@@ -65,7 +65,7 @@ class Variable(Tensor):
 
     @property
     def name(self) -> str:
-        """The name given, or one made from a serial number."""
+        """The name; by default one with a serial number."""
         return self._name
 
     @property
@@ -105,7 +105,7 @@ class Variable(Tensor):
             )
 
     def _fit(self, op: str, value: Any) -> Any:
-        """A bare array of `value` with the Variable's dtype, on its device."""
+        """A plain array of `value` with the Variable's dtype, on its device."""
         for recorder in threads.stack:
             recorder.assigned(self)
         if isinstance(value, IndexedSlices):
@@ -132,12 +132,13 @@ class Variable(Tensor):
                 recorder.barrier(op, (value._id,), self._id)
             data = value._data
         else:
-            dtype = self.dtype if is_inexact(self.dtype) else None  # 0.1 is not float32's 0.1
+            # 0.1 as float64 differs from 0.1 as float32
+            dtype = self.dtype if is_inexact(self.dtype) else None
             data = constant(value, dtype, device=self.device)._data
             if is_inexact(data.dtype) and not is_inexact(self.dtype):
                 described = describe({"value": value})
                 raise DTypeError(
-                    f"{op}: {described} does not go into the {self.dtype} Variable '{self._name}'."
+                    f"{op}: {described} does not fit the {self.dtype} Variable '{self._name}'."
                 )
             if numbers_only(value):
                 no_value_lost(op, data, self.dtype)

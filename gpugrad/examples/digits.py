@@ -191,7 +191,7 @@ def save(
     history: History,
     path: Path,
 ) -> None:
-    """Write everything that is import_optional to resume."""
+    """Write everything that is needed to resume."""
     settings = {name: getattr(args, name) for name in _MUST_AGREE}
     metadata = {
         "example": NAME,

@@ -33,7 +33,7 @@ from gpugrad.trace.tracing import Tracing, open_traces
 __all__ = ["CacheInfo", "Function", "function"]
 
 CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
-"""How often a `Function` replayed, traced, and called the Python function instead."""
+"""How often a `Function` replayed, traced, or called the Python function instead."""
 
 _MANY = 16  # traces after which another one is worth a warning
 
@@ -52,7 +52,7 @@ class _Plan:
 
 
 class Function:
-    """A traced function, made by `gg.function`; call it like the function itself."""
+    """A traced function, as `gg.function` returns it; call it like the function itself."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Function:
         return self if owner is None else _Method(self, owner)
 
     def __reduce__(self) -> Any:
-        """Pickle and copy by name if a module has it, as functions do; other copies trace anew."""
+        """Pickle and copy by name if a module has it, as for functions; other copies trace anew."""
         return public_name(self) or (type(self), self._arguments)
 
     def lower(self, *args: Any, **keywords: Any) -> Lowered:
@@ -196,7 +196,7 @@ class Function:
         return self._signature.key(args, keywords)[1]
 
     def _plan(self, args: Any, keywords: Any) -> _Plan:
-        """The plan for arguments like these; without a call yet, one whose effects are undone."""
+        """The plan for arguments like these; before the first call, trace and undo the effects."""
         key, _ = self._signature.key(args, keywords)
         plan = self._plans.get(key)
         if plan is not None:
@@ -215,7 +215,7 @@ class Function:
         return _Plan(program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
-        """How often it replayed, traced, and called the Python function instead."""
+        """How often it replayed, traced, or called the Python function instead."""
         return CacheInfo(*self._counts)
 
     def clear(self) -> None:
@@ -235,7 +235,7 @@ class Function:
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
     def _planned_within_limit(self, key: Any, args: Any, keywords: Any) -> bool:
-        """Whether there is now a plan within the memory limit, made before any effect."""
+        """Whether a plan within the memory limit now exists; planning precedes any effect."""
         if self._options.memory_limit is None:
             return False
         try:
@@ -256,11 +256,11 @@ class Function:
         return trace.program, form, outputs, trace.makes
 
     def _creates(self, key: Any, variable: Variable) -> None:
-        """Note that a call has created a Variable: the next call will not, so it is traced anew."""
+        """Note that a call has created a Variable. The next call will not, so it is traced anew."""
         if key in self._creating:
             warnings.warn(
-                f"{self.__name__} makes Variables in every call, as '{variable.name}', so it is "
-                "traced in every call. Make them outside, or in the first call only.",
+                f"{self.__name__} creates Variables in every call, as '{variable.name}', so it is "
+                "traced in every call. Create them outside, or in the first call only.",
                 stacklevel=user_level(),
             )
         self._creating.add(key)
@@ -307,10 +307,10 @@ class _Steps(Function):
 
     def __init__(self, steps: int, *options: Any) -> None:
         *others, donate = options
-        super().__init__(*others)  # each step reads a view: the memory is free after the last
+        super().__init__(*others)  # each step reads a view, so the memory is free after the last
         self._donate = Signature(self._f, donate=donate)
         if type(steps) is not int or steps < 1:
-            raise ArgumentError(f"function: steps_per_call must be a positive int, not {steps!r}.")
+            raise ArgumentError(f"function: steps_per_call must be a positive int, got {steps!r}.")
         self._steps = steps
         self._arguments = (steps, *options)
 
@@ -318,7 +318,7 @@ class _Steps(Function):
         return split_steps(self._signature, self.__name__, self._steps, args, keywords)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Take the steps one after the other, and stack their results."""
+        """Run the steps one after the other, and stack their results."""
         parts = self._parts(args, keywords)
         alone = current_trace() is None and not levels_running() and not threads.stack
         results = self._together(parts) if alone else None
@@ -363,15 +363,15 @@ def function(
     """Make a function that is traced once per signature and replayed afterwards; a decorator.
 
     Args:
-        f: function of Tensors, Variables and hashable values, in any nested structure. What it
-            computes must depend only on the values of its Tensor arguments and of Variables; other
-            values that it reads, and its own branches, are frozen in the first call. `gg.cond`,
+        f: function of Tensors, Variables and hashable values, in any nested structure. Its results
+            may depend only on the values of its Tensor arguments and of Variables; other values
+            that it reads, and its own branches, are frozen in the first call. `gg.cond`,
             `gg.while_loop` and `gg.scan` branch and loop in every call. Tapes, optimizers and
-            random numbers in it work as outside.
+            random numbers work inside it as they do outside.
         static: names or positions of arguments that are compared by value and passed to `f`
-            unchanged. This is the default for Python numbers and everything else but Tensors and
-            arrays. If a Tensor or an array is declared static, `f` may read its values (its bytes
-            are compared in every call, and each new value is traced).
+            unchanged. This is the default for everything except Tensors and arrays. If a Tensor or
+            an array is declared static, `f` may read its values (its bytes are compared in every
+            call, and each new value is traced).
         donate: names or positions of arguments whose memory a call may reuse: it is freed after
             the last step that reads it, unless something else sees the array. The Tensors passed
             are empty afterwards, and raise when they are used. Under a tape, inside a `vmap` or
@@ -380,9 +380,9 @@ def function(
             a new first axis of length K, with one part per step; Variables, static arguments and
             other values are the same in all steps. Tensors in the result are stacked along a new
             first axis, and other values come from the first step. If a step raises, the steps
-            before it have been taken.
-        remat: "auto" to recompute values that a backward pass would keep, as many as needed to
-            fit `memory_limit`; None for none. Results are the same bit for bit.
+            before it have taken effect.
+        remat: "auto" to recompute values that a backward pass would keep, as many as needed to fit
+            `memory_limit`; None to recompute nothing. Results are the same bit for bit.
         memory_limit: bytes that a replay may take, including its arguments, Variables and what
             optimizers keep, as `Function.memory` reports them. Tracing, which is done once, takes
             more.
@@ -403,10 +403,10 @@ def function(
     or another traced function, and under a tape if it has effects, the function itself is called.
 
     Raises:
-        TraceError: a value is read while the function is traced, for example by ``if x > 0``; or
-            a Tensor argument, or one made outside, is written to, for example by ``x[i] = v``.
+        TraceError: a value is read while the function is traced, for example by ``if x > 0``; or a
+            Tensor argument, or a Tensor from outside, is written to, for example by ``x[i] = v``.
         ArgumentError: an argument is neither a Tensor nor hashable; a static argument is a
-            Variable, or not a parameter of `f`; `remat` without a limit; a donated Tensor is used
+            Variable, or not a parameter of `f`; `remat` lacks a limit; a donated Tensor is used
             again.
         ShapeError: an argument does not have length `steps_per_call` along its first axis.
         OutOfMemoryError: a replay would take more than `memory_limit`. Nothing has changed.

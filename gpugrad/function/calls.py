@@ -20,23 +20,23 @@ def op_call(step: Step, xp: Reading) -> Callable[..., Any]:
     """The op's own function, on the arrays of the step's `args`."""
     op = step.op
     assert op is not None
-    bare, params, n = op.bare(xp), step.params, len(op.arrays)
+    function, params, n = op.bare(xp), step.params, len(op.arrays)
     index = params.get("index")
     if not takes_arguments(index):
         if xp is NUMPY or not has_arrays(index):
-            return functools.partial(bare, **params)
+            return functools.partial(function, **params)
         shape = params.get("shape", getattr(step.args[0], "shape", ()))
         on_device: list[Any] = []  # filled by the first call, which runs on the arrays' device
 
         def call_at(*args: Any) -> Any:
             if not on_device:
                 on_device.append(resolve_index(op.name, xp, shape, index))
-            return bare(*args, **params | {"index": on_device[0]})
+            return function(*args, **params | {"index": on_device[0]})
 
         return call_at
 
     def call(*args: Any) -> Any:
-        return bare(*args[:n], **params | {"index": fill_index(index, args)})
+        return function(*args[:n], **params | {"index": fill_index(index, args)})
 
     return call
 

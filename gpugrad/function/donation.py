@@ -1,10 +1,10 @@
 """Donated arguments: Tensors whose memory a call may reuse.
 
 A call releases a donated array after the last step that reads it, so that later steps can reuse
-its memory; but not before the last step that may find that the function must be called instead.
-Anything else that sees the array (a view, a tape, another Tensor) keeps it alive: nothing is ever
-overwritten. The Tensor passed is empty in every case, so that a program that uses it again fails
-the same way everywhere.
+its memory; but not before the last step that may make the function be called instead. Anything else
+that sees the array (a view, a tape, another Tensor) keeps it alive: nothing is ever overwritten.
+The Tensor passed is always empty afterwards, so a program that uses it again fails the same way
+everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["releaser"]
 
 
 class Donated:
-    """The content of a donated Tensor; it refuses every use."""
+    """The content of a donated Tensor; every use raises."""
 
     __slots__ = ("_to",)
 
@@ -41,7 +41,7 @@ class Donated:
 
 
 class _DonatedReading(Reading):
-    """Refuses every op: the arrays are gone."""
+    """Refuses every op, because the arrays are gone."""
 
     nesting = 1
 

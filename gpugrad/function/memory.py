@@ -1,8 +1,8 @@
 """The memory that a replay takes, computed before it runs.
 
-It counts the arrays in the plan: arguments, Variables and what optimizers keep for them, constants,
-planned buffers, and each step's results until their last reader has run. Memory that an op takes
-and frees while it runs is unknown to the plan and not counted.
+It counts the arrays in the plan: arguments, Variables and their optimizer state, constants, planned
+buffers, and each step's results until their last reader has run. Memory that an op takes and frees
+while it runs is unknown to the plan and not counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of", "size"]
@@ -39,11 +39,11 @@ class Memory:
         step, of, text: the number of that step, from 1; the number of steps; and the step as text.
         inputs: the Tensor arguments.
         variables: the Variables that are read, and their new values at the end.
-        averages: what optimizers keep for the Variables that they update.
+        averages: optimizer state for the Variables that are updated.
         constants: the constants of the program.
         arena: the planned buffers, which steps reuse.
         outputs: the results.
-        kept: what the forward pass makes and the backward pass reads.
+        kept: values that the forward pass computes and the backward pass reads.
     """
 
     peak: int
@@ -130,7 +130,7 @@ def lives(program: Program, buffered: set[int]) -> list[int]:
 
 
 def kept_for_backward(program: Program) -> list[Value]:
-    """The values that the forward pass makes and a backward pass reads, one per memory.
+    """The values that the forward pass computes and a backward pass reads, one per memory.
 
     What is made and read within one group is not kept in between.
     """
@@ -160,7 +160,7 @@ def _extent(array: Any) -> int:
     return int(array.itemsize) * math.prod(lengths)
 
 
-def measure(program: Program, replay: Replay) -> Memory:
+def measure(program: Program, replay: CpuReplay) -> Memory:
     """The memory that a replay of a program takes."""
     roots = roots_of(program)
     from_outside = {id(v) for v in (*program.inputs, *(v for _, v in program.reads))}

@@ -18,7 +18,7 @@ from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
-from gpugrad.core.devices import default_device, full_beside
+from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
@@ -106,8 +106,7 @@ class _WithGradient(NamedTuple):
         form: the form of the result.
         outputs: the arrays of the result.
         targets: the inexact ones of these, which have upstream gradients.
-        gradients: with respect to the Tensors asked for, then to the Variables; None where there
-            is none.
+        gradients: with respect to the requested Tensors, then the Variables; None if unconnected.
         variables: the Variables that the function reads.
     """
 
@@ -146,7 +145,7 @@ def _trace_with_gradient(
         ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
         seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
         grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
-        gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices get dense
+        gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices become dense
         form, outputs = split_arrays(result)
         inexact = [t._data for t in targets]
         del result, targets  # a Tensor that `f` has written to must not outlive the trace
@@ -156,7 +155,7 @@ def _trace_with_gradient(
 def _connected(
     program: Program, seeds: Sequence[Value], gradients: Sequence[Value | None]
 ) -> list[frozenset[int] | None]:
-    """The numbers of the results that each gradient flows back from; None without a gradient."""
+    """For each gradient the numbers of the results that it flows back from, or None."""
     none, every = frozenset[int](), frozenset(range(len(seeds)))
     of = {id(seed): frozenset((k,)) for k, seed in enumerate(seeds)}
     for step in program.steps:
@@ -197,9 +196,9 @@ class _FunctionCall(RecordedCall):
 
     Args:
         name: the function's name.
-        backward: function from what is held and the upstream gradients to the gradients with
+        backward: function of `held` and the upstream gradients that returns the gradients with
             respect to the sources.
-        held: what the forward program has kept for it.
+        held: values that the forward program has kept for it.
         connected: what `_connected` returns for the gradients.
         sources: the Tensors and Variables that gradients are taken with respect to.
         again: calls the function itself on the sources; returns the results that have gradients.
@@ -229,7 +228,7 @@ class _FunctionCall(RecordedCall):
         if xp is not TENSOR and not xp.nesting:  # batched arrays are not replayed
             like = next(iter(upstream.values()))
             pairs = zip(g, self._kinds, strict=True)
-            full = [full_beside(like, *kind) if x is None else x for x, kind in pairs]
+            full = [full_on_device_of(like, *kind) if x is None else x for x, kind in pairs]
             try:
                 grads = iter(self._backward([*self._held, *full]))
                 every = [None if of is None else (of, next(grads)) for of in self._connected]
@@ -249,8 +248,8 @@ class Pair:
 
     Attributes:
         forward, backward: their replays.
-        others: ids of Tensors that are read, but with respect to which there is no gradient: the
-            function itself must be called if a tape knows one of them.
+        others: ids of Tensors that are read but are not sources: the function itself must be called
+            if a tape knows one of them.
         read: the Variables that are read.
     """
 
@@ -287,7 +286,7 @@ class Pair:
     ) -> Any:
         """Replay `f` on arguments whose arrays are `arrays`, and record the call."""
         for v in self._variables:
-            v._read()  # so that tapes that watch Variables on first use know of it
+            v._read()  # so that tapes that watch Variables on first use watch it
         mode, device = is_training(), default_device()
         values = [(v, v._data) for v in self.read]
         args, keywords = self._signature.mapped(_snapshot, args, keywords)
@@ -303,7 +302,7 @@ class Pair:
     def replayed(
         self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
     ) -> list[Tensor]:
-        """The Tensors of the result, recorded; for `again` see `_Recorded`."""
+        """The Tensors of the result, recorded; for `again` see `_FunctionCall`."""
         results = self.forward(arrays)
         outs = [wrap(a) for a in results[: self._n_outputs]]
         held = results[self._n_outputs :]

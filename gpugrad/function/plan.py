@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure, size
 from gpugrad.function.passes import pass_names, run_passes
@@ -18,14 +18,14 @@ from gpugrad.trace.program import Program
 __all__ = ["MEMORY", "Options", "optimized", "planned"]
 
 MEMORY = ("arena", "in place")
-"""How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers.
-``"in place"``: a result may overwrite what it is computed from, and a Variable's new value its old
-one; `Function.memory` counts the two once in either case.
+"""How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers. ``"in
+place"``: a result may overwrite what it is computed from, and a Variable's new value its old one;
+`Function.memory` counts the two once in either case.
 """
 
 
 class Options(NamedTuple):
-    """What `gg.function` was told about optimizing; `name` is the function's."""
+    """The options of `gg.function` about optimization; `name` is the function's name."""
 
     name: str
     passes: tuple[str, ...]
@@ -44,13 +44,13 @@ class Options(NamedTuple):
         every = (*pass_names(), *MEMORY)
         chosen = every if passes is None else tuple(passes)
         if unknown := set(chosen) - set(every):
-            raise ArgumentError(f"function: there are the passes {every}, not {sorted(unknown)}.")
+            raise ArgumentError(f"function: no passes {sorted(unknown)}; choose from {every}.")
         if remat not in (None, "auto"):
-            raise ArgumentError(f"function: remat is 'auto' or None, not {remat!r}.")
+            raise ArgumentError(f"function: remat must be 'auto' or None, got {remat!r}.")
         if remat and memory_limit is None:
             raise ArgumentError("function: remat='auto' needs memory_limit=, in bytes, to fit.")
         if memory_limit is not None and (type(memory_limit) is not int or memory_limit < 0):
-            raise ArgumentError(f"function: memory_limit is bytes, not {memory_limit!r}.")
+            raise ArgumentError(f"function: memory_limit must be bytes, got {memory_limit!r}.")
         return cls(name, chosen, remat is not None, memory_limit)
 
 
@@ -73,7 +73,7 @@ def optimized(program: Program, options: Options) -> Program:
         program, least = rematerialize(program, limit, peak)
     if least > limit:
         if options.remat:
-            reason = f"and {size(least)} at least, with what can be computed again"
+            reason = f"and at least {size(least)} with all recomputation"
         else:
             reason = "and remat='auto', which recomputes values instead of keeping them, is off"
         raise OutOfMemoryError(
@@ -93,4 +93,4 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
     program = run_passes(move_updates_last(program), "cpu", options.passes)
-    return program, Replay(program, *(name in options.passes for name in MEMORY))
+    return program, CpuReplay(program, *(name in options.passes for name in MEMORY))

@@ -40,7 +40,7 @@ class Signature:
         self.donate = self._chosen("donate", donate)
 
     def _chosen(self, what: str, which: Names) -> frozenset[Any]:
-        """Arguments chosen by name or position, under both: a call may use either.
+        """Arguments chosen by name or position, stored under both: a call may use either.
 
         Raises:
             ArgumentError: the function has no such parameter.
@@ -160,11 +160,11 @@ class Signature:
         yield from keywords.items()
 
     def changes(self, before: Any, now: Any, args: Any, keywords: Any) -> list[str]:
-        """How the key of an earlier call differs from that of this one, and what to do about it."""
+        """How the key of an earlier call differs from this call's, and what to do about it."""
         changes = []
         paths = [path for path, _ in self.paths(args, keywords)]
         if before[:2] != now[:2]:
-            changes.append("the structure of its arguments, or how they are given. Keep to one")
+            changes.append("the structure of its arguments, or how they are passed. Keep to one")
         else:
             leaves = zip(paths, before[2], now[2], strict=True)
             changes += [_change(path, a, b) for path, a, b in leaves if a != b]
@@ -183,7 +183,7 @@ class Signature:
         return changes
 
     def _split(self, args: Any, keywords: Any) -> tuple[Any, Any, list[tuple[Any, Any]]]:
-        """The arguments with None in place of the static ones, and the static ones by place."""
+        """The arguments with None in place of static ones, and the static ones by position."""
         static: list[tuple[Any, Any]] = []
 
         def without_static(at: Any, value: Any) -> Any:
@@ -225,7 +225,7 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
     """Names of positional and of keyword-only parameters, and "*" and "**" for others."""
     try:
         parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):  # a built-in has none
+    except (TypeError, ValueError):  # a built-in has no signature
         return [], [], ["*", "**"]
     kind = inspect.Parameter
     first = (kind.POSITIONAL_ONLY, kind.POSITIONAL_OR_KEYWORD)
@@ -251,7 +251,7 @@ def _value(leaf: Any) -> tuple[type, Any]:
     except TypeError:
         raise ArgumentError(
             f"function: an argument is a {kind.__name__}, which is neither a Tensor nor hashable, "
-            "so it cannot be told whether it has changed."
+            "so changes to it cannot be detected."
         ) from None
     return kind, leaf
 
@@ -317,7 +317,7 @@ def _change(path: str, a: Any, b: Any) -> str:
         return f"{path}: another Variable. Call it with the same ones"
     if not (isinstance(a[0], int) and isinstance(b[0], int)):
         number = b[0] in backend.SCALARS
-        way = f"Give it as a Tensor, gg.constant({path})" if number else "Keep to few values"
+        way = f"Pass it as a Tensor, gg.constant({path})" if number else "Keep to few values"
         return f"{path}: {_described(a)}, then {_described(b)}. {way}"
     ways = {"shape": "Pad it to one shape", "dtype": "Cast it", "device": "Move it"}
     for k, (what, way) in enumerate(ways.items(), 1):

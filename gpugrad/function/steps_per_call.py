@@ -18,7 +18,7 @@ __all__ = ["split_steps", "stack_results"]
 def split_steps(
     signature: Signature, name: str, k: int, args: Any, keywords: Any
 ) -> list[tuple[Any, Any]]:
-    """Split the arguments into those of each of `k` steps.
+    """Split the arguments into one set for each of `k` steps.
 
     Raises:
         ShapeError: an array does not have length `k` along its first axis.
@@ -34,7 +34,7 @@ def split_steps(
         if _is_array(leaf) and leaf.shape[:1] != (k,):
             raise ShapeError(
                 f"{name}: {path} has shape {leaf.shape}, and steps_per_call={k} needs length {k} "
-                "along the first axis: one part for each step. Pass what is the same in all steps "
+                "along the first axis: one part for each step. Pass values that all steps share "
                 "as a Variable, a Python number, or gg.broadcast_to(x, (k, *x.shape))."
             )
     steps = []

@@ -29,7 +29,8 @@ def split_arrays(result: Any) -> tuple[Any, list[Any]]:
     """Split a result into its structure, with holes for the arrays, and the arrays.
 
     Raises:
-        TraceError: a generator or another iterator, which would be exhausted in the next call.
+        TraceError: the result has a generator or another iterator, which the next call would find
+            exhausted.
     """
     arrays: list[Any] = []
     leaves: list[Any] = []
@@ -92,7 +93,7 @@ def agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[
     if paths != _paths(two):
         shown = [nest.map_structure(lambda leaf: type(leaf).__name__, x) for x in (one, two)]
         raise StructureError(
-            f"{what}: {names[0]} gives the structure {shown[0]!r:.200}, {names[1]} "
+            f"{what}: {names[0]} has the structure {shown[0]!r:.200}, {names[1]} "
             f"{shown[1]!r:.200}. They must be the same."
         )
     pairs = []
@@ -122,7 +123,7 @@ def _at(path: str) -> str:
 
 
 def tensors_of(structure: Any, numbers: bool = True) -> Any:
-    """The structure with its arrays, and with `numbers` its numbers, as Tensors."""
+    """The structure with its arrays as Tensors, and with `numbers` its numbers too."""
     is_one = _is_number if numbers else is_array_like
     return nest.map_structure(lambda leaf: tensor(leaf) if is_one(leaf) else leaf, structure)
 

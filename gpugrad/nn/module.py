@@ -20,7 +20,7 @@ _HINTS = {  # for names of torch and Keras
     "weights": "It has variables.",
     "named_parameters": "It has named_variables().",
     "zero_grad": "Gradients are not stored: tape.gradient returns them.",
-    "to": "Its Variables stay on the device where it was made; make it in with gg.device(device):",
+    "to": "Its Variables stay on their device; create it inside with gg.device(device):",
 }
 
 

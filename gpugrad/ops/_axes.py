@@ -106,7 +106,7 @@ def accumulated(name, reduce, x, dtype, **params):
 
 
 def cast_back(xp, g, dtype):
-    """A gradient cast to the dtype of the input, where the op was given another `dtype`."""
+    """A gradient cast to the dtype of the input, if the op computes in another `dtype`."""
     if g.dtype == dtype:
         return g
     return xp.astype(xp.real(g) if g.dtype.kind == "c" and dtype.kind != "c" else g, dtype)

@@ -28,7 +28,7 @@ class ApplyStep:
     version = 0
     """Raised whenever the groups of launches change, so that captured graphs are renewed."""
     widens = True
-    """Whether its kernels read 16-bit floats in the place of float32."""
+    """Whether its kernels accept 16-bit floats in place of float32."""
 
     def __init__(self, optimizer: Stepper, pairs: list[Any], conditional: bool) -> None:
         self._optimizer, self._conditional = optimizer, conditional

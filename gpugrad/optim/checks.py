@@ -1,4 +1,4 @@
-"""Checks of gradients, all made before the first Variable changes."""
+"""Checks of gradients, all of them before the first Variable changes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def check_pairs(
             pairs.append((gradient if is_rows else tensor(gradient), variable))
     if not pairs:
         if not skipped:
-            raise ArgumentError(f"{name}: no gradients were given.")
+            raise ArgumentError(f"{name}: got no gradients.")
         names = ", ".join(f"'{v.name}'" for v in skipped)
         raise ArgumentError(
             f"{name}: no gradients: all are None ({names}). tape.explain(loss, variable) says why."

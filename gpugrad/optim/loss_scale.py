@@ -31,7 +31,7 @@ class LossScaleOptimizer:
 
     Keep Variables in float32 and cast them in the model: gradients then reach the optimizer in
     float32, where the division loses nothing. In `gg.function` all of this is part of the program.
-    The scale lives on the device that is the default when the optimizer is made.
+    The scale lives on the device that is the default when the optimizer is created.
 
     Args:
         inner_optimizer: the optimizer that takes the steps.

@@ -259,7 +259,9 @@ class Optimizer:
                 )
         else:
             if tape is not None:
-                raise ArgumentError("minimize: a loss that is a function makes its own tape.")
+                raise ArgumentError(
+                    "minimize: a loss that is a function needs no tape=; `minimize` records it on its own tape."
+                )
             tape = GradientTape()
             with tape:
                 value = loss()
@@ -273,7 +275,7 @@ class Optimizer:
         return value
 
     def build(self, var_list: Any) -> None:
-        """Make the state of Variables that have none yet: zeros, as before the first step."""
+        """Create the state of Variables that have none yet: zeros, as before the first step."""
         for variable in _flatten_variables(var_list):
             self._state(variable)
 

@@ -44,7 +44,8 @@ Work = tuple[State, Any, Any]
 class Stepper(Protocol):
     """The part of an optimizer that a traced `apply_gradients` uses at each replay.
 
-    `Optimizer` implements it. The protocol stands here so that `apply_step` need not import it.
+    `Optimizer` implements it. The protocol is here so that `apply_step` need not import
+    `Optimizer`.
     """
 
     slots: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The fields of an op record, in groups. Each default is right for an op that a user declares.
 
-`gpugrad.registry.record.Op` has all of these fields as attributes, but for the rules, which it
-keeps in `declared`: a tape reads them bound to the op.
+`gpugrad.registry.record.Op` has all of these fields as attributes, except the rules, which it keeps
+in `declared`: a tape reads them bound to the op.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _group = dataclasses.dataclass(init=False, eq=False, repr=False, frozen=True)
 
 @dataclasses.dataclass(eq=False, frozen=True)
 class Rules:
-    """Derivative rules, as they are declared.
+    """Derivative rules, as declared.
 
     Attributes:
-        vjp: one rule ``(xp, g, names...)`` for each array argument; None where there is no
-            gradient, ``...`` where the rule is not known (then asking for it raises). Or one rule
-            for all, which gives a tuple of all gradients where one pass over the arrays finds them
-            together; that of a variadic op is told the input's position ``i`` instead.
-        jvp: rules ``(xp, t, names...)``, whose results add up, for an op of one result. None makes
-            them by transposing.
-        masked: rules to take instead where a gradient has come out NaN: of a cotangent of 0 they
-            give 0, also beside an infinite factor. None is `vjp`.
-        d: of an elementwise op, one partial derivative for each input: a number, or a function
+        vjp: one rule ``(xp, g, names...)`` for each array argument; None if there is no gradient,
+            ``...`` if the rule is unknown (requesting that gradient raises). Or one rule for all,
+            which returns a tuple of all gradients, if one pass over the arrays computes them
+            together. The rule of a variadic op gets the input's position ``i`` instead.
+        jvp: rules ``(xp, t, names...)``, whose results add up, for an op with one result. None
+            transposes the VJP.
+        masked: rules for a second pass after a NaN gradient: they map a cotangent of 0 to 0, also
+            with an infinite factor. None means `vjp`.
+        d: partial derivatives of an elementwise op, one for each input: a number, or a function
             ``(xp, names...)``.
     """
 
@@ -43,19 +43,19 @@ class Rules:
 
 @_group
 class Gradient:
-    """What a tape asks.
+    """What a tape needs to know.
 
     Attributes:
-        differentiable: False says that the gradient is None.
-        linear: True if the op is linear in its arrays taken together: its JVP is itself. ``"each"``
-            if it is linear in each array alone (a product).
-        singular: partials can be infinite; a gradient of exactly 0 then stays 0.
-        outputs: number of results; more than 1 makes a tuple, and ``g`` is one too.
-        unused: positions in it where a rule takes None for a result that nothing was made of; at
-            the others it gets zeros.
-        variadic: the one array argument is a list of arrays.
-        kinds: of dtype that the op takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool.
-            Without ``c`` complex arguments are refused under a tape, unless the op is linear.
+        differentiable: False if the gradient is None.
+        linear: True if the op is jointly linear in its arrays: its JVP is the op itself. ``"each"``
+            if it is linear in each array separately (a product).
+        singular: whether partials can be infinite; a gradient of exactly 0 then stays 0.
+        outputs: number of results; if more than 1, the result and ``g`` are tuples.
+        unused: positions in ``g`` where a rule accepts None for the gradient of an unused result;
+            at the others it gets zeros.
+        variadic: whether the only array argument is a list of arrays.
+        kinds: kinds of dtype that the op takes: ``f`` float, ``c`` complex, ``i`` int, ``b`` bool.
+            Without ``c``, complex arguments raise under a tape, unless the op is linear.
     """
 
     differentiable: bool = True
@@ -72,18 +72,19 @@ class Forward:
     """How the forward runs.
 
     Attributes:
-        native_half: it gets 16-bit floats as they are.
-        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of bare arrays, which
-            returns what the forward does, or NotImplemented for arguments that the kernel does not
+        native_half: whether it gets 16-bit floats without a cast.
+        cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of plain arrays, which
+            returns the forward's results, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
-        batch: how `gg.vmap` runs a primitive, where every array may have a batch axis in front:
-            ``"stack"`` (the op takes stacks: axes in front of those that it works on, broadcast
-            against each other), ``"axis"`` (it works along its argument ``axis``), ``"loop"`` (one
-            example at a time), or a formula ``(xp, batched, *arrays, **params)`` that gets arrays
-            whose axis 0 is the batch where `batched` (a tuple of bools) says so, and gives results
-            with it. None is ``"loop"``. Composites need none.
-        opaque: a traced function keeps a composite as one step, for its kernel's sake, where others
-            become the steps of their bodies; or a function of the arguments that says so.
+        batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
+            ``"stack"`` (the op broadcasts any axes in front of those that it works on), ``"axis"``
+            (it works along its argument ``axis``), ``"loop"`` (one example at a time), or a formula
+            ``(xp, batched, *arrays, **params)`` that gets arrays with the batch as axis 0, as
+            `batched` (a tuple of bools) says for each, and returns results with the batch as axis
+            0. None means ``"loop"``. Composites need none.
+        opaque: whether a traced function keeps a composite as one step, because it has a kernel;
+            other composites become the steps of their bodies. Or a function of the arguments that
+            decides.
     """
 
     native_half: bool = False
@@ -94,7 +95,7 @@ class Forward:
 
 @_group
 class Replay:
-    """What the passes and the replays of `gg.function` ask.
+    """What the passes and the replays of `gg.function` need to know.
 
     Attributes:
         captures: whether a CUDA graph may hold the forward. A captured forward runs once in Python,
@@ -103,23 +104,23 @@ class Replay:
             FFT may not be captured either: CuPy may drop its plan and its work area.) A function of
             the step's arguments decides for each step: traced arrays have a shape and a dtype
             there. None: true with a `cuda` launcher, for a `view`, and for an elementwise op that
-            is a function of the library or whose formula reads as CUDA. A primitive or composite
-            without a launcher is captured only where all of its arguments are arrays: a number is
+            is a library function or whose formula can be written as CUDA. A primitive or composite
+            without a launcher is captured only if all of its arguments are arrays: a number is
             copied from the host.
         view: how the elements of the result lie in the memory of the argument, if the op moves
-            none: ``"reshape"`` (all of them, in the same order), ``"broadcast"`` (repeated by
-            NumPy's rules) or ``"strides"`` (in another order, or some of them). It may copy where
-            the memory does not allow a view.
-        by_element: True if each element of the result is a formula of the arrays' elements in its
-            place, and of metadata. Always true of an elementwise op.
-        reduces: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``, if that is what the op computes
-            along ``axis``; without such an argument, along the axes that the result lacks.
-        cost: how many functions such as exp an element costs where a kernel recomputes the op
-            instead of reading its result: 0 for arithmetic. None: never recompute it there.
-        length_by_values: True if the values of the first array decide the shape of the result;
+            none: ``"reshape"`` (all, in the same order), ``"broadcast"`` (repeated by NumPy's
+            rules) or ``"strides"`` (in another order, or only some). The op may copy if the memory
+            does not allow a view.
+        by_element: whether each element of the result is a formula of the arrays' elements at the
+            same place, and of metadata. Always true for an elementwise op.
+        reduces: ``"sum"``, ``"mean"``, ``"max"`` or ``"min"``, if the op computes that along
+            ``axis`` or, without such an argument, along the axes that the result lacks.
+        cost: number of functions such as exp per element, if a kernel recomputes the op instead of
+            reading its result: 0 for arithmetic. None: never recompute it.
+        length_by_values: True if the values of the first array determine the result's shape;
             ``"index"`` if masks in an index do.
-        overwrites: position of the array that the `cuda` launcher, called with ``over=True``,
-            writes the result over. None if it cannot.
+        overwrites: position of the array that the `cuda` launcher overwrites with the result if
+            called with ``over=True``. None if it cannot.
     """
 
     captures: bool | Callable[..., bool] | None = None
@@ -133,13 +134,13 @@ class Replay:
 
 @_group
 class Checks:
-    """What `gpugrad.testing.check_op` asks.
+    """What `gpugrad.testing.check_op` needs.
 
     Attributes:
         samples: function of a NumPy random generator that yields (arguments, keywords).
         ref: the function on NumPy arrays that the forward must equal, or its dotted name; NumPy's
             function of the op's name if None.
-        errors: calls that must fail: (arguments, keywords, exception class, words).
+        errors: calls that must fail: (arguments, keywords, exception class, words of the message).
     """
 
     samples: Any = None

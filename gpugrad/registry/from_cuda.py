@@ -1,8 +1,8 @@
 """Ops from a user's CUDA source: declared in ten lines, checked on the CPU by the shim.
 
-Each such op has a formula beside its kernel. The formula runs where the kernel does not: on NumPy
-arrays, for dtypes that the kernel was not written for, and under transformations; and it is what
-`gpugrad.testing.check_op` holds the kernel against.
+Each such op has a formula as well as a kernel. The formula runs where the kernel does not: on NumPy
+arrays, for dtypes that the kernel was not written for, and under transformations.
+`gpugrad.testing.check_op` compares the kernel with it.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ def elementwise_kernel(
     Args:
         signature: ``"name(x, y)"``.
         cuda: expression of one element, or the body of a function with ``return``. `x` and `y` are
-            of type ``T``, float or double; write literals as ``T(0.5)``, as 0.5 alone is a double.
-        formula: the same as ``(xp, x, y)``, of gpugrad's ops.
-        d: one partial derivative for each input: a number, or a formula of what it needs by name:
-            inputs, and ``out``. A derivative with a kernel of its own calls another such op by
+            of type ``T``, float or double; write literals as ``T(0.5)``, because 0.5 is a double.
+        formula: the same function ``(xp, x, y)``, in gpugrad's ops.
+        d: one partial derivative for each input: a number, or a formula whose parameters name what
+            it needs: inputs, and ``out``. A derivative with its own kernel calls another such op by
             name: ``lambda xp, x: xp.my_derivative(x)``.
-        preamble: CUDA C++ in front of the kernel: functions that `cuda` calls.
+        preamble: CUDA C++ to put before the kernel: functions that `cuda` calls.
         ref: function of NumPy arrays for `gpugrad.testing.check_op`; the formula if None.
         doc, example: as for `gpugrad.elementwise`.
-        record: what else `gpugrad.elementwise` takes: ``domain=``, ``samples=``, ``errors=``.
+        record: other arguments of `gpugrad.elementwise`: ``domain=``, ``samples=``, ``errors=``.
 
     Returns:
         The op: a function of Tensors, also called ``gg.name`` and, in formulas, ``xp.name``.
 
     Raises:
-        ArgumentError: there is an op of that name already, or `signature` is none.
-        KernelError: when first called on a GPU: the compiler refuses the expression. The message
+        ArgumentError: an op of that name exists already, or `signature` is not a signature.
+        KernelError: on the first call on a GPU, if the compiler rejects the expression. The message
             has the op, the dtype, the architecture and the compiler's lines.
 
     >>> softplus_of = gg.elementwise_kernel(
@@ -91,10 +91,10 @@ def elementwise_kernel(
 @functools.cache
 def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble: str, body: str,
                         packed: bool) -> str:  # fmt: skip
-    """The kernel of an elementwise op, for inputs of given kinds.
+    """The kernel of an elementwise op, for these kinds of inputs.
 
     Kinds are ``a``, an array of the result's shape; ``o``, of one element; ``n``, a number. For
-    ``scale(x, by)`` of kinds "an" with the expression ``by * x`` it is::
+    ``scale(x, by)`` of kinds "an" with the expression ``by * x`` the source is::
 
         #line 1 "scale"
         template <class T> __device__ T scale_of(T x, T by) { return by * x; }
@@ -151,7 +151,7 @@ template <class T> __global__ void {name}(
 
 
 def _is_number(a: Any) -> bool:
-    return type(a) in SCALARS or isinstance(a, np.generic)  # a weak number beside bfloat16
+    return type(a) in SCALARS or isinstance(a, np.generic)  # a weak number next to bfloat16
 
 
 def _launch_elementwise(
@@ -161,7 +161,7 @@ def _launch_elementwise(
     own = [a for a in values if not _is_number(a)]
     dtype = own[0].dtype
     if dtype not in FLOATS or any(a.dtype != dtype for a in own):
-        return NotImplemented  # promotion is the formula's
+        return NotImplemented  # the formula determines promotion
     if any(type(a) is complex for a in values):
         return NotImplemented
     out = lib.empty(np.broadcast_shapes(*(a.shape for a in own)), dtype=dtype)
@@ -202,32 +202,33 @@ def raw_kernel(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare an op with a CUDA kernel, from its formula; a decorator.
 
-    The kernel has the op's name. It gets pointers to the op's arrays, made C-contiguous (null for
-    one that was left out), to its results, and then the scalars. `grid`, `block`, `scalars`,
-    `results` and `shared` may be functions of the op's arguments, as the formula gets them
-    without `xp`.
+    The kernel has the op's name. It gets pointers to the op's arrays as C-contiguous copies if
+    necessary (null for an omitted one), to its results, and then the scalars. `grid`, `block`,
+    `scalars`, `results` and `shared` may be functions of the op's arguments: the formula's, without
+    `xp`.
 
     Args:
         source: CUDA C++ with ``__global__ void name(...)``. As a template ``template <class T>`` it
             is compiled for the dtype of the first array; ``compute_t<T>`` is float for 16-bit
             floats, and `gpugrad/kernels/runtime/common.cuh` has reductions over a warp and a block.
-        grid, block: numbers of blocks and of threads, in up to three directions. Where the number
-            of blocks is 0 nothing is launched, and the results hold zeros.
+        grid, block: numbers of blocks and of threads, in up to three directions. With 0 blocks
+            nothing is launched, and the results are zeros.
         scalars: the remaining arguments: an int is passed as ``long long``, a float as
-            ``compute_t<T>``, a NumPy scalar as what it is.
-        results: shape and dtype of the result, ``(shape, dtype)``, or a list of such pairs; those
-            of the first array if None.
+            ``compute_t<T>``, a NumPy scalar in its own type.
+        results: shape and dtype of the result, ``(shape, dtype)``, or a list of such pairs. None
+            means the first array's shape and dtype.
         shared: bytes of dynamic shared memory.
-        dtypes: of the first array, for which the kernel runs; else the formula does. All floats if
-            the source is a template, else float32. Other floating-point arrays must agree.
-        record: what `gg.op` takes: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ... A CUDA graph
-            may hold the launch; ``captures=False`` forbids it where `grid`, `scalars` or `results`
-            read values.
+        dtypes: dtypes of the first array for which the kernel runs; for others the formula runs. By
+            default all floats if the source is a template, or else float32. Other floating-point
+            arrays must agree.
+        record: arguments of `gg.op`: ``vjp=``, ``samples=``, ``ref=``, ``errors=``, ... A CUDA
+            graph may hold the launch; ``captures=False`` forbids it where `grid`, `scalars` or
+            `results` read values.
 
     Raises:
         ArgumentError: the source has no kernel of the op's name, or there is such an op already.
-        KernelError: when first called on a GPU: the compiler refuses the source. The message has
-            the op, the dtype, the architecture and the compiler's lines.
+            KernelError: on the first call on a GPU, if the compiler rejects the source. The message
+            has the op, the dtype, the architecture and the compiler's lines.
 
     >>> def samples(rng):
     ...     yield [rng.normal(size=(5, 40))], {}
@@ -260,7 +261,7 @@ def raw_kernel(
         template = bool(re.search(r"template\s*<[^>]*>\s*__global__", source))
         which = {as_dtype(t) for t in dtypes or (FLOATS if template else (np.float32,))}
 
-        text = f'#line 1 "{name}"\n{source}'  # so that the compiler's line numbers are the source's
+        text = f'#line 1 "{name}"\n{source}'  # so that the compiler's line numbers match the source
 
         def launcher(xp: Any, *arrays: Any, **params: Any) -> Any:
             first = arrays[0]

@@ -1,4 +1,4 @@
-"""An op's function on the bare arrays of one library."""
+"""An op's function on the plain arrays of one library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["bare_function", "through_float32", "typed", "wide"]
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
-    """The library's own function or the op's formula; on a GPU a kernel, if there is one, first."""
+    """The library's own function or the op's formula; on a GPU, first its kernel if any."""
     if op.is_library_function:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
@@ -32,7 +32,7 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
 
 
 def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel's launcher; where it declines, the formula."""
+    """The kernel's launcher, or the formula if the launcher declines."""
 
     def kernel_first(*args: Any, **params: Any) -> Any:
         result = kernel(*args, **params)
@@ -47,8 +47,8 @@ _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))
 def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) -> Callable[..., Any]:
     """Compute with 16-bit floats as a GPU kernel does: in float32, rounded once at the end.
 
-    All ops do but those with ``native_half``. The arguments at the positions `values` are not
-    indices: beside ints of 16 bits, which a 16-bit float does not hold, the result stays float32.
+    All ops do so except those with ``native_half``. The arguments at the positions `values` are not
+    indices: with ints of 16 bits, which a 16-bit float cannot hold, the result stays float32.
     """
 
     def half(x: Any) -> bool:
@@ -90,15 +90,15 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
 
 
 def wide(xp: Reading, x: Any) -> Any:
-    """A 16-bit array as float32, for formulas that compute so themselves; None stays None."""
+    """A 16-bit array as float32, for formulas that do their own widening; None stays None."""
     return xp.astype(x, "float32") if x is not None and x.dtype in HALF else x
 
 
 def typed(*args: Any) -> tuple[Any, ...]:
     """Arrays and Python numbers, which get the dtype that a ufunc's result would have.
 
-    For formulas that compute something of a number alone: ``np.exp(0.5)`` is a float64, and no
-    weak number any more.
+    For formulas that apply a function to a number: ``np.exp(0.5)`` is a float64, no longer a weak
+        number.
     """
     if SCALARS.isdisjoint(map(type, args)):
         return args
@@ -107,7 +107,7 @@ def typed(*args: Any) -> tuple[Any, ...]:
 
 
 def _on_one_gpu(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Where there are several GPUs: run on that of the arrays, and refuse arrays of two."""
+    """With several GPUs: run on the GPU of the arrays, and refuse arrays on two GPUs."""
 
     def on_one_gpu(*args: Any, **params: Any) -> Any:
         lists = (a if isinstance(a, (list, tuple)) else (a,) for a in args)

@@ -1,7 +1,7 @@
 """Derivative rules, as a tape calls them: functions of (xp, g, saved, params).
 
-`xp` is the reading, `g` the gradient of the result, `saved` what the tape kept for the rules, in
-the order of the op's `saves`, and `params` the call's metadata.
+`xp` is the reading, `g` the gradient of the result, `saved` the values that the tape kept for the
+rules, in the order of the op's `saves`, and `params` the call's metadata.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["DeclaredRules", "Rule", "conjugate"]
 
 @dataclasses.dataclass(eq=False, repr=False, frozen=True, kw_only=True)
 class DeclaredRules(Gradient, Recordable):
-    """The half of an op that a tape reads: its rules, and the list of the values that they read.
+    """The part of an op that a tape reads: its rules, and the list of values that they read.
 
     The rules are bound to the op when they are first asked for: most ops of a program that imports
     gpugrad are never differentiated.
 
     Attributes:
-        name: under which formulas call the op (``xp.name``).
+        name: the name under which formulas call the op (``xp.name``).
         arrays: names of the array arguments.
         params: names and defaults of the metadata arguments.
-        declared: the rules, as functions of names.
+        declared: the rules as declared, with named parameters.
     """
 
     name: str
@@ -55,10 +55,10 @@ class DeclaredRules(Gradient, Recordable):
                     self._check(rule, self.saves if rules is declared.masked else None)
 
     def _check(self, rule: Rule, saved: Sequence[str] | None) -> None:
-        """Refuse a rule that reads what no call has. `saved` are the only names that are kept."""
+        """Refuse a rule that reads a name that no call has. Only the names in `saved` are kept."""
         names = _names(rule)
         if names[:1] != ("xp",):
-            raise TypeError(f"{self.name}: the first parameter of a rule is xp, this has {names}.")
+            raise TypeError(f"{self.name}: the first parameter of a rule must be xp, got {names}.")
         for name in names:
             kept = self._is_saved(name) if saved is None else name in saved
             if not (kept or name in _GIVEN or name in self.params):
@@ -70,7 +70,7 @@ class DeclaredRules(Gradient, Recordable):
 
     @functools.cached_property
     def saves(self) -> tuple[str, ...]:
-        """What a tape keeps for the rules, in the order in which they index it."""
+        """The names of values that a tape keeps for the rules, in the order of their indices."""
         declared = self.declared
         rules = [declared.vjp] if callable(declared.vjp) else list(declared.vjp or ())
         every = (*rules, *(declared.jvp or ()), *(declared.d or ()))
@@ -79,7 +79,7 @@ class DeclaredRules(Gradient, Recordable):
 
     @functools.cached_property
     def readers(self) -> dict[str, tuple[str, ...]]:
-        """By saved name, the inputs whose rules read it: without these it is not kept."""
+        """For each saved name the inputs whose rules read it, the only ones that it is kept for."""
         vjp = self.declared.vjp
         if callable(vjp):
             return dict.fromkeys(self.saves, ())
@@ -126,7 +126,7 @@ class DeclaredRules(Gradient, Recordable):
 
     @functools.cached_property
     def masked(self) -> tuple[Any, ...]:
-        """The rules for a pass in which a gradient of exactly 0 meets something infinite."""
+        """The rules for a pass in which a gradient of exactly 0 meets an infinite factor."""
         if self.declared.masked:
             return tuple(_bind_rule(r, self) for r in self.declared.masked)
         if type(self.rules) is _Joint:
@@ -140,8 +140,8 @@ class DeclaredRules(Gradient, Recordable):
             for p, r in zip(self.partials, self.rules, strict=True)
         )
 
-    def spread(self, n: int) -> list[Rule]:
-        """The rules of a variadic op's `n` inputs, from its one rule."""
+    def rules_for(self, n: int) -> list[Rule]:
+        """The rules of a variadic op's `n` inputs, from its only rule."""
         return [functools.partial(self._each, i=i) for i in range(n)]
 
     def _is_saved(self, name: str) -> bool:
@@ -167,7 +167,7 @@ def _names(function: Rule) -> tuple[str, ...]:
 def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
 
-    `body` is what to make of the call: one expression, so that no frame is added to it.
+    `body` is an expression of the call: a single one, so that it adds no frame.
     """
     parameters, args = ["xp", "g", "s", "k"], []
     for name in _names(rule):
@@ -187,7 +187,7 @@ def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
 class _Joint(tuple[Rule, ...]):
     """The rules of inputs whose gradients one rule computes together.
 
-    Each iteration gives rules that share one call of it, which the first one makes.
+    Each iteration yields rules that share one call; the first one to run makes it.
     """
 
     rule: Rule
@@ -202,7 +202,7 @@ class _Joint(tuple[Rule, ...]):
 
 
 def _missing_rule(name: str, k: int) -> Rule:
-    """The rule of input `k` where none is known."""
+    """The rule of input `k` if none is known."""
 
     def missing(xp: Any, g: Any, saved: Any, params: Any) -> Any:
         record = OPS.get(name)
@@ -218,14 +218,14 @@ def _missing_rule(name: str, k: int) -> Rule:
 
 
 def conjugate(xp: Any, d: Any) -> Any:
-    """The complex conjugate; a real array itself, where `xp.conj` would copy it."""
+    """The complex conjugate; a real array is returned itself (`xp.conj` would copy it)."""
     if type(d) in SCALARS:
         return d.conjugate()
     return xp.conj(d) if d.dtype.kind == "c" else d
 
 
 def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
-    """The VJP g * conj(d) of a partial derivative: a number, or a function of what it names.
+    """The VJP g * conj(d) of a partial derivative d: a number, or a function of named values.
 
     Where d can be infinite and g is exactly 0 (`op.singular`), their product is 0.
     """
@@ -239,9 +239,9 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
 
 
 def _sheltered(rule: Rule) -> Rule:
-    """A rule that gives 0 for NaN where the whole cotangent is 0.
+    """A rule that returns 0 instead of NaN if the whole cotangent is 0.
 
-    It keeps its other results: these are 0 too, but have a derivative by the cotangent.
+    It keeps the other elements: these are 0 too, but have a derivative by the cotangent.
     """
     if getattr(rule, "is_missing", False):
         return rule

@@ -83,7 +83,7 @@ def check_op(
     record = op if isinstance(op, Op) else getattr(op, "op", None)
     if record is None:
         if not isinstance(op, str) or op not in OPS:
-            raise ArgumentError(f"check_op: there is no op {op!r:.60}; gg.OPS has their names.")
+            raise ArgumentError(f"check_op: there is no op {op!r:.60}; gg.OPS lists them.")
         record = OPS[op]
     if device is None:
         device = "cuda:0" if devices.gpu_count() else CPU

@@ -1,1 +1,1 @@
-"""Programs, and the logging array that writes them."""
+"""Programs, and the logging arrays that write them."""

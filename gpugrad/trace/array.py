@@ -1,7 +1,7 @@
-"""Traced: the array that logs the ops on it while they run; and which trace a thread is in.
+"""Traced: an array that logs the ops on it while they run. Also each thread's current trace.
 
 A `Traced` array wraps the array that an op has computed and holds its `Value` in a `Program`. It
-is one more reading of the formulas: a composite runs unchanged, any other op runs on the wrapped
+has its own reading of the formulas: a composite runs unchanged, any other op runs on the wrapped
 arrays and logs one `Step`.
 """
 
@@ -45,7 +45,7 @@ class _TracedReading(Reading):
 
     @property
     def lib(self) -> Any:
-        """Raises: only code that needs values uses the array library."""
+        """Raises TraceError: code that uses the array library directly needs values."""
         return Traced._refuse(None)  # type: ignore[arg-type]
 
     def function_of(self, op: Any) -> Callable[..., Any]:
@@ -77,7 +77,7 @@ LEFT = (
 
 
 class Traced:
-    """A bare array and its value in the program that is being traced.
+    """A plain array and its value in the program that is being traced.
 
     Attributes:
         inner: the array that was computed.
@@ -86,7 +86,7 @@ class Traced:
 
     __slots__ = ("inner", "value")
     __array_ufunc__ = None  # ndarray * Traced must call Traced.__rmul__
-    base = True  # as of a NumPy view, so that nobody writes to its memory
+    base = True  # as for a NumPy view, so that nobody writes to its memory
 
     def __init__(self, inner: Any, value: Value) -> None:
         self.inner, self.value = inner, value
@@ -121,7 +121,7 @@ class Traced:
         return TRACED.astype(self, dtype)
 
     def copy(self) -> Traced:
-        """Itself: nobody writes to it."""
+        """The array itself, because nobody writes to it."""
         return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
@@ -169,7 +169,7 @@ def user_level() -> int:
 
 
 def traced_reading(op: Any) -> Callable[..., Any]:
-    """An op's function on bare arrays, some of them Traced."""
+    """An op's function on plain arrays, some of them Traced."""
     names = tuple(op.signature.parameters)
 
     def run(*args: Any, **keywords: Any) -> Any:
@@ -212,19 +212,19 @@ def pause_trace() -> Iterator[None]:
 
 
 def unwrap_to_traced(array: Any) -> Any:
-    """The Traced array inside other wrappers, or the array of the library if there is none."""
+    """The Traced array inside other wrappers, or else the library's array."""
     while type(array) is not Traced and hasattr(array, "inner"):
         array = array.inner
     return array
 
 
 def is_traced(array: Any) -> bool:
-    """Whether a bare array is Traced, perhaps inside other wrappers."""
+    """Whether a plain array is Traced, perhaps inside other wrappers."""
     return type(unwrap_to_traced(array)) is Traced
 
 
 def place_beside_traced(x: Tensor, arrays: Sequence[Any]) -> Tensor:
-    """`x`, as a constant of the program if it is plain and one of `arrays` is Traced."""
+    """`x`, or a constant of the program if `x` is plain and any of `arrays` is Traced."""
     trace = current_trace()
     if trace is None or READINGS[type(x._data)].nesting or not any(map(is_traced, arrays)):
         return x

@@ -15,11 +15,11 @@ class Listener:
     """An entry of `threads.stack`, the outermost first; a subclass overrides the events it needs.
 
     Attributes:
-        known: serial numbers of the Tensors to differentiate by. An op that reads one is appended
-            to `log`, or passed to `take` with its results.
+        known: serial numbers of the Tensors to differentiate with respect to. An op that reads one
+            is appended to `log`, or passed to `take` with its results.
         dead: serial numbers of results of ops without a gradient; `bury` is called with them.
         log: a list of entries; None if `take` handles them.
-        passive: whether it records nothing, so that it need not see the ops of a backward pass.
+        passive: whether it records nothing, so a backward pass can ignore it.
     """
 
     known: Any = frozenset()

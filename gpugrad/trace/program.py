@@ -37,7 +37,7 @@ CHECKS = frozenset(("no_nan", "same length"))
 
 
 class NotReplayable(Exception):
-    """A replay would do something else than the function, which must be called instead.
+    """A replay would differ from the function, which must be called instead.
 
     Attributes:
         once: whether the next call can be replayed.
@@ -47,7 +47,7 @@ class NotReplayable(Exception):
 
 
 def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
-    """Raise a NotReplayable if a Variable has another shape now than in `Program.loose`."""
+    """Raise NotReplayable if a Variable's shape is no longer the one in `Program.loose`."""
     for variable, shape in loose:
         if variable._data.shape != shape:
             raise NotReplayable(f"the shape of the Variable '{variable.name}'")
@@ -56,23 +56,23 @@ def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
 class Launched(Protocol):
     """Kernels on fixed memory that perform an effect: the attribute `launched` of its call.
 
-    A CUDA graph can hold them, because all that differs between runs is in numbers on the device.
+    A CUDA graph can hold them, because only numbers on the device differ between runs.
 
     Attributes:
-        version: changes when `launch` would launch something else than before.
+        version: changes when `launch` would launch something different.
         widens: optional; whether 16-bit floats may stand in for float32.
     """
 
     version: int
 
     def numbers(self) -> list[Any]:
-        """NumPy arrays of the next run's numbers, always of the same size; counts the run."""
+        """Count a run; return its numbers as NumPy arrays, always of the same size."""
 
     def uncount(self) -> None:
-        """Undo the last count: nothing was launched."""
+        """Undo the last count, because nothing was launched."""
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
-        """Launch on bare arrays.
+        """Launch on plain arrays.
 
         Args:
             arrays: what the effect reads.
@@ -116,12 +116,12 @@ class Step:
         args: a Value, a number, or None for each array argument; a variadic op has a list.
         params: the metadata arguments.
         outs: the results.
-        name: of the op or effect.
+        name: the op's or effect's name.
         call: the function that an effect calls with the arrays of `args`; it returns those of
             `outs`.
         variables: the Variables that an effect changes; their values are the last of `outs`.
-        undo: called before an effect; returns a function that restores all else that the effect
-            changes. None if that is not possible.
+        undo: called before an effect; returns a function that restores everything else that the
+            effect changes. None if that is not possible.
         backward: whether it belongs to a backward pass.
         phase: steps of different phases are never grouped.
         results: the arrays of `outs` in the traced run, until the program is planned.
@@ -175,7 +175,7 @@ class Step:
 
     @property
     def inputs(self) -> list[Value]:
-        """The values that it reads."""
+        """The values that the step reads."""
         values: list[Value] = []
         for a in self.args:
             values += [v for v in (a if isinstance(a, list) else [a]) if isinstance(v, Value)]
@@ -319,7 +319,7 @@ def takes_arguments(index: Any) -> bool:
 
 
 def fill_index(index: Any, args: Sequence[Any]) -> Any:
-    """An index with the arguments of a step in the place of their stand-ins."""
+    """An index with the step's arguments in place of their stand-ins."""
     if type(index) is tuple:
         return tuple(fill_index(part, args) for part in index)
     return args[index.position] if type(index) is Argument else index

@@ -3,8 +3,8 @@
 Shapes and dtypes come from the arrays themselves, so no op needs a shape rule. Tapes and their
 backward passes are traced as well, since derivative rules are formulas too.
 
-What is not a function of arrays becomes an *effect*, a step that calls Python at each replay, in
-the order of the steps: random numbers, an optimizer's update in place.
+Anything that is not a function of arrays (random numbers, an optimizer's update in place) becomes
+an *effect*: a step that calls Python at each replay, in the order of the steps.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ open_traces: set[Tracing] = set()
 class Tracing(Listener):
     """Traces what runs in its ``with`` statement; a listener, to see reads of Variables."""
 
-    abstract = False  # whether the arrays stand for shapes and dtypes alone
+    abstract = False  # whether the arrays only carry shapes and dtypes
 
     def __init__(
         self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
     ) -> None:
         self.program = Program()
-        self.pure = pure  # an effect raises NotReplayable, before it is one
+        self.pure = pure  # an effect raises NotReplayable before it happens
         self.trial = trial  # everything is restored at the end
         self.passes = passes  # for the functions that it calls
         self.makes: Variable | None = None  # one that the function itself creates
@@ -82,7 +82,7 @@ class Tracing(Listener):
         failed = kind is not None or bool(where)
         by_effects = {var._id for step in self.program.steps for var in step.variables}
         for variable, before in self._variables.values():
-            now, value = variable._data, self.place(variable._data)  # which may be a constant
+            now, value = variable._data, self.place(variable._data)  # the value may be a constant
             moved = variable._id in by_effects or all(
                 v is not value for var, v in self.program.reads if var is variable
             )
@@ -129,7 +129,7 @@ class Tracing(Listener):
             raise NotReplayable("the making of a Variable")
         if self.pure:
             error = NotReplayable(f"the Variable '{variable.name}' is assigned to")
-            error.once = variable._id > self._born  # that is, it is made
+            error.once = variable._id > self._born  # the function created it
             raise error
         self.touched(variable)
 
@@ -140,10 +140,10 @@ class Tracing(Listener):
             self._written[id(x)] = weakref.ref(x), x._data, user_line()
 
     def _undo_writes(self) -> str:
-        """Give the Tensors that were written to their arrays again.
+        """Give the Tensors that were written to their old arrays back.
 
         Returns:
-            The line of the first write to a Tensor that is still alive, which is not the function's
+            The line of the first write to a Tensor that is still alive, so is not the function's
             own; or "".
         """
         if any(x() is not None for x, _, _ in self._written.values()):
@@ -160,7 +160,7 @@ class Tracing(Listener):
     def with_gradient(
         self, name: str, outs: list[Tensor], inputs: Sequence[Tensor], gradients: Callable[..., Any]
     ) -> list[Tensor]:
-        """The results of a call with its own gradient, for tapes that see nothing but the trace."""
+        """The results of a call with its own gradient, for tapes that only see the trace."""
         return outs
 
     def returned(self, arrays: Sequence[Any]) -> None:
@@ -180,7 +180,7 @@ class Tracing(Listener):
         return Traced(_in_order(array), value)
 
     def place(self, array: Any) -> Value:
-        """The Value of a bare array: a constant, if it is not Traced."""
+        """The Value of a plain array: a constant, if it is not Traced."""
         if type(array) is Traced:
             return array.value
         value = self._constants.get(id(array))
@@ -212,9 +212,9 @@ class Tracing(Listener):
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
-        bare = [a for a in flat if type(a) in ARRAYS]
+        plain = [a for a in flat if type(a) in ARRAYS]
         for out in outs:
-            out.value.view = any(_may_share(out.inner, a) for a in bare)
+            out.value.view = any(_may_share(out.inner, a) for a in plain)
             out.inner = out.inner if out.value.view else _in_order(out.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
@@ -228,7 +228,7 @@ class Tracing(Listener):
         return tuple(outs) if op.outputs > 1 else outs[0]
 
     def _check_lengths(self, name: str, outs: list[Traced]) -> list[Traced]:
-        """Call the function instead of a replay whose results have another length than now."""
+        """Make replays call the function instead if their results would have another length."""
         if self.abstract or self.moved:
             where = "in a branch or loop body" if self.abstract else "after an optimizer's step"
             raise TraceError(
@@ -248,7 +248,7 @@ class Tracing(Listener):
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
-        """The results of an op, and whether they are real, as here, or stand for shapes alone."""
+        """The results of an op, and whether they are real (as here) or only carry shapes."""
         return function(*arrays, **params), True
 
     def effect(
@@ -263,15 +263,15 @@ class Tracing(Listener):
         """Run a function of real Tensors now and at each replay, in the order of the steps.
 
         Args:
-            name: for the text of the program.
+            name: the name in the program's text.
             call: function of Tensors that returns a list of Tensors.
             tensors: its arguments.
             variables: the Variables that it changes.
-            undo: called before; returns a function that restores all else that it changes.
+            undo: called before; returns a function that restores everything else that it changes.
             about: shapes and dtypes of the results.
 
         Raises:
-            NotReplayable: the trace allows none, or none that cannot be undone.
+            NotReplayable: the trace allows no effects, or none that cannot be undone.
         """
         if (self.pure and name not in CHECKS) or (self.trial and undo is None):
             raise NotReplayable(name)
@@ -306,7 +306,7 @@ def _may_share(a: Any, b: Any) -> bool:
 
 
 def _in_order(array: Any) -> Any:
-    """A C-contiguous array, as planned buffers are: a reshape is a view here if it is one there."""
+    """A C-contiguous array, like planned buffers: reshapes are views in both or in neither."""
     if array.flags.c_contiguous:
         return array
     return READINGS[type(array)].lib.ascontiguousarray(array)

@@ -99,7 +99,7 @@ class _CustomCall(RecordedCall):
         return self._by_inputs(pair[0]), by_variables
 
     def _by_inputs(self, returned: Any) -> list[Any]:
-        """One gradient for each input; those of keyword-only ones may have been left out."""
+        """One gradient for each input; keyword-only arguments may have been left out."""
         grads = nest.flatten(returned)
         if len(grads) == self._n_positional and self._n_positional:
             grads += [None] * (len(self._inputs) - len(grads))
@@ -113,7 +113,7 @@ class _CustomCall(RecordedCall):
     def _fitted(
         self, xp: Any, upstream: list[Tensor], by_inputs: list[Any], by_variables: list[Any]
     ) -> list[Any]:
-        """All gradients in the reading `xp`, each in the dtype of what it belongs to."""
+        """All gradients in the reading `xp`, each in the dtype of its input or Variable."""
         for x in upstream:
             if type(x._data) is Batched:  # each example has its own gradient, even if all are equal
                 by_inputs = [
@@ -155,11 +155,11 @@ def custom_gradient(f: Function | None = None) -> Function:
 
     Args:
         f: function of any nested arguments that returns ``(result, grad_fn)``.
-            ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for
-            those that were not used) and returns one for each number among the arguments, in
-            order (None for no gradient). If `f` reads trainable Variables that are not
-            arguments, ``grad_fn(*upstream, variables=...)`` gets them, and must return
-            ``(gradients of arguments, gradients of variables)``.
+            ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for unused
+            ones) and returns one for each number among the arguments, in order (None for no
+            gradient). If `f` reads trainable Variables that are not arguments, ``grad_fn(*upstream,
+            variables=...)`` gets them, and must return ``(gradients of arguments, gradients of
+            variables)``.
 
     Keyword arguments count like positional ones; keyword-only ones come last, and their
     gradients may be left out. The gradient holds in forward mode too. The second derivative
@@ -167,8 +167,8 @@ def custom_gradient(f: Function | None = None) -> Function:
     traced with `f`, up to three derivatives.
 
     Raises:
-        StructureError: `grad_fn` takes no `variables` though `f` reads some, or it returned
-            another number of gradients.
+        StructureError: `grad_fn` takes no `variables` though `f` reads some, or it returned the
+            wrong number of gradients.
         ShapeError: it returned a gradient whose shape is not the argument's.
 
     >>> @gg.custom_gradient
@@ -213,7 +213,7 @@ def custom_gradient(f: Function | None = None) -> Function:
 
 
 def _as_input(leaf: Any) -> Any:
-    """A number or array among the arguments as a Tensor that only `f` and `grad_fn` see."""
+    """A number or array among the arguments, as a Tensor that only `f` and `grad_fn` see."""
     if not _is_number(leaf) or isinstance(leaf, Variable):
         return leaf
     x = tensor(leaf)
@@ -228,13 +228,13 @@ def _record(
     """The results of a call, offered to the recorders of this thread."""
     sources = [*inputs, *variables]
     for x in sources:
-        x._read()  # where recording was stopped, no tape knows of a Variable yet
+        x._read()  # if recording was stopped, no tape knows of a Variable yet
     if graphs:
         for x in inputs:
             number(x)
     if trace := current_trace():
         outs = trace.with_gradient(call.name, outs, sources, call.gradients)
-    if Batched in ARRAYS:  # each example may get its own gradient by what all share
+    if Batched in ARRAYS:  # each example may get its own gradient with respect to a shared value
         outs = [wrap(give_each_example(out._data)) for out in outs]
         sources = meet_levels(*sources, *outs)[: len(sources)]
     call.record(outs, sources)
@@ -328,7 +328,7 @@ def implicit_diff(
     kind: str = "root",
     solve: Callable[[Function, Tensor], Tensor] | None = None,
 ) -> Callable[[Function], Function]:
-    """Differentiate a solver by the equation that its solution satisfies; a decorator.
+    """Differentiate a solver through the equation that its solution satisfies; a decorator.
 
     With F(x, *params) = 0 the implicit function theorem gives dx = -(dF/dx)^-1 dF/dparams:
     the gradient costs one linear system, however many steps the solver takes.
@@ -336,7 +336,7 @@ def implicit_diff(
     Args:
         condition: function of the solution and the solver's arguments.
         kind: ``"root"``: the condition is 0; ``"fixed_point"``: it returns the solution itself;
-            ``"argmin"``: it is a scalar whose gradient by the solution is 0.
+            ``"argmin"``: it is a scalar whose gradient with respect to the solution is 0.
         solve: ``solve(matvec, b)`` returns the vector x with ``matvec(x) = b``, for example by
             conjugate gradients. None computes the matrix and calls `gg.linalg.solve`.
 
@@ -346,7 +346,7 @@ def implicit_diff(
 
     Raises:
         ArgumentError: there is no such kind.
-        SingularMatrixError: dF/dx is singular, so that the solution has no derivative.
+        SingularMatrixError: dF/dx is singular, so the solution has no derivative.
 
     >>> @gg.implicit_diff(lambda x, a: x * x - a)
     ... def square_root(a):
@@ -358,7 +358,7 @@ def implicit_diff(
     0.25
     """
     if kind not in _RESIDUALS:
-        raise ArgumentError(f"implicit_diff: kind is one of {list(_RESIDUALS)}, not {kind!r}.")
+        raise ArgumentError(f"implicit_diff: kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
     residual = _RESIDUALS[kind](condition)
 
     def declare(solver: Function) -> Function:
@@ -402,7 +402,7 @@ def _adjoint(
     upstream: Sequence[Tensor],
     variables: Sequence[Variable],
 ) -> list[Any]:
-    """Gradients of the parameters: -(dF/dparams)^H u, where (dF/dx)^H u is the upstream one."""
+    """Gradients of the parameters: -(dF/dparams)^H u, where (dF/dx)^H u is upstream."""
     leaves = nest.flatten(x)
 
     def of_vector(v: Tensor) -> Tensor:

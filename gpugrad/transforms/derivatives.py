@@ -1,4 +1,4 @@
-"""Derivatives of functions: `grad`, `vjp`, `jvp`, `jacobian` and their like."""
+"""Derivatives of functions: `grad`, `vjp`, `jvp`, `jacobian` and others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _name(f: Function) -> str:
 
 
 def _tensors(f: Function, n: int, structure: Any) -> Any:
-    """Argument `n` of `f` with new Tensors for its leaves, so that equal ones are told apart."""
+    """Argument `n` of `f` with new Tensors for its leaves, so that equal ones stay distinct."""
     try:
         return _fresh(structure)
     except DTypeError as error:
@@ -54,7 +54,7 @@ def _fresh(structure: Any) -> Any:
     def fresh(leaf: Any) -> Tensor:
         x = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
         if not is_inexact(x.dtype):
-            raise DTypeError(f"{x.dtype} has no gradient: give a float, or leave it out.")
+            raise DTypeError(f"{x.dtype} has no gradient: pass a float, or leave it out.")
         number_any(x)
         return x
 
@@ -69,7 +69,7 @@ def _copies(structure: Any) -> Any:
 def _split(
     f: Function, args: tuple[Any, ...], argnums: int | Sequence[int]
 ) -> tuple[list[Any], Any]:
-    """Arguments with new Tensors at `argnums`, and those alone."""
+    """Arguments with new Tensors at `argnums`, and these new arguments alone."""
     arguments = list(args)
     numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in numbers:
@@ -88,7 +88,7 @@ def _scalar(y: Any, f: Function) -> Tensor:
     about = f"a Tensor of {y.dtype} {y.shape}" if isinstance(y, Tensor) else f"a {type(y).__name__}"
     raise ShapeError(
         f"gradient of {_name(f)}: it must return one floating-point Tensor, it "
-        f"returned {about}. See gg.vjp and gg.jacobian for others, has_aux=True for more results."
+        f"returned {about}. For others see gg.vjp and gg.jacobian, for more results has_aux=True."
     )
 
 
@@ -181,7 +181,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (list, tuple)):
             raise StructureError(
-                f"{what}: a list with one entry for each argument of the function is needed, as "
+                f"{what}: pass a list with one entry for each argument of the function, such as "
                 f"[x]; got a {type(value).__name__}."
             )
     fresh = [_tensors(f, n, p) for n, p in enumerate(primals)]
@@ -232,8 +232,8 @@ def jacobian(
     """Make a function that returns the Jacobian: output's shape + argument's shape.
 
     Args:
-        f: function that returns a Tensor, or a nest of them: the result is that nest, with the
-            nest of the argument in place of each Tensor.
+        f: function that returns a Tensor or a nest of Tensors. The Jacobian has that nest, with the
+            argument's nest in place of each Tensor.
         argnums: position, or positions, of the arguments to differentiate by; each may be a
             nested structure.
         chunk_bytes: roughly how much memory one batched backward pass may take.

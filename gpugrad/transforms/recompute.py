@@ -31,7 +31,7 @@ def recompute_grad(f: Function) -> Function:
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
             forward and once in each backward pass, where it draws the same random numbers. Its
-            arguments and the Variables that it reads get gradients. Both calls assign to the
+            arguments and the Variables that it reads have gradients. Both calls assign to the
             Variables that it assigns to; `gg.nn.BatchNorm` counts a batch once.
 
     Raises:
@@ -64,7 +64,7 @@ class _Recomputed:
 
 
 class _Outside(Accesses):
-    """Also notes where ops read what an enclosing recorder watches."""
+    """Also notes where ops read Tensors that an enclosing recorder watches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,12 +89,12 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
     if lost:
         raise TapeError(
             f"recompute_grad: {getattr(f, '__name__', f)} reads at {outside.read[min(lost)]} a "
-            "Tensor that a tape watches and that is not an argument of it: its gradient would be "
+            "Tensor that a tape watches and that is not an argument: its gradient would be "
             "lost. Make it an argument, or read gg.stop_gradient of it."
         )
 
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        # a Tensor that is passed twice counts once: its gradient is that of all its uses
+        # a Tensor that is passed twice counts once: its gradient covers all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):
             if is_inexact(x.dtype):

@@ -20,14 +20,14 @@ _RANDOMNESS = ("error", "different", "same")
 
 
 def _axis_of_each_leaf(what: str, structure: Any, axes: Any) -> list[int | None]:
-    """An axis, or None, for every leaf of a structure; `axes` may have one for a whole branch."""
+    """An axis or None for every leaf of a structure; one in `axes` may hold for a branch."""
     if axes is None or isinstance(axes, (int, np.integer)):
         return [None if axes is None else int(axes)] * len(nest.flatten(structure))
     children, parts = nest.children(structure), nest.children(axes)
     if children is None or parts is None or [k for k, _ in children] != [k for k, _ in parts]:
         raise StructureError(
-            f"vmap: {what}={axes!r:.80} does not follow the structure of the values: "
-            f"{structure!r:.80}. Give one int or None, or one for each branch."
+            f"vmap: {what}={axes!r:.80} does not match the structure of the values: "
+            f"{structure!r:.80}. Pass one int or None, or one for each branch."
         )
     pairs = zip(children, parts, strict=True)
     return [a for (_, child), (_, axis) in pairs for a in _axis_of_each_leaf(what, child, axis)]
@@ -53,7 +53,7 @@ def vmap(
     Args:
         f: function of Tensors, in any nested structure, that returns the same. It sees the
             shapes of one example. It may compute gradients and read Tensors from outside, but not
-            decide by values: ``if x > 0`` raises, use `gg.where`.
+            branch on values: ``if x > 0`` raises, use `gg.where`.
         in_axes: the batch axis of each argument; None for an argument that all examples share.
             One for all arguments, or one for each, which may follow an argument's structure. The
             batch axis of keyword arguments is 0.
@@ -65,8 +65,8 @@ def vmap(
 
     Raises:
         ShapeError: the arguments do not have equally many examples.
-        AxisError: an axis that an argument or result does not have.
-        StructureError: axes that do not follow the structure.
+        AxisError: an argument or result lacks the axis.
+        StructureError: axes do not match the structure.
         ArgumentError: no argument has a batch axis; or a result differs between examples, though
             its `out_axes` is None.
 
@@ -78,7 +78,7 @@ def vmap(
      [6. 8.]]
     """
     if randomness not in _RANDOMNESS:
-        raise ArgumentError(f"vmap: randomness is one of {_RANDOMNESS}, not {randomness!r}.")
+        raise ArgumentError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}.")
     name = getattr(f, "__name__", type(f).__name__)
 
     @functools.wraps(f)
@@ -110,14 +110,14 @@ def vmap(
 def _batch_size(
     name: str, leaves: list[Any], axes: list[int | None], in_axes: Any, axis_size: int | None
 ) -> int:
-    """How many examples the leaves have along their axes, or else `axis_size`."""
+    """The number of examples along the leaves' axes, or else `axis_size`."""
     shapes = [leaf.shape for leaf, a in zip(leaves, axes, strict=True) if a is not None]
     sizes = {leaf.shape[a] for leaf, a in zip(leaves, axes, strict=True) if a is not None}
     sizes |= set() if axis_size is None else {axis_size}
     if len(sizes) > 1:
         raise ShapeError(
-            f"vmap of {name}: the arguments have {sorted(sizes)} examples, of shapes {shapes} "
-            f"along in_axes={in_axes!r}; they must have equally many."
+            f"vmap of {name}: the arguments must have equally many examples, got {sorted(sizes)}: "
+            f"shapes {shapes} along in_axes={in_axes!r}."
         )
     if not sizes:
         raise ArgumentError(

@@ -73,7 +73,7 @@ def test_device_names_are_parsed(name, text):
 
 @pytest.mark.parametrize("name", ["tpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "cuda 0", 3])
 def test_unknown_device_name_is_refused(name):
-    with pytest.raises(ArgumentError, match="names no device"):
+    with pytest.raises(ArgumentError, match="is not a device name"):
         gg.device(name)
 
 
@@ -180,7 +180,7 @@ def test_wrong_device_name_in_the_environment_raises_at_first_use():
         except gg.errors.ArgumentError as error:
             print(error)
     """
-    assert "'tpu' names no device" in run(code, GPUGRAD_DEVICE="tpu")
+    assert "'tpu' is not a device name" in run(code, GPUGRAD_DEVICE="tpu")
 
 
 def test_without_cupy_the_cpu_is_the_default_and_errors_say_what_to_install():

@@ -21,8 +21,8 @@ CASES = {
     "lengths": (
         lambda: gg.matmul(C(A), C(B)), ShapeError,
         "axes that must have the same length have lengths 3 and 4. Got x1: float32 (2, 3) on cpu, "
-        "x2: float32 (4, 5) on cpu. The last axis of the first must be as long as the last but one "
-        "of the second.",
+        "x2: float32 (4, 5) on cpu. The last axis of the first must be as long as the "
+        "second-to-last axis of the second.",
     ),
     "axes": (
         lambda: gg.matmul(C(1.0), C(A)), ShapeError,
@@ -37,18 +37,20 @@ CASES = {
     "solve": (
         lambda: gg.linalg.solve(C(np.eye(3)), C(np.ones((4, 2)))), ShapeError,
         "axes that must have the same length have lengths 3 and 4. Got x1: float64 (3, 3) on cpu, "
-        "x2: float64 (4, 2) on cpu. The last axis of the first must be as long as the last but one "
-        "of the second.",
+        "x2: float64 (4, 2) on cpu. The last axis of the first must be as long as the "
+        "second-to-last axis of the second.",
     ),
     "shapes": (
         lambda: gg.add(C(A), C(V)), ShapeError,
         "the shapes (2, 3) and (4,) do not broadcast. Got x: float32 (2, 3) on cpu, y: float32 "
-        "(4,) on cpu. Shapes must agree, counted from the last axis; a 1 stretches.",
+        "(4,) on cpu. Shapes must agree, counted from the last axis; an axis "
+        "of length 1 broadcasts.",
     ),
     "broadcast_to": (
         lambda: gg.broadcast_to(C(A), (5, 3)), ShapeError,
         "the shapes (2, 3) and (5, 3) do not broadcast. Got x: float32 (2, 3) on cpu, shape=(5, "
-        "3). Shapes must agree, counted from the last axis; a 1 stretches.",
+        "3). Shapes must agree, counted from the last axis; an axis "
+        "of length 1 broadcasts.",
     ),
     "fewer axes": (
         lambda: gg.broadcast_to(C(A), (3,)), ShapeError,
@@ -57,7 +59,8 @@ CASES = {
     "assignment": (
         lambda: gg.setitem(C(A), C(V), index=0), ShapeError,
         "the shape (4,) does not broadcast to (3,). Got x: float32 (2, 3) on cpu, value: float32 "
-        "(4,) on cpu, index=0. Shapes must agree, counted from the last axis; a 1 stretches.",
+        "(4,) on cpu, index=0. Shapes must agree, counted from the last axis; an axis "
+        "of length 1 broadcasts.",
     ),
     "no loop": (
         lambda: gg.gcd(C(A), 2), DTypeError,
@@ -86,7 +89,7 @@ CASES = {
     "permutation": (
         lambda: gg.permute_dims(C(A), (0,)), gg.errors.AxisError,
         "axes must name every axis of the array once. Got x: float32 (2, 3) on cpu, axes=(0,). "
-        "Count axes from 0, or from -1 at the end.",
+        "Axes count from 0, or backward from -1.",
     ),
 }  # fmt: skip
 

@@ -473,7 +473,7 @@ def test_setitem_of_a_list_keeps_precision_and_refuses_numbers_that_do_not_fit(w
             tape.watch(x)
         x[:2] = [0.1, 0.2]
         assert x.tolist() == [0.1, 0.2, 1.0]
-    with pytest.raises(DTypeError, match=r"setitem: .*\[-3\] does not go into uint8"):
+    with pytest.raises(DTypeError, match=r"setitem: .*\[-3\] does not fit uint8"):
         C([1], "uint8")[:] = [-3]
 
 

@@ -15,7 +15,7 @@ from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.kernels.runtime.graphs import Graph, Upload, _dead, allocate_like
+from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_like
 from gpugrad.testing.cuda import shim
 
 pytestmark = [
@@ -508,15 +508,15 @@ def test_a_failed_launch_advances_no_optimizer_and_no_generator(monkeypatch):
     def step(x):
         optimizer.apply_gradients([(x * generator.normal((3,), device="cuda:0"), w)])
 
-    x, original = gg.constant(np.ones(3, np.float32), device="cuda:0"), Graph.__call__
+    x, original = gg.constant(np.ones(3, np.float32), device="cuda:0"), CudaGraph.__call__
     step(x)
     before = w.numpy(), generator.state
-    monkeypatch.setattr(Graph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(CudaGraph, "__call__", lambda self: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError):
         step(x)
     np.testing.assert_array_equal(w.numpy(), before[0])
     assert (optimizer.iterations, generator.state) == (1, before[1])
-    monkeypatch.setattr(Graph, "__call__", original)
+    monkeypatch.setattr(CudaGraph, "__call__", original)
     step(x)
     assert optimizer.iterations == 2
 
@@ -1074,14 +1074,14 @@ def test_a_sum_may_be_cast_to_an_integer(dtype, rng):
 def test_graphs_dropped_in_several_threads_lose_none_whose_results_are_held(cuda):
     x, held = backend.cupy().ones(8), []
     for _ in range(3):
-        graph = Graph(lambda: [x * 2])
+        graph = CudaGraph(lambda: [x * 2])
         held.append(graph())
         del graph
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-7)
     try:
         threads = [
-            threading.Thread(target=lambda: [Graph(lambda: []) for _ in range(300)])
+            threading.Thread(target=lambda: [CudaGraph(lambda: []) for _ in range(300)])
             for _ in range(2)
         ]
         for step in (threading.Thread.start, threading.Thread.join):
@@ -1102,7 +1102,7 @@ def test_an_interrupted_capture_starts_again(cuda):
             raise KeyboardInterrupt
         return [doubled + 1]
 
-    graph = Graph(run)
+    graph = CudaGraph(run)
     graph()
     with pytest.raises(KeyboardInterrupt):
         graph()
@@ -1117,7 +1117,7 @@ def test_a_graph_that_fails_to_initialize_is_dropped_silently(cuda, monkeypatch)
 
     monkeypatch.setattr(backend.cupy().cuda, "MemoryPool", refused)
     with pytest.raises(RuntimeError, match="no stream"):
-        Graph(lambda: [])
+        CudaGraph(lambda: [])
     gc.collect()  # an exception in __del__ is a warning
 
 
@@ -1180,7 +1180,7 @@ def test_a_dropped_graph_returns_its_memory_to_the_device(cuda):
     cp = backend.cupy()
     x, held, free = cp.ones(1 << 20, dtype=np.float32), [], []
     for k in range(4):
-        graph = Graph(lambda: [x * 2 + 1])
+        graph = CudaGraph(lambda: [x * 2 + 1])
         for _ in range(3):
             (result,) = graph()
         held.append(result if k == 1 else None)  # keeps the memory of its graph

@@ -260,8 +260,8 @@ def test_a_limit_that_already_holds_changes_nothing():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"remat": "auto"}, "needs memory_limit"), ({"remat": True}, "'auto' or None, not True"),
-     ({"memory_limit": 1.5}, "is bytes, not 1.5")],
+    [({"remat": "auto"}, "needs memory_limit"), ({"remat": True}, "'auto' or None, got True"),
+     ({"memory_limit": 1.5}, "must be bytes, got 1.5")],
 )  # fmt: skip
 def test_invalid_options_are_refused(options, message):
     with pytest.raises(ArgumentError, match=message):

@@ -32,7 +32,7 @@ def test_a_pass_names_its_function_and_its_file(row):
 
 def test_unknown_passes_are_refused_and_passes_run_in_table_order():
     with pytest.raises(
-        ArgumentError, match=r"the passes \('constants', .*'in place'\), not \['x'\]"
+        ArgumentError, match=r"no passes \['x'\]; choose from \('constants', .*'in place'\)"
     ):
         gg.function(gg.sin, passes=["x"])
     texts = {

@@ -96,7 +96,7 @@ class Batch:
 
 
 CHANGES = {
-    "number": (lambda k: ((X, k), {}), r"n: 15, then 16\. Give it as a Tensor, gg.constant\(n\)"),
+    "number": (lambda k: ((X, k), {}), r"n: 15, then 16\. Pass it as a Tensor, gg.constant\(n\)"),
     "text": (lambda k: ((X,), {"n": f"a{k}"}), r"n: 'a15', then 'a16'\. Keep to few values"),
     "shape": (lambda k: ((gg.ones(k + 1),), {}), r"x: shape \(16,\), then \(17,\)\. Pad it"),
     "inside": (lambda k: ((Batch(X, [Y, {"a": gg.ones(k + 1)}]),), {}),

@@ -351,7 +351,7 @@ def test_a_function_that_creates_variables_in_every_call_is_right_and_warns():
         return v * 1
 
     same(f(gg.ones(2)), [2, 3])
-    with pytest.warns(UserWarning, match="makes Variables in every call, as 'inside'"):
+    with pytest.warns(UserWarning, match="creates Variables in every call, as 'inside'"):
         same(f(gg.ones(2)), [2, 3])
 
 

@@ -20,7 +20,7 @@ from gpugrad.core import backend, nest
 from gpugrad.core.backend import BFLOAT16, NUMPY
 from gpugrad.function.passes.fuse import launches
 from gpugrad.kernels.libraries import cudnn
-from gpugrad.kernels.runtime.graphs import Graph
+from gpugrad.kernels.runtime.graphs import CudaGraph
 from gpugrad.testing.cuda import shim
 
 DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
@@ -638,7 +638,7 @@ def test_plans_captured_by_a_cuda_graph_are_kept(cuda, rng, calls, monkeypatch):
     params = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     x, w = (rng.normal(size=s).astype(np.float32) for s in ((1, 2, 5, 5), (3, 2, 2, 2)))
     arrays = [lib.array(x), lib.array(w)]
-    graph = Graph(lambda: [op.cuda(xp, *arrays, **params)])
+    graph = CudaGraph(lambda: [op.cuda(xp, *arrays, **params)])
     for _ in range(2):  # first runs, then captures
         graph()
     assert len(cudnn._captured) == 1

@@ -511,16 +511,16 @@ HUGE = np.array([2**64 - 1], np.uint64)  # its bits would be -1 as an int64
 ERRORS = {
     "max of []": (lambda: gg.max([]), ShapeError, "max.*an empty array has no maximum"),
     "argmax of []": (lambda: gg.argmax([]), ShapeError, "argmax.*empty"),
-    "median of []": (lambda: gg.median([]), ShapeError, "median: there is nothing"),
-    "quantile of []": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: there is nothing"),
+    "median of []": (lambda: gg.median([]), ShapeError, "median: .* is empty"),
+    "quantile of []": (lambda: gg.quantile([], 0.5), ShapeError, "quantile: .* is empty"),
     "sort of a number": (lambda: gg.sort(1.0), AxisError, "sort.*axis -1"),
     "softmax of a number": (lambda: gg.softmax(1.0), AxisError, "softmax: axis -1"),
     "trim_zeros beyond the axes": (
         lambda: gg.trim_zeros([[0.0, 1.0]], axis=2), AxisError, "trim_zeros: axis 2"),
     "an axis that is not an int": (
-        lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*An int, or a tuple"),
+        lambda: gg.flip([[0.0, 1.0]], axis=1.0), ArgumentError, "flip: .*an int or a tuple"),
     "an axis of unstack that is not an int": (
-        lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*An int"),
+        lambda: gg.unstack([0.0, 1.0], axis=0.5), ArgumentError, "unstack: .*axis=0.5.*an int"),
     "an axis of split that is not an int": (
         lambda: gg.split([0.0, 1.0], 2, axis="x"), ArgumentError, "split: .*axis='x'.*an int"),
     "an axis of unique that is not an int": (
@@ -528,11 +528,11 @@ ERRORS = {
     "an axis of gradient that is not an int": (
         lambda: gg.gradient([0.0, 1.0], axis="x"), ArgumentError, "gradient: .*axis='x'.*an int"),
     "an axis of dct that is not an int": (
-        lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*An int"),
+        lambda: gg.fft.dct([0.0, 1.0], axis=0.5), ArgumentError, "dct: .*axis=0.5.*an int"),
     "an axis of gradient twice": (
         lambda: gg.gradient([[0.0, 1.0]] * 2, axis=(0, -2)), AxisError, "gradient: .*twice"),
     "a number of pieces that is not an int": (
-        lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*An int"),
+        lambda: gg.split([0.0, 1.0], 1.5), ArgumentError, "split: .*1.5.*an int"),
     "a dict of lengths": (
         lambda: gg.fft.irfftn([[0.0, 1.0]], s={"a": 1}), ArgumentError, "irfftn: .*s={'a': 1}"),
     "text for a value to fill in": (
@@ -542,7 +542,7 @@ ERRORS = {
     "edges of bins in disorder": (
         lambda: gg.histogram([1.0], gg.constant([2.0, 1.0])), ArgumentError, "histogram: .*order"),
     "a tolerance that is text": (
-        lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*A number"),
+        lambda: gg.real_if_close([1j], "x"), ArgumentError, "real_if_close: .*'x'.*a number"),
     "an unknown casting rule": (
         lambda: gg.can_cast("int8", "int16", "x"), ArgumentError, "can_cast: .*must be one of"),
     "a size of tri that is not an int": (
@@ -557,7 +557,7 @@ ERRORS = {
     "an array for labels of axes": (
         lambda: gg.einsum_path(gg.ones(3), [1.0]), ArgumentError, "einsum_path: .*a string"),
     "an axis that is a bool": (
-        lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*An int, or a tuple"),
+        lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*an int or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),
     "inv of a singular matrix": (lambda: gg.inv(SINGULAR), SingularMatrixError, "inv.*[Ss]ingular"),
     "take beyond the end": (lambda: gg.take([1.0, 2.0], [2]), IndexOutOfBoundsError, "index 2"),

@@ -137,7 +137,7 @@ def test_invalid_gradients_raise_the_inner_optimizers_errors(wrapped):
     v = gg.Variable([1.0], name="v")
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5))
     for pairs, words in (
-        ([], "SGD: no gradients were given"),
+        ([], "SGD: got no gradients"),
         ([(None, v)], r"SGD: no gradients: all are None \('v'\)"),
         ([gg.ones(3)], "expected pairs"),
         ([3], "expected pairs"),

@@ -519,9 +519,9 @@ def test_recompute_grad_refuses_to_lose_the_gradient_of_captured_tensors():
             gg.recompute_grad(lambda x: x * k)(x)
         y = gg.recompute_grad(lambda x: x * gg.stop_gradient(k) * C(2.0))(x)
     assert [value(g) for g in tape.gradient(y, [x, k])] == [6.0, None]
-    with pytest.raises(TapeError, match="argument of it"):
+    with pytest.raises(TapeError, match="not an argument"):
         gg.grad(lambda k: gg.checkpoint(lambda x: x * k)(x))(k)
-    with pytest.raises(TapeError, match="argument of it"):
+    with pytest.raises(TapeError, match="not an argument"):
         gg.grad(lambda k: gg.checkpoint(lambda y: gg.checkpoint(lambda x: x * y)(x))(k))(k)
     assert value(gg.grad(lambda k: gg.checkpoint(lambda x, k: x * k)(x, k))(k)) == 2.0
 

@@ -16,7 +16,7 @@ from gpugrad.autodiff.batched import give_each_example, levels_of, levels_runnin
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.control.step import ControlStep
@@ -46,12 +46,12 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
         true_fn, false_fn: functions of the operands that return Tensors in any nested structure.
         operands: nested structures; leaves that are not arrays are passed on unchanged.
 
-    In a traced function whose arguments decide `pred`, each run calls the branch that is chosen
-    then. Both must return the same structure, shapes and dtypes; a Python number is returned as
-    `gg.constant` makes it. Branches may read Tensors and Variables from outside, and draw random
+    In a traced function whose arguments decide `pred`, each run calls the branch that `pred`
+    selects. Both must return the same structure, shapes and dtypes; a Python number becomes
+    `gg.constant` of it. Branches may read Tensors and Variables from outside, and draw random
     numbers; they may not assign to Variables. Tracing runs the Python code of both branches once,
-    but the branch not taken has no effect. Elsewhere only the chosen branch is called. Under
-    `vmap`, where `pred` differs between examples, both are computed and `gg.where` chooses.
+    but the other branch has no effect. Elsewhere only the chosen branch is called. Under `vmap`,
+    where `pred` differs between examples, both are computed and `gg.where` chooses.
 
     Raises:
         ShapeError: `pred` has more than one element, or results differ in shape.
@@ -68,7 +68,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
         pred = tensor(pred)
     if isinstance(pred, Tensor) and pred.size != 1:
         raise ShapeError(
-            f"cond: pred has the shape {pred.shape}, one element is needed. Use gg.any or gg.all, "
+            f"cond: pred must have one element, its shape is {pred.shape}. Use gg.any or gg.all, "
             "or gg.where to choose element by element."
         )
     if not isinstance(pred, Tensor):
@@ -124,13 +124,13 @@ def while_loop(
             and dtypes.
         init: the first carry, a nested structure of Tensors, arrays and numbers; other leaves are
             passed on unchanged.
-        maximum_iterations: it stops after as many, whatever `cond_fn` says.
+        maximum_iterations: the most iterations, whatever `cond_fn` returns.
 
-    Unlike JAX's, it has gradients in reverse mode too, also in a traced function: what the body's
-    backward pass reads is kept for each iteration. A traced function has it as one step, and each
-    run decides anew how often to iterate; the functions may read Tensors and Variables from
-    outside and draw random numbers, but not assign to Variables. Under `vmap` it iterates until
-    all examples are done; finished examples keep their values.
+    Unlike JAX's, it has gradients in reverse mode too, also in a traced function: each iteration
+    keeps what the body's backward pass reads. In a traced function it is one step, and each run
+    decides anew how often to iterate; the functions may read Tensors and Variables from outside and
+    draw random numbers, but not assign to Variables. Under `vmap` it iterates until all examples
+    are done; finished examples keep their values.
 
     Raises:
         ShapeError, DTypeError, StructureError: `body_fn` changes the carry's kind, or `cond_fn`
@@ -154,8 +154,8 @@ def while_loop(
         holds = tensor(holds)
         if holds.size != 1:
             raise ShapeError(
-                f"while_loop: cond_fn {_name(cond_fn)} returns the shape {holds.shape}, one "
-                "element is needed. Use gg.any or gg.all."
+                f"while_loop: cond_fn {_name(cond_fn)} must return one element, not the shape "
+                f"{holds.shape}. Use gg.any or gg.all."
             )
         return TENSOR.astype(TENSOR.reshape(holds, ()), np.dtype(bool))
 
@@ -230,18 +230,18 @@ def scan(
         init: the first carry, a nested structure of Tensors, arrays and numbers; other leaves are
             passed on unchanged.
         xs: a nested structure of arrays of equal length along axis 0, or None.
-        length: of axis 0; needed if `xs` has no arrays.
+        length: length of axis 0; needed if `xs` has no arrays.
         reverse: whether to begin at the end; each y still has the position of its x.
 
     Returns:
         The last carry, and the ys stacked along axis 0.
 
     In a traced function it is one step, not the steps of `f` `length` times. Its gradient is one
-    step too; what the body's backward pass reads is kept for each iteration. `f` may read Tensors
-    and Variables from outside and draw random numbers, but not assign to Variables.
+    step too; each iteration keeps what the body's backward pass reads. `f` may read Tensors and
+    Variables from outside and draw random numbers, but not assign to Variables.
 
     Raises:
-        ArgumentError: nothing tells the length.
+        ArgumentError: neither `xs` nor `length` determines the length.
         ShapeError, DTypeError, StructureError: lengths differ, or `f` changes the carry's kind.
 
     >>> @gg.function
@@ -281,14 +281,14 @@ def scan(
 
 
 def _no_ys(f: Function, init: Any, xs: Any) -> Any:
-    """The ys of no steps: tracing the function tells their shapes and dtypes."""
+    """The ys of zero steps: tracing the function tells their shapes and dtypes."""
     with recording_stopped(), Tracing():
         ys = tensors_of(scan(f, init, xs, length=0)[1])
 
     def zeros(y: Any) -> Any:
         if not isinstance(y, Tensor):
             return y
-        return wrap(full_beside(innermost_array(y._data), y.shape, y.dtype))
+        return wrap(full_on_device_of(innermost_array(y._data), y.shape, y.dtype))
 
     return nest.map_structure(zeros, ys)
 
@@ -341,7 +341,7 @@ def _like_slice(x: Tensor, axis: int, n: int) -> Any:
     array = innermost_array(x._data)
     if n:
         return array[(slice(None),) * axis + (0, ...)]
-    return full_beside(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
+    return full_on_device_of(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
 
 
 def _scan_slices(

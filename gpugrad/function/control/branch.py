@@ -46,7 +46,7 @@ class Branch:
         self._pairs: dict[tuple[int, ...], Pair | None] = {}
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """What the function returns, recorded by the recorders of this thread."""
+        """The function's results, recorded by the recorders of this thread."""
         if current_trace() is not None or (threads.stack and not tapes_only()):
             return self.run(*tensors)
         if not threads.stack:

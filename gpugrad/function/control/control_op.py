@@ -1,4 +1,4 @@
-"""What stands in the place of an op in a step of control flow."""
+"""The base of what takes an op's place in a step of control flow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["ControlOp"]
 class ControlOp(Replay):
     """The op of a step that is not a registered op: a function of Tensors with its own gradient.
 
-    Passes and replays ask it what they ask a registered op, with the defaults as answers.
+    Passes and replays read the same attributes as of a registered op; here they have the defaults.
 
     Attributes:
-        name: of the step.
-        kind: ``"control"``: passes and replays leave such a step as it is.
+        name: the step's name.
+        kind: ``"control"``: passes and replays leave such a step unchanged.
         arrays: empty: its arguments have no names, and there may be any number of them.
         outputs: above 1, because its function returns a list, whatever its length.
-        variadic, is_library_function: as for an op; it is neither.
+        variadic, is_library_function: False, as for most ops.
     """
 
     kind = "control"

@@ -1,4 +1,4 @@
-"""Steps in branches and loop bodies that have their own gradient, as by `custom_gradient`."""
+"""Steps in branches and loop bodies that have their own gradient, such as `custom_gradient`'s."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class GradientOverride(ControlOp):
     """The op of a step that returns its first arguments, but has its own gradient.
 
     The step takes the results of a call, its inputs, and what its gradient reads; it returns the
-    results. It matters only to a tape.
+    results. Only tapes need it.
 
     Args:
-        name: of the call.
+        name: the call's name.
         n_outs, n_inputs: how many results and inputs it has.
         gradients: function of the upstream gradients and of what it reads, as Tensors. It returns
             a gradient or None for each input.
@@ -51,7 +51,7 @@ class _OverriddenCall(RecordedCall):
         self._gradients, self._read = gradients, [copy(t) for t in read]
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the traced gradient function returns."""
+        """The gradients that the traced gradient function returns."""
         upstream = [x if xp is TENSOR else wrap(x) for x in g]
         grads = self._gradients(*upstream, *self._read)
         return [x if x is None or xp is TENSOR else x._data for x in grads]

@@ -1,10 +1,10 @@
 """Control flow as one step of a program, whose gradient is a step too.
 
-A `ControlStep` is a function of Tensors that loops and branches in Python. Where nothing is traced
-it is just called, so tapes record what it does. In a trace it becomes one step. A tape in the trace
-logs one entry for it: at each replay the step then runs under a tape of its own and returns that
-tape as one more result, and the gradient is a step that asks it. A gradient of the gradient is a
-control step in its turn, which computes both again from the arguments: so every order works.
+A `ControlStep` is a function of Tensors that loops and branches in Python. Outside a trace it is
+simply called, so tapes record what it does. In a trace it becomes one step. A tape in the trace
+logs one entry for it: at each replay the step then runs under its own tape and returns that tape as
+one more result; the gradient is a step that asks this tape. A gradient of the gradient is again a
+control step, which recomputes both from the arguments, so every order works.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class ControlStep(ControlOp):
     """A function of Tensors that is one step of a program.
 
     Args:
-        name: of the step.
+        name: the step's name.
         call: function of Tensors that returns a list of Tensors.
         branches: the functions that it may call.
         specs: shape and dtype of each result.
-        levels: of the vmaps in which it was traced: its arrays have their examples in front.
-        result_levels: for each result the levels that it has, if those are not all.
+        levels: levels of the vmaps in which it was traced: its arrays have the examples in front.
+        result_levels: the levels of each result, if a result lacks some.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class ControlStep(ControlOp):
 
     @property
     def effects(self) -> list[tuple[str, Undo | None]]:
-        """The side effects that it may have: a name, and what undoes it, of each."""
+        """The side effects that it may have: name and undo function of each."""
         return [effect for branch in self.branches for effect in branch.effects]
 
     @property
     def undo(self) -> Undo | None:
-        """What undoes all side effects; None if one of them cannot be undone."""
+        """A function that undoes all side effects; None if one of them cannot be undone."""
         undos = [undo for _, undo in self.effects if undo is not None]
         if len(undos) < len(self.effects):
             return None
@@ -97,7 +97,7 @@ class ControlStep(ControlOp):
 
     @property
     def programs(self) -> list[tuple[str, Program]]:
-        """The programs of its branches, to be shown."""
+        """The programs of its branches, for printing."""
         return [(branch.label, branch.shown) for branch in self.branches]
 
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
@@ -109,7 +109,7 @@ class ControlStep(ControlOp):
         return run
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
-        """Call it, or write it down as a step."""
+        """Call it, or log it as a step."""
         trace = current_trace()
         if trace is None:
             return self.call(*tensors)
@@ -131,12 +131,12 @@ class ControlStep(ControlOp):
         return outs
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
-        """Call it on arrays as it was traced: with the examples of its levels in front."""
+        """Call it on arrays, with the examples of its levels in front, as when it was traced."""
         return ControlStep(self.name, self.call, self.branches, self.specs, ())(*tensors)
 
 
 def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> list[Traced]:
-    """Run it on the arrays below the Traced ones, and write it down."""
+    """Run it on the arrays inside the Traced ones, and log it."""
     effects = step.effects
     if effects and (trace.pure or (trace.trial and step.undo is None)):
         raise NotReplayable(effects[0][0])
@@ -174,7 +174,7 @@ def _inexact(tensors: Sequence[Tensor]) -> list[Tensor]:
 def _dense_gradients(
     tape: GradientTape, outs: list[Tensor], sources: list[Tensor], g: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Dense gradients by the sources, with zeros where there is none."""
+    """Dense gradients with respect to the sources, with zeros for missing ones."""
     return [tensor(x) for x in tape.gradient(_inexact(outs), sources, list(g), "zero")]
 
 
@@ -256,20 +256,20 @@ class _ControlCall(RecordedCall):
         self._step, self._wanted, self._box = step, wanted, box
         self._tensors = [copy(t) for t in tensors]
 
-    def spread(self, n: int) -> list[Callable[..., Any]]:
+    def rules_for(self, n: int) -> list[Callable[..., Any]]:
         """One rule for each source, which first checks the levels of its source."""
 
         def checked(rule: Callable[..., Any], source: Tensor, *args: Any) -> Any:
             self._check_levels(source)
             return rule(*args)
 
-        rules = zip(super().spread(n), self._wanted, strict=True)
+        rules = zip(super().rules_for(n), self._wanted, strict=True)
         return [functools.partial(checked, rule, self._tensors[k]) for rule, k in rules]
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """Ask the step's own tape; for a gradient of the gradient, compute from the arguments.
+        """Ask the step's own tape; for a gradient of the gradient, start from the arguments.
 
-        In a branch or body something outside may differentiate the gradient too.
+        In a branch or body, code outside may differentiate the gradient too.
         """
         upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
         with inside_levels_of(*upstream):
@@ -278,8 +278,8 @@ class _ControlCall(RecordedCall):
                 return [x._data for x in step(self._box, *upstream)]
             if drawn := [name for name, _ in self._step.effects if name != "print"]:
                 raise TraceError(
-                    f"{self.name}: in a traced function the gradient of its gradient computes it "
-                    f"again, which would draw other numbers ({drawn[0]}). Draw them before, and "
+                    f"{self.name}: in a traced function the gradient of its gradient recomputes "
+                    f"it, which would draw other numbers ({drawn[0]}). Draw them before, and "
                     "pass them in."
                 )
             step = _gradient_from_inputs(self._step, self._tensors, self._wanted)
@@ -301,7 +301,7 @@ class _ControlCall(RecordedCall):
 
 
 def _call_for_each(step: ControlStep, level: Level, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Call it for one example after the other of a vmap in which it was not traced."""
+    """Call it for one example after the other, in a vmap other than those of the trace."""
     tensors = [give_each_example(t) if known(t) else t for t in tensors]
 
     def examples(t: Tensor) -> list[Tensor]:

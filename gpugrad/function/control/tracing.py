@@ -1,8 +1,8 @@
 """Tracing functions inside a traced function: branches and loop bodies, as programs of their own.
 
-A `BranchTrace` executes nothing for real: its arrays only carry shapes and dtypes, so a branch that
-is not taken has no effect and raises nothing. What a branch reads of the function around it becomes
-an input of its program.
+A `BranchTrace` executes nothing: its arrays only carry shapes and dtypes, so tracing a branch has
+no effect and raises nothing. Values that a branch reads from the function around it become inputs
+of its program.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Specs = Sequence[tuple[tuple[int, ...], Any]]
 
 
 def blank_arrays(specs: Specs, device: devices.Device) -> list[Any]:
-    """Zeros on a device, which stand for arrays of those shapes and dtypes."""
+    """Zeros on a device, as placeholders for arrays of those shapes and dtypes."""
     arrays = [np.zeros(shape, dtype) for shape, dtype in specs]
     return [a if a.dtype == object else devices.put(a, device) for a in arrays]
 
@@ -48,15 +48,15 @@ def blank_arrays(specs: Specs, device: devices.Device) -> list[Any]:
 class _Borrowed:
     """A Tensor from outside that holds a traced array while a branch is traced.
 
-    Operations on constants are not written down, so a constant that a tape outside watches is made
-    a value of the program. One that all examples of a vmap share is given to each: then each has
-    its own gradient.
+    Operations on constants are not logged, so a constant that a tape outside watches becomes a
+    value of the program. A constant that all examples of a vmap share is repeated, so each example
+    has its own gradient.
 
     Attributes:
         source: the Tensor to capture.
         value: its Value in the branch.
         array: what the Tensor holds meanwhile.
-        before: what it held.
+        before: what it held before.
     """
 
     def __init__(self, x: Tensor) -> None:
@@ -72,13 +72,13 @@ class _Borrowed:
 
 
 class BranchTrace(Tracing):
-    """Writes down a function that is called inside a traced one.
+    """Traces a function that is called inside a traced one.
 
     Attributes:
         around: the recorders outside.
-        effects: its side effects: a name, and what undoes it, of each.
+        effects: its side effects: name and undo function of each.
         variables: the Variables that it reads, by number.
-        missed: what a recorder outside knows and should have been borrowed.
+        missed: Tensors that a recorder outside knows and that should have been borrowed.
     """
 
     abstract = True
@@ -101,7 +101,7 @@ class BranchTrace(Tracing):
     def __enter__(self) -> BranchTrace:
         self._paused = recording_stopped()
         self._paused.__enter__()
-        graphs.append(self)  # so that ops tell it what they read
+        graphs.append(self)  # so that ops report what they read
         super().__enter__()
         for x in self._borrowed.values():
             x.put(x.array)
@@ -117,17 +117,17 @@ class BranchTrace(Tracing):
             self._paused.__exit__(None, None, None)
 
     def touched(self, variable: Variable) -> None:
-        """Tell the recorders around it that the Variable is read."""
+        """Tell the recorders around it that a Variable is read."""
         for recorder in self._beside:
             recorder.touched(variable)
         self.variables[variable._id] = variable
 
     def assigned(self, variable: Variable) -> None:
-        """Refuse: the value would be assigned when a branch is taken, not at a known step."""
+        """Refuse: only a run of the branch would assign the value, not a known step."""
         if variable._id > self._born:
             raise TraceError(
-                f"{self._what}: it makes the Variable '{variable.name}', which gg.function cannot "
-                "follow. Make it before."
+                f"{self._what}: it creates the Variable '{variable.name}', which gg.function "
+                "cannot follow. Create it before."
             )
         raise TraceError(
             f"{self._what}: the Variable '{variable.name}' is assigned to in it, which gg.function "
@@ -139,7 +139,7 @@ class BranchTrace(Tracing):
         """Remember a Tensor that an op reads: a tape knows it by its number."""
         array = unwrap_to_traced(x._data)
         if type(array) is Traced:
-            # a copy: whoever writes to `x` later must be the one who keeps it
+            # a copy, so that later writes to `x` do not reach the program
             self._read.setdefault(id(array.value), {})[x._id] = copy(x)
         at_all_levels = set(levels_running()) <= set(levels_of(x._data))
         if self._is_recorded(x) and not (at_all_levels and type(array) is Traced):
@@ -156,7 +156,7 @@ class BranchTrace(Tracing):
         return any(x._id in r.known for r in self.around)
 
     def place(self, array: Any) -> Value:
-        """The Value of an array in the program; one of an enclosing program is remembered."""
+        """The Value of an array in the program; a Value of an enclosing program is captured."""
         value = super().place(array)
         if type(array) is Traced:
             self._placed[id(value)] = array
@@ -165,14 +165,14 @@ class BranchTrace(Tracing):
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
-        """What an op computes from arrays, or from harmless values if it objects to these."""
+        """An op's results on these arrays, or on harmless values if it rejects the arrays."""
         with np.errstate(all="ignore"):
             try:
                 return function(*arrays, **params), True
             except Exception:
                 try:
                     return function(*_harmless(arrays), **_harmless(params)), False
-                except Exception:  # it objects to something else
+                except Exception:  # it rejects something else
                     pass
                 raise
 
@@ -185,7 +185,7 @@ class BranchTrace(Tracing):
         undo: Undo | None = None,
         about: Specs = (),
     ) -> list[Tensor]:
-        """Write a side effect down; it does not happen."""
+        """Log a side effect, which does not happen now."""
         if self.pure or (self.trial and undo is None):
             raise NotReplayable(name)
         for variable in variables:
@@ -205,7 +205,7 @@ class BranchTrace(Tracing):
     def with_gradient(
         self, name: str, outs: list[Tensor], inputs: Sequence[Tensor], gradients: Callable[..., Any]
     ) -> list[Tensor]:
-        """Write down a step with the given gradient, for whoever differentiates the program."""
+        """Log a step with this gradient, for derivatives of the program."""
         inputs = [x._read() for x in inputs]
         if not any(is_inexact(x.dtype) for x in inputs):
             return outs
@@ -237,11 +237,11 @@ class BranchTrace(Tracing):
         try:
             if self._orders == _MOST_ORDERS:
                 raise TraceError(
-                    f"{name}: in a function within a traced one a gradient of its own has no "
-                    f"derivatives of order {_MOST_ORDERS + 1}."
+                    f"{name}: in a branch or loop body of a traced function, a custom gradient has "
+                    f"no derivatives of order {_MOST_ORDERS + 1}."
                 )
             trace, _ = trace_branch(self, what, run, like, orders=1)
-        except Exception as error:  # raised only if the gradient is taken
+        except Exception as error:  # raised only if the gradient is needed
             # without its frames, which hold the function's Tensors for as long as the program lives
             return functools.partial(_raise, error.with_traceback(None)), []
         (branch,), captured = make_branches([(what, trace)])
@@ -253,7 +253,7 @@ class BranchTrace(Tracing):
         return gradient, captured
 
     def captured(self) -> dict[int, tuple[Value, Tensor]]:
-        """What the program reads from outside: its Value, and the Tensor that it was."""
+        """What the program reads from outside: its Value, and the original Tensor."""
         steps = self.program.steps
         own = {id(v) for v in self.program.inputs} | {id(v) for step in steps for v in step.outs}
         return {
@@ -263,7 +263,7 @@ class BranchTrace(Tracing):
         }
 
     def _source(self, value: Value) -> Tensor:
-        """The Tensor outside that had a value; if there are several, the one that is recorded."""
+        """The Tensor outside that held a value; of several, the recorded one."""
         if id(value) in self._borrowed:
             return self._borrowed[id(value)].source
         candidates = list(self._read.get(id(value), {}).values())
@@ -285,7 +285,7 @@ def _raise(error: Exception, *tensors: Tensor) -> NoReturn:
 
 
 def _harmless(x: Any) -> Any:
-    """Values in place of those in `x` that no op objects to: 0, 1, and the identity."""
+    """Replacements for the values of `x` that no op rejects: 0, 1, and the identity."""
     if isinstance(x, dict):
         return {k: _harmless(v) if k == "index" else v for k, v in x.items()}
     if isinstance(x, (list, tuple)):
@@ -310,15 +310,15 @@ def trace_branch(
     """Trace a function of Tensors that is called in the program of `trace`.
 
     Args:
-        trace: of the function around it.
+        trace: the trace of the function around it.
         what: its name in messages.
         f: function of Tensors that returns Tensors.
         inputs: NumPy or CuPy arrays like its arguments, after `unwrap_levels`.
-        one_for_all: the results are the same for all examples of a vmap.
-        orders: how many derivatives more than `trace` it is.
+        one_for_all: whether the results are the same for all examples of a vmap.
+        orders: how many more derivatives it is than `trace`.
 
     Returns:
-        Its trace, whose program does not have what it captures as inputs yet; and the results as
+        Its trace, whose program does not have the captured values as inputs yet; and the results as
         NumPy or CuPy arrays.
     """
     levels = levels_running()
@@ -336,13 +336,13 @@ def trace_branch(
         return inner, [innermost_array(a) for a in arrays]
 
     inner, results = traced()
-    if inner.missed:  # only now it is known what has to be borrowed
+    if inner.missed:  # only now the Tensors to borrow are known
         return traced(*map(_Borrowed, inner.missed.values()))
     return inner, results
 
 
 def make_branches(labelled: Sequence[tuple[str, BranchTrace]]) -> tuple[list[Branch], list[Tensor]]:
-    """Branches that all take the same captured Tensors as their last arguments; and those."""
+    """Branches that all take the same captured Tensors as last arguments; and these Tensors."""
     captured = {k: v for _, trace in labelled for k, v in trace.captured().items()}
     branches = []
     for label, trace in labelled:

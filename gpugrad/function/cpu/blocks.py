@@ -35,10 +35,10 @@ BLOCK = 32_768
 """Elements of a block: seven float32 arrays of this size fit a cache of 1 MiB."""
 
 SMALLEST = 1 << 18
-"""Elements from which blocks pay for their loop: smaller arrays stay in the cache anyway."""
+"""Number of elements above which blocks pay: smaller arrays stay in the cache anyway."""
 
 PART = 1 << 22
-"""Elements times steps from which part of a group is worth a thread, see `spread`."""
+"""Elements times steps above which part of a group is worth a thread."""
 
 
 class Group(Step):
@@ -70,7 +70,7 @@ def ufunc_of(op: Any) -> Any:
 
 
 def out_keyword(ufunc: Any) -> str:
-    """What precedes the result: nothing, which saves 30 ns, unless NumPy demands the keyword."""
+    """What precedes the result argument: nothing, which is 30 ns faster, or ``out=``."""
     return "out=" if ufunc in (np.maximum, np.minimum) else ""
 
 
@@ -86,7 +86,7 @@ def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
     # of the ops that reduce, only sum adds up from blocks without a second pass
     if step.op is None or step.op.name != "sum" or step.inputs[0].shape != shape:
         return False
-    if step.outs[0].dtype.char in "eE":  # it is rounded once, but each block would round
+    if step.outs[0].dtype.char in "eE":  # the sum is rounded once, but each block would round
         return False
     axis, whole = step.params["axis"], tuple(range(len(shape)))
     every = axis is None or (isinstance(axis, tuple) and tuple(sorted(axis)) == whole)
@@ -111,7 +111,7 @@ def find_groups(program: Program) -> Program:
             grouped = math.prod(shape) >= SMALLEST and _is_sum(step, shape)
         kind = (shape, step.phase)
         at = last.get(kind, -1) if grouped else -1
-        # it must read only what is made before the group, or in it
+        # it may only read values from before the group, or from it
         if at < 0 or any(place.get(id(v), -1) > at for v in step.inputs):
             items.append([step] if grouped else step)
             at = len(items) - 1
@@ -147,7 +147,7 @@ def _group(steps: list[Step], leaving: set[int]) -> Group:
 
 
 def compile_group(group: Group) -> Callable[..., list[Any]]:
-    """The function from the arrays of the group's inputs to those of its results."""
+    """The function that maps the arrays of the group's inputs to its results' arrays."""
     flat = all(v.shape == group.shape or math.prod(v.shape) == 1 for v in group.inputs)
     shape = (math.prod(group.shape),) if flat else group.shape
     source = _GroupSource(group, flat)
@@ -184,7 +184,7 @@ class _GroupSource:
     Attributes:
         text: the function.
         scope: its globals.
-        dtypes: those of the temporary arrays that it takes.
+        dtypes: dtypes of the temporary arrays that it takes.
     """
 
     def __init__(self, group: Group, flat: bool) -> None:
@@ -234,7 +234,7 @@ class _GroupSource:
         for k, step in enumerate(group.steps):
             (out,) = step.outs
             args = ", ".join(map(self._name, step.args))
-            for v in {id(v): v for v in step.inputs}.values():  # its memory, if this is its end
+            for v in {id(v): v for v in step.inputs}.values():  # its memory, after its last use
                 if last[id(v)] == k and id(v) in held:
                     free.setdefault(v.dtype, []).append(held.pop(id(v)))
             if id(out) in self._results:

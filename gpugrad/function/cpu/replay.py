@@ -1,9 +1,9 @@
 """Replay on the CPU: a program as one Python function, with buffers planned beforehand.
 
 Each step is a line: a ufunc or a matrix product that writes to a buffer of the arena, or the op's
-own function. A buffer is reused once everything in it has been read. Results and values of
-Variables get new memory at each run, so what an earlier run returned never changes. Values have
-the names of the printed program::
+own function. A buffer is reused once all values in it have been read. Results and values of
+Variables get new memory at each run, so results of earlier runs never change. Values have the names
+of the printed program::
 
     def run(arrays, reads, arena, release):
         in0, = arrays
@@ -33,16 +33,16 @@ from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyw
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
-__all__ = ["Replay"]
+__all__ = ["CpuReplay"]
 
 _RESERVED = ("run", "arrays", "reads", "arena", "release", "values")
 
 
-class Replay:
+class CpuReplay:
     """A planned program.
 
     Args:
-        program: in groups.
+        program: the program, in groups.
         arena: whether results go to planned buffers.
         in_place: whether a result may overwrite what it is computed from, and a Variable's new
             value its old one.
@@ -50,9 +50,9 @@ class Replay:
     Attributes:
         source: the text of the function.
         arena_bytes: the bytes of the buffers that one run at a time takes.
-        buffered: ids of the Values in them.
+        buffered: ids of the Values in these buffers.
         xp: the namespace of the arrays.
-        repeats: whether it can take several steps in one call; it cannot.
+        repeats: whether it can run several steps in one call: False.
     """
 
     repeats = False
@@ -77,15 +77,15 @@ class Replay:
         self._arenas: deque[list[Any]] = deque()  # one for each thread that runs at once
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
-        """Run the program on plain arrays; Variables change once everything has succeeded.
+        """Run the program on plain arrays; Variables change only after all steps have succeeded.
 
         Args:
-            arrays: those of the inputs. The list is emptied, so that an array is freed when the
-                last step that reads it has run.
-            release: called once no later step can find that the function must be called instead.
+            arrays: the arrays of the inputs. The list is emptied, so that an array is freed when
+                the last step that reads it has run.
+            release: called once no later step can make the function be called instead.
 
         Raises:
-            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable's shape differs from the program's. Nothing has run.
         """
         check_shapes(self._loose)
         try:
@@ -106,7 +106,7 @@ class Replay:
         return results
 
     def _step_at(self, error: Exception) -> Step | None:
-        """The step that has raised an error."""
+        """The step that raised an error."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
             trace = trace.tb_next
@@ -115,7 +115,7 @@ class Replay:
     # -- names
 
     def _value_names(self, program: Program) -> dict[int, str]:
-        """The names in the printed program, by id of the Value; Variables' are made identifiers."""
+        """The names in the printed program as identifiers, by id of the Value."""
         names = value_names(program)
         variables = {id(v) for _, v in program.reads}
         self._identifiers.reserve(name for at, name in names.items() if at not in variables)
@@ -287,12 +287,12 @@ def _may_raise(step: Step) -> bool:
 
 
 def _writer_to_buffer(step: Step) -> Any:
-    """NumPy's function that does a step and can write to a given array, or None."""
+    """NumPy's function that executes a step and can write to an array, or None."""
     if _is_plain_relu(step):
         return np.maximum
     is_product = (
         step.op.name == "matmul"
-        and step.outs[0].dtype.char not in "eE"  # which the op rounds by itself
+        and step.outs[0].dtype.char not in "eE"  # which the op rounds itself
         and all(len(v.shape) == 2 for v in step.inputs)
     )
     return np.matmul if is_product else ufunc_of(step.op)
@@ -309,7 +309,7 @@ def _is_plain_relu(step: Step) -> bool:
 
 @functools.cache
 def _flat_zeros(dtype: np.dtype[Any]) -> Any:
-    return np.zeros(SMALLEST, dtype)  # it is only read, so it never gets pages
+    return np.zeros(SMALLEST, dtype)  # it is only read, so the system allocates no pages for it
 
 
 def _zeros(out: Value) -> Any:

@@ -16,11 +16,11 @@ _numbers = itertools.count()
 
 
 class Names:
-    """Names of one generated function: identifiers, each given out once.
+    """Names of one generated function: unique identifiers.
 
     Args:
         reserved: identifiers that the text uses by itself.
-        letters: reserved as well with a number behind them: ``b0``, ``b1``, ...
+        letters: also reserved, followed by a number: ``b0``, ``b1``, ...
 
     Attributes:
         scope: the globals of the function, by name.
@@ -37,7 +37,7 @@ class Names:
         self._used |= dict.fromkeys(identifiers, 1)
 
     def new(self, name: str) -> str:
-        """An identifier like `name`, numbered if that is in use.
+        """An identifier like `name`, with a number if `name` is in use.
 
         >>> names = Names(["arrays"], letters="b")
         >>> names.new("dense/bias"), names.new("dense/bias"), names.new("arrays"), names.new("b0")

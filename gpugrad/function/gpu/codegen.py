@@ -59,7 +59,7 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
 
 
 class KernelCode:
-    """CUDA expressions for what a kernel computes.
+    """CUDA expressions for the results of a kernel.
 
     Args:
         kernel: the kernel.

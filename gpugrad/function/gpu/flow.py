@@ -24,12 +24,12 @@ class Flow(NamedTuple):
     Attributes:
         read: Variables that no graph reads, and their Values at the start.
         seen: Values in memories at the start that are read outside of graphs, by id.
-        moves: Values that effects make in memories, by id.
-        seen_moves: those of `moves` that are read outside of graphs.
+        moves: Values that effects write to memories, by id.
+        seen_moves: entries of `moves` that are read outside of graphs.
         lent: ids of Values whose memory the next call overwrites.
-        each, last: what is copied because somebody keeps it, in each step but the last and in the
-            last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an object that a
-            control op keeps.
+        each, last: copies because a result or Variable keeps the array, in each step but the last
+            and in the last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an
+            object that a control op keeps.
         carried: for Variables that are not updated in place, the id of the Value at the start and
             the Value at the end.
         writes: Variables and their Values at the end, with the memory if they are updated in place.
@@ -65,8 +65,8 @@ def flow_of(
 
     Args:
         in_place: what `moved_in_place` returns.
-        memories: those of Variables that graphs read, by id of the Value at the start; new ones
-            are added.
+        memories: the memories of Variables that graphs read, by id of the Value at the start; new
+            ones are added.
         captures: whether fixed runs are captured.
     """
     starts = {variable._id: id(v) for variable, v in program.reads}
@@ -110,7 +110,7 @@ def flow_of(
 
 
 def _own(variable: Variable, memory: VariableMemory | None) -> VariableMemory | None:
-    """The memory if it is the Variable's own: it may end with the new value of another one."""
+    """The memory if it belongs to the Variable; it may end up with another Variable's new value."""
     return memory if memory is not None and memory.variable._id == variable._id else None
 
 
@@ -125,7 +125,7 @@ def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> 
 
 
 def _link(graphs: Sequence[Run], kept: set[int]) -> None:
-    """Find what must be copied to each graph, and what others read of it; `kept` needs no copy."""
+    """Find each graph's inputs to copy and the results that others read; `kept` needs no copy."""
     for run in graphs:
         run.links = [at for at in run.reads if at not in kept]
         kept.update(run.links + run.names)

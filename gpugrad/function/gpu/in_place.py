@@ -9,7 +9,7 @@ __all__ = ["moved_in_place"]
 
 
 def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
-    """By id of each effect: which Values it makes of Variables, and from which initial Values.
+    """By id of each effect: the new Values of Variables, and the initial Values that they replace.
 
     The effect writes to the memory of a Variable's initial Value. So the current value must be in
     that memory, and nothing may still read the value that is overwritten.
@@ -25,7 +25,7 @@ def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
         after = {id(v) for later in program.steps[k:] for v in later.outs}
         needed = [v for later in program.steps[k + 1 :] for v in later.inputs]
         needed += [*program.outputs, *(v for _, v in program.writes)]
-        # memory from which a value made before this step is still read
+        # memory from which an earlier value is still read
         stale = {root for v in needed if id(v) not in after for root in roots.get(id(v), ())}
         moves = {
             id(out): reads.get(variable._id, 0)

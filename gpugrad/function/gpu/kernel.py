@@ -87,7 +87,7 @@ class RowWise:
         self.source = prelude() + self._form.text + self._ending()
 
     def __call__(self, xp: Reading, arrays: Sequence[Any]) -> list[Any]:
-        """Launch on the arrays of the kernel's inputs; returns those of its results."""
+        """Launch on the arrays of the kernel's inputs; returns the arrays of its results."""
         code, form, lib = self._code, self._form, xp.lib
         place = {id(v): k for k, v in enumerate(self._kernel.inputs)}
         inputs = [arrays[place[id(i.value)]] for i in code.inputs]

@@ -1,9 +1,9 @@
-"""Replay on a GPU: what can be captured runs as CUDA graphs, the rest step by step between them.
+"""Replay on a GPU: capturable steps run as CUDA graphs, the others one by one between them.
 
 A graph is a fixed list of launches on fixed memory. Arguments are copied to where it reads them;
-Variables are there already, and optimizers update them in place. What differs from run to run, such
-as a learning rate, a step number or the state of a random stream, is passed as numbers on the
-device. Results are copied out, so what an earlier call returned never changes.
+Variables are there already, and optimizers update them in place. Numbers that differ from run to
+run, such as a learning rate, a step number or the state of a random stream, are passed in device
+memory. Results are copied out, so results of earlier calls never change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
 from gpugrad.kernels.runtime.graphs import (
-    Graph,
+    CudaGraph,
     RefusedError,
     Upload,
     allocate_like,
@@ -44,19 +44,20 @@ class _Captures:
     """Captured graphs and their inputs, for a number of steps and the Variables' arrays.
 
     Attributes:
-        versions: that number, and the versions of the memories; None if a capture was interrupted.
+        versions: the number of steps, and the versions of the memories; None if a capture was
+            interrupted.
         graphs: the graphs, by position of the run.
-        puts: the `Put` that copies numbers and arrays to where a graph reads them, where the arrays
-            go, and the versions of the effects; by position of the run.
-        out: the `Put` that copies results, if no graph does.
+        puts: the `Upload` that copies numbers and arrays to where a graph reads them, where the
+            arrays go, and the versions of the effects; by position of the run.
+        out: the `Upload` that copies results, if no graph does.
         places: on the device, the addresses to which the graph copies results.
-        fixed: for each step, arrays that stay where they are, by id of the Value.
+        fixed: for each step, arrays that keep their address, by id of the Value.
         lives: for each step, numbers on the device, by id of the effect.
     """
 
     def __init__(self, n: int, versions: Any) -> None:
         self.versions = versions
-        self.graphs: dict[int, Graph] = {}
+        self.graphs: dict[int, CudaGraph] = {}
         self.puts: dict[int, tuple[Upload, list[Any], list[int]]] = {}
         self.out: Upload | None = None
         self.places: Any = None
@@ -71,10 +72,10 @@ class _Captures:
 
 
 class Launches:
-    """A program prepared for a GPU: fused, and cut into runs that can be captured or cannot.
+    """A program prepared for a GPU: fused, and cut into runs, each capturable or not.
 
     Args:
-        program: after the passes.
+        program: the program after the passes.
         xp: the namespace of its arrays.
         passes: the names of the passes to run.
         in_place: whether a result may overwrite what it is computed from, and a Variable's new
@@ -83,7 +84,7 @@ class Launches:
     Attributes:
         program: the program that is launched.
         runs: its parts, in order.
-        arena_bytes, buffered, xp: see `Replay`; here memory comes from pools.
+        arena_bytes, buffered, xp: see `CpuReplay`; here memory comes from pools.
     """
 
     arena_bytes, buffered = 0, frozenset[int]()
@@ -110,7 +111,7 @@ class Launches:
         self._device: Any = None
 
     def __call__(self, arrays: list[Any], release: Callable[[], None] | None = None) -> list[Any]:
-        """Run on plain arrays of the program's inputs, as `Replay` does."""
+        """Run on plain arrays of the program's inputs, as `CpuReplay` does."""
         (results,) = self.several([arrays])
         if release:
             release()
@@ -122,7 +123,7 @@ class Launches:
         return self._flow.whole and not self._flow.returns_moved
 
     def several(self, batches: list[list[Any]]) -> list[list[Any]]:
-        """Run several calls, one after the other; more than one only if the program `repeats`.
+        """Run several calls one after the other; more than one only if the program `repeats`.
 
         Args:
             batches: the arrays of each call; the lists are emptied.
@@ -199,7 +200,7 @@ class Launches:
         )
 
     def _split_refused(self) -> None:
-        """Halve the runs that cannot be captured, until the step that cannot be is alone."""
+        """Halve the runs that cannot be captured, until the offending step is alone."""
         for k in reversed(self._refused):
             steps = self.runs[k].steps
             half = len(steps) // 2
@@ -212,7 +213,7 @@ class Launches:
         self._flow = self._closed()
 
     def _launch(self, step: Step) -> tuple[Callable[..., Any], bool]:
-        """Like `call_of`, for an effect that kernels do."""
+        """Like `call_of`, for an effect that kernels perform."""
         n = len(step.args) - len(step.variables)
         launched: Any = step.launched
 
@@ -229,7 +230,7 @@ class Launches:
         """Put values where the graphs of `n` steps read them; drop graphs that read elsewhere.
 
         Raises:
-            NotReplayable: a Variable has another shape: this is not its program. Nothing has run.
+            NotReplayable: a Variable's shape differs from the program's. Nothing has run.
         """
         check_shapes(self._loose)
         if not self._captures_graphs:
@@ -267,7 +268,7 @@ class Launches:
     def _put(
         self, k: int, run: Run, knowns: list[dict[int, Any]], numbers: list[list[Any]]
     ) -> None:
-        """Copy numbers and arrays of other origin than graphs to where a run reads them."""
+        """Copy numbers, and arrays that no graph produced, to where a run reads them."""
         flat = [a for some in numbers for a in some]
         arrays = [known[at] for known in knowns for at in run.links]
         if not flat and not arrays:
@@ -307,7 +308,7 @@ class Launches:
             for fixed in each:  # let go of the old arrays, so that the graph reuses their memory
                 fixed |= dict.fromkeys(run.passed)
         if k not in graphs:
-            graphs[k] = Graph(functools.partial(self._launches, run))
+            graphs[k] = CudaGraph(functools.partial(self._launches, run))
         try:
             results = graphs[k]()
         except RefusedError:
@@ -347,7 +348,7 @@ class Launches:
         return outputs
 
     def _publish(self, k: int) -> None:
-        """Give Variables what optimizers have made of them before run `k` failed."""
+        """Give Variables the values that optimizers had computed before run `k` failed."""
         done = [step for run in self.runs[:k] for step, _ in run.steps] + self._done
         values = {id(v) for step in done for v in step.outs}
         moves = self._flow.moves

@@ -1,9 +1,10 @@
 """Kernels that work row by row: with reductions along rows, or sums over rows for each column.
 
 A warp or a block reads a row once, into registers. Each reduction along the row is a loop over the
-elements that its threads hold; a later loop recomputes what it needs of an earlier one, which is
-cheaper than keeping it. Sums over rows accumulate in registers while a block goes from row to row,
-and a second kernel adds up the sums of the blocks, in a fixed order and without atomics.
+elements that its threads hold; a later loop recomputes values of an earlier one if it needs them,
+which is cheaper than keeping them. Sums over rows accumulate in registers while a block goes from
+row to row, and a second kernel adds up the sums of the blocks, in a fixed order and without
+atomics.
 
 Lower bound, in bytes: each input read once, each result written once. Rows that are too long for
 registers are read again by each loop.
@@ -88,7 +89,7 @@ class RowKernel:
     # -- inputs
 
     def _held(self, i: Input) -> str:
-        """Reads the elements of an input that a thread holds into registers."""
+        """Reads a thread's elements of an input into registers."""
         if self._long or not i.column:
             return ""
         pack, n = f"Pack<{i.type}, {self._pack}>", self._code.columns

@@ -1,4 +1,4 @@
-"""Runs: stretches of a program that a CUDA graph can hold, or that go step by step."""
+"""Runs: parts of a program that either fit in a CUDA graph or run step by step."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Run:
     """Consecutive steps of a program, as functions of plain arrays.
 
     Attributes:
-        inputs, reads: the values that it reads from outside, and their ids.
+        inputs, reads: the values that the run reads from outside, and their ids.
         outputs, names: its values that are read outside, and their ids.
-        effects, launched: the effects that kernels do, and their `Launched`.
+        effects, launched: the effects that kernels perform, and their `Launched`.
         links: ids of inputs that must be copied to where its graph reads them, because no earlier
-            graph has made or got them.
+            graph has computed or received them.
         passed: ids of outputs that other graphs read where they are.
         remembers: whether a step keeps arrays for a gradient, in an object.
         fixed: whether it consists of kernel launches on memory that can be fixed.
@@ -50,7 +50,7 @@ class Run:
         self._last: list[list[int]] = []  # for each step, the ids that no later step reads
 
     def close(self, wanted: set[int]) -> None:
-        """Find the values read from outside and read outside, and the last reader of the others."""
+        """Find the values that enter and leave the run, and the last reader of each other value."""
         own = {id(v) for step, _ in self.steps for v in step.outs}
         read = [v for step, _ in self.steps for v in step.inputs]
         self.inputs = list(
@@ -65,7 +65,7 @@ class Run:
             self._last[last[v]].append(v)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """The arrays of the outputs, from those of the inputs."""
+        """The arrays of the outputs, computed from the arrays of the inputs."""
         known = dict(zip(self.reads, arrays, strict=True))
         for (step, call), done in zip(self.steps, self._last, strict=True):
             try:
@@ -81,7 +81,7 @@ class Run:
 
 
 def argument(a: Any, known: dict[int, Any]) -> Any:
-    """An argument of a step as an array or number; `known` has the arrays by id of their Values."""
+    """An argument of a step as an array or number; `known` has arrays by the id of their Value."""
     if isinstance(a, list):
         return [argument(x, known) for x in a]
     if not isinstance(a, Value):
@@ -123,7 +123,7 @@ def _with_effect(step: Step) -> Callable[..., Any]:
 
 
 def _fused(step: FusedStep, xp: Reading) -> Callable[..., Any]:
-    """Executes steps in one launch or, where that declines, unfused."""
+    """Executes steps in one launch, or one by one if the launch declines."""
     unfused = step.unfused
     fallback = _one_by_one(fuse_groups(unfused).steps, unfused.inputs, unfused.outputs, xp)
 
@@ -137,7 +137,7 @@ def _fused(step: FusedStep, xp: Reading) -> Callable[..., Any]:
 def _one_by_one(
     steps: Sequence[Step], inputs: Sequence[Value], outs: Sequence[Value], xp: Reading
 ) -> Callable[..., Any]:
-    """Executes steps one by one: a function from the arrays of `inputs` to those of `outs`."""
+    """Executes steps one by one: a function from the arrays of `inputs` to the arrays of `outs`."""
     run = Run(fixed=False)
     run.steps = [(s, call_of(s, xp)[0]) for s in steps]
     run.close({id(v) for v in outs})

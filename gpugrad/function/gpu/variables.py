@@ -19,7 +19,7 @@ class VariableMemory:
     As long as nothing else sees the Variable's own array, this is that array, and nothing is
     copied. Once a Tensor read from the Variable, or another Variable assigned from it, shares the
     array, they keep it: graphs are captured again, once, and from then on the Variable gets a copy
-    of what they have made of it.
+    of their result.
 
     Attributes:
         own: the array at that address.
@@ -45,7 +45,7 @@ class VariableMemory:
         elif data.shape != self.own.shape:
             self._separate()
         elif data is not self._published:  # it was assigned to
-            if sys.getrefcount(self.own) > ALONE:  # another Variable may have got it
+            if sys.getrefcount(self.own) > ALONE:  # another Variable may own it now
                 self._separate()
             else:
                 self.own[...] = data
@@ -54,11 +54,11 @@ class VariableMemory:
             (self._room,) = allocate_like([self.own])
 
     def invalidate(self) -> None:
-        """Expect a graph to write there: the Variable's array no longer equals `own`."""
+        """Expect a graph to write to `own`, which then differs from the Variable's array."""
         self._published = None
 
     def _separate(self) -> None:
-        """Take new memory that nothing else sees."""
+        """Allocate new memory that nothing else sees."""
         self._published = self.variable._data
         self.own, self._room = copy_array(self._published), None
         self._is_separate = True

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.inspect.page import dot, page
 from gpugrad.function.inspect.timing import step_times
 from gpugrad.function.memory import Memory, measure
@@ -24,7 +24,7 @@ class Lowered:
     """
 
     def __init__(
-        self, name: str, program: Program, replay: Replay, arrays: Sequence[Any] = ()
+        self, name: str, program: Program, replay: CpuReplay, arrays: Sequence[Any] = ()
     ) -> None:
         self.name, self.program = name, program
         self._replay, self._arrays = replay, list(arrays)

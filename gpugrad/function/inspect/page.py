@@ -39,7 +39,7 @@ def _rows(program: Program) -> list[_Row]:
 
 
 def _makers(rows: Sequence[_Row]) -> dict[int, int]:
-    """The number of the row that makes each value, by id; of a group, the row of the part."""
+    """The number of the row that makes each value, by id; in a group, the part's row."""
     return {id(v): k for k, row in enumerate(rows) if not row.is_group for v in row.step.outs}
 
 
@@ -154,7 +154,7 @@ def _arcs(rows: Sequence[_Row]) -> str:
 def _cells(
     program: Program, times: Sequence[float | None], memory: Memory, buffered: set[int]
 ) -> list[str]:
-    """For each step the cells with its time, the bytes it makes and the bytes held meanwhile."""
+    """The cells of each step: its time, the bytes of its results and the bytes held meanwhile."""
     fixed = memory.inputs + memory.averages + memory.constants + memory.arena
     fixed += sum({id(v): v.nbytes for _, v in program.reads}.values())
     held = [fixed + n for n in lives(program, buffered)]
@@ -177,7 +177,7 @@ def _cells(
 
 
 def _facts(program: Program, times: Sequence[float | None], memory: Memory) -> str:
-    """What holds for the program as a whole."""
+    """Facts about the whole program."""
     known = [t for t in times if t is not None]
     facts = {
         "steps": str(len(program.steps)),

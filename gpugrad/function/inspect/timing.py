@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading, cupy
-from gpugrad.core.devices import formulas_on, full_beside
-from gpugrad.function.cpu.replay import Replay
+from gpugrad.core.devices import formulas_on, full_on_device_of
+from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.runs import argument, call_of
-from gpugrad.kernels.runtime.graphs import Graph, RefusedError
+from gpugrad.kernels.runtime.graphs import CudaGraph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["step_times"]
 
-LONG_ENOUGH = 0.002  # seconds that the runs of a step must take for the best to count
+LONG_ENOUGH = 0.002  # seconds to spend on the runs of a step, at least
 RUNS = 30
 IN_A_ROW = 10  # launches on a GPU between two synchronizations
 
 
 def step_times(program: Program, arrays: Sequence[Any], xp: Reading) -> list[float | None]:
-    """Seconds for each step: the best of several runs; None for what is not measured.
+    """Seconds for each step: the best of several runs; None if not measured.
 
     Each step runs on the results of the steps before it. Effects do not run: they would draw
     numbers and update Variables. Arrays of ones replace their results, and a step that raises on
@@ -57,7 +57,7 @@ def _time_on_cpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, l
     alone = Program()
     alone.inputs = list({id(v): v for v in step.inputs if v.constant is None}.values())
     alone.steps, alone.outputs = [step], list(step.outs)
-    replay = Replay(alone)
+    replay = CpuReplay(alone)
     return _best(lambda: replay([now[id(v)] for v in alone.inputs]))
 
 
@@ -78,7 +78,7 @@ def _time_on_gpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, l
 
     if fixed:
         with contextlib.suppress(RefusedError):
-            return in_a_row(Graph(lambda: call(*args))), results
+            return in_a_row(CudaGraph(lambda: call(*args))), results
     return in_a_row(lambda: call(*args)), results
 
 
@@ -107,4 +107,4 @@ def _stand_ins(step: Step, now: dict[int, Any], like: Any) -> list[Any]:
 def _ones(v: Value, like: Any) -> Any:
     if v.dtype == object:  # what a loop keeps for its gradient; a GPU has no such arrays
         return np.ones(v.shape, v.dtype)
-    return full_beside(like, v.shape, v.dtype, 1)
+    return full_on_device_of(like, v.shape, v.dtype, 1)

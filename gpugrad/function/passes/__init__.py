@@ -59,12 +59,12 @@ runs "cpu" or "gpu"."""
 
 
 def pass_names(*where: Where) -> tuple[str, ...]:
-    """The names of the passes that run in one of these places; of all without any."""
+    """The names of the passes that run in one of these places, or of all passes."""
     return tuple(dict.fromkeys(p.name for p in PASSES if not where or p.where in where))
 
 
 def run_passes(program: Program, where: Where, names: Collection[str]) -> Program:
-    """Run the passes of one place that are in `names`."""
+    """Run the passes of one place whose names are in `names`."""
     for one in PASSES:
         if one.where == where and one.name in names:
             program = one.run(program)

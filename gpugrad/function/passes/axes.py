@@ -41,7 +41,7 @@ class _Splitter(Rewriter):
             return
         rows, columns, rest = parts
         x: Any = step.args[0]
-        if step.name == "sum_of_products":  # the sum is written as one of a product
+        if step.name == "sum_of_products":  # the mean of squares is written as a sum of products
             x = self.step(step, "multiply", step.args, {}, x.shape)
         how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1

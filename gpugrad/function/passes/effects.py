@@ -2,8 +2,8 @@
 
 An optimizer's step comes as late as possible: an error raised before it leaves Variables unchanged.
 
-A replay may find that the function would now do something else. Then the function itself is
-called and has its effects again, so random generators are reset first. Variables never need to be:
+A replay may find that the function would now behave differently. Then the function itself is called
+and repeats its effects, so random generators are reset first. Variables never need to be:
 assignments are written at the end of a replay, and once an optimizer has updated Variables,
 gradients are computed with masked products and no longer checked, and ops whose result's length
 depends on values are refused.
@@ -37,7 +37,7 @@ _undo = _Undo()
 
 
 def record_undo(program: Program) -> Program:
-    """Make effects before a check record how to undo them; the same program if there are none."""
+    """Make effects before a check record how to undo them; the same program if it has none."""
     checks = [k for k, step in enumerate(program.steps) if step.name in CHECKS]
     early = [
         k
@@ -62,7 +62,7 @@ def _recording(step: Step) -> Callable[..., Any]:
 
 
 def run_or_undo(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
-    """Run a replay; if it ends in a NotReplayable, undo the effects that it has had.
+    """Run a replay; if it raises NotReplayable, undo its effects so far.
 
     A generator that other threads draw from meanwhile is reset for them too.
     """
@@ -78,7 +78,7 @@ def run_or_undo(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
 
 
 def move_updates_last(program: Program) -> Program:
-    """Move every step that an optimizer's update does not feed in front of the update.
+    """Move every step that does not depend on an optimizer's update in front of the update.
 
     If something raises, or memory runs out, Variables have not been updated yet. Effects stay in
     order.

@@ -25,19 +25,20 @@ __all__ = ["Convolved", "Product"]
 class Product(Step):
     """``a @ b`` and its epilogue.
 
-    The arguments are a and b, then one of: the bias; the array to add; the array that the slope
-    follows from (relu's result, or gelu's argument) and, for relu, the bits that its product kept.
-    The results are the product, then the sums, if any, then what is kept, if anything.
+    The arguments are a and b, then one of: the bias; the array to add; the array that determines
+    the slope (relu's result, or gelu's argument) and, for relu, the bits that its product kept. The
+    results are the product, then any sums, then any kept array.
 
     Attributes:
         bias: whether a bias is added to each row.
         activation: "relu" or "gelu" if that follows, else "".
         slope: the activation by whose derivative the result is multiplied, or "".
-        adds: whether an array of the result's shape is added, and nothing else is done.
+        adds: whether the epilogue only adds an array of the result's shape.
         keeps: whether other steps read what the activation keeps for its gradient: bits for relu,
             the argument for gelu.
         sums: ``"out"`` if the sum over all rows of the result is a second result (only with a
-            slope), ``"b"`` if that of the second factor is (only with nothing else), else ``""``.
+            slope), ``"b"`` if the sum of the second factor is (only without anything else), else
+            ``""``.
     """
 
     __slots__ = ("activation", "adds", "bias", "keeps", "slope", "sums")
@@ -61,7 +62,7 @@ class Product(Step):
         super().__init__(None, args, {}, outs, name=" + ".join(filter(None, parts)))
 
     def share(self, masked: Product) -> None:
-        """Let another product read the bits that this one keeps of its relu."""
+        """Let another product read the bits that this one keeps for its relu."""
         if not self.keeps:
             self.keeps = True
             *stack, columns = self.outs[0].shape
@@ -101,7 +102,7 @@ class Product(Step):
             name, bias, aux = f"d{self.slope}_bgrad", lib.empty(n, dtype=a.dtype), rest[-1]
             if self.slope == "gelu":
                 aux = lib.ascontiguousarray(aux).reshape(len(a), n)
-            elif aux.dtype != np.uint8:  # relu's result: its product kept no bits
+            elif aux.dtype != np.uint8:  # relu's result, as its product kept no bits
                 return NotImplemented
         elif self.sums:
             name, bias = "bgrad_b", lib.empty(n, dtype=a.dtype)
@@ -126,8 +127,8 @@ class Product(Step):
 class Convolved(FusedStep):
     """A convolution with a bias per channel and perhaps relu, by cuDNN.
 
-    The arguments are x, w and the bias, whose length is 1 along all axes but that of the channels.
-    The parameters are the convolution's.
+    The arguments are x, w and the bias, whose length is 1 along all axes except the channels. The
+    parameters are the convolution's.
 
     Attributes:
         relu: whether relu follows.

@@ -1,10 +1,10 @@
 """Which steps of a program become one kernel on a GPU.
 
-A kernel goes over the elements of one shape, seen as rows: all axes but the last are the rows, the
-last the columns. It takes elementwise steps with their broadcasts and casts; reductions along rows,
-whose results later steps of the kernel may read (so softmax, layer norm and their gradients,
-written in plain ops, are one kernel); and final sums over all rows: a second small kernel adds up
-the partial sums of the blocks.
+A kernel goes over the elements of one shape, seen as a matrix: the last axis is the columns, all
+others together are the rows. It takes elementwise steps with their broadcasts and casts; reductions
+along rows, whose results later steps of the kernel may read (so softmax, layer norm and their
+gradients, written in plain ops, are one kernel); and final sums over all rows: a second small
+kernel adds up the partial sums of the blocks.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class FusedKernel(Step):
         return _Space(self.shape).is_full(v.shape)
 
     def remove_views(self, leaving: set[int]) -> list[Step]:
-        """Remove and return the reshapes that only others read: views of one result, not two."""
+        """Remove and return the reshapes that only other steps read: one result, not two."""
         views: list[Step] = []
         for step in reversed(self.steps):
             read = {id(v) for s in self.parts for v in s.inputs}
@@ -105,7 +105,7 @@ class FusedKernel(Step):
         read = {id(v): v for s in every for v in s.inputs}
         self.args = tuple(v for v in read.values() if id(v) not in own)
         self.outs = [v for s in every for v in s.outs if id(v) in leaving]
-        # all readers see the same value: an infinity for some must be one for all
+        # all readers see the same value: infinite for one is infinite for all
         rounded = {id(v) for v in self.outs if v.dtype in HALF}
         for step in reversed(self.steps):
             if step.op.view in SAME_ELEMENTS and id(step.outs[0]) in rounded:
@@ -116,7 +116,7 @@ class FusedKernel(Step):
 
 
 class _Space:
-    """The rows and columns that a kernel goes over, and which shapes fit them."""
+    """The rows and columns of a kernel, and which shapes fit them."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
@@ -272,7 +272,7 @@ class _Finder:
         return bool(own) and space.is_row(out.shape) and all(v.shape == out.shape for v in own)
 
     def _keeps(self, space: _Space, before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-        """Whether elements keep their row and column when their array changes its shape."""
+        """Whether elements keep their row and column in a reshape."""
         if space.is_full(before):
             return space.is_full(after)
         if space.is_full(after):  # a value per row, broadcast
@@ -286,7 +286,7 @@ def _broadcasts_rows(shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
 
 
 def _skip_broadcasts(program: Program) -> Program:
-    """Let elementwise steps skip an explicit broadcast of an argument: they broadcast anyway."""
+    """Let elementwise steps read the argument of an explicit broadcast: they broadcast anyway."""
     new = program.copy()
     source = {
         id(s.outs[0]): s.inputs[0]

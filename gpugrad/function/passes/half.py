@@ -1,10 +1,9 @@
 """16-bit floats: kernels that read them directly, and casts of many arrays in one launch.
 
 A mixed-precision model widens its 16-bit scores to float32 for the loss and rounds the gradient
-back. The kernels widen and round by themselves: from the 16-bit scores they compute the same
-numbers, and what are often the largest arrays of a step are read and written once instead of three
-times, at half the bytes. The same holds for gradients of weights that an optimizer keeps in
-float32.
+back. The kernels can widen and round themselves. From the 16-bit scores they compute the same
+numbers, and read and write them, often the largest arrays of a step, once instead of three times,
+at half the bytes. The same holds for gradients of weights that an optimizer keeps in float32.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy
 
 
 def read_narrow_directly(program: Program) -> Program:
-    """Have losses, their gradients and optimizers read 16-bit floats without a cast before."""
+    """Let losses, their gradients and optimizers read 16-bit floats without a cast."""
     rewriter = _Unwidener(program)
     for step in program.steps:
         rewriter.write(rewriter.renamed(step))
@@ -91,14 +90,14 @@ class _Unwidener(Rewriter):
 # ---- many casts in one launch ------------------------------------------------------------
 
 SMALL = 1 << 20
-"""Bytes up to which an array is cast with others though it is not needed for long."""
+"""Bytes up to which an array is cast with others even if it is not needed for long."""
 
 
 def join_casts(program: Program) -> Program:
     """Cast weights to 16 bits in one launch: a mixed-precision step has many such casts.
 
-    Only arguments and Variables, so that all are there from the start, and only if the results are
-    needed in the backward pass anyway, or are small: all of them are held from the first step on.
+    Casts only arguments and Variables, which exist from the start, and only if the results are
+    needed in the backward pass anyway, or are small: all results are held from the first step on.
     """
     readers = Readers(program)
     groups: dict[Any, list[Step]] = {}
@@ -128,7 +127,7 @@ class _Casts(FusedStep):
 
 
 def _is_early(step: Step, readers: Readers) -> bool:
-    """Whether a step casts what is there from the start, and is worth joining with others."""
+    """Whether a step casts an argument or a Variable, and is worth joining with others."""
     if step.name != "astype" or step.op is None or not isinstance(step.args[0], Value):
         return False
     (x,), (out,) = step.args, step.outs
@@ -142,7 +141,7 @@ def _is_early(step: Step, readers: Readers) -> bool:
 
 
 def _is_backward(step: Step, readers: Readers) -> bool:
-    """Whether a step, or one that reads a view that it makes, belongs to a backward pass."""
+    """Whether a step, or a reader of its view, belongs to a backward pass."""
     return step.backward or any(
         v.view and any(_is_backward(s, readers) for s in readers.of(v)) for v in step.outs
     )

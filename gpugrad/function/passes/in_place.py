@@ -60,7 +60,7 @@ def _writes_new(step: Step) -> bool:
 
 
 def over(step: Step, xp: Reading, fallback: Callable[..., Any]) -> Callable[..., Any]:
-    """Executes such a step; `fallback` does where the kernel does not take the arrays."""
+    """Executes such a step; `fallback` does if the kernel declines the arrays."""
     launcher: Callable[..., Any]
     if isinstance(step, FusedStep):
         launcher = functools.partial(step.run, xp, over=True)

@@ -3,7 +3,7 @@
 The gradient of an array that was split, such as the queries, keys and values of one product, is a
 sum of one array per piece, zero outside of that piece: for n pieces, n whole arrays are written,
 and read again to be added. Here the pieces are written once, in the axis order that the reader
-wants. So are many joined arrays, for which CuPy would copy addresses from the host.
+wants. The same holds for joins of many arrays, for which CuPy would copy addresses from the host.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def _ranges(index: Any, shape: tuple[int, ...]) -> list[range] | None:
         return None
     at = index.index(...) if ... in index else len(index)
     rest = [slice(None)] * (len(shape) - len(index) + (... in index))
-    filled = (*index[:at], *rest, *index[at + 1 :])
+    full_index = (*index[:at], *rest, *index[at + 1 :])
     return [
         range(*i.indices(n)) if isinstance(i, slice) else range(n)[i : i + 1 or None]
-        for i, n in zip(filled, shape, strict=True)
+        for i, n in zip(full_index, shape, strict=True)
     ]

@@ -28,7 +28,7 @@ __all__ = ["find_products"]
 def find_products(program: Program) -> Program:
     """Fuse matrix products and convolutions with the steps that follow them."""
     readers = Readers(program)
-    removed: set[int] = set()  # steps that are part of a fused one now
+    removed: set[int] = set()  # steps that are now part of a fused step
     fused: dict[int, Step] = {}  # fused steps, by the id of the step that they replace
     for step in program.steps:
         if _is(step, "matmul") and _is_tall(*step.args):
@@ -60,7 +60,7 @@ class _Tail(NamedTuple):
 
     Attributes:
         steps: in order.
-        read: what else they read: a bias, what the slope follows from, or what is added.
+        read: their other argument: a bias, what determines the slope, or what is added.
         activation, slope, adds: see `Product`.
         kept: the argument of gelu, if others read it.
     """
@@ -76,7 +76,7 @@ class _Tail(NamedTuple):
 def _product(
     step: Step, readers: Readers, removed: set[int], fused: dict[int, Step]
 ) -> tuple[list[Step], Step | None]:
-    """The steps that a fused product replaces, in the last one's place, and that product."""
+    """The steps that a fused product replaces, at the place of the last, and that product."""
     (out,) = step.outs
     tail = _activated(out, readers) or _multiplied(out, readers)
     summed = None if tail else _late_sum(step, readers, removed)
@@ -154,7 +154,7 @@ def _late_sum(step: Step, readers: Readers, removed: set[int]) -> Step | None:
 
 
 def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
-    """Like `_product`, for a convolution: cuDNN refuses relu alone if channels come first."""
+    """Like `_product`, for a convolution. cuDNN refuses relu without a bias, channels first."""
     steps, v = [step], step.outs[0]
     moved = readers.only(v)
     last = _puts_channels_last(moved, v)
@@ -218,7 +218,7 @@ def _puts_channels_last(step: Any, v: Value) -> bool:
         return False
     n = len(v.shape)
     axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), v.shape, range(n))
-    moved = step.op.bare(NUMPY)(axes, **step.params)  # its strides say which axis is where
+    moved = step.op.bare(NUMPY)(axes, **step.params)  # its strides tell the order of the axes
     return bool(moved.strides == (0, *range(2, n), 1))
 
 
@@ -238,7 +238,7 @@ def _has_gelu(v: Value) -> bool:
 
 
 def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
-    """The activation whose derivative a factor is, and the value that it follows from."""
+    """The activation whose derivative a factor is, and the value that determines it."""
     step = readers.maker.get(id(factor))
     if _is(step, "gelu_tanh_slope") and _has_gelu(step.inputs[0]):
         return "gelu", step.inputs[0]
@@ -246,7 +246,7 @@ def _slope(readers: Readers, factor: Any) -> tuple[str, Value | None]:
 
 
 def _positive(readers: Readers, mask: Any) -> Value | None:
-    """The result of relu from which a mask is made: ``mask = out > 0``."""
+    """The result of relu that a mask is computed from: ``mask = out > 0``."""
     step = readers.maker.get(id(mask))
     if not _is(step, "greater"):
         return None

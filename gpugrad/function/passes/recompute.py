@@ -1,14 +1,14 @@
-"""Values that kernels recompute instead of reading them, where that moves fewer bytes.
+"""Lets kernels recompute values instead of reading them, if that moves fewer bytes.
 
-Matrix products stand between a forward kernel and a backward one, so what the first makes for the
-second goes to memory and comes back, however cheap it is. Here a kernel gets copies of the steps
-that make such a value from what it reads already, or may read instead, if
+Matrix products separate forward kernels from backward ones, so a value that one computes for the
+other goes through memory, however cheap it is. Here a kernel gets copies of the steps that compute
+such a value from its own inputs, or from other values in memory, if
 
-- they are few and elementwise: at most `STEPS`, of which at most `CALLS` are functions like exp.
-  An H100 does about 20 float32 operations in the time in which it moves a byte of memory;
+- they are few and elementwise: at most `STEPS`, with at most `CALLS` functions like exp. An H100
+  does about 20 float32 operations in the time in which it moves a byte of memory;
 - the kernels together then move fewer bytes, or as many while fewer are held between them;
-- no more memory is held at any time: what is kept longer is no larger than what is freed. Nothing
-  is read after an optimizer or another step has overwritten it;
+- no more memory is held at any time: values kept longer are no larger than values freed. Nothing is
+  read after an optimizer or another step has overwritten it;
 - a kernel's sums are added in the same order.
 
 The same formulas run on the same values, including those that memory rounds to 16 bits. Only the
@@ -35,7 +35,7 @@ CALLS = 2
 
 
 def recompute(program: Program) -> Program:
-    """Have kernels recompute values that they read; `program` itself does not change."""
+    """Let kernels recompute values that they read; `program` itself does not change."""
     new = program.copy()
     new.steps = _Exchange(program).items()
     return new
@@ -47,7 +47,7 @@ def moved(kernels: Iterable[FusedKernel]) -> int:
 
 
 class _Again(NamedTuple):
-    """A kernel that recomputes a value, its place, and what else it reads for that."""
+    """A kernel that recomputes a value, its place, and its new inputs."""
 
     kernel: FusedKernel
     place: int
@@ -55,7 +55,7 @@ class _Again(NamedTuple):
 
 
 class _Exchange:
-    """Goes through what kernels write, from the last kernel to the first."""
+    """Goes through the results of kernels, from the last kernel to the first."""
 
     def __init__(self, program: Program) -> None:
         self._items: list[Any] = list(program.steps)
@@ -91,7 +91,7 @@ class _Exchange:
         return list(item.outs) if isinstance(item, FusedKernel) else []
 
     def _exchanged(self, place: int, v: Value) -> bool:
-        """Try to have a value of the kernel at `place` recomputed: by all readers, or by some."""
+        """Try to let all readers, or some, recompute a value of the kernel at `place`."""
         readers = sorted(self._readers.get(id(v), ()))
         kernels = [k for k in readers if isinstance(self._items[k], FusedKernel)]
         if kernels == readers and self._tried(place, v, kernels):
@@ -146,7 +146,7 @@ class _Exchange:
         return True
 
     def _is_held(self, root: int, place: int) -> bool:
-        """Whether memory is needed at a place, or after it, already now."""
+        """Whether memory is already needed at a place or after it."""
         return root in self._stay or any(
             k >= place for v in self._sharing.get(root, ()) for k in self._readers.get(id(v), ())
         )
@@ -238,7 +238,7 @@ def _cut(kernel: FusedKernel, wanted: set[int]) -> FusedKernel:
 
 
 def _iteration(kernel: FusedKernel) -> Any:
-    """What decides how a kernel iterates over its elements, and so in which order it adds."""
+    """What determines how a kernel iterates over its elements, and so the order of its sums."""
     if not kernel.sums and not kernel.reduces_rows:
         return kernel.is_plain
     along = [v for v in kernel.inputs if v.shape[-1:] == (kernel.columns,)]

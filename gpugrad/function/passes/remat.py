@@ -28,8 +28,8 @@ TRIED = 16  # values to try, best first
 def in_phases(program: Program) -> Program:
     """The program with a phase for each forward or backward pass.
 
-    A group has steps of one phase only. Otherwise, what a backward pass computes from forward
-    values alone would join a forward group, and be kept from then on.
+    A group has steps of one phase only. Otherwise, steps of a backward pass that only read forward
+    values would join a forward group, and their results be kept from then on.
     """
     new = program.copy()
     new.steps = [copy.copy(step) for step in program.steps]
@@ -58,8 +58,8 @@ def rematerialize(
     reached = least
     held, before = _most(program), math.inf
     while reached > limit and held < before:  # otherwise it would loop forever
-        # planned buffers have fixed sizes, so a plan takes more than what is held at one time;
-        # small steps get further, since a value must bring the aim nearer to be chosen
+        # planned buffers have fixed sizes, so a plan takes more memory than is held at one time;
+        # small steps get further, since a value is only chosen if it brings the aim nearer
         aim = max(held - (reached - limit), int(held * NEXT))
         while (smaller := _smaller(program, aim)) is not None:
             program = smaller
@@ -81,7 +81,7 @@ def _excess(held: list[int], aim: int) -> int:
 
 
 def _smaller(program: Program, aim: int) -> Program | None:
-    """The program with one value less held at the peak; None if there is none."""
+    """The program with one value less held at the peak; None if no value qualifies."""
     held = lives(program, set())
     excess = _excess(held, aim)
     if not excess:
@@ -128,7 +128,7 @@ class _Scope:
                 self._maker[id(v)], self._born[id(v)] = step, k
 
     def idle(self) -> list[Value]:
-        """Values with their own memory that are held, but neither made nor read at the step."""
+        """Values with their own memory that are held, but neither computed nor read at the step."""
         return [step.outs[0] for i, step in self._maker.items() if self._is_idle(i, step)]
 
     def _is_idle(self, i: int, step: Step) -> bool:
@@ -216,7 +216,7 @@ def _cost(step: Step) -> int:
     size = math.prod(step.outs[0].shape)
     if step.outs[0].view:
         return 0
-    # a product costs more than its arrays have elements, as no other op that is recomputed does
+    # only a product costs more than its arrays have elements
     if step.op.name == "matmul":
         return size * int(step.inputs[0].shape[-1])
     return size + (0 if _is_cheap(step) else sum(math.prod(v.shape) for v in step.inputs))

@@ -37,7 +37,7 @@ class Readers:
         return self._steps.get(id(v), [])
 
     def only(self, v: Value) -> Step | None:
-        """The step that reads a value, if there is just one and it reads the value once."""
+        """The step that reads a value, if it is the only one and reads the value once."""
         steps = self.of(v)
         return steps[0] if len(steps) == 1 and id(v) not in self._outputs else None
 
@@ -104,7 +104,7 @@ class Rewriter:
         shape: tuple[int, ...],
         dtype: Any = None,
     ) -> Value:
-        """Append a step that replaces `of`; returns its result."""
+        """Append a step that replaces `of`; return its result."""
         dtype = args[0].dtype if dtype is None else np.dtype(dtype)
         out = Value(np.broadcast_to(np.empty((), dtype), shape))
         out.host = next((a.host for a in args if isinstance(a, Value)), of.outs[0].host)
@@ -125,7 +125,7 @@ class FusedStep(Step):
     """Several steps that one launch executes.
 
     Attributes:
-        unfused: the steps as a program of the arguments: it runs where the launch declines.
+        unfused: the steps as a program of the arguments: it runs if the launch declines.
     """
 
     __slots__ = ("unfused",)

@@ -19,7 +19,7 @@ __all__ = ["fold_constants", "remove_dead", "remove_identities", "share_common",
 
 # ---- constants ---------------------------------------------------------------------------
 
-LARGEST = 1 << 20  # bytes that a folded constant may take; a larger one is made at each run
+LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
 
 
 def fold_constants(program: Program) -> Program:
@@ -96,9 +96,9 @@ def _transpose_factors(program: Program) -> Program:
 
 
 def _transpose_of(step: Step, readers: Readers) -> Step | None:
-    """The transpose that alone reads a product, unless a reader of it makes a view.
+    """The transpose that is the only reader of a product, unless a view reads the transpose.
 
-    That would be a view of the product then, where the traced run has a copy.
+    After the rewrite it would be a view of the product; in the traced run it is a copy.
     """
     if step.name != "matmul" or any(len(v.shape) < 2 for v in step.inputs):
         return None
@@ -141,7 +141,7 @@ def remove_identities(program: Program) -> Program:
 
 
 def _is(x: Any, number: float) -> bool:
-    """Whether an argument is this number, and not -0 for 0."""
+    """Whether an argument is this number; -0 is not 0."""
     if isinstance(x, Value):
         if x.constant is None or not x.constant.size or any(x.constant.strides):
             return False

@@ -4,9 +4,9 @@
 // reads no other thread's.
 #include "rows.cuh"
 
-// A class has probability 1, of which `smoothing` is shared by all classes. An invalid label gives
-// NaN, because no error can be raised here without waiting. The type L of losses and their gradients
-// may be float for 16-bit scores.
+// A class has probability 1; all classes share `smoothing` of it. An invalid label gives NaN,
+// because no error can be raised here without waiting. The type L of losses and their gradients may
+// be float for 16-bit scores.
 template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
     const T* __restrict__ x, const long long* __restrict__ labels, L* __restrict__ losses,
     long long rows, int n, bool ignoring, long long ignored, double smoothing) {
@@ -86,7 +86,7 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_forward(
     for (int k = 0; k < PACKED<T>; ++k) {
       C label = C(b.at[k]);
       total += label;
-      if (label != 0) terms += label * (C(a.at[k]) - largest);  // 0, also beside -inf
+      if (label != 0) terms += label * (C(a.at[k]) - largest);  // 0, also with -inf
     }
   });
   total = block_reduce(total, Sum(), C(0), scratch);

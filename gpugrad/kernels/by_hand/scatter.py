@@ -305,7 +305,7 @@ def _as_index(indices: Any) -> Any:
 
 
 def _as_kernel_type(xp: Any, values: Any) -> Any:
-    """The values as a 1-D array of a type that the kernels add; None if there is none."""
+    """The values as a 1-D array of a type that the kernels add; None without such a type."""
     line = xp.lib.ascontiguousarray(values).reshape(-1)
     if values.dtype.kind == "c":
         return line.view(values.real.dtype)

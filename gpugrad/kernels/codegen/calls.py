@@ -15,7 +15,7 @@ from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
 from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, read_source
 
-__all__ = ["Call", "prelude"]
+__all__ = ["KernelCall", "prelude"]
 
 THREADS = 256
 BLOCKS = 132 * 16
@@ -29,7 +29,7 @@ def prelude() -> str:
     return "".join(map(read_source, names))
 
 
-class Call:
+class KernelCall:
     """A kernel that computes some results of a formula, for arrays in one layout.
 
     Args:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
-from gpugrad.kernels.codegen.calls import Call
+from gpugrad.kernels.codegen.calls import KernelCall
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
 from gpugrad.kernels.codegen.layout import lay_out, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS
@@ -112,7 +112,9 @@ class Elementwise:
             run = functools.partial(self._run_all, calls, kind)
         return functools.partial(self._run_if_ints_fit, run) if self._has_ints else run
 
-    def _run_all(self, calls: Sequence[tuple[list[int], Call]], kind: Any, args: Any) -> list[Any]:
+    def _run_all(
+        self, calls: Sequence[tuple[list[int], KernelCall]], kind: Any, args: Any
+    ) -> list[Any]:
         results: list[Any] = [None] * len(self.dtypes)
         for at, call in calls:
             for k, result in zip(at, call.run(kind, args), strict=True):
@@ -124,7 +126,7 @@ class Elementwise:
         return run(args) if fit else NotImplemented
 
     def _make_calls(self, arrays: Sequence[Any], aligned: bool, shapes: Sequence[Any]) -> Any:
-        """For each kernel: the indices of its results, and its Call; None for odd strides."""
+        """For each kernel: the indices of its results, and its KernelCall; None for odd strides."""
         shape = np.broadcast_shapes(*[a.shape for a in arrays])
         sizes = [a.dtype.itemsize for a in arrays]
         if any(s % size for a, size in zip(arrays, sizes, strict=True) for s in a.strides):
@@ -141,7 +143,7 @@ class Elementwise:
             layout = lay_out(shape, strides, sizes, results, aligned)
             name = self.name if len(at) == len(own) else f"{self.name}_{'_'.join(map(str, at))}"
             written = [(self._results[k], own[k], self.dtypes[k]) for k in at]
-            calls.append((at, Call(name, self.inputs, self._body, written, layout)))
+            calls.append((at, KernelCall(name, self.inputs, self._body, written, layout)))
         return calls
 
     def _groups(self, shape: tuple[int, ...], own: Sequence[tuple[int, ...]]) -> list[list[int]]:

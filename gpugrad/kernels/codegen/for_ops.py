@@ -107,7 +107,7 @@ def _read(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def kernel_first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
-    """An op on CuPy arrays: its generated kernel where there is one, else the formula."""
+    """An op on CuPy arrays: its generated kernel if it exists, else the formula."""
     kernels: dict[Any, Elementwise | None] = {}
     ready: dict[Any, Callable[[Sequence[Any]], Any]] = {}
 

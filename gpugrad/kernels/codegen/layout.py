@@ -23,7 +23,7 @@ class Layout:
     Attributes:
         shape: the broadcast shape of all arrays.
         order: the axes of `shape` in the order of the results' memory.
-        dims: lengths of the merged axes: those of the rows, then the columns.
+        dims: lengths of the merged axes: first the rows', then the columns'.
         strides: strides of each array along `dims`, in elements.
         folded: for each result ``"rows"`` or ``"columns"`` if it is a sum over them, else None.
         pack: how many columns a thread takes at a time.

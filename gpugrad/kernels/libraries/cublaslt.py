@@ -5,8 +5,8 @@ to float32 and back, or fails. Here each call has its own stream and workspace, 
 are read without a copy, and the product itself adds an array or a bias and applies an activation
 or its gradient.
 
-cuBLASLt's matrices are column-major, ours row-major. The rows of C = A B are the columns of
-C' = B' A', so B is passed as the first matrix and A as the second, and nothing is copied.
+cuBLASLt's matrices are column-major, ours row-major. The rows of C = A B are the columns of C' = B'
+A', so B is passed as the first matrix and A as the second, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Operand(NamedTuple):
 
 
 def _batch_stride(shape: tuple[int, ...], strides: tuple[int, ...]) -> int | None:
-    """The common stride of the batch axes; None if there is none."""
+    """The common stride of the batch axes, or None."""
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n > 1]
     for (_, outer), (n, inner) in itertools.pairwise(axes):
         if outer != n * inner:
@@ -118,7 +118,7 @@ def _operand(lib: Any, a: Any, batch: tuple[int, ...]) -> _Operand:
     raise AssertionError("a contiguous array has a layout")
 
 
-class _Plan:
+class _ProductPlan:
     """Descriptors of one problem, and the algorithm that cuBLASLt prefers for it.
 
     Args:
@@ -229,7 +229,7 @@ def _destroy(lt: Any, desc: int, layouts: Sequence[int]) -> None:
     lt.matmul_desc_destroy(desc)
 
 
-_plans: OrderedDict[Any, _Plan | _NeedsCopy | None] = OrderedDict()  # None: not supported
+_plans: OrderedDict[Any, _ProductPlan | _NeedsCopy | None] = OrderedDict()  # None: not supported
 _plans_lock = threading.Lock()
 
 
@@ -239,7 +239,9 @@ class _NeedsCopy(NamedTuple):
     batch: tuple[int, ...]
 
 
-def _plan(key: Any, make: Callable[[], _Plan | _NeedsCopy | None]) -> _Plan | _NeedsCopy | None:
+def _plan(
+    key: Any, make: Callable[[], _ProductPlan | _NeedsCopy | None]
+) -> _ProductPlan | _NeedsCopy | None:
     with _plans_lock:
         if key in _plans:
             _plans.move_to_end(key)
@@ -326,7 +328,7 @@ def product(
 
 
 def _execute(
-    plan: _Plan, device: int, kind: Any, dtype: Any, at: Sequence[int], extra: Sequence[int]
+    plan: _ProductPlan, device: int, kind: Any, dtype: Any, at: Sequence[int], extra: Sequence[int]
 ) -> Any:
     """Run a plan on the addresses `at` of b, a and what is added; `extra`: of bias and aux."""
     out = kind(plan.shape, dtype)  # CuPy aligns it to 256 bytes
@@ -355,7 +357,7 @@ def _make_plan(
     aux_shape: Any,
     precision: str,
     extra: Sequence[int],
-) -> _Plan | _NeedsCopy | None:
+) -> _ProductPlan | _NeedsCopy | None:
     """The plan of a product; None if cuBLASLt does not support these dtypes and sizes."""
     if a.dtype not in _TYPES or a.dtype != b.dtype:
         return None
@@ -371,7 +373,7 @@ def _make_plan(
     if dtype == np.float32:
         compute = _PRECISIONS[precision]
     aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
-    plan = _Plan(
+    plan = _ProductPlan(
         _handle(device),
         sizes,
         dtype,

@@ -420,7 +420,7 @@ def attention_grad(
 
 
 class _SpareGrads(threading.local):
-    """Gradients computed along with the one asked for, kept while their inputs are alive."""
+    """Gradients computed along with the requested one, kept while their inputs are alive."""
 
     def __init__(self) -> None:
         self.asked: list[Any] = []

@@ -15,7 +15,7 @@ from gpugrad.kernels.runtime.launch import get_kernel, takes_structures
 __all__ = [
     "INSTANCES",
     "VECTOR",
-    "Graph",
+    "CudaGraph",
     "RefusedError",
     "Upload",
     "allocate_like",
@@ -62,7 +62,7 @@ class RefusedError(Exception):
     """CuPy or CUDA cannot capture the launches; none of them has run."""
 
 
-class Graph:
+class CudaGraph:
     """The kernel launches of a function as one CUDA graph, with its own memory pool.
 
     The first call runs the function directly, which compiles its kernels and fills the pool. The

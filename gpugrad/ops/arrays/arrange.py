@@ -116,8 +116,8 @@ def tile(xp, x, /, repetitions):
     """Tile copies of an array.
 
     Args:
-        repetitions: number of copies along each axis, or one int for the last axis. The shorter
-            of it and the shape is padded with ones in front.
+        repetitions: number of copies along each axis, or one int for the last axis. The shorter of
+            `repetitions` and the shape is padded with ones in front.
 
     Returns:
         Tensor, each axis that many times as long.

@@ -78,7 +78,7 @@ def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make a Tensor for values to come, which are zeros here. Arguments as `zeros`.
+    """Make an uninitialised Tensor; here its values are zeros. Arguments as `zeros`.
 
     >>> gg.empty((2, 3)).shape
     (2, 3)
@@ -138,7 +138,7 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """Make a Tensor for values to come with the shape, dtype and device of another array.
+    """Make a Tensor of zeros with the shape, dtype and device of another array.
 
     >>> gg.empty_like([1.0, 2.0]).shape
     (2,)
@@ -208,8 +208,8 @@ def linspace(
     Args:
         start, stop: numbers, or 0-d Tensors, which receive gradients.
         num: how many.
-        dtype: if None float32 (complex64 if an end is complex), or that of the Tensors.
-        device: if None the default device, or that of the Tensors.
+        dtype: if None, the Tensors' dtype, or float32 (complex64 if an end is complex).
+        device: if None, the Tensors' device, or the default device.
         endpoint: whether `stop` is included.
 
     Raises:

@@ -77,7 +77,7 @@ def _triangle_indices_from(indices, name, which, columns):
         return indices(x.shape[0], k, x.shape[1], device=x.device)
 
     triangle_indices_from.__name__ = triangle_indices_from.__qualname__ = name
-    triangle_indices_from.__doc__ = f"""Indices of the {which} triangle of a given matrix.
+    triangle_indices_from.__doc__ = f"""Indices of the {which} triangle of a matrix.
 
     Args:
         arr: array of two axes.
@@ -122,7 +122,7 @@ def diag_indices(n, ndim=2, *, device=None):
 
 @saying_where
 def diag_indices_from(arr):
-    """Indices of the main diagonal of a given array: `diag_indices` of its shape.
+    """Indices of the main diagonal of an array: `diag_indices` of its shape.
 
     Args:
         arr: array of at least two axes of the same length.
@@ -181,7 +181,7 @@ def unravel_index(indices, shape):
     errors=[
         ([np.array([6])], {"shape": (2, 3)}, IndexOutOfBoundsError, r"unraveled: 6.*\(2, 3\)"),
         ([np.ones(2)], {"shape": (2, 3)}, DTypeError, "unraveled.*float64"),
-        ([np.array([1])], {"shape": (2, 3.5)}, ArgumentError, "unraveled.*An int"),
+        ([np.array([1])], {"shape": (2, 3.5)}, ArgumentError, "unraveled.*an int"),
     ],
 )
 def unraveled(xp, x, /, *, shape):
@@ -226,7 +226,7 @@ def _raveled_samples(rng):
         ([[np.array([0])]], {"dims": (2, 3)}, ArgumentError, "ravel_multi_index: 1 .* 2"),
         ([[np.array([0])]], {"dims": (2,), "mode": "no"}, ArgumentError, "no mode 'no'"),
         ([[np.array([0.5])]], {"dims": (2,)}, DTypeError, "integers, not float64"),
-        ([[np.array([0])]], {"dims": (2.5,)}, ArgumentError, "An int"),
+        ([[np.array([0])]], {"dims": (2.5,)}, ArgumentError, "an int"),
     ],
 )
 def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):

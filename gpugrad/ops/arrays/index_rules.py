@@ -19,7 +19,7 @@ BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 class ResolvedIndex(tuple[Any, ...]):
-    """An index whose arrays are integers on the right device, already checked to be in bounds."""
+    """An index whose arrays are integers on the right device, with bounds already checked."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ def library_index(name, xp, shape, index, checked=True):
     if BASIC.issuperset(map(type, index)):
         return index
     index = tuple(p if type(p) in BASIC else _array_entry(name, xp, p) for p in index)
-    if checked and xp is not NUMPY:  # NumPy checks by itself, CuPy wraps around
+    if checked and xp is not NUMPY:  # NumPy checks bounds itself, CuPy wraps around
         _check_bounds(name, index, shape)
     return index
 
@@ -216,7 +216,7 @@ def _add_in_order(xp, out, index, values):
 
 
 def number_writes(xp, shape, index):
-    """Numbers of the writes of ``x[index] = v`` in row-major order, and of the one that stays.
+    """The number of each write of ``x[index] = v`` in row-major order, and of the write that stays.
 
     The last write to an element stays, as in NumPy; CuPy by itself leaves the order undefined.
     """

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.autodiff.batched import BATCHED, Batched, Each
 from gpugrad.core.backend import innermost_array, reading
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import ArgumentError
 
@@ -23,7 +23,7 @@ def array_of(part):
     if batched is not None:
         like = innermost_array(batched)
         return BATCHED.stack(
-            [full_beside(like, (), "int64", v) if isinstance(v, int) else v for v in part]
+            [full_on_device_of(like, (), "int64", v) if isinstance(v, int) else v for v in part]
         )
     array = np.asarray(part)
     return array if array.size else array.astype(np.intp)  # NumPy turns [] into floats

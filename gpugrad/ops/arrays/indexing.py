@@ -32,7 +32,7 @@ from gpugrad.trace.program import takes_arguments
 
 
 def _is_fixed(*arrays, index, **params):
-    """Whether an index is the same in every run: one that is data is checked on the host."""
+    """Whether an index is the same in every run: an index that is data is checked on the host."""
     return not takes_arguments(index)
 
 
@@ -73,8 +73,8 @@ _READS = _index_samples(
 def _getitem_kernel(xp, x, *, index):
     if not has_arrays(index):
         return NotImplemented
-    bare = library_index("getitem", xp, x.shape, index, checked=False)
-    return scatter.getitem(xp, x, index=bare)
+    array_index = library_index("getitem", xp, x.shape, index, checked=False)
+    return scatter.getitem(xp, x, index=array_index)
 
 
 @moves(
@@ -96,7 +96,7 @@ def _getitem_kernel(xp, x, *, index):
 def getitem(xp, x, /, *, index):
     """Elements of an array at an index: the op behind ``x[index]``.
 
-    The index must be on the device of `x`, else it raises DeviceError.
+    The index must be on the device of `x`; otherwise it raises DeviceError.
 
     Args:
         index: ints, slices, None, ``...``, arrays, Tensors or lists of integers, masks, or a tuple
@@ -122,8 +122,8 @@ def _scatter_at_reference(g, index, shape):
 
 
 def _scatter_at_kernel(xp, g, *, index, shape):
-    bare = library_index("scatter_at", xp, shape, index, checked=False)
-    return scatter.scatter_at(xp, g, index=bare, shape=shape)
+    array_index = library_index("scatter_at", xp, shape, index, checked=False)
+    return scatter.scatter_at(xp, g, index=array_index, shape=shape)
 
 
 @op(

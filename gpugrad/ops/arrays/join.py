@@ -15,7 +15,7 @@ from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axi
 from gpugrad.registry.record import op
 
 AT_ONCE = 8
-"""CuPy joins this many arrays by a launch each; of more it copies the addresses from the host."""
+"""CuPy joins up to this many arrays by a launch each; beyond, it copies addresses to the GPU."""
 
 
 def _is_joined_by_launches(arrays, **params):

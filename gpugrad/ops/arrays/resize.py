@@ -109,12 +109,12 @@ def _index_array(name, obj):
     obj = np.asarray(obj)
     obj = obj if obj.size else obj.astype(np.int64)
     if obj.dtype.kind not in "biu":
-        raise DTypeError(f"{name}: obj must be made of integers or booleans, not of {obj.dtype}.")
+        raise DTypeError(f"{name}: obj must be integers or booleans, not {obj.dtype}.")
     return obj
 
 
 def _kept_slices(obj, n, axis):
-    """The indices of the slices, `n` in all, that `delete` keeps."""
+    """The indices of the slices that `delete` keeps, of `n` slices."""
     obj = _host_index(obj)
     if not isinstance(obj, slice):
         obj = _index_array("delete", obj)
@@ -163,7 +163,7 @@ def delete(xp, x, /, obj, axis=None):
 
 
 def _sources(obj, n, count):
-    """The slices that `insert` concatenates: from `n` on they are new ones. And how many are new.
+    """The slices that `insert` concatenates, new ones from `n` on; and how many are new.
 
     `n` is the length of the axis of the array, `count` that of the values.
     """

@@ -27,7 +27,7 @@ _SAMPLES = calls(
     lambda rng: ([uniform(rng, 0, 2), np.array([], dtype=np.int64)], {"num_segments": 2}),
     lambda rng: ([uniform(rng, 2), np.array([-1, -1])], {"num_segments": 0}),
 )
-_NO_EMPTY_GROUPS = calls(  # where the result would be infinite, without numerical differences
+_NO_EMPTY_GROUPS = calls(  # where the result would be infinite, and numerical differences undefined
     lambda rng: ([uniform(rng, 5), np.array([2, 0, 2, 1, 2])], {"num_segments": 3}),
     lambda rng: ([uniform(rng, 4, 2), np.array([1, -1, 0, 1])], {"num_segments": 2}),
     lambda rng: ([uniform(rng, 2, 3), np.array([[1, 0, 1], [0, 0, -2]])], {"num_segments": 2}),
@@ -112,7 +112,7 @@ def _flat_rows(xp, name, data_shape, segment_ids, num_segments):
 
 
 def _take_groups(xp, y, rows):
-    """For each row of data the row of `y` of its group; 0 for rows left out."""
+    """For each row of data, its group's row of `y`; 0 for rows left out."""
     return xp.take(xp.pad(y, ((0, 1), *((0, 0),) * (y.ndim - 1))), rows, axis=0)
 
 
@@ -162,7 +162,7 @@ def segment_sum(xp, data, segment_ids, /, num_segments):
 
 
 def _counts(xp, total, data, segment_ids, num_segments):
-    """Number of rows of each group, at least 1; in the dtype and with the axes of `total`."""
+    """Number of rows of each group, at least 1, with the dtype and axes of `total`."""
     ones = xp.astype(segment_ids >= 0, "float32" if data.dtype.itemsize <= 4 else "float64")
     count = xp.maximum(xp.segment_sum(ones, segment_ids, num_segments), 1.0)
     return xp.astype(xp.reshape(count, (num_segments, *(1,) * (total.ndim - 1))), total.dtype)
@@ -217,7 +217,7 @@ def _scatter_reduce(xp, name, ufunc, start, data, segment_ids, num_segments):
 
 
 def _fold_examples(name):
-    """The vmap rule: one call, with the groups of each example after those of the one before."""
+    """The vmap rule: one call, each example's groups after the previous ones."""
 
     def batch(xp, batched, data, segment_ids, *, num_segments):
         n = data.shape[0] if batched[0] else segment_ids.shape[0]
@@ -260,7 +260,7 @@ def segment_min(xp, data, segment_ids, /, num_segments):
 
 
 def _products_before(xp, x, rows):
-    """For each element the product of those before it with the same row; `rows` is sorted.
+    """For each element the product of the elements before it with the same row; `rows` is sorted.
 
     log2(n) steps over the whole array (Hillis and Steele, 1986), without division, so that the
     gradient is exact next to zeros.
@@ -285,7 +285,7 @@ def _products_before(xp, x, rows):
 
 
 def _segment_prod_vjp(xp, g, data, segment_ids, num_segments):
-    """The product of the other rows of the group: those before each times those after it."""
+    """The product of the group's other rows: the rows before each times the rows after it."""
     rows, row = _flat_rows(xp, "segment_prod", data.shape, segment_ids, num_segments)
     order = xp.argsort(rows, axis=0)
     x = xp.take(xp.reshape(data, (*rows.shape, *row)), order, axis=0)

@@ -143,8 +143,8 @@ def select(condlist, choicelist, default=0):
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ArgumentError(
-            f"select: {len(condlist)} conditions for {len(choicelist)} choices; there must be as "
-            "many, and at least one."
+            f"select: {len(condlist)} conditions for {len(choicelist)} choices; the numbers "
+            "must be equal and not 0."
         )
     out = default
     for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
@@ -172,7 +172,7 @@ def piecewise(x, condlist, funclist, *args, **keywords):
         Tensor of the shape of `x`.
 
     Raises:
-        ArgumentError: there are neither as many functions as conditions nor one more.
+        ArgumentError: the number of functions is not that of the conditions, nor one more.
 
     >>> x = gg.constant([-4.0, 0.0, 4.0])
     >>> print(gg.piecewise(x, [x > 0], [gg.sqrt, lambda x: -x]))
@@ -184,8 +184,8 @@ def piecewise(x, condlist, funclist, *args, **keywords):
         conditions = [conditions]  # one condition for a vector, written as a list
     if len(funclist) - len(conditions) not in (0, 1):
         raise ArgumentError(
-            f"piecewise: {len(funclist)} functions for {len(conditions)} conditions; there must "
-            "be as many, or one more."
+            f"piecewise: {len(funclist)} functions for {len(conditions)} conditions; pass one "
+            "for each, or one more."
         )
 
     def value(part):
@@ -233,7 +233,7 @@ def _choose(xp, arrays, /, *, mode="raise"):
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     if a.dtype.kind not in "iu":
-        raise DTypeError(f"choose: a must be made of integers, not of {a.dtype}.")
+        raise DTypeError(f"choose: a must have integers, not {a.dtype}.")
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
     if mode == "wrap":
         a = xp.remainder(a, len(choices))
@@ -260,7 +260,7 @@ def choose(a, choices, mode="raise"):
     Raises:
         IndexOutOfBoundsError: a number is out of bounds.
         ArgumentError: `mode` is none of these.
-        DTypeError: `a` is not made of integers.
+        DTypeError: `a` is not an array of integers.
         ShapeError: the shapes do not broadcast against each other.
 
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))

@@ -47,7 +47,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
-# distinct elements: numerical differences would separate equal ones
+# distinct elements: numerical differences would separate equal elements
 _DISTINCT = shaped(([(4,)], {}), ([(2, 2)], {}), ([()], {}), ([(0,)], {}))
 
 
@@ -170,7 +170,7 @@ def unique(
         equal_nan: whether all NaN are equal.
 
     Returns:
-        Tensor of the values (differentiable), or a tuple of it and the others requested.
+        Tensor of the values (differentiable), or a tuple of it and the other requested Tensors.
 
     Raises:
         AxisError: `ar` does not have the axis.
@@ -243,7 +243,7 @@ _on_two_sets = op(
     samples=calls(
         lambda rng: ([uniform(rng, 4), uniform(rng, 3)], {}),
         lambda rng: ([uniform(rng, 2, 2), uniform(rng, 2)], {}),
-        # only integers are in both: numerical differences would separate equal floats
+        # only integers occur in both: numerical differences would separate equal floats
         lambda rng: ([_integers(rng, 5), _integers(rng, 4)], {}),
         lambda rng: ([uniform(rng, 0), uniform(rng, 2)], {}),
     ),

@@ -110,7 +110,7 @@ def _searchsorted_reference(x1, x2, side="left", sorter=None):
 
 
 def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
-    """Sort both arrays together: an element's rank there, minus its rank in `x2` alone."""
+    """Sort both arrays together: an element's index is its rank there minus its rank in `x2`."""
     if not (batched[0] or batched[2]):
         return xp.searchsorted(x1, x2, sorter, side=side)
     pairs = zip((x1, x2, sorter), batched, strict=True)

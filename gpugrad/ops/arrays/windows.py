@@ -30,7 +30,7 @@ def ints(name, what, value, n, least):
 
 
 def need_arrays(name, *values):
-    """DTypeError for Python numbers, which composites of several arrays receive unconverted."""
+    """DTypeError for Python numbers, which composites of several arrays get without conversion."""
     if any(type(v) in SCALARS for v in values):
         raise DTypeError(f"{name}: arrays are needed, not numbers.")
 
@@ -198,7 +198,7 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
     Args:
         x: array of at least two axes: windows along `axis`, their elements along the last one.
         axis: int, counted without the last axis.
-        length: length of the result along the axis, in which exactly these windows fit.
+        length: length of the result along the axis; exactly these windows must fit in it.
         step: distance between windows.
         dilation: distance between the elements of a window.
 

@@ -20,7 +20,7 @@ def checked_norm(name, norm):
     """`norm` by its full name."""
     norm = "backward" if norm is None else norm
     if norm not in ADJOINT_NORM:
-        raise ArgumentError(f"{name}: no norm {norm!r}; 'backward', 'ortho' or 'forward'.")
+        raise ArgumentError(f"{name}: no norm {norm!r}; choose 'backward', 'ortho' or 'forward'.")
     return norm
 
 
@@ -36,7 +36,7 @@ def from_end(name, x, axes):
 def need_length(name, n):
     """ShapeError unless `n` is a positive integer."""
     if not isinstance(n, (int, np.integer)) or n < 1:
-        raise ShapeError(f"{name}: n={n} points: a whole number from 1 is needed.")
+        raise ShapeError(f"{name}: n={n} must be a whole number from 1.")
 
 
 def resized(xp, name, x, n, axis):
@@ -80,7 +80,7 @@ def along_axes(xp, name, x, pairs, **params):
 
 
 def shifted(axes):
-    """Axes of one example as axes of the batch, which has one more in front."""
+    """Axes of one example as axes of the batch, which has one more axis in front."""
     return tuple(a if a < 0 else a + 1 for a in axes)
 
 
@@ -129,14 +129,14 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
     ],
 )
 def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
-    """Fourier transform along axes, each at its own length; `fft` and its kin call it.
+    """Fourier transform along axes, each at its own length; `fft` and its variants call it.
 
     Args:
         x: array of any shape; real or complex.
         axes: tuple of ints, none twice.
         norm: which direction is divided by the number of points: ``"backward"`` the inverse,
             ``"forward"`` the other, ``"ortho"`` both by its square root.
-        inverse: whether it is the inverse transform.
+        inverse: whether to compute the inverse transform.
 
     Returns:
         Complex Tensor of the shape of `x`.

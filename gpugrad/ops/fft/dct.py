@@ -34,7 +34,7 @@ _EDGES = {  # (sine, type): which of the first and last input, and first and las
 
 
 def _edges(sine, variant):
-    """Which elements a factor sqrt(1/2) before, or sqrt(2) after, the orthonormal transform has."""
+    """The edges with a factor sqrt(1/2) before, or sqrt(2) after, the orthonormal transform."""
     return _EDGES.get((bool(sine), variant), ((False, False), (False, False)))
 
 
@@ -146,7 +146,7 @@ def trigonometric_transform(
 
     Args:
         x: array of at least one axis; real or complex.
-        sine: whether it is the sine transform.
+        sine: whether to compute the sine transform.
         variant: the type, 1, 2, 3 or 4.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
         orthogonalize: whether edge terms are scaled so that the matrix is orthogonal up to `norm`.
@@ -184,7 +184,7 @@ def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
 
 def _need_type(name, type):
     if type not in _INVERSE:
-        raise ArgumentError(f"{name}: no type {type!r}; 1, 2, 3 or 4.")
+        raise ArgumentError(f"{name}: no type {type!r}; choose 1, 2, 3 or 4.")
 
 
 def _named(name: str, doc: str) -> Callable[..., Tensor]:

@@ -61,7 +61,7 @@ def _fold(x, n, axis, weight):
     ],
 )
 def fft_r2c(xp, x, /, *, axes, norm="backward", folded=False):
-    """Half spectrum of real arrays along axes; `rfft` and its kin call it.
+    """Half spectrum of real arrays along axes; `rfft` and its variants call it.
 
     Args:
         x: real array.
@@ -123,7 +123,7 @@ def _fft_c2r_reference(x, axes, n, norm="backward", folded=False):
     ],
 )
 def fft_c2r(xp, x, /, *, axes, n, norm="backward", folded=False):
-    """Real arrays of half spectra along axes; `irfft` and its kin call it.
+    """Real arrays of half spectra along axes; `irfft` and its variants call it.
 
     Args:
         x: array of half spectra, n // 2 + 1 long along the last of the axes. Imaginary parts

@@ -1,4 +1,4 @@
-"""The named Fourier transforms: they crop or pad to the length asked for and call a primitive."""
+"""The named Fourier transforms: they crop or pad to the requested length and call a primitive."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _forward(xp, name, x, s, axes, norm):
         raise ShapeError(f"{name}: at least one axis is needed.")
     if x.dtype.kind == "c":
         raise DTypeError(
-            f"{name}: x is {x.dtype}, not real. Use gg.fft.fft and its kin, or gg.real(x)."
+            f"{name}: x is {x.dtype}, not real. Use gg.fft.fft and its variants, or gg.real(x)."
         )
     *others, last = pairs
     distinct = len({axis for _, axis in pairs}) == len(pairs)
@@ -109,7 +109,7 @@ _SAMPLES = {
     ),
 }  # fmt: skip
 _ONE_ERRORS: list[Any] = [
-    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 points"),
+    ([np.ones(3)], {"n": -1}, ShapeError, "n=-1 must be"),
     ([np.ones(3)], {"axis": 1}, AxisError, "axis 1"),
     ([np.ones(3)], {"n": 0}, ShapeError, "n=0"),
     ([np.ones(3)], {"norm": "x"}, ArgumentError, "no norm 'x'"),
@@ -202,7 +202,7 @@ rfft = _along_one(
 irfft = _along_one(
     "irfft",
     _backward,
-    "Real array of which `x` is the first half of the spectrum; the inverse of `rfft`.",
+    "Real array from the first half of its spectrum; the inverse of `rfft`.",
     x="array of at least one axis." + _IGNORED,
     example=("[10.0, -2.0 + 2.0j, -2.0]", "[1. 2. 3. 4.]"),
     **_HALF,
@@ -218,7 +218,7 @@ hfft = _along_one(
 ihfft = _along_one(
     "ihfft",
     _inverse_hermitian,
-    "First half of the symmetric array of which `x` is the transform; the inverse of `hfft`.",
+    "First half of the symmetric array whose transform is `x`; the inverse of `hfft`.",
     example=("[6.0, 0.0, -2.0, 0.0]", "[1.-0.j 2.-0.j 1.-0.j]"),
     **_REAL,
 )

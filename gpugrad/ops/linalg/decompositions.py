@@ -6,8 +6,8 @@ and gets it:
 
 - Eigenvalues or singular values that are equal up to rounding count as equal; the rotation of
   their vectors into each other is left out.
-- Complex vectors may be multiplied by a phase. LAPACK makes one component of each real; where
-  it does, the derivative is that of these vectors, else the part along the phase is left out.
+- Complex vectors may be multiplied by a phase. LAPACK makes one component of each real; where it
+  does, the derivative is the one of these vectors, otherwise the part along the phase is left out.
 - The vectors that ``full_matrices=True`` or ``mode="complete"`` adds turn into each other as
   little as possible.
 
@@ -151,8 +151,8 @@ def qr(xp, x, /, *, mode="reduced"):
 
     Returns:
         Two Tensors, Q and R. The gradient raises SingularMatrixError unless the first k columns
-        of `x` are independent. By a complete Q it is right for functions that do not depend on
-        the choice of the columns beyond k.
+        of `x` are independent. For a complete Q it is right for functions that do not depend on the
+        choice of the columns beyond k.
 
     >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
     >>> print(gg.abs(r).numpy().round(4))
@@ -209,10 +209,10 @@ def eigh(xp, x, /, *, UPLO="L"):
 
     Returns:
         Two Tensors: the real eigenvalues in ascending order, of shape (..., n), and (..., n, n)
-        with an eigenvector of length 1 in each column. Where eigenvalues are equal, the
-        gradient is right for functions that do not change when their vectors turn into each
-        other or these eigenvalues part. V diag(h(w)) V^H does change, and loses a part of its
-        gradient: `expm`, `logm`, `sqrtm` and `matrix_power` are right everywhere.
+        with an eigenvector of length 1 in each column. Where eigenvalues are equal, the gradient is
+        right for functions that do not change when their vectors rotate into each other or these
+        eigenvalues separate. V diag(h(w)) V^H does change, and loses a part of its gradient:
+        `expm`, `logm`, `sqrtm` and `matrix_power` are right everywhere.
 
     >>> w, v = gg.linalg.eigh([[2.0, 1.0], [1.0, 2.0]])
     >>> print(w)
@@ -322,7 +322,7 @@ def _svd_vjp(xp, g, out):
     across, down = xp.expand_dims(s, axis=-2), xp.expand_dims(s, axis=-1)
     ua, vb = xp.matmul(adjoint(xp, u), gu), xp.matmul(adjoint(xp, v), gv)
     a, b = _skew(xp, ua), _skew(xp, vb)
-    # beside two values of 0, gu and gv are as small as the values: the quotients are exact
+    # next to two values of 0, gu and gv are as small as the values: the quotients are exact
     gaps = xp.where(across + down > _rounding(xp, s), _gaps(xp, s), across - down)
     core = _diagonal(xp, gs, a.shape)
     core = core + _divided(xp, a + b, gaps) + _divided(xp, a - b, across + down)

@@ -58,9 +58,9 @@ def _lu_vjp(xp, g, out):
         rest = adjoint(xp, xp.solve_triangular(up, rest, lower=False))
         gu = gu - xp.matmul(below, rest)
     elif n > k:
-        beside = adjoint(xp, _block(xp, lu, (0, k), (k, n)))
+        upper_right = adjoint(xp, _block(xp, lu, (0, k), (k, n)))
         rest = xp.solve_triangular(low, _block(xp, g, (0, k), (k, n)), lower=True, adjoint=True)
-        gl = gl - xp.matmul(rest, beside)
+        gl = gl - xp.matmul(rest, upper_right)
     core = xp.tril(xp.matmul(adjoint(xp, low), gl), k=-1)
     core = core + xp.triu(xp.matmul(gu, adjoint(xp, up)))
     core = xp.solve_triangular(low, core, lower=True, adjoint=True)
@@ -278,7 +278,7 @@ def lu_solve(xp, lu, pivots, b, /, *, trans=0):
     if pivots.shape[-1:] != lu.shape[-1:]:
         raise ShapeError(f"lu_solve: pivots {pivots.shape} for factors {lu.shape}.")
     if trans not in (0, 1, 2):
-        raise ArgumentError(f"lu_solve: trans={trans!r} is none of 0, 1 and 2.")
+        raise ArgumentError(f"lu_solve: trans={trans!r} must be 0, 1 or 2.")
     y = xp.expand_dims(b, axis=-1) if vector else b
     p = _permutation(xp, pivots, lu.shape[-1], lu.dtype.char.lower())
     low = _unit_lower(xp, lu)

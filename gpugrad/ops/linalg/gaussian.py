@@ -1,9 +1,9 @@
-"""The density of a Gaussian, with the gradient that Gaussian processes train by.
+"""The density of a Gaussian, with the gradient that trains Gaussian processes.
 
 The gradient by the covariance K is (a a^T - K^-1) / 2 with a = K^-1 (x - mean): C. Rasmussen and
 C. Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.9. It costs a Cholesky
-factor and an inverse from it, together n^3 multiplications and additions; through the general
-derivative of the factor (`cholesky`) it would cost about three times as much.
+factor and an inverse from it, together n^3 multiplications and additions; the general derivative of
+the factor (`cholesky`) would cost about three times as much.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _pinv_ref(x, rtol=None):
     **_TOLERANT,
 )
 def pinv(xp, x, /, rtol=None):
-    """Moore-Penrose pseudoinverse of matrices: the inverse where there is one.
+    """Moore-Penrose pseudoinverse of matrices: the inverse if it exists.
 
     Args:
         x: array of shape (..., m, n).

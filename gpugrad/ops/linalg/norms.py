@@ -128,7 +128,7 @@ def matrix_norm(xp, x, /, *, keepdims=False, ord="fro"):
         return xp.vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord not in (1, -1, 2, -2, math.inf, -math.inf, "nuc"):
         raise ArgumentError(
-            f"matrix_norm: ord={ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf."
+            f"matrix_norm: ord={ord!r} is not one of 'fro', 'nuc', 1, -1, 2, -2, inf and -inf."
         )
     if ord in (2, -2, "nuc"):
         reduce = xp.sum if ord == "nuc" else xp.max if ord == 2 else xp.min

@@ -43,7 +43,7 @@ def _matrices(*shapes, shift=2.0):
 
 
 def square_op(vjp=None, *, errors=(), **record):
-    """`op` for one array of square matrices, which need not be said in its docstring."""
+    """`op` for one array of square matrices, which it adds to the docstring."""
 
     def declare(forward):
         head, mark, example = forward.__doc__.partition(">>>")

@@ -316,7 +316,7 @@ def multi_dot(xp, arrays, /):
     if any(x.ndim < 2 for x in factors) or any(
         x.shape[-1] != y.shape[-2] for x, y in itertools.pairwise(factors)
     ):
-        raise ShapeError(f"multi_dot: the shapes {shapes} do not go together.")
+        raise ShapeError(f"multi_dot: the shapes {shapes} do not match.")
     parts = _cheapest((factors[0].shape[-2], *(x.shape[-1] for x in factors)))
 
     def product(i, j):
@@ -367,7 +367,7 @@ def tensorsolve(xp, a, b, /, axes=None):
         a = xp.permute_dims(a, (*(k for k in range(a.ndim) if k not in last), *last))
     shape, n = a.shape[b.ndim :], b.size
     if math.prod(shape) != n or a.size != n * n:
-        raise ShapeError(f"tensorsolve: a {a.shape} is not square beside b {b.shape}.")
+        raise ShapeError(f"tensorsolve: a {a.shape} and b {b.shape} do not form a square system.")
     out = xp.solve(xp.reshape(a, (n, n)), xp.reshape(b, (n,)))
     return xp.reshape(out, shape)
 

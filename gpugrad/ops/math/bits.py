@@ -14,9 +14,9 @@ from gpugrad.registry.record import op
 
 
 def _lines(name, x, axis, bitorder):
-    """`x` with the axis at the end (flat if it is None), and the axis counted from 0."""
+    """`x` with the axis at the end (flat if the axis is None), and the axis counted from 0."""
     if bitorder not in ("big", "little"):
-        raise ArgumentError(f"{name}: no bitorder {bitorder!r}; 'big' or 'little'.")
+        raise ArgumentError(f"{name}: bitorder must be 'big' or 'little', got {bitorder!r}.")
     if axis is None:
         return x.reshape(-1), 0
     if not -x.ndim <= axis < x.ndim:
@@ -56,14 +56,14 @@ def _along_examples(name):
         lambda rng: ([rng.integers(0, 2, (2, 9)) > 0], {"axis": -1}),
         lambda rng: ([np.zeros((2, 0), dtype=bool)], {"axis": 1}),
     ),
-    errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "no bitorder")],
+    errors=[*_ERRORS, ([np.array([1])], {"bitorder": "up"}, ArgumentError, "bitorder must be")],
     captures=True,
 )
 def packbits(xp, x, /, axis=None, bitorder="big"):
-    """Pack eight booleans at a time into a byte; the last byte is filled up with zeros.
+    """Pack eight booleans at a time into a byte; the last byte is padded with zeros.
 
     Args:
-        x: array of booleans or integers; those that are not 0 are true.
+        x: array of booleans or integers; nonzero ones are true.
         axis: along which; None takes the elements in row-major order.
         bitorder: ``"big"``: the first is the highest bit; ``"little"``: the lowest.
 
@@ -74,7 +74,7 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
     [160]
     """
     if x.dtype.kind not in "biu":
-        raise DTypeError(f"packbits: booleans or integers are needed, not {x.dtype}.")
+        raise DTypeError(f"packbits: x must be booleans or integers, not {x.dtype}.")
     x, axis = _lines("packbits", x, axis, bitorder)
     n = x.shape[-1]
     bits = xp.lib.zeros((*x.shape[:-1], 8 * -(-n // 8)), dtype="uint8")
@@ -106,8 +106,8 @@ def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     Args:
         x: array of uint8, or of other integers from 0 to 255.
         axis: along which; None takes the elements in row-major order.
-        count: how many bits to return, filled up with zeros; a negative count leaves out the
-            last bits. None returns all.
+        count: how many bits to return, padded with zeros; a negative count leaves out the last
+            bits. None returns all.
         bitorder: ``"big"``: the highest bit comes first; ``"little"``: the lowest.
 
     Returns:
@@ -117,7 +117,7 @@ def unpackbits(xp, x, /, axis=None, count=None, bitorder="big"):
     [1 0 1]
     """
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"unpackbits: uint8 or another integer is needed, not {x.dtype}.")
+        raise DTypeError(f"unpackbits: x must be uint8 or another integer, not {x.dtype}.")
     x, axis = _lines("unpackbits", x.astype("uint8", copy=False), axis, bitorder)
     bits = xp.lib.stack([(x >> place) & 1 for place in _places(bitorder)], axis=-1)
     bits = bits.reshape(*x.shape[:-1], 8 * x.shape[-1])

@@ -82,7 +82,7 @@ maximum = elementwise(
     "maximum(x, y)",
     d=[lambda xp, x, y: x >= y, lambda xp, x, y: xp.logical_not(x >= y)],
     kinds="fci",
-    doc="The larger of two. Of equal ones the first gets the gradient, as in TensorFlow.",
+    doc="The larger of two. If they are equal, the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[2. 3.]"),
     cost=0,
 )
@@ -90,7 +90,7 @@ minimum = elementwise(
     "minimum(x, y)",
     d=[lambda xp, x, y: x <= y, lambda xp, x, y: xp.logical_not(x <= y)],
     kinds="fci",
-    doc="The smaller of two. Of equal ones the first gets the gradient, as in TensorFlow.",
+    doc="The smaller of two. If they are equal, the first gets the gradient, as in TensorFlow.",
     example=("[1.0, 3.0], 2.0", "[1. 2.]"),
     cost=0,
 )
@@ -181,18 +181,18 @@ logical_not = _step(
     cost=0,
 )
 
-bitwise_and = _bitwise("and", "Bits set in both, of integers.", "[6, 5], 3", "[2 1]")
-bitwise_or = _bitwise("or", "Bits set in either, of integers.", "[6, 5], 3", "[7 7]")
-bitwise_xor = _bitwise("xor", "Bits set in one of the two, of integers.", "[6, 5], 3", "[5 6]")
+bitwise_and = _bitwise("and", "Bits set in both of two integers.", "[6, 5], 3", "[2 1]")
+bitwise_or = _bitwise("or", "Bits set in either of two integers.", "[6, 5], 3", "[7 7]")
+bitwise_xor = _bitwise("xor", "Bits set in exactly one of two integers.", "[6, 5], 3", "[5 6]")
 bitwise_left_shift = _bitwise(
-    "left_shift", "`x` times 2 to the power `y`, of integers.", "[6, 5], 1", "[12 10]"
+    "left_shift", "`x` times 2 to the power `y`, for integers.", "[6, 5], 1", "[12 10]"
 )
 bitwise_right_shift = _bitwise(
-    "right_shift", "`x` over 2 to the power `y`, rounded down, of integers.", "[6, 5], 1", "[3 2]"
+    "right_shift", "`x` over 2 to the power `y`, rounded down, for integers.", "[6, 5], 1", "[3 2]"
 )
 bitwise_invert = _step(
     "bitwise_invert(x)",
-    "Every bit inverted, of integers or booleans.",
+    "Every bit of integers or booleans inverted.",
     "[6, -1]",
     "[-7  0]",
     kinds="i",
@@ -209,7 +209,7 @@ isinf = _step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci
 isnan = _step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci", cost=0)
 signbit = _step(
     "signbit(x)",
-    "Whether the sign bit is set, as it is of -0.0.",
+    "Whether the sign bit is set, as in -0.0.",
     "[1.0, -0.0]",
     "[False  True]",
     "f",

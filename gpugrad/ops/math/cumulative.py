@@ -125,7 +125,7 @@ cumulative_sum = _running(
 cumulative_prod = _running(
     "cumulative_prod",
     _cumulative_prod_vjp,
-    "Running product along an axis. Its gradients are exact beside zeros",
+    "Running product along an axis. Its gradients are exact next to zeros",
     1,
     "[1. 2. 6.]",
 )
@@ -159,13 +159,13 @@ def suffix_sum(xp, x, /, *, axis):
 
 
 def _numpy_running(name, of, what, result):
-    """NumPy's running sum or product: without an axis, of all elements."""
+    """NumPy's running sum or product; without an axis, over all elements."""
 
     def forward(xp, x, /, axis=None, dtype=None):
         x = xp.reshape(x, (x.size,)) if axis is None else x
         return getattr(xp, of)(x, axis=0 if axis is None else axis, dtype=dtype)
 
-    forward.__doc__ = f"""{what} as NumPy's: `{of}`, of all elements if `axis` is None.
+    forward.__doc__ = f"""{what} as NumPy's: `{of}`, over all elements if `axis` is None.
 
     Args:
         axis: int; None for all elements, in row-major order.
@@ -261,14 +261,14 @@ _EXTREME: dict[str, Any] = {"vjp": _extreme_vjp, "kinds": "fci", "native_half": 
 cumulative_max = _scan(
     "cumulative_max",
     "maximum",
-    what="Largest element so far along an axis; of equal ones the last gets the gradient",
+    what="Largest element so far along an axis; the last of equal ones gets the gradient",
     example=("[1.0, 3.0, 2.0]", "[1. 3. 3.]"),
     **_EXTREME,
 )
 cumulative_min = _scan(
     "cumulative_min",
     "minimum",
-    what="Smallest element so far along an axis; of equal ones the last gets the gradient",
+    what="Smallest element so far along an axis; the last of equal ones gets the gradient",
     example=("[2.0, 1.0, 3.0]", "[2. 1. 1.]"),
     **_EXTREME,
 )
@@ -284,7 +284,7 @@ cumulative_logsumexp = _scan(
 
 
 def _shifted(xp, y, axis, reverse):
-    """Put each element in the place of the next one (of the one before, if reverse)."""
+    """Move each element to the next place (to the previous one, if reverse)."""
     n = y.shape[axis]
     until = (slice(None),) * axis
     kept = xp.getitem(y, index=(*until, slice(1, None) if reverse else slice(0, n - 1)))
@@ -293,7 +293,7 @@ def _shifted(xp, y, axis, reverse):
 
 
 def _adjoint_recurrence(xp, g, a, axis, reverse):
-    """The recurrence read backwards: what reaches each step from all the later ones."""
+    """The recurrence run backwards: the sum of what all later steps pass to each step."""
     return xp.recurrence(_shifted(xp, a, axis, not reverse), g, axis=axis, reverse=not reverse)
 
 
@@ -315,7 +315,7 @@ def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
 
 
 _FEW = 10
-"""Up to this many lines, a loop over Python's numbers beats NumPy's step from row to row."""
+"""Up to this many lines, a loop over Python numbers beats NumPy's steps from row to row."""
 
 
 def _one_by_one(a, out, reverse):

@@ -194,7 +194,7 @@ def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
     Args:
         x: array of at least one axis.
         coordinates: array of shape (x.shape[axis],): where the elements are; 1 apart if None.
-        edge_order: at an edge 1 takes the slope to the neighbour; 2 that of a parabola.
+        edge_order: at an edge, 1 takes the slope to the neighbour; 2 the slope of a parabola.
 
     >>> print(gg.gradient_along([1.0, 4.0, 9.0, 16.0]))
     [3. 4. 6. 7.]
@@ -237,7 +237,7 @@ def gradient(
     Raises:
         AxisError: an axis that `f` does not have.
         ShapeError: an axis too short for `edge_order`, or the wrong number of coordinates.
-        ArgumentError: neither one spacing nor one for each axis; another `edge_order`.
+        ArgumentError: neither one spacing nor one for each axis; or `edge_order` is not 1 or 2.
 
     >>> print(gg.gradient([1.0, 4.0, 9.0, 16.0], 0.5))
     [ 6.  8. 12. 14.]

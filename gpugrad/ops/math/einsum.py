@@ -45,12 +45,14 @@ def _einsum_vjp(xp, g, i, operands, subscripts):
     kept = "".join(c for c in once if c in inputs)
     y = xp.einsum([g, *others], subscripts=f"{inputs}->{kept}")
     lengths = dict(zip(own, shape, strict=True))
-    spread = tuple(lengths[c] for c in once)
-    if y.shape != spread:  # other operands lack some labels, or stretched lengths of 1
+    full_shape = tuple(lengths[c] for c in once)
+    if y.shape != full_shape:  # other operands lack some labels, or broadcast lengths of 1
         have = dict(zip(kept, y.shape, strict=True))
         y = xp.reshape(y, tuple(have.get(c, 1) for c in once))
-        y = xp.sum_to(y, tuple(1 if n == 1 else m for m, n in zip(y.shape, spread, strict=True)))
-        y = xp.broadcast_to(y, spread)
+        y = xp.sum_to(
+            y, tuple(1 if n == 1 else m for m, n in zip(y.shape, full_shape, strict=True))
+        )
+        y = xp.broadcast_to(y, full_shape)
     return y if once == own else _on_diagonals(xp, y, once, own)
 
 
@@ -157,7 +159,7 @@ def _order(subscripts, shapes):
 
 
 def _reduced(xp, x, labels, wanted):
-    """An operand with each label once, summed over those that are not wanted; and its labels."""
+    """An operand with each label once, summed over unneeded labels; and its labels."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             axis = labels.index(c)
@@ -168,7 +170,7 @@ def _reduced(xp, x, labels, wanted):
 
 
 def _product(xp, one, other, wanted):
-    """The product of two operands, summed over the labels that no other has."""
+    """The product of two operands, summed over labels that occur nowhere else."""
     x, a = _reduced(xp, *one, wanted.union(other[1]))
     y, b = _reduced(xp, *other, wanted.union(a))
     left, right = [c for c in a if c not in b], [c for c in b if c not in a]
@@ -198,21 +200,21 @@ def einsum(subscripts, *operands):
 
     Args:
         subscripts: labels of each operand's axes and, after ``->``, of the result's:
-            ``"ij,jk->ik"``. Labels that the result lacks are summed over; one that an operand
-            repeats takes its diagonal; ``...`` stands for all other axes, which are
-            broadcast. Without ``->`` the result has the labels that occur once, sorted.
+            ``"ij,jk->ik"``. Labels that the result lacks are summed over; a label that an operand
+            repeats takes its diagonal; ``...`` stands for all other axes, which are broadcast.
+            Without ``->`` the result has the labels that occur once, sorted.
         *operands: arrays, or numbers.
 
     Returns:
         Tensor with the axes that the subscripts name.
 
     Raises:
-        ArgumentError: subscripts that do not fit the operands.
+        ArgumentError: the subscripts do not fit the operands.
         ShapeError: axes of one label have different lengths.
 
     >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
     if not isinstance(subscripts, str):
-        raise ArgumentError(f"einsum: subscripts come first, as text; got {subscripts!r:.60}.")
+        raise ArgumentError(f"einsum: subscripts must be a string, got {subscripts!r:.60}.")
     return _einsum(list(operands), subscripts=subscripts)

@@ -45,7 +45,7 @@ def _divide_y(xp, g, out, y):
 
 
 # The masked ops occur in gradients, so the rules below make second derivatives: they are 0 at a
-# masked place, also beside an infinite factor.
+# masked place, also with an infinite factor.
 
 
 def _masked_multiply_x(xp, g, y):
@@ -189,7 +189,7 @@ remainder = elementwise(
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
     domain=_NONZERO,
     kinds="fi",
-    doc="What is left by `floor_divide`; has the sign of `y`.",
+    doc="Remainder of `floor_divide`; has the sign of `y`.",
     example=("[7.0, -7.0], 4.0", "[3. 1.]"),
 )
 fmod = elementwise(
@@ -197,7 +197,7 @@ fmod = elementwise(
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
     kinds="fi",
     domain=_NONZERO,
-    doc="What is left by division rounded towards 0; has the sign of `x`.",
+    doc="Remainder of division rounded towards 0; has the sign of `x`.",
     example=("[7.0, -7.0], 4.0", "[ 3. -3.]"),
 )
 
@@ -248,8 +248,8 @@ power = elementwise(
     forward=_power,
     native_half=True,
     ref="numpy.power",
-    doc="`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, that of "
-    "``x ** 0`` is 0 also at 0.",
+    doc="`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, and "
+    "for `y` = 0 the gradient by `x` is 0 also at 0.",
     example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
     cost=1,
 )

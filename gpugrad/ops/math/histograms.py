@@ -1,4 +1,4 @@
-"""Counting: how many, or how much weight, falls where."""
+"""Counts, or sums of weights, by value and by bin."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def bincount(xp, x, /, weights=None, minlength=0):
     [1 0 2]
     """
     if x.dtype.kind not in "biu" and x.size:
-        raise DTypeError(f"bincount: x must be of integers, not {x.dtype}.")
+        raise DTypeError(f"bincount: x must be integers, not {x.dtype}.")
     if x.ndim != 1 or (weights is not None and weights.shape != x.shape):
         more = "" if weights is None else f" and weights {weights.shape}"
-        raise ShapeError(f"bincount: x {x.shape}{more}: one axis, and one weight for each.")
+        raise ShapeError(f"bincount: x {x.shape}{more} must be equally long vectors.")
     counts = xp.lib.bincount(x.astype(np.int64, copy=False), weights, minlength=minlength)
     floats = weights is not None and weights.dtype.kind == "f"
     return counts.astype(weights.dtype if floats else counts.dtype, copy=False)
@@ -258,7 +258,7 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
     if isinstance(bins, (int, np.integer)):
         return TENSOR.bin_edges(TENSOR.reshape(x, (x.size,)), bins=int(bins), range=range)
     if isinstance(bins, str):
-        raise ArgumentError(f"{name}: bins={bins!r}: give a number of bins, or their edges.")
+        raise ArgumentError(f"{name}: bins={bins!r} must be a number of bins, or their edges.")
     edges = tensor(bins)
     # reading the edges of a Tensor from a GPU would synchronize
     known = edges._data if isinstance(bins, Tensor) else edges.numpy()
@@ -300,8 +300,8 @@ def histogram(
         range: first and last edge of equal bins; what lies outside is not counted. If it is
             None and an element is NaN, so are the edges, and nothing is counted.
         density: whether to divide by the total and the widths of the bins.
-        weights: array of the shape of `x`: what each element counts. They get gradients;
-            `x` gets none, as counts do not vary with it.
+        weights: array of the shape of `x`: the weight of each element. They get gradients; `x` gets
+            none, because counts do not vary with it.
 
     Returns:
         Tensor of the counts, and Tensor of the edges, which is longer by one.

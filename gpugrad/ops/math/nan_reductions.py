@@ -1,6 +1,6 @@
 """Reductions that leave NaNs out; the gradients of NaNs are 0.
 
-Where all elements are NaN, sums are 0, products 1 and all others NaN, with no warning.
+If all elements are NaN, sums are 0, products 1 and other results NaN, with no warning.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FLOATS: dict[str, Any] = {"native_half": True, "kinds": "fc", "errors": [*NO_AX
 
 
 def _three(last):
-    """Samples along no axis, the first and the last, that one with other keywords as well."""
+    """Samples without an axis, along the first, and along the last with other keywords as well."""
     return calls(
         lambda rng: [_one_nan(rng, 4)],
         lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
@@ -74,7 +74,7 @@ def _or_nan(xp, n):
 
 
 def _in_dtype(xp, f, x, dtype):
-    """``f(x)`` in a dtype; of 16-bit floats in float32, rounded once at the end."""
+    """``f(x)`` in a dtype; for 16-bit floats in float32, rounded once at the end."""
     dtype = x.dtype if dtype is None else as_dtype(dtype)
     half = dtype.char in "eE"
     wide = np.dtype(np.float32) if half else dtype
@@ -87,7 +87,7 @@ def _in_dtype(xp, f, x, dtype):
 
 @op(samples=_EVERY, **_FLOATS)
 def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Sum along axes of what is not NaN; 0 where there is nothing to add.
+    """Sum along axes of elements that are not NaN; 0 if there are none.
 
     >>> print(gg.nansum([1.0, float("nan"), 2.0]))
     3.0
@@ -97,7 +97,7 @@ def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
 
 @op(samples=_EVERY, **_FLOATS)
 def nanprod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Product along axes of what is not NaN; 1 where there is nothing to multiply.
+    """Product along axes of elements that are not NaN; 1 if there are none.
 
     >>> print(gg.nanprod([2.0, float("nan"), 3.0]))
     6.0
@@ -139,14 +139,14 @@ def _nanmean(xp, x, axis, keepdims):
 
 @op(samples=_EVERY, ref=quiet("nanmean"), **_FLOATS)
 def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Arithmetic mean along axes of what is not NaN.
+    """Arithmetic mean along axes of elements that are not NaN.
 
     Args:
         x: array of any shape; integers give float64.
         dtype: to compute in, and of the result; None is that of `x`.
 
     Returns:
-        Tensor without the reduced axes; NaN where there is nothing else.
+        Tensor without the reduced axes; NaN where all elements are NaN.
 
     >>> print(gg.nanmean([1.0, float("nan"), 2.0]))
     1.5
@@ -170,7 +170,7 @@ def _nanstd(xp, x, axis, correction, keepdims):
 
 
 def _nan_spread(name, formula, what):
-    """Variance or standard deviation of what is not NaN."""
+    """Variance or standard deviation of elements that are not NaN."""
 
     def spread(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
         less = correction if ddof is None else ddof
@@ -195,18 +195,18 @@ def _nan_spread(name, formula, what):
     return op(name=name, samples=samples, ref=quiet(name), **_FLOATS)(spread)
 
 
-nanvar = _nan_spread("nanvar", _nanvar, "Variance along axes of what is not NaN")
+nanvar = _nan_spread("nanvar", _nanvar, "Variance along axes of elements that are not NaN")
 nanstd = _nan_spread(
     "nanstd",
     _nanstd,
-    "Standard deviation along axes of what is not NaN, with gradient 0 where it is 0",
+    "Standard deviation along axes of elements that are not NaN, with gradient 0 where it is 0",
 )
 
 # ---- extremes ----------------------------------------------------------------------------
 
 
 def _extreme(xp, x, axis, keepdims, reduced, beyond):
-    """The extreme of all but NaNs, for which `beyond` stands."""
+    """The extreme of the elements that are not NaN; `beyond` replaces NaNs."""
     if x.dtype.kind in "biu":
         return reduced(x, axis=axis, keepdims=keepdims)
     nan = xp.lib.isnan(x)
@@ -242,7 +242,7 @@ def _nan_extreme(name, which, of, beyond, result):
         x: array of any shape, not of length 0 along a reduced axis.
 
     Returns:
-        Tensor without the reduced axes; NaN where there is nothing else.
+        Tensor without the reduced axes; NaN where all elements are NaN.
 
     >>> print(gg.{name}([1.0, float("nan"), 2.0]))
     {result}
@@ -279,7 +279,7 @@ def _nan_index(name, which, of, result):
         keepdims: whether the reduced axis stays, with length 1.
 
     Returns:
-        int64 Tensor without the reduced axis; -1 where there is nothing but NaNs.
+        int64 Tensor without the reduced axis; -1 where all elements are NaN.
 
     >>> print(gg.{name}([1.0, float("nan"), 2.0]))
     {result}

@@ -103,7 +103,7 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
 
     Args:
         x: array of any shape; the parts of complex numbers are replaced separately.
-        copy: accepted for NumPy's sake; tensors are immutable.
+        copy: accepted for compatibility with NumPy; tensors are immutable.
         nan: number in the place of NaN.
         posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
 
@@ -171,7 +171,7 @@ def frexp(xp, x, /):
     """Mantissa m and exponent e of numbers: x = m * 2**e with 0.5 <= abs(m) < 1.
 
     Returns:
-        Tensor of mantissas, whose gradient is that of x / 2**e, and int32 Tensor of exponents.
+        Tensor of mantissas, with the gradient of x / 2**e, and int32 Tensor of exponents.
 
     >>> mantissa, exponent = gg.frexp([3.0, 8.0])
     >>> print(mantissa, exponent)
@@ -193,7 +193,7 @@ ldexp = elementwise(
     samples=_ldexp_samples,
     jvp=[lambda xp, t, y: xp.ldexp(t, y), None],
     errors=[([np.ones(2), np.arange(3)], {}, ShapeError, r"ldexp.*\(2,\).*\(3,\)")],
-    doc="`x` times 2 to the power `y`, an integer: exact, and without a detour over 2**y.",
+    doc="`x` times 2 to the power `y`, an integer: exact, without computing 2**y.",
     example=("[1.0, 3.0], [2, -1]", "[4.  1.5]"),
 )
 
@@ -293,7 +293,7 @@ isneginf = _step(
 )
 isreal = _step(
     "isreal(x)",
-    "Whether the imaginary part is 0, as it is for real numbers.",
+    "Whether the imaginary part is 0; True for real numbers.",
     (_COMPLEX, "[ True False]"),
     kinds="fci",
     forward=lambda xp, x: xp.lib.imag(x) == 0,
@@ -343,7 +343,7 @@ gcd = _step("gcd(x, y)", "Greatest common divisor of integers.", ("[12, 7], 18",
 lcm = _step("lcm(x, y)", "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"), **_TWO)
 bitwise_count = _step(
     "bitwise_count(x)",
-    "How many bits are set in the absolute value, of integers; a uint8.",
+    "The number of bits set in an integer's absolute value, as uint8.",
     ("[7, 8]", "[3 1]"),
     kinds="i",
     samples=integers(1, -30, 31),
@@ -361,14 +361,14 @@ def float_power(x, y, /):
         Tensor of the broadcast shape.
 
     Raises:
-        ShapeError: the shapes do not go together.
+        ShapeError: the shapes do not broadcast.
 
     >>> print(gg.float_power([2, 4], -1))
     [0.5  0.25]
     """
 
     def wide(v):
-        if type(v) in SCALARS:  # the array beside it decides
+        if type(v) in SCALARS:  # the other argument's dtype decides
             return v
         v = tensor(v)
         return TENSOR.astype(v, "complex128" if v.dtype.kind == "c" else "float64")

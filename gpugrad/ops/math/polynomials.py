@@ -24,7 +24,7 @@ def _vectors(name, *values):
     for x in values:
         shape = getattr(x, "shape", ())
         if len(shape) != 1:
-            raise ShapeError(f"{name}: coefficients have one axis; a shape is {tuple(shape)}.")
+            raise ShapeError(f"{name}: coefficients must be vectors, got shape {tuple(shape)}.")
 
 
 @op(
@@ -191,7 +191,7 @@ def polyint(xp, p, /, m=1, k=None):
     Args:
         p: array of one axis: coefficients, highest power first.
         m: how many times to integrate.
-        k: the constants, a number for each time, or one for all; None is 0.
+        k: the constants of integration, one for each time, or one for all; None is 0.
 
     Returns:
         Tensor of shape (p.size + m,).
@@ -301,7 +301,7 @@ def roots(xp, p, /):
         p: array of one axis: coefficients, highest power first, which is not 0.
 
     Returns:
-        Complex Tensor of shape (p.size - 1,). Where roots are equal there is no gradient.
+        Complex Tensor of shape (p.size - 1,). Equal roots have no gradient.
 
     >>> print(gg.real(gg.roots([1.0, -2.0])))
     [2.]

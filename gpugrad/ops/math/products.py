@@ -31,7 +31,7 @@ def captures_products(*arrays, **params):
 
 
 def _need_arrays(name, *values):
-    """DTypeError for Python numbers: composites get them unconverted, and these need a shape."""
+    """DTypeError for Python numbers: composites get them unconverted, and these ops need shapes."""
     if any(type(x) in SCALARS for x in values):
         raise DTypeError(f"{name}: arrays are needed, not numbers; use gg.multiply for those.")
 
@@ -135,7 +135,7 @@ def matmul(xp, x1, x2, /):
         x2: array of shape (..., k, n), or (k,). Stacks are broadcast against each other.
 
     Returns:
-        Tensor of shape (..., m, n), without the axes that a vector does not have.
+        Tensor of shape (..., m, n), without the axes that a vector lacks.
 
     >>> print(gg.matmul([[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
@@ -222,7 +222,7 @@ def _is_scalar(x):
     **_PRODUCT,
 )
 def dot(xp, x1, x2, /):
-    """Sum over the last axis of `x1` and the last but one (or only one) of `x2`, as numpy.dot.
+    """Sum over the last axis of `x1` and the second-to-last (or only) axis of `x2`, as numpy.dot.
 
     Args:
         x1, x2: arrays of any shape; a number or 0-d array just multiplies.
@@ -264,7 +264,7 @@ def inner(xp, x1, x2, /):
 
 @op(
     samples=shaped([(3,), (3,)], [(2, 2), (2, 2)], [(), ()], [(0,), (0,)]),
-    errors=[_LENGTHS, ([np.ones(2), 2.0], {}, ShapeError, "vdot: a number beside")],
+    errors=[_LENGTHS, ([np.ones(2), 2.0], {}, ShapeError, "vdot: a number and")],
     **_PRODUCT,
 )
 def vdot(xp, x1, x2, /):
@@ -281,7 +281,7 @@ def vdot(xp, x1, x2, /):
     """
     if type(x1) in SCALARS or type(x2) in SCALARS:
         if getattr(x1, "size", 1) != 1 or getattr(x2, "size", 1) != 1:
-            raise ShapeError("vdot: a number beside an array of several elements. See gg.multiply.")
+            raise ShapeError("vdot: a number and an array of several elements. See gg.multiply.")
         x1 = x1.conjugate() if type(x1) in SCALARS else conjugate(xp, x1)
         return xp.reshape(xp.multiply(x1, x2), ())
     x1, x2 = xp.reshape(x1, (x1.size,)), xp.reshape(x2, (x2.size,))
@@ -293,7 +293,7 @@ def _need(name, x1, x2, n1, n2):
     shapes = [() if type(x) in SCALARS else x.shape for x in (x1, x2)]
     if len(shapes[0]) < n1 or len(shapes[1]) < n2:
         raise ShapeError(
-            f"{name}: {n1} and {n2} axes are needed at least; the shapes are {shapes[0]} and "
+            f"{name}: at least {n1} and {n2} axes are needed; the shapes are {shapes[0]} and "
             f"{shapes[1]}."
         )
 
@@ -354,7 +354,7 @@ def vecmat(xp, x1, x2, /):
 
 
 def _contracted(x1, x2, axes):
-    """The axes to sum over, of each, counted from 0."""
+    """The axes of each array to sum over, counted from 0."""
     if isinstance(axes, (int, np.integer)):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise AxisError(f"tensordot: {x1.shape} and {x2.shape} do not both have {axes} axes.")
@@ -443,7 +443,7 @@ def kron(xp, x1, x2, /):
     """Kronecker product: `x2` times each element of `x1`, as blocks.
 
     Args:
-        x1, x2: arrays; the shape with fewer axes is filled up with ones in front.
+        x1, x2: arrays; the shape with fewer axes is padded with ones in front.
 
     Returns:
         Tensor whose lengths are the products of theirs.
@@ -489,7 +489,7 @@ def cross(xp, x1, x2, /, axis=-1):
         if x.shape[axis] != 3:
             raise ShapeError(f"cross: axis {axis} must have length 3, the shape is {x.shape}.")
     next1, next2 = xp.roll(x1, -1, axis=axis), xp.roll(x2, -1, axis=axis)
-    return xp.roll(x1 * next2 - next1 * x2, -1, axis=axis)  # in the place of i stood i + 2
+    return xp.roll(x1 * next2 - next1 * x2, -1, axis=axis)  # place i now holds element i + 2
 
 
 @op(
@@ -509,7 +509,7 @@ def trace(xp, x, /, offset=0, axis1=0, axis2=1):
 
     Args:
         x: array of two or more axes.
-        offset: the diagonal; 0 is the main one, those above it are positive.
+        offset: the diagonal; 0 is the main one, positive ones lie above it.
         axis1, axis2: the axes of the rows and of the columns, as for `diagonal`.
 
     Returns:

@@ -55,11 +55,11 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     reduces="sum",
 )
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Sum along axes; 0 where there is nothing to add.
+    """Sum along axes; 0 if there are no elements.
 
     Args:
-        dtype: of the sum. None: that of `x`; int64 or uint64 for smaller integers, int64 for
-            booleans.
+        dtype: dtype of the sum. None: the dtype of `x`; int64 or uint64 for smaller integers, int64
+            for booleans.
 
     >>> print(gg.sum([[1.0, 2.0], [3.0, 4.0]], axis=0))
     [4. 6.]
@@ -77,7 +77,7 @@ def _others(xp, x):
 
 
 def _exclusive(xp, x):
-    """Along the last axis: the product of those before."""
+    """Along the last axis: the product of the elements before."""
     n = x.shape[-1]
     running = xp.cumulative_prod(x, axis=-1, include_initial=True)
     return xp.getitem(running, index=(Ellipsis, slice(0, n)))
@@ -100,10 +100,10 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
 
 @op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True)
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
-    """Product along axes; 1 where there is nothing to multiply. Exact gradients beside zeros.
+    """Product along axes; 1 if there are no elements. Gradients are exact next to zeros.
 
     Args:
-        dtype: of the product; None as for `sum`.
+        dtype: dtype of the product; None as for `sum`.
 
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
@@ -158,7 +158,7 @@ def _squares(xp, x, axis, keepdims):
 
 
 def _freedom(shape, axis, correction, ddof):
-    """What a sum of squares is divided by; 0 where there are too few elements."""
+    """The divisor of a sum of squares; 0 if there are too few elements."""
     return max(count(shape, axis) - (correction if ddof is None else ddof), 0)
 
 
@@ -198,7 +198,7 @@ def _std(xp, x, axis, correction, keepdims, ddof):
 
 
 def _std_slope(xp, out, x, axis, correction, ddof):
-    """(x - mean) / (n std); 0 where all are equal (there it is 0 / 0), NaN where the std is."""
+    """(x - mean) / (n std); 0 where all elements are equal (0 / 0), NaN where the std is NaN."""
     n = _freedom(x.shape, axis, correction, ddof)
     d = x - xp.mean(x, axis=axis, keepdims=True)
     return xp.masked_divide(d, out * n) if n else d * float("nan")
@@ -275,7 +275,7 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
 
     Returns:
-        Tensor without the reduced axes; -inf where all elements are, or there are none.
+        Tensor without the reduced axes; -inf where all elements are -inf, or there are none.
 
     >>> print(gg.logsumexp([1000.0, 1000.0]))
     1000.6931
@@ -295,7 +295,7 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
 
 
 def _index(name, which, result):
-    """Index of an extreme; of axis None it counts through all elements of an example."""
+    """Index of an extreme; for axis None it counts through all elements of an example."""
 
     def index(xp, x, /, axis=None, *, keepdims=False):
         return getattr(xp.lib, name)(x, axis=axis, keepdims=keepdims)

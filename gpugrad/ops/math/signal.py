@@ -86,7 +86,7 @@ def convolve(xp, x1, x2, /, mode="full"):
         x1: array of shape (n,), not empty.
         x2: array of shape (m,), not empty.
         mode: ``"full"`` for all n + m - 1 elements; ``"same"`` for the max(n, m) in the
-            middle; ``"valid"`` for those where the shorter lies within the longer.
+            middle; ``"valid"`` for elements where the shorter lies within the longer.
 
     Returns:
         Tensor of one axis.
@@ -96,11 +96,11 @@ def convolve(xp, x1, x2, /, mode="full"):
     """
     if x1.ndim != 1 or x2.ndim != 1 or not x1.size or not x2.size:
         raise ShapeError(
-            f"convolve: two sequences that are not empty are needed, the shapes are {x1.shape} "
+            f"convolve: x1 and x2 must be two non-empty sequences, their shapes are {x1.shape} "
             f"and {x2.shape}."
         )
     if mode not in ("full", "same", "valid"):
-        raise ArgumentError(f"convolve: no mode {mode!r}; 'full', 'same' or 'valid'.")
+        raise ArgumentError(f"convolve: no mode {mode!r}; choose 'full', 'same' or 'valid'.")
     # NumPy takes ten times as long for strided or broadcast arrays
     x1, x2 = xp.lib.ascontiguousarray(x1), xp.lib.ascontiguousarray(x2)
     return xp.lib.convolve(x1, x2, mode=mode)
@@ -176,10 +176,10 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
 
     Args:
         x: array of any shape, or a number.
-        points: array of shape (n,), in ascending order (in any, with a `period`).
+        points: array of shape (n,), in ascending order (in any order with a `period`).
         values: array of shape (n,): the values at the points.
         left, right: results below the first and above the last point; None: that point's value.
-        period: of the function; `left` and `right` are then ignored.
+        period: period of the function; `left` and `right` are then ignored.
 
     >>> print(gg.interp([0.5, 3.0], [0.0, 1.0, 2.0], [0.0, 10.0, 40.0]))
     [ 5. 40.]
@@ -188,7 +188,7 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
         raise DTypeError("interp: points and values must be arrays, not numbers.")
     if points.ndim != 1 or points.shape != values.shape or not points.size:
         raise ShapeError(
-            "interp: points and values must be two sequences of one length, the shapes are "
+            "interp: points and values must be two sequences of one length, their shapes are "
             f"{points.shape} and {values.shape}."
         )
     if period == 0:
@@ -234,7 +234,7 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
     Args:
         p: array of at least one axis.
         discont: the largest difference that is not a jump; at least half a period.
-        period: after which phases repeat.
+        period: the period after which phases repeat.
 
     Returns:
         Tensor of the shape of `p`. Its gradient is 1: the added periods are constant.

@@ -40,13 +40,13 @@ def _axes_of(name, x, axis):
 
 
 def _spread_weights(xp, x, weights, axis):
-    """Weights of the averaged axes alone, reshaped to broadcast with `x`."""
+    """Weights of the averaged axes only, reshaped to broadcast with `x`."""
     if weights.shape == x.shape:
         return weights
     axes = _axes_of("average", x, axis)
     if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
         raise ShapeError(
-            f"average: weights {weights.shape} must have the shape {x.shape} of x, or that of its "
+            f"average: weights {weights.shape} must have the shape {x.shape} of x, or of its "
             f"axes {axis}."
         )
     order = tuple(np.argsort(axes).tolist())
@@ -146,7 +146,7 @@ def average(
 
 
 def _rows(xp, name, m, rowvar):
-    """One row a variable, one column an observation."""
+    """One row per variable, one column per observation."""
     if type(m) in SCALARS or m.ndim > 2:
         raise ShapeError(f"{name}: a matrix is needed, the shape is {getattr(m, 'shape', ())}.")
     if m.ndim < 2:
@@ -210,7 +210,7 @@ def _cov_samples(rng):
 def _cov_reference(m, y=None, fweights=None, aweights=None, **keywords):
     if not np.iscomplexobj(aweights):
         return np.cov(m, y, fweights=fweights, aweights=aweights, **keywords)
-    # NumPy refuses complex weights: by the definition, without a correction
+    # NumPy refuses complex weights: computed by the definition, without a correction
     w = aweights if fweights is None else aweights * fweights
     d = m - (m @ w / w.sum())[:, None]
     return np.einsum("ik,jk,k->ij", d, d.conj(), w) / w.sum()
@@ -236,7 +236,7 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
         m: array of shape (variables, observations), or of one axis for one variable.
         y: further variables, in the same form.
         fweights: integers of shape (observations,): how often each was observed.
-        aweights: numbers of shape (observations,): how much each counts. They get gradients.
+        aweights: numbers of shape (observations,): the weight of each. They get gradients.
         rowvar: whether variables are rows; else they are columns.
         bias: whether to divide by the number of observations n, not by n - 1.
         ddof: number subtracted from n instead.

@@ -185,7 +185,7 @@ def _sparsemax_ref(x, axis=-1):
     captures=True,
 )
 def sparsemax(xp, x, /, axis=-1):
-    """The probabilities nearest to given scores: like `softmax`, but with exact zeros.
+    """The probabilities nearest to the scores: like `softmax`, but with exact zeros.
 
     Args:
         x: array of at least one dimension.

@@ -82,7 +82,7 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
 
 
 def check_attention(name, query, key, value, attn_mask, enable_gqa):
-    """Refuse what does not fit; return the number of query heads for each head of keys."""
+    """Check shapes and dtypes; return the number of query heads for each head of keys."""
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
     flat = min(query.ndim, key.ndim, value.ndim) < 2
     if flat or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
@@ -146,10 +146,10 @@ def weights_of(query, key, value, attn_mask):
 
 
 def _is_fused(query, key, value, attn_mask):
-    """Whether to call `flash_attention`: on a GPU, where its kernels never hold the scores."""
-    bare = getattr(query, "_data", query)
+    """Whether to call `flash_attention`: on a GPU, where its kernels never store the scores."""
+    array = getattr(query, "_data", query)
     dtypes = {x.dtype for x in (query, key, value, attn_mask) if x is not None} - {np.dtype(bool)}
-    return device_of(bare) != CPU and len(dtypes) == 1 and is_inexact(*dtypes)
+    return device_of(array) != CPU and len(dtypes) == 1 and is_inexact(*dtypes)
 
 
 def attention_ref(
@@ -200,14 +200,14 @@ def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
-    """`scaled_dot_product_attention` with a given dropout mask.
+    """`scaled_dot_product_attention` with the dropout mask as an argument.
 
     Args:
         query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
             `scaled_dot_product_attention`.
         dropout_mask: booleans of the shape of the scores: True where a probability is kept;
             None for everywhere.
-        dropout_p: the probability with which they were drawn as False.
+        dropout_p: the probability of False in the mask.
 
     Returns:
         Tensor of shape (..., m, l). On a GPU without a dropout mask `flash_attention` computes it.
@@ -254,9 +254,9 @@ def scaled_dot_product_attention(
         is_causal: whether query i sees only the first i + 1 keys; together with a mask, only the
             keys that both keep.
         scale: number; None for 1 / sqrt(k).
-        enable_gqa: whether axis -3 holds heads, and `key` and `value` may have fewer: each of
-            theirs is shared by the same number of consecutive heads of `query`.
-        generator: of the dropout; the default generator if None.
+        enable_gqa: whether axis -3 holds heads, and `key` and `value` may have fewer: each of their
+            heads is shared by the same number of consecutive heads of `query`.
+        generator: generator of the dropout; the default generator if None.
 
     Returns:
         Tensor of shape (..., m, l). It is 0 for a query that sees no key, and has no gradient

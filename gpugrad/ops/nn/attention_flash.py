@@ -1,7 +1,7 @@
 """Attention whose kernels never hold the scores, and its gradients.
 
 The formulas compute the scores. They are the reference for the kernels, run where the kernels
-decline, and give the second order.
+decline, and provide second derivatives.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _check(name, query, key, value, attn_mask, enable_gqa):
     dtypes = [x.dtype for x in (query, key, value, attn_mask) if x is not None]
     if len({d for d in dtypes if d.kind != "b"}) > 1:
         raise DTypeError(
-            f"{name}: query, key, value and additive masks must have one dtype; these are "
+            f"{name}: query, key, value and additive masks must have one dtype, got "
             f"{', '.join(map(str, dtypes))}. Cast them with gg.astype."
         )
     return group
@@ -152,7 +152,7 @@ def flash_attention(
             `scaled_dot_product_attention`; all floats are of one dtype.
         stream: uint64 array (4,) as for `stream_mask`, the source of the dropout's numbers, one
             for each probability in the order of (..., m, n); None for no dropout.
-        dropout_p: probability with which one becomes 0, at least 0 and below 1.
+        dropout_p: probability with which a weight becomes 0, at least 0 and below 1.
 
     Returns:
         Tensor of shape (..., m, l), and one of shape (..., m), in float32 for 16-bit floats:

@@ -1,11 +1,12 @@
 """Convolution: three ops that are linear in each argument, each the gradient of the others.
 
 With ``B(x, w, g) = sum(g * convolution(x, w))``, `convolution` is the derivative of B by g,
-`convolution_input_grad` that by x, `convolution_weight_grad` that by w. So a gradient of any of
-the three, of any order, is one of them again. The layers in `convolution_layers` call them.
+`convolution_input_grad` the derivative by x, `convolution_weight_grad` the derivative by w. So a
+gradient of any of the three, of any order, is one of them again. The layers in `convolution_layers`
+call them.
 
 All are matrix products: the windows of the input, laid out as columns, times the weights. The
-columns are made block by block, so their memory is bounded; the kernels never make them.
+columns are built block by block, so their memory is bounded; the kernels never build them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
 _BLOCK = 2**21
-"""Elements of the columns made at a time on the CPU: 8 MB in float32, which caches still hold."""
+"""Elements of the columns built at a time on the CPU: 8 MB in float32, which still fit a cache."""
 _GPU_BLOCK = 2**26
 
 
@@ -239,7 +240,7 @@ def _places(x, w, keywords):
 
 
 def _ref(x, w, stride=1, padding=0, dilation=1, groups=1):
-    """By the definition: one element of the kernel after another."""
+    """The definition: one element of the kernel after another."""
     geometry = _geometry("", x.shape[2:], w.shape[2:], stride, padding, dilation)
     x = np.pad(x, ((0, 0), (0, 0), *geometry.padding))
     x = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
@@ -319,10 +320,10 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
         w: weights of shape (out channels, C / groups, *kernel).
         stride: int, or one for each spatial axis: from one window to the next.
         padding: zeros put around `x`: int, one int for each spatial axis, a pair (before, after)
-            for each; "valid" for none; or "same" for as many windows as steps fit in `x`, where
-            an odd zero goes to the end.
+            for each; "valid" for none; or "same" for as many windows as steps fit in `x`, where an
+            odd zero goes to the end.
         dilation: int, or one for each spatial axis: from one element of a window to the next.
-        groups: int: parts of the channels, each with weights of its own.
+        groups: int: parts of the channels, each with its own weights.
 
     Returns:
         Tensor of shape (N, out channels, *number of windows).

@@ -53,7 +53,7 @@ def _pairs(x, weight, padding, dilation):
 
 
 def _conv_ref(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """By the definition: one window after another."""
+    """The definition: one window after another."""
     if x.ndim < weight.ndim:
         return _conv_ref(x[None], weight, bias, stride, padding, dilation, groups)[0]
     x = np.pad(x, [(0, 0), (0, 0), *_pairs(x, weight, padding, dilation)])
@@ -73,7 +73,7 @@ def _conv_ref(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def _transpose_ref(
     x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
 ):
-    """Each element of x puts a multiple of the weights into the result."""
+    """Each element of x adds a multiple of the weights to the result."""
     c, o = weight.shape[0] // groups, weight.shape[1]
     spans = [(k - 1) * dilation + 1 for k in weight.shape[2:]]
     lengths = zip(x.shape[2:], spans, strict=True)
@@ -219,7 +219,7 @@ def _conv_transpose(n, example, *cases):
         if min(shape) < 1:
             raise ShapeError(
                 f"{name}: x {x.shape} and weight {weight.shape} with padding={padding!r} would "
-                f"give the spatial lengths {shape}. Take a smaller padding."
+                f"give the spatial lengths {shape}. Choose a smaller padding."
             )
         y = xp.convolution_input_grad(
             x, weight, shape=shape, stride=steps, padding=borders, dilation=gaps, groups=groups

@@ -198,8 +198,8 @@ def sparse_softmax_cross_entropy(
         labels: integers of shape (...,), from 0 to classes - 1.
         ignore_index: label of examples whose loss and gradient are 0; it need not be a class.
         label_smoothing: from 0 to 1; this part of the probability is shared by all classes.
-        dtype: of the losses; None for the dtype of `logits`. Losses of 16-bit scores are computed
-            in float32 and then rounded to it.
+        dtype: dtype of the losses; None for the dtype of `logits`. Losses of 16-bit scores are
+            computed in float32 and then rounded to it.
 
     Returns:
         Tensor of shape (...,).

@@ -1,7 +1,7 @@
 """Dropout, and draws from a softmax.
 
 A `Generator` draws the mask, and registered ops apply it. The functions themselves are not ops,
-as each call gives other numbers. On a GPU dropout keeps no mask: an op gets the position of its
+because each call draws new numbers. On a GPU dropout keeps no mask: an op gets the position of its
 numbers in the stream, and draws them again for the gradient.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.devices import full_beside
+from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.samples import calls, shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
@@ -32,7 +32,7 @@ def check_probability(name: str, argument: str, p: float) -> None:
 
 
 def kept(x: Tensor, shape: Any, p: float, generator: Source) -> Tensor:
-    """Booleans of a shape, beside `x`, each True with probability 1 - p."""
+    """Booleans of a shape, on the device of `x`, each True with probability 1 - p."""
     draw = (generator or default_generator()).uniform(tuple(shape), device=x.device)
     return TENSOR.greater_equal(draw, p)
 
@@ -100,7 +100,7 @@ def _stream_dropout_ref(x, key, first, p):
 
 def _stream_dropout_batch(xp, batched, x, *, key, first, p):
     """The same mask for all examples: the dropout of ones gives their scales."""
-    ones = full_beside(x, x.shape[1:], x.dtype, 1)
+    ones = full_on_device_of(x, x.shape[1:], x.dtype, 1)
     scales = xp.stream_dropout(ones, key=key, first=first, p=p)
     return xp.where(xp.not_equal(scales, 0), x * scales, 0)
 
@@ -238,7 +238,7 @@ def gumbel_softmax(
     Args:
         logits: scores, a class along `axis`.
         tau: temperature, above 0: the lower, the closer a draw is to a single class.
-        hard: whether to give exactly one class (1, the others 0), with the gradient of the soft
+        hard: whether to return exactly one class (1, the others 0), with the gradient of the soft
             draw.
         axis: int, of the classes.
         generator: the default generator if None.
@@ -260,7 +260,7 @@ def gumbel_softmax(
         raise ArgumentError(f"gumbel_softmax: tau={tau} must be above 0.")
     logits = _floating("gumbel_softmax", logits)
     draw = (generator or default_generator()).uniform(logits.shape, device=logits.device)
-    # half of the smallest step above 0 stands for 0, which has no logarithm
+    # half of the smallest step above 0 replaces 0, which has no logarithm
     noise = -TENSOR.log(-TENSOR.log(TENSOR.maximum(draw, 2.0**-25)))
     soft = TENSOR.softmax((logits + TENSOR.astype(noise, logits.dtype)) / tau, axis=axis)
     if not hard:

@@ -258,14 +258,14 @@ def embedding_bag(
     """Sums, means or maxima of rows of a table: one for each bag of indices.
 
     For concatenated bags (torch's ``offsets``) use `segment_sum`, `segment_mean` or `segment_max`
-    on the rows that `embedding` gives.
+    on the rows that `embedding` returns.
 
     Args:
         indices: integers of shape (..., bag). Pad shorter bags with `padding_idx`.
         weight: the table, of shape (rows, n).
         per_sample_weights: array of the shape of `indices`, factors for ``mode="sum"``.
         mode: ``"mean"``, ``"sum"`` or ``"max"``.
-        padding_idx: row that is left out. A bag of nothing else gives 0.
+        padding_idx: row that is left out. A bag of only this row gives 0.
         sparse: as for `embedding`.
 
     Returns:
@@ -276,7 +276,7 @@ def embedding_bag(
      [3. 4.]]
     """
     if mode not in ("mean", "sum", "max"):
-        raise ArgumentError(f"embedding_bag: mode={mode!r} is none of 'mean', 'sum' and 'max'.")
+        raise ArgumentError(f"embedding_bag: mode={mode!r} must be 'mean', 'sum' or 'max'.")
     if per_sample_weights is not None and mode != "sum":
         raise ArgumentError("embedding_bag: per_sample_weights need mode='sum'.")
     if not indices.ndim:

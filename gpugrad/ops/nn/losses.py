@@ -37,7 +37,7 @@ _REDUCTIONS = ("mean", "sum", "none")
 def check_reduction(name, reduction):
     """Refuse a `reduction` that does not exist."""
     if reduction not in _REDUCTIONS:
-        raise ArgumentError(f"{name}: reduction={reduction!r} is none of 'mean', 'sum' and 'none'.")
+        raise ArgumentError(f"{name}: reduction={reduction!r} must be 'mean', 'sum' or 'none'.")
 
 
 def reduced(xp, name, losses, reduction):
@@ -89,13 +89,13 @@ def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="m
     """Declare a loss from its formula for the loss of each element; a decorator.
 
     The op gets an argument `reduction`, checks the shapes and reduces the losses. Its docstring
-    describes arrays that the formula's does not.
+    describes arrays that the formula's docstring leaves out.
 
     Args:
         ref: the losses of the elements in NumPy.
         samples: see `Op`; by default two arrays of the same shape.
-        errors: calls that must fail, beside those of all losses.
-        arrays: names of the array arguments, where not all stand before ``/``.
+        errors: calls that must fail, in addition to the calls for all losses.
+        arrays: names of the array arguments, if not all of them come before ``/``.
         same: how many of the first arrays must have the same shape; by default all before ``/``.
         reduction: the default reduction.
     """
@@ -104,23 +104,26 @@ def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="m
         name, signature = formula.__name__, inspect.signature(formula)
         _, *parameters = signature.parameters.values()
         names = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-        alike = names[: len(names) if same is None else same]
+        same_names = names[: len(names) if same is None else same]
 
         @functools.wraps(formula)
         def forward(xp, *arrays, reduction=reduction, **params):
             if reduction not in _REDUCTIONS:
                 check_reduction(name, reduction)
-            if alike and len({getattr(a, "shape", None) for a in arrays[: len(alike)]}) > 1:
-                same_shape(name, **dict(zip(alike, arrays, strict=False)))
+            if (
+                same_names
+                and len({getattr(a, "shape", None) for a in arrays[: len(same_names)]}) > 1
+            ):
+                same_shape(name, **dict(zip(same_names, arrays, strict=False)))
             return reduced(xp, name, formula(xp, *arrays, **params), reduction)
 
         last = inspect.Parameter("reduction", inspect.Parameter.KEYWORD_ONLY, default=reduction)
         forward.__signature__ = signature.replace(parameters=[*signature.parameters.values(), last])
-        forward.__doc__ = _with_arrays(inspect.cleandoc(formula.__doc__), alike)
+        forward.__doc__ = _with_arrays(inspect.cleandoc(formula.__doc__), same_names)
         return op(
             arrays=arrays,
             samples=samples,
-            errors=[*wrong_calls(len(names), alike), *errors],
+            errors=[*wrong_calls(len(names), same_names), *errors],
             ref=lambda *args, reduction=reduction, **params: reduced_ref(
                 ref(*args, **params), reduction
             ),
@@ -250,7 +253,7 @@ def smooth_l1_loss(xp, x, y, /, *, beta=1.0):
     """Absolute differences, rounded by a parabola below `beta`: `huber_loss` over `beta`.
 
     Args:
-        beta: number of at least 0, which gives `l1_loss`.
+        beta: number of at least 0; 0 gives `l1_loss`.
 
     >>> print(gg.smooth_l1_loss([0.5, 4.0], 0.0, reduction="none"))
     [0.125 3.5  ]
@@ -313,7 +316,7 @@ def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8):
         y: the counts, of the same shape.
         log_input: if False, `x` are the rates themselves.
         full: whether to add Stirling's formula for log(y!), where y > 1.
-        eps: added to a rate before its logarithm is taken.
+        eps: added to a rate inside its logarithm.
 
     >>> print(gg.poisson_nll_loss([0.0, 1.0], [1.0, 2.0]))
     0.8591409
@@ -414,5 +417,5 @@ def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
     if reduction != "batchmean":
         return reduced(xp, "kl_div_loss", losses, reduction)
     if not losses.ndim:
-        raise ShapeError("kl_div_loss: a 0-d array has no first axis to take the batchmean of.")
+        raise ShapeError("kl_div_loss: a 0-d array has no first axis for the batchmean.")
     return xp.sum(losses) / losses.shape[0]

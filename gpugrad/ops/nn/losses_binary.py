@@ -1,4 +1,4 @@
-"""Losses between labels, yes or no for each class, and probabilities or scores."""
+"""Losses between binary labels for each class and probabilities or scores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def binary_cross_entropy(xp, x, y, /, weight=None):
     """Cross entropy of probabilities. From scores use `bce_with_logits_loss`, which is exact.
 
     Args:
-        x: probabilities of a model. No logarithm is taken as below -100, as in torch.
+        x: probabilities of a model. Logarithms are clipped at -100, as in torch.
         y: the probabilities to compare with, of the same shape (or one number).
         weight: array that broadcasts to that shape; None for 1 each.
 
@@ -152,8 +152,8 @@ def bce_with_logits_loss(xp, x, y, /, weight=None, pos_weight=None):
         x: scores.
         y: probabilities to compare with, of the same shape (or one number).
         weight: array that broadcasts to that shape; None for 1 each.
-        pos_weight: array that broadcasts to that shape: the weight of the part of `y`, where
-            the part of 1 - y has weight 1. More than 1 finds more of a rare class.
+        pos_weight: array that broadcasts to that shape: the weight of the term with `y`; the term
+            with 1 - y has weight 1. Above 1, more of a rare class is found.
 
     >>> print(gg.bce_with_logits_loss([0.0, 1000.0], [1.0, 1.0]))
     0.3465736

@@ -2,7 +2,7 @@
 
 Graves et al. 2006, "Connectionist Temporal Classification". A path through the time steps
 visits the states blank, l1, blank, l2, ..., blank in order, and may leave out a blank between
-two labels that differ. All sums over paths are formed in the logarithm.
+two labels that differ. All sums over paths are computed in the logarithm.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
         raise DTypeError("ctc_losses: targets and lengths must be integers.")
     steps, _, classes = shapes[0]
     if not 0 <= operator.index(blank) < classes:
-        raise ArgumentError(f"ctc_losses: blank={blank} is none of the {classes} classes.")
+        raise ArgumentError(f"ctc_losses: blank={blank} is not one of the {classes} classes.")
     if not n or is_captured(log_probs):
         return
     longest = int(input_lengths.max()), int(target_lengths.max())
@@ -243,7 +243,7 @@ _CTC_ERRORS = [
     ([np.ones((2, 1, 4)), *_LENGTHS], {}, ShapeError, "up to 3"),
     ([np.ones((3, 1, 2)), *_LENGTHS], {}, IndexOutOfBoundsError, "0 to 2.*0 to 1"),
     ([np.ones((3, 1, 4)), *_LENGTHS], {"blank": 4}, ArgumentError, "blank=4"),
-    ([np.ones((3, 1, 4)), *_LENGTHS], {"blank": 0.5}, ArgumentError, "blank=0.5.*An int"),
+    ([np.ones((3, 1, 4)), *_LENGTHS], {"blank": 0.5}, ArgumentError, "blank=0.5.*an int"),
     ([np.ones((3, 1, 4)), np.ones((1, 2)), *_LENGTHS[1:]], {}, DTypeError, "integers"),
 ]
 
@@ -389,7 +389,7 @@ def ctc_loss(
             rows first.
         input_lengths: integers of shape (n,), or (): numbers of steps.
         target_lengths: integers of shape (n,), or (): numbers of labels.
-        blank: the class that stands for no label.
+        blank: the class that means no label.
         reduction: ``"mean"`` (of each loss divided by the length of its target), ``"sum"`` or
             ``"none"``.
         zero_infinity: whether losses are 0 instead of inf where the steps are too few for the

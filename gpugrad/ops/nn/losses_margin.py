@@ -1,6 +1,6 @@
 """Losses that ask for a margin: between scores, classes, distances or angles.
 
-At the margin itself the gradient is that of the loss beyond it, as in torch.
+At the margin itself the gradient is the one beyond it, as in torch.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def triplet_margin_loss(
         margin: number; how much farther away the negative ones should be.
         p: order of the norm.
         eps: added to the differences, see `pairwise_distance`.
-        swap: whether to take |positive - negative| where that is the smaller distance.
+        swap: whether to use |positive - negative| where it is the smaller distance.
 
     Returns:
         Tensor of shape (), or the shape of the vectors without the last axis.

@@ -94,9 +94,9 @@ def batch_norm(
     Args:
         x: array with examples along axis 0 and channels along `axis`.
         running_mean, running_var: arrays of shape (channels,), used as mean and variance if not
-            in training. In training they only enter the new ones, and may be None.
+            in training. In training they only enter the new statistics, and may be None.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
-        training: whether to take mean and variance of `x`, over all other axes.
+        training: whether to compute mean and variance from `x`, over all other axes.
         momentum: weight of the statistics of `x` in the new running ones.
         eps: added to the variance.
         axis: int, of the channels.

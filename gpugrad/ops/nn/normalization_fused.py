@@ -113,7 +113,7 @@ def standardize_affine(
         axis: int or tuple of ints, to average over.
         along: int or tuple of ints: the axes of the weights.
         eps: added to the variance.
-        centered: False takes 0 for the mean and the mean square for the variance.
+        centered: False uses 0 for the mean and the mean square for the variance.
 
     Returns:
         Tensors (x - mean) / sqrt(var + eps) * weight + bias, mean and var. The last two have

@@ -72,7 +72,7 @@ def unfold(xp, x, /, kernel_size, dilation=1, padding=0, stride=1):
 
 
 def _fold_ref(x, output_size, kernel_size, dilation=1, padding=0, stride=1):
-    """By the definition: the transposed matrix of `unfold`."""
+    """The definition: the transposed matrix of `unfold`."""
     size = ints("", "", output_size, 2, 1)
     c = x.shape[-2] // math.prod(ints("", "", kernel_size, 2, 1))
     basis = np.eye(c * math.prod(size)).reshape(-1, c, *size)

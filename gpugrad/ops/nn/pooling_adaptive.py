@@ -1,4 +1,4 @@
-"""Pooling to a given number of windows, which cover the input and may overlap by one element.
+"""Pooling to a fixed number of windows, which cover the input and may overlap by one element.
 
 Window i of m over an axis of length n runs from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``.
 """
@@ -27,8 +27,8 @@ def _targets(name, n, x, output_size):
     lengths = x.shape[x.ndim - n :]
     many = isinstance(output_size, (tuple, list)) and len(output_size) == n
     sizes = tuple(output_size) if many else (output_size,) * n
-    filled = tuple(k if m is None else m for k, m in zip(lengths, sizes, strict=True))
-    return tuple(zip(lengths, ints(name, "output_size", filled, n, 1), strict=True))
+    counts = tuple(k if m is None else m for k, m in zip(lengths, sizes, strict=True))
+    return tuple(zip(lengths, ints(name, "output_size", counts, n, 1), strict=True))
 
 
 def _adaptive_ref(reduce):
@@ -74,7 +74,7 @@ def _adaptive_avg_pool(n, *example):
 
     @spatial(n, example, ref=_adaptive_ref(np.mean), kinds="fc", samples=samples, errors=errors)
     def adaptive_avg_pool(xp, x, /, output_size):
-        """Means of a given number of windows {where}; of one, global average pooling.
+        """Means of a fixed number of windows {where}; with one window, global average pooling.
 
         Args:
             x: array of shape {shape}.
@@ -119,7 +119,7 @@ def _adaptive_max_pool(n, *example):
         n, example, native_half=True, ref=_adaptive_ref(np.max), samples=samples, errors=errors
     )
     def adaptive_max_pool(xp, x, /, output_size):
-        """Largest elements of a given number of windows {where}.
+        """Largest elements of a fixed number of windows {where}.
 
         Args:
             x: array of shape {shape}.

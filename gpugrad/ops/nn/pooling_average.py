@@ -121,7 +121,7 @@ def _mean_of_windows(
 
 
 def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, **count):
-    """By the definition: one window after another, cut off at the edges."""
+    """The definition: one window after another, cut off at the edges."""
     n = x.ndim - 2
     step = kernel_size if stride is None else stride
     windows = []

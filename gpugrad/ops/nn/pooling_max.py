@@ -309,7 +309,7 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
 
 
 def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """By the definition of `ceil_mode`: one window after another, cut off at the edges."""
+    """The definition of `ceil_mode`: one window after another, cut off at the edges."""
     n = x.ndim - 2
     step = kernel_size if stride is None else stride
     span = (kernel_size - 1) * dilation + 1

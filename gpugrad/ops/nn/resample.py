@@ -25,7 +25,7 @@ class Taps:
     Attributes:
         index: integers of shape (results, taps): positions of the elements.
         weights: numbers of that shape. A weight of 0 ignores its element, even an infinity.
-        length: of the axis that is read.
+        length: length of the axis that is read.
     """
 
     def __init__(self, index, weights, length):
@@ -48,7 +48,7 @@ class Taps:
     def __repr__(self):
         return f"<taps: {self.length} elements to {len(self.index)}>"
 
-    def beside(self, xp, x):
+    def on_device_of(self, xp, x):
         """Index and weights, taps first, on the device of `x`; copied to a GPU once."""
         dtype = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
         if xp is NUMPY:
@@ -61,7 +61,7 @@ class Taps:
 
     @functools.cached_property
     def transposed(self):
-        """The taps of the transposed matrix, which read results and give elements."""
+        """The taps of the transposed matrix, which maps results to elements."""
         rows, read, weights = self._entries
         order = np.argsort(read, kind="stable")
         rows, read, weights = rows[order], read[order], weights[order]
@@ -138,7 +138,7 @@ def resample(xp, x, /, taps, *, axis=-1):
             f"resample: axis {axis} of the shape {x.shape} must have the {taps.length} elements "
             "that the taps read."
         )
-    index, weights = taps.beside(xp, x)
+    index, weights = taps.on_device_of(xp, x)
     if taps.plain:
         return _taken(xp, x, index[0], axis)
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
@@ -195,7 +195,7 @@ def _cubic_filter(t):
 
 
 def _between(first, last, weigh, n):
-    """Taps from `first` to before `last`, with weights by `weigh`, normalized to sum 1."""
+    """Taps from `first` up to, but not including, `last`, with weights by `weigh` that sum to 1."""
     index = first[:, None] + np.arange((last - first).max())
     weights = np.where(index < last[:, None], weigh(index), 0.0)
     return Taps(np.minimum(index, n - 1), weights / weights.sum(axis=1, keepdims=True), n)
@@ -256,7 +256,7 @@ def _sizes(x, size, scale_factor, recompute_scale_factor):
     lengths = x.shape[2:]
     n = len(lengths)
     if (size is None) == (scale_factor is None):
-        raise ArgumentError("interpolate: give one of size and scale_factor.")
+        raise ArgumentError("interpolate: pass one of size and scale_factor.")
     if size is not None:
         return ints("interpolate", "size", size, n, 1), (None,) * n
     many = isinstance(scale_factor, (tuple, list))
@@ -310,7 +310,7 @@ _EXPECTED = {
         ([(0, 1, 1, 1, 2)], {"size": 1, "mode": "trilinear"}),
     ),
     errors=[
-        ([np.ones((1, 1, 2))], {}, ArgumentError, "interpolate: give one of"),
+        ([np.ones((1, 1, 2))], {}, ArgumentError, "interpolate: pass one of"),
         ([np.ones((1, 1, 2))], {"size": 0}, ArgumentError, "size=0"),
         ([np.ones((1, 1, 2))], {"scale_factor": 0.1}, ArgumentError, "leaves nothing"),
         ([np.ones((1, 1, 2))], {"scale_factor": -1.0}, ArgumentError, "scale_factor=-1"),
@@ -339,8 +339,8 @@ def interpolate(
         scale_factor: instead of `size`: number, or one for each spatial axis.
         mode: "nearest", "nearest-exact", "area" (means), "linear" (one spatial axis), "bilinear"
             or "bicubic" (two), "trilinear" (three).
-        align_corners: whether the centers of the first and last elements coincide, and not their
-            outer edges. Ignored by "nearest" and "area".
+        align_corners: whether the centers, not the outer edges, of the first and last elements
+            coincide. Ignored by "nearest" and "area".
         recompute_scale_factor: whether positions are computed from the lengths, not from
             `scale_factor` itself, which may differ slightly from their ratio.
         antialias: whether "bilinear" and "bicubic" widen their filters where the result is
@@ -361,10 +361,10 @@ def interpolate(
     if x.ndim - 2 not in ranks:
         fitting = [name for name, (_, ranks) in _MODES.items() if x.ndim - 2 in ranks]
         raise ArgumentError(
-            f"interpolate: mode={mode!r} is not for {x.ndim - 2} spatial axes; {fitting} are."
+            f"interpolate: mode={mode!r} does not support {x.ndim - 2} spatial axes; {fitting} do."
         )
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ArgumentError(f"interpolate: antialias is not for mode={mode!r}.")
+        raise ArgumentError(f"interpolate: antialias is not supported for mode={mode!r}.")
     sizes, steps = _sizes(x, size, scale_factor, recompute_scale_factor)
     out = x
     for axis, (n, m, step) in enumerate(zip(x.shape[2:], sizes, steps, strict=True), 2):

@@ -24,7 +24,7 @@ def below_max(xp, x, axis):
 
 
 def exp_of(xp, x):
-    """exp(x), in place if possible: for an array that nobody else sees."""
+    """exp(x), in place if possible; `x` must be an array that nothing else sees."""
     return xp.lib.exp(x, out=x if x.dtype.kind == "f" else None)
 
 
@@ -57,7 +57,7 @@ def _grad_samples(**domain):
 
 
 def _softmax_masked(xp, g, out, axis):
-    """The rule for a row without a gradient that is NaN, as all its scores are -inf: it gives 0."""
+    """The rule returns 0 for a row that is NaN (all scores are -inf) and has no gradient."""
     live = xp.any(g != 0, axis=axis, keepdims=True)
     return xp.softmax_grad(g, xp.where(xp.logical_or(live, out == out), out, 0), axis=axis)
 
@@ -163,7 +163,7 @@ def log_softmax_grad(xp, g, out, /, axis=-1):
     errors=[
         ([np.ones(2)], {"num_classes": 2}, DTypeError, "integers"),
         ([np.array([1])], {"num_classes": -1}, ArgumentError, "num_classes"),
-        ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*An int"),
+        ([np.array([1])], {"num_classes": 2.5}, ArgumentError, "one_hot: .*an int"),
     ],
     captures=True,
 )
@@ -173,7 +173,7 @@ def one_hot(xp, x, /, num_classes, *, dtype="float32"):
     Args:
         x: integers of any shape. One that is not a class gives a row of zeros, as in TensorFlow.
         num_classes: length of a row.
-        dtype: of the result.
+        dtype: dtype of the result.
 
     Returns:
         Tensor of shape ``x.shape + (num_classes,)``. Its gradient is None.

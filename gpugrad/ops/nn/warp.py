@@ -1,4 +1,4 @@
-"""Sampling images at given places, and the places of an affine map.
+"""Sampling images at arbitrary places, and the places of an affine map.
 
 Both are composites, so they can be differentiated by the image, the places and the map, to any
 order. The names and conventions are torch's: coordinates run from -1 to 1, x before y.
@@ -217,7 +217,7 @@ _SQUARE, _CENTER = np.ones((1, 1, 2, 2)), np.ones((1, 1, 1, 2))
     ],
 )
 def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_corners=False):
-    """Values of images or volumes at given places, between their elements.
+    """Values of images or volumes at arbitrary places, interpolated between elements.
 
     Args:
         x: array of shape (N, C, H, W), or (N, C, D, H, W).

@@ -351,7 +351,7 @@ def multivariate_normal(
     (5, 2)
     """
     if (cov is None) == (scale_tril is None):
-        raise ArgumentError("multivariate_normal: give one of cov and scale_tril.")
+        raise ArgumentError("multivariate_normal: pass one of cov and scale_tril.")
     mean, matrix = tensor(mean), tensor(scale_tril if cov is None else cov)
     if matrix.ndim < 2 or not mean.shape[-1:] == matrix.shape[-1:] == matrix.shape[-2:-1]:
         raise ShapeError(

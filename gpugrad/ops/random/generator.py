@@ -120,7 +120,7 @@ class Generator:
     """A stream of random numbers, with the functions of `gg.random` as methods.
 
     Args:
-        seed: int of at least 0; generators with the same seed give the same numbers. None for a
+        seed: int of at least 0; generators with the same seed produce the same numbers. None for a
             seed from the operating system.
 
     A draw takes the next counters of the stream, as many as it needs. The first ten numbers of a
@@ -456,7 +456,7 @@ _default = Generator()
 
 
 def default_generator() -> Generator:
-    """The generator that the functions of `gg.random` use if they are given none."""
+    """The generator that the functions of `gg.random` use by default."""
     return _default
 
 

@@ -233,7 +233,7 @@ def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
 
     Args:
         alpha: array of shape parameters above 0.
-        source: the shape parameters of which `sample` was drawn; has no gradient rule.
+        source: the shape parameters from which `sample` was drawn; has no gradient rule.
         sample: array of samples, broadcast against `alpha`; has no gradient rule.
         log: whether `sample` and the result are logarithms of samples.
 

@@ -283,7 +283,7 @@ betaincc = scipy_op(
 
 
 def _by_parameter(xp, d, a, b, x):
-    """Derivative of the root x of I(a, b, x) = y by a parameter, where `d` is that of I."""
+    """Derivative of the root x of I(a, b, x) = y by a parameter; `d` is the derivative of I."""
     return -d / _density(xp, a, b, x)
 
 

@@ -25,14 +25,14 @@ def check_bare(s: Subject) -> None:
     """Check that plain arrays, Tensors and recorded Tensors give the same results."""
     for sample in s.samples:
         with name_failure(sample.title, "the forward"):
-            bare, eager = sample.bare(), sample.results()
+            plain, eager = sample.bare(), sample.results()
             case = sample.case()
             with GradientTape() as tape:
                 xs = case.tensors(case.point)
                 tape.watch(xs)
                 recorded = case.function(xs)
         names, inexact = result_names(eager), [y for y in eager if is_inexact(y.dtype)]
-        assert_same(sample.title, "on plain arrays and on Tensors", names, bare, eager)
+        assert_same(sample.title, "on plain arrays and on Tensors", names, plain, eager)
         assert_same(
             sample.title, "recorded and unrecorded", result_names(inexact), recorded, inexact
         )
@@ -87,6 +87,6 @@ def check_readings(s: Subject) -> None:
         if not cts:
             continue
         with name_failure(sample.title, "the backward pass"):
-            bare, recorded = case.gradients(cts), case.gradients(cts, outer=True)
+            plain, recorded = case.gradients(cts), case.gradients(cts, outer=True)
         what = "gradients on Tensors and on plain arrays, by"
-        assert_same(sample.title, what, case.names, recorded, bare)
+        assert_same(sample.title, what, case.names, recorded, plain)

@@ -82,7 +82,7 @@ def check_float32(s: Subject) -> None:
 def _check_numbers(sample: Sample) -> None:
     """Check that a Python number acts like an array of the other arguments' dtype."""
     floats = sample.inexact_leaves
-    for k in floats if len(floats) > 1 else ():  # a float beside ints is float64
+    for k in floats if len(floats) > 1 else ():  # a float with ints is float64
         array = sample.leaves[k]
         full = np.full_like(array, array.flat[0])
         both = [

@@ -112,7 +112,7 @@ class Module:
             fault = _runtime().shim_fault() or 0
         arrays = [(k, g) for k, g in enumerate(guarded) if g]
         if error:
-            near = [f", beside argument {k}" for k, g in arrays if g.contains(fault)]
+            near = [f", next to argument {k}" for k, g in arrays if g.contains(fault)]
             raise ShimError(f"{name} ({schedule}): {error.decode()}{''.join(near[:1])}.")
         for k, g in arrays:
             if not g.is_intact():
@@ -182,7 +182,7 @@ class deferred:
 
     @property
     def source(self) -> str:
-        """The join_sources source of all kernels."""
+        """The joined source of all kernels."""
         return join_sources([source for source, *_ in self.launches])
 
     @property

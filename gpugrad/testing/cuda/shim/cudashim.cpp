@@ -137,7 +137,7 @@ static void resume(Fiber& f) {
   inside = false;
 }
 
-// Lets go those of a warp whose lanes have all come; true if there are some.
+// Releases the warps whose lanes have all arrived; true if there are any.
 static bool release_warp(unsigned first, unsigned end) {
   unsigned here = 0, live = 0;
   for (unsigned i = first; i < end; ++i) {
