@@ -260,7 +260,7 @@ class Optimizer:
         else:
             if tape is not None:
                 raise ArgumentError(
-                    "minimize: a loss that is a function needs no tape=; `minimize` records it on its own tape."
+                    "minimize: drop tape=. A loss that is a function is recorded on its own tape."
                 )
             tape = GradientTape()
             with tape:
