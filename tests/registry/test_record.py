@@ -45,7 +45,7 @@ def test_record_cannot_be_edited():
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (lambda g, x: g, "first parameter of a rule is xp"),
+        (lambda g, x: g, "first parameter of a rule must be xp"),
         (lambda xp, g, y: g, "reads 'y', which is not an argument of the op"),
         (lambda xp, g, z_shape: g, "reads 'z_shape'"),
     ],
