@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+os.environ["GPUGRAD_DEVICE"] = "cpu"
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers' spinning threads slow each other
+
 import hypothesis
 import numpy as np
 import pytest
-
-os.environ["GPUGRAD_DEVICE"] = "cpu"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
