@@ -545,7 +545,7 @@ def test_a_replay_is_one_upload_and_one_graph_launch(rng, monkeypatch):
     x, *rest = gg.constant(rng.normal(size=(4, 6)).astype(np.float32), device="cuda:0")
     for _ in range(3):
         traced(x)
-    run, launch, write = shim.Module.run, fake_cupy.Graph.launch, fake_cupy._now_or_in_graph
+    run, launch, write = shim.KernelLibrary.run, fake_cupy.Graph.launch, fake_cupy._now_or_in_graph
 
     def graph(self):
         n = len(launches)
@@ -554,7 +554,9 @@ def test_a_replay_is_one_upload_and_one_graph_launch(rng, monkeypatch):
 
     monkeypatch.setattr(fake_cupy.Graph, "launch", graph)
     monkeypatch.setattr(
-        shim.Module, "run", lambda m, name, *a, **k: (launches.append(name), run(m, name, *a, **k))
+        shim.KernelLibrary,
+        "run",
+        lambda m, name, *a, **k: (launches.append(name), run(m, name, *a, **k)),
     )
     monkeypatch.setattr(
         fake_cupy, "_now_or_in_graph", lambda kernel: (launches.append("CuPy's"), write(kernel))

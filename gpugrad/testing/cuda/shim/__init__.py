@@ -26,7 +26,7 @@ from gpugrad.kernels.runtime import launch
 
 __all__ = [
     "SCHEDULES",
-    "Module",
+    "KernelLibrary",
     "ShimError",
     "compile_module",
     "deferred",
@@ -62,7 +62,7 @@ def _compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++"))
 
 
-class Module:
+class KernelLibrary:
     """Compiled kernels of one source; `compile_module` returns it."""
 
     def __init__(self, library: ctypes.CDLL, names: Sequence[str]) -> None:
@@ -203,7 +203,7 @@ class deferred:
             _ready.update({(source, name): compiled for source, name, *_ in self.launches})
 
 
-_ready: dict[tuple[str, str], Module] = {}  # compiled kernels by (source, name)
+_ready: dict[tuple[str, str], KernelLibrary] = {}  # compiled kernels by (source, name)
 
 
 def join_sources(sources: Sequence[str]) -> str:
@@ -213,7 +213,7 @@ def join_sources(sources: Sequence[str]) -> str:
     return "".join((*heads, *texts))
 
 
-def module(source: str, name: str) -> Module:
+def module(source: str, name: str) -> KernelLibrary:
     """A module with one kernel, cached."""
     if (source, name) not in _ready:
         _ready[source, name] = compile_module(source, [name])
@@ -271,7 +271,7 @@ class _Guarded:
             self._original()[...] = self._copy()
 
 
-def compile_module(source: str, names: Sequence[str]) -> Module:
+def compile_module(source: str, names: Sequence[str]) -> KernelLibrary:
     """Compile CUDA source for the CPU, or find it in the cache on disk.
 
     Args:
@@ -304,7 +304,7 @@ def compile_module(source: str, names: Sequence[str]) -> Module:
             f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
         )
     _runtime()
-    return Module(ctypes.CDLL(str(_build(text, _headers_for))), list(names))
+    return KernelLibrary(ctypes.CDLL(str(_build(text, _headers_for))), list(names))
 
 
 @functools.cache
