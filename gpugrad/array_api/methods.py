@@ -149,7 +149,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
     """
     dtype = self.dtype if dtype is None else backend.as_dtype(dtype)
     if dtype == self.dtype:
-        return self.__copy__()
+        return tensor(self).__copy__()
     is_parts = self.dtype.kind == "c" and dtype.char == self.dtype.char.lower()
     if self.ndim and is_parts:
         parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
@@ -188,7 +188,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
         raise ArgumentError("to_device: stream= must be None; copies run on the current stream.")
     d = devices.device(device)
     if d == self.device:
-        return self
+        return tensor(self)
     return creation.to_device(self, device=d, source=self.device)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "index_parts",
     "new",
     "next_id",
+    "operand",
     "recorders",
     "require_one_library",
     "tensor",
@@ -239,6 +240,10 @@ class Tensor:
         """The Tensor that an op reads: itself, or a plain Tensor for a subclass."""
         return self if type(self) is Tensor else tensor_with_id(self._data, self._id)
 
+    def _snapshot(self) -> Tensor:
+        """The Tensor that a caller may keep."""
+        return self._read()
+
     def _own(self) -> Any:
         """The array for the caller to write to, copied first if anything else can see it."""
         if (
@@ -321,8 +326,16 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
+def operand(x: Any) -> Tensor:
+    """The Tensor that an op reads for an argument, and nobody keeps.
+
+    Of a Variable it has the serial number, so that the op is recorded as one that reads it.
+    """
+    return x._read() if isinstance(x, Tensor) else tensor(x)
+
+
 def tensor(x: Any) -> Tensor:
-    """The Tensor that an op reads for an argument: a Variable's value, an array's copy.
+    """A Tensor for an argument: a Tensor itself, a Variable's value now, an array's copy.
 
     An array stays on the device where it is; Python numbers and lists go to the default
     device. Arrays are copied, so a later write to them changes no saved value.
@@ -331,7 +344,7 @@ def tensor(x: Any) -> Tensor:
     if kind is Tensor:
         return x
     if isinstance(x, Tensor):
-        return x._read()
+        return x._snapshot()
     if backend.is_array(x):
         if kind is np.ndarray:
             x = to_numpy(x)
@@ -339,5 +352,5 @@ def tensor(x: Any) -> Tensor:
     if isinstance(x, IndexedSlices):
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
-        return TENSOR.stack([tensor(v) for v in x])
+        return TENSOR.stack([operand(v) for v in x])
     return wrap(devices.put(to_numpy(x), devices.default_device()))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import as_array, is_inexact
+from gpugrad.core.backend import TENSOR, as_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
+from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
 __all__ = ["Variable", "VariableRef", "VariableSlice"]
@@ -74,7 +74,11 @@ class Variable(Tensor):
         return self._trainable
 
     def _read(self) -> Tensor:
-        """The current value under the Variable's serial number: all reads add to one gradient."""
+        """The current value under the Variable's serial number, for an op.
+
+        A Tensor that the caller keeps needs its own number: see `value`. Under the Variable's, an
+        old value would be differentiated as if it were a function of the new one.
+        """
         if recorders:
             for recorder in threads.stack:
                 recorder.touched(self)
@@ -84,10 +88,16 @@ class Variable(Tensor):
         return t
 
     def value(self) -> Tensor:
-        """A Tensor of the current value; a later assign does not change it."""
-        return self._read()
+        """A Tensor of the current value; a later assign does not change it.
 
-    read_value = value
+        The gradient flows through where a recorder that is active now watches the Variable; for
+        all others the Tensor is a constant.
+        """
+        if threads.stack:
+            return TENSOR.reshape(self, self.shape)  # a view
+        return wrap(self._data)
+
+    read_value = _snapshot = value
 
     def ref(self) -> VariableRef:
         """A hashable reference that compares equal for the same Variable."""

@@ -15,7 +15,7 @@ from gpugrad.autodiff.batched import Batched, give_each, meet_levels
 from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
-from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
+from gpugrad.core.tensor import Tensor, index_parts, new, operand, recorders, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import place_beside_traced
 
@@ -102,7 +102,7 @@ def source(op: Any) -> str:
         def tanh(x, /):
             try:
                 if type(x) is Tensor: x_ = x._data; xi = x._id
-                else: x = tensor(x); x_ = x._data; xi = x._id
+                else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
                 r_ = impl[kind](x_)
             except Exception as e: reraise(e, 'tanh', {'x': x}, {})
@@ -133,11 +133,16 @@ def _text(op: Any) -> str:
         f"ids = [number(x) for x in {names[0]}]" if op.variadic
         else "; ".join(f"{n}i = number({n})" for n in names)
     )  # fmt: skip
+    returned = (
+        f"any([out is x for x in {names[0]}])" if op.variadic
+        else " or ".join(f"out is {n}" for n in names)
+    )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
         lines += [
             f"if recorders and (graphs or {any_id}):",
-            f"    return opened({', '.join(names)}{', ' + passed if passed else ''})",
+            f"    out = opened({', '.join(names)}{', ' + passed if passed else ''})",
+            f"    return own(out) if {returned} else out",
         ]
     lines = [
         f"def _op{_plain(op.signature)}:",
@@ -215,7 +220,7 @@ def _read_arguments(op: Any) -> list[str]:
             lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
         if several:
             lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
-        lines.append(f"else: {n} = tensor({n}); {n}_ = {n}._data; {n}i = {n}._id")
+        lines.append(f"else: {n} = operand({n}); {n}_ = {n}._data; {n}i = {n}._id")
     if "index" in op.params:
         n = names[0]
         lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
@@ -248,6 +253,11 @@ def _read_arguments(op: Any) -> list[str]:
     return lines
 
 
+def _own(x: Tensor) -> Tensor:
+    """A Tensor of its own for a result that is an argument: neither shares the other's number."""
+    return TENSOR.reshape(x, x.shape)
+
+
 def _split(x: Any) -> tuple[Any, int]:
     return (x._data, x._id) if isinstance(x, Tensor) else (x, 0)
 
@@ -274,7 +284,7 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
-    return [tensor(v) for v in values]
+    return [operand(v) for v in values]
 
 
 def _recording(op: Any, ids: str, params: str) -> list[str]:
@@ -357,6 +367,7 @@ _SCOPE = {
     "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
     "ndarray": np.ndarray, "new": new, "number": number, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
-    "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,
+    "reraise": reraise, "split": _split, "operand": operand, "own": _own, "tensors": _tensors,
+    "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

@@ -13,7 +13,7 @@ TANH = """\
 def tanh(x, /):
     try:
         if type(x) is Tensor: x_ = x._data; xi = x._id
-        else: x = tensor(x); x_ = x._data; xi = x._id
+        else: x = operand(x); x_ = x._data; xi = x._id
         kind = type(x_)
         r_ = impl[kind](x_)
     except Exception as e: reraise(e, 'tanh', {'x': x}, {})
