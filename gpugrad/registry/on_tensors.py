@@ -12,7 +12,17 @@ from typing import Any, cast
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched, give_each, meet_levels
-from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
+from gpugrad.autodiff.recorder import (
+    block,
+    graphs,
+    number,
+    open_with_parameters,
+    record,
+    record_many,
+    refuse_complex,
+    refuse_parameters,
+    watched_in,
+)
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
 from gpugrad.core.devices import meet, meet_arrays
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
@@ -135,9 +145,16 @@ def _text(op: Any) -> str:
     )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
+        lines.append("if recorders:")
+        if op.params:
+            listed = f"({', '.join(names)},)"
+            lines += [
+                f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
+                f"        return open_with_parameters(NAME, opened, {listed}, {params})",
+            ]
         lines += [
-            f"if recorders and (graphs or {any_id}):",
-            f"    return opened({', '.join(names)}{', ' + passed if passed else ''})",
+            f"    if graphs or {any_id}:",
+            f"        return opened({', '.join(names)}{', ' + passed if passed else ''})",
         ]
     lines = [
         f"def _op{_plain(op.signature)}:",
@@ -153,14 +170,28 @@ def _text(op: Any) -> str:
     else:
         lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
     if not op.is_opened:
+        refusal = [
+            f"    if {_unusual(op)}:",
+            f"        if watched_in({', '.join(op.params)}): refuse_parameters(NAME, {params})",
+        ] * (bool(op.params) and op.differentiable)
         lines += [
             "if recorders:",
+            *refusal,
             f"    if graphs: {renumber}",
             f"    if {any_id}:",
             *_recording(op, ids, params),
         ]
     lines.append("return out")
     return "\n    ".join(lines) + "\n"
+
+
+def _unusual(op: Any) -> str:
+    """The test whether a parameter has a type that may be, or hold, a Tensor."""
+    tests = [
+        f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
+        for k in op.params
+    ]
+    return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
 def _run(op: Any, call: str) -> str:
@@ -351,12 +382,18 @@ def _refusing_complex(op: Any, ids: str) -> str:
     return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
+_PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}
+"""Types of parameters that hold no Tensor."""
+
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "READINGS": READINGS, "NUMPY": NUMPY,
+    "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
+    "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
     "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
-    "ndarray": np.ndarray, "new": new, "number": number, "record": record,
+    "ndarray": np.ndarray, "new": new, "number": number,
+    "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
+    "refuse_parameters": refuse_parameters, "watched_in": watched_in,
     "reraise": reraise, "split": _split, "tensor": tensor, "tensors": _tensors, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""
