@@ -23,8 +23,9 @@ from gpugrad.autodiff.recorder import (
     refuse_parameters,
     watched_in,
 )
-from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
-from gpugrad.core.devices import meet, meet_arrays
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array, is_inexact
+from gpugrad.core.devices import meet, meet_arrays, put
+from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.tensor import Tensor, index_parts, new, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import place_beside_traced
@@ -305,7 +306,23 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
-    return [tensor(v) for v in values]
+    typed = [v if numbers_only(v) else tensor(v) for v in values]
+    arrays = [v for v in typed if isinstance(v, Tensor)]
+    if not arrays or len(arrays) == len(typed):
+        return [tensor(v) for v in typed]
+    return [v if isinstance(v, Tensor) else _weak(v, arrays) for v in typed]
+
+
+def _weak(numbers: Any, arrays: list[Tensor]) -> Tensor:
+    """Python numbers, or lists of them, in the dtype that a number takes beside the arrays."""
+    dtype, exact = np.result_type(*(a.dtype for a in arrays)), np.asarray(numbers)
+    if exact.dtype.kind == "c" and dtype.kind != "c":
+        dtype = np.result_type(dtype, 1j)
+    elif exact.dtype.kind == "f" and not is_inexact(dtype):
+        dtype = np.result_type(dtype, 1.0)
+    elif not is_inexact(dtype) or not exact.size:  # integers keep their dtype beside integers
+        return tensor(numbers)
+    return wrap(put(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
 
 
 def _recording(op: Any, ids: str, params: str) -> list[str]:
