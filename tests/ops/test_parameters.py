@@ -10,6 +10,7 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.errors import DTypeError
 
 WITHOUT_SLOPE = {("lstsq", "rcond")}  # handed to pinv as an array, which has no gradient either
+BOUNDS = {"q": (0, 1, 100)}  # there is no value beyond, for a difference
 WITH_PARAMETERS = [n for n, op in gg.OPS.items() if op.differentiable and op.params]
 
 
@@ -60,6 +61,8 @@ def test_watched_tensor_in_a_parameter_is_differentiated_or_refused(name):
             where = f"{name}({parameter}={value})"
             assert any(g is not None for g in grads), f"{where} loses its gradient"
             h = 1e-6
+            if any(bound in value for bound in BOUNDS.get(parameter, ())):
+                continue
             beside = [
                 values_of(op.eager, xs, {**params, parameter: (value + d).tolist()})
                 for d in (h, -h)
@@ -85,3 +88,12 @@ def test_watched_tensor_in_a_tuple_in_a_parameter_is_refused():
     v = gg.Variable(3.0)
     with gg.GradientTape(), pytest.raises(DTypeError, match="pad"):
         gg.pad(gg.ones(2), 2, constant_values=(v, 1.0))
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_gradient_by_a_quantiles_level_is_the_slope_between_neighbours(name):
+    x, q = gg.constant([8.0, 1.0, 2.0, 4.0]), gg.constant(np.array([0.2, 0.9, 0.0, 1.0]))
+    slopes = gg.grad(lambda q: gg.sum(gg.OPS[name].eager(x, q)))(q)
+    np.testing.assert_allclose(slopes, [3.0, 12.0, 0.0, 0.0])
+    steps = gg.grad(lambda q: gg.sum(gg.OPS[name].eager(x, q, method="lower")))(q)
+    np.testing.assert_allclose(steps, np.zeros(4))
