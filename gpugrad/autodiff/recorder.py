@@ -22,10 +22,13 @@ __all__ = [
     "graphs",
     "number",
     "number_any",
+    "open_with_parameters",
     "record",
     "record_many",
     "recording_stopped",
     "refuse_complex",
+    "refuse_parameters",
+    "watched_in",
 ]
 
 graphs: list[Any] = []
@@ -117,6 +120,54 @@ def refuse_complex(name: str, ids: Sequence[int], *arrays: Any) -> None:
             f"{dtypes[0] if dtypes else 'complex'} arguments. Give it gg.real(x), gg.imag(x) or "
             "gg.abs(x); or gg.stop_gradient(x), if no gradient is needed."
         )
+
+
+def watched_in(*values: Any) -> list[Tensor]:
+    """The Tensors in an op's parameters, also in lists, that a recorder of this thread knows."""
+    watched: list[Tensor] = []
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            watched += watched_in(*value)
+        elif isinstance(value, Tensor) and is_inexact(value.dtype):
+            serial = value._read()._id  # a tape that watches Variables on first use sees this one
+            if serial and any(serial in recorder.known for recorder in threads.stack):
+                watched.append(value)
+    return watched
+
+
+def refuse_parameters(name: str, params: dict[str, Any]) -> None:
+    """Refuse a call that would lose the gradient of a watched Tensor among its parameters."""
+    for parameter, value in params.items():
+        if watched_in(value):
+            raise DTypeError(
+                f"{name}: a tape watches a Tensor in {parameter}=, which gets no gradient here. "
+                f"Write the formula with ops that take {parameter} as an array; or say that it is "
+                f"a constant: gg.stop_gradient({parameter}), or {parameter}.item()."
+            )
+
+
+def open_with_parameters(name: str, body: Any, arrays: Any, params: dict[str, Any]) -> Any:
+    """The result of a composite's body on Tensors, with watched Tensors among its parameters.
+
+    Its ops differentiate a parameter that they take as an array. A parameter that none of them
+    takes would lose its gradient: the call is refused.
+    """
+    witnesses = {}
+    for parameter, value in params.items():
+        for t in watched_in(value):
+            witnesses[t._id] = parameter, Recorder()
+            witnesses[t._id][1].known.add(t._id)
+    stack = threads.stack
+    threads.stack = [*stack, *(recorder for _, recorder in witnesses.values())]
+    try:
+        out = body(*arrays, **params)
+    finally:
+        threads.stack = stack
+    serials = {o._id for o in (out if isinstance(out, tuple) else (out,))}
+    for parameter, recorder in witnesses.values():
+        if serials.isdisjoint(recorder.known):
+            refuse_parameters(name, {parameter: params[parameter]})
+    return out
 
 
 def block(name: str, out: Tensor, ids: Sequence[int]) -> None:

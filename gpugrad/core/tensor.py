@@ -352,5 +352,5 @@ def tensor(x: Any) -> Tensor:
     if isinstance(x, IndexedSlices):
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
-        return TENSOR.stack([operand(v) for v in x])
+        return TENSOR.stack(list(x))
     return wrap(devices.put(to_numpy(x), devices.default_device()))

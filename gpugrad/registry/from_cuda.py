@@ -18,6 +18,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, pointer, type_name
+from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 
 __all__ = ["elementwise_kernel", "raw_kernel"]
@@ -81,7 +82,7 @@ def elementwise_kernel(
     body = cuda if re.search(r"\breturn\b", cuda) else f"return {cuda};"
     launcher = functools.partial(_launch_elementwise, name, arrays, preamble, body)
     return elementwise(
-        signature, forward=formula, d=d, cuda=launcher,
+        signature, forward=lambda xp, *args: formula(xp, *typed(*args)), d=d, cuda=launcher,
         ref=ref or functools.partial(formula, NUMPY),
         doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
         example=example or (", ".join(["gg.zeros(0)"] * len(arrays)), "[]"), **record,

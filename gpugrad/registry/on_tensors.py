@@ -12,10 +12,21 @@ from typing import Any, cast
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched, give_each, meet_levels
-from gpugrad.autodiff.recorder import block, graphs, number, record, record_many, refuse_complex
-from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array
-from gpugrad.core.devices import meet, meet_arrays
-from gpugrad.core.tensor import Tensor, index_parts, new, operand, recorders, wrap
+from gpugrad.autodiff.recorder import (
+    block,
+    graphs,
+    number,
+    open_with_parameters,
+    record,
+    record_many,
+    refuse_complex,
+    refuse_parameters,
+    watched_in,
+)
+from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array, is_inexact
+from gpugrad.core.devices import meet, meet_arrays, put
+from gpugrad.core.from_python import numbers_only, to_numpy
+from gpugrad.core.tensor import Tensor, index_parts, new, operand, recorders, tensor, wrap
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import place_beside_traced
 
@@ -139,10 +150,17 @@ def _text(op: Any) -> str:
     )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
+        lines.append("if recorders:")
+        if op.params:
+            listed = f"({', '.join(names)},)"
+            lines += [
+                f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
+                f"        return open_with_parameters(NAME, opened, {listed}, {params})",
+            ]
         lines += [
-            f"if recorders and (graphs or {any_id}):",
-            f"    out = opened({', '.join(names)}{', ' + passed if passed else ''})",
-            f"    return own(out) if {returned} else out",
+            f"    if graphs or {any_id}:",
+            f"        out = opened({', '.join(names)}{', ' + passed if passed else ''})",
+            f"        return own(out) if {returned} else out",
         ]
     lines = [
         f"def _op{_plain(op.signature)}:",
@@ -158,14 +176,28 @@ def _text(op: Any) -> str:
     else:
         lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
     if not op.is_opened:
+        refusal = [
+            f"    if {_unusual(op)}:",
+            f"        if watched_in({', '.join(op.params)}): refuse_parameters(NAME, {params})",
+        ] * (bool(op.params) and op.differentiable)
         lines += [
             "if recorders:",
+            *refusal,
             f"    if graphs: {renumber}",
             f"    if {any_id}:",
             *_recording(op, ids, params),
         ]
     lines.append("return out")
     return "\n    ".join(lines) + "\n"
+
+
+def _unusual(op: Any) -> str:
+    """The test whether a parameter has a type that may be, or hold, a Tensor."""
+    tests = [
+        f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
+        for k in op.params
+    ]
+    return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
 def _run(op: Any, call: str) -> str:
@@ -284,7 +316,23 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
-    return [operand(v) for v in values]
+    typed = [v if numbers_only(v) else operand(v) for v in values]
+    arrays = [v for v in typed if isinstance(v, Tensor)]
+    if not arrays or len(arrays) == len(typed):
+        return [v if isinstance(v, Tensor) else tensor(v) for v in typed]
+    return [v if isinstance(v, Tensor) else _weak(v, arrays) for v in typed]
+
+
+def _weak(numbers: Any, arrays: list[Tensor]) -> Tensor:
+    """Python numbers, or lists of them, in the dtype that a number takes beside the arrays."""
+    dtype, exact = np.result_type(*(a.dtype for a in arrays)), np.asarray(numbers)
+    if exact.dtype.kind == "c" and dtype.kind != "c":
+        dtype = np.result_type(dtype, 1j)
+    elif exact.dtype.kind == "f" and not is_inexact(dtype):
+        dtype = np.result_type(dtype, 1.0)
+    elif not is_inexact(dtype) or not exact.size:  # integers keep their dtype beside integers
+        return tensor(numbers)
+    return wrap(put(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
 
 
 def _recording(op: Any, ids: str, params: str) -> list[str]:
@@ -361,12 +409,18 @@ def _refusing_complex(op: Any, ids: str) -> str:
     return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
+_PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}
+"""Types of parameters that hold no Tensor."""
+
 _SCOPE = {
-    "ARRAYS": ARRAYS, "Batched": Batched, "READINGS": READINGS, "NUMPY": NUMPY,
+    "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
+    "NUMPY": NUMPY,
     "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
     "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
-    "ndarray": np.ndarray, "new": new, "number": number, "record": record,
+    "ndarray": np.ndarray, "new": new, "number": number,
+    "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
+    "refuse_parameters": refuse_parameters, "watched_in": watched_in,
     "reraise": reraise, "split": _split, "operand": operand, "own": _own, "tensors": _tensors,
     "wrap": wrap,
 }  # fmt: skip

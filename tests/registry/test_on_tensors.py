@@ -39,6 +39,8 @@ def concat(arrays, /, axis=_d_axis):
     if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
     out = new(Tensor); out._data = r_; out._id = 0
     if recorders:
+        if not (type(axis) in PLAIN or type(axis) is tuple and PLAIN.issuperset(map(type, axis))):
+            if watched_in(axis): refuse_parameters('concat', {'axis': axis})
         if graphs: ids = [number(x) for x in arrays]
         if any(ids):
             fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) for x in arrays_]

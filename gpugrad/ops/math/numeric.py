@@ -13,6 +13,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, grid, integers, shaped, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
+from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -84,6 +85,7 @@ def lerp(xp, start, end, weight, /):
     >>> print(gg.lerp([0.0, 2.0], [4.0, 4.0], 0.25))
     [1.  2.5]
     """
+    start, end = typed(start, end, weight)[:2]  # the difference of two numbers is not weak
     return start + weight * xp.subtract(end, start)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
@@ -117,15 +118,23 @@ def _position(floor, where, n, q, method):
     return low, weight
 
 
-def _levels(name, x, q, method, scale=1):
-    """The shape of `q`, and its numbers between 0 and 1; checks that `x` is real."""
+def _levels(xp, name, x, q, method, scale=1):
+    """The shape of `q`, and its numbers between 0 and 1; checks that `x` is real.
+
+    If a tape records the formula, the numbers of a Tensor `q` are Tensors.
+    """
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: x is {x.dtype}; take gg.real(x), gg.imag(x) or gg.abs(x).")
     if method not in METHODS:
         raise ArgumentError(f"{name}: no method {method!r}; choose from {', '.join(METHODS)}.")
+    if xp is TENSOR and holds_tensor(q):
+        q = tensor(q)
     levels = np.asarray(q.tolist() if hasattr(q, "tolist") else q, dtype=np.float64)
     if not ((levels >= 0) & (levels <= scale)).all():
         raise ArgumentError(f"{name}: q={q!r:.60} must be between 0 and {scale}.")
+    if xp is TENSOR and isinstance(q, Tensor):
+        q = xp.reshape(xp.astype(q, np.float64), (-1,)) / scale
+        return levels.shape, [xp.getitem(q, index=(k,)) for k in range(q.size)]
     return levels.shape, (levels / scale).ravel().tolist()
 
 
@@ -147,6 +156,14 @@ def _lines(xp, name, x, axis):
     return xp.reshape(moved, (*shape, n)), shape, ones
 
 
+def _connected(xp, values, levels):
+    """The values, with a gradient of 0 by levels that are Tensors but weigh nothing."""
+    return [
+        v + 0 * xp.astype(q, v.dtype) if isinstance(q, Tensor) else v
+        for v, q in zip(values, levels, strict=True)
+    ]
+
+
 def _arranged(xp, values, q_shape, shape):
     """One result for each level, with the axes of `q` in front."""
     if not q_shape:
@@ -161,11 +178,16 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
     n = lines.shape[-1]
     places = []
     for q in levels:
-        low, weight = _position(np.floor, np.where, max(n, 1), q, method)
-        low, weight = int(low), float(weight)
+        library = (xp.floor, xp.where) if isinstance(q, Tensor) else (np.floor, np.where)
+        low, weight = _position(*library, max(n, 1), q, method)
+        low, exact = int(low), float(weight)
+        if isinstance(q, Tensor) and 0 < exact < 1:
+            weight = xp.astype(weight, lines.dtype)
+        else:
+            weight = exact
         low, high = (min(max(r, 0), n - 1) for r in (low, low + 1))
         places.append((low, high, weight))
-    used = {r for low, high, w in places for r in ([low] * (w < 1) + [high] * (w > 0))}
+    used = {r for low, high, w in places for r in ([low] * bool(w < 1) + [high] * bool(w > 0))}
     ranks = sorted(used)
     ranked = xp.order_statistics(lines, ranks=tuple(ranks)) if lines.size else lines
 
@@ -175,10 +197,11 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
 
     values = []
     for low, high, w in places:
-        if w in (0, 1):
+        if not isinstance(w, Tensor) and w in (0, 1):
             values.append(element(high if w else low))
         else:
             values.append(element(low) * (1 - w) + element(high) * w)
+    values = _connected(xp, values, levels)
     return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
 
 
@@ -201,10 +224,13 @@ def _nanquantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
     for q in levels:
         low, weight = _position(xp.floor, xp.where, n, q, method)
         weight = xp.astype(weight, lines.dtype)
+        if isinstance(q, Tensor):  # no gradient where it hits an element
+            weight = xp.where((weight > 0) & (weight < 1), weight, xp.floor(weight))
         a, b = element(low), element(low + 1)
         # a neighbour of weight 0 may be infinite
         a, b = xp.where(weight < 1, a, 0.0), xp.where(weight > 0, b, 0.0)
         values.append(a * (1 - weight) + b * weight)
+    values = _connected(xp, values, levels)
     return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
 
 
@@ -262,7 +288,7 @@ def _by_level(name, what, example):
     compute = _nanquantile if nan else _quantile
 
     def forward(xp, x, /, q, axis=None, *, method="linear", keepdims=False):
-        shape, levels = _levels(name, x, q, method, scale)
+        shape, levels = _levels(xp, name, x, q, method, scale)
         return compute(xp, name, x, shape, levels, axis, method, keepdims)
 
     returns = " Of equal elements one gets the gradient." if nan else ""
@@ -270,7 +296,8 @@ def _by_level(name, what, example):
 
     Args:
         x: array, not empty along the axes.
-        q: number from 0 to {scale}, or a sequence or array of them; it gets no gradient.
+        q: number from 0 to {scale}, or a sequence or array of them. A Tensor gets
+            a gradient; it is 0 where the quantile is an element, as torch's.
         method: how to choose between neighbours: one of NumPy's 13 names, such as
             ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``, ``"midpoint"``.
 

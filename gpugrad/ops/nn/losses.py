@@ -16,6 +16,7 @@ import numpy as np
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.registry.record import elementwise, op
 
@@ -232,7 +233,9 @@ def huber_loss(xp, x, y, /, *, delta=1.0):
     """
     if not delta > 0:
         raise ArgumentError(f"huber_loss: delta={delta} must be above 0.")
-    return xp.unit_huber(x - y) if delta == 1 else xp.unit_huber((x - y) / delta) * delta**2
+    if delta == 1 and not isinstance(delta, Tensor):  # whose gradient a tape may want
+        return xp.unit_huber(x - y)
+    return xp.unit_huber((x - y) / delta) * delta**2
 
 
 def _smooth_l1_ref(x, y, beta=1.0):
@@ -262,7 +265,9 @@ def smooth_l1_loss(xp, x, y, /, *, beta=1.0):
         raise ArgumentError(f"smooth_l1_loss: beta={beta} must not be below 0.")
     if beta == 0:
         return xp.abs(x - y)
-    return xp.unit_huber(x - y) if beta == 1 else xp.unit_huber((x - y) / beta) * beta
+    if beta == 1 and not isinstance(beta, Tensor):  # whose gradient a tape may want
+        return xp.unit_huber(x - y)
+    return xp.unit_huber((x - y) / beta) * beta
 
 
 def _log_cosh(xp, x):

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from gpugrad.core.samples import shaped
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
@@ -229,7 +230,7 @@ def _lp_pool(n, example, *cases):
         options = 0, ceil_mode, True, None
         means = _mean_of_windows(xp, name, n, x**norm_type, kernel_size, stride, *options)
         total = size * means
-        if norm_type == 1:
+        if norm_type == 1 and not isinstance(norm_type, Tensor):  # whose gradient a tape may want
             return total
         nothing = total == 0  # where the root has no finite derivative: its gradient is 0
         root = xp.where(nothing, 1, total) ** (1 / norm_type)

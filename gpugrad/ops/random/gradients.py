@@ -22,6 +22,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import op
 
 _NODES = np.polynomial.legendre.leggauss(32)
@@ -282,5 +283,6 @@ def random_gamma_grad(xp, alpha, sample, /):
     >>> print(gg.random_gamma_grad([1.0, 2.0], 1.5))
     [1.43093744 0.93663907]
     """
+    alpha, sample = typed(alpha, sample)
     above = xp.where(sample > 0, sample, 1)
     return sample * xp.gamma_sensitivity(alpha, xp.log(above))
