@@ -189,6 +189,10 @@ _PLAIN: Sequence[tuple[str, str]] = (
         r"an empty array has no \1",
     ),
     (r"attempt to get (\w+) of an empty sequence", r"an empty array has no \1"),
+    (  # a rule or a formula that counts an axis from 0, as 'text' % ndim
+        r"not all arguments converted during string formatting",
+        "'str' object cannot be interpreted as an integer",
+    ),
     (r"accumulate does not allow multiple axes", "one axis is needed, not several"),
     (r"axes don't match array", "axes must name every axis of the array once"),
     (r"data type <class 'numpy\.(\w+)'> not inexact", r"\1 is not a floating-point dtype"),
@@ -262,7 +266,8 @@ def saying_where(function: F) -> F:
 _NOT_AN_INT = (
     "cannot be interpreted as an integer|__index__|iteration over a 0-d|"
     "must be integers|an integer is required|"
-    "integer argument expected|non-int of type|object is not iterable|sequence of integers"
+    "integer argument expected|non-int of type|object is not iterable|sequence of integers|"
+    "string formatting"  # of 'text' % ndim
 )
 
 

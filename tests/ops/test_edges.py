@@ -5,6 +5,7 @@ returns NaN, infinity or a wrong number, although a finite subgradient (or the e
 exists.
 """
 
+import contextlib
 import functools
 
 import numpy as np
@@ -610,3 +611,23 @@ def test_histogram_of_nan_without_a_range_has_nan_edges():
     assert not counts.numpy().any()
     assert np.isnan(edges.numpy()).all()
     assert gg.histogram([1.0, nan], bins=2, range=(0, 2))[0].tolist() == [0, 1]
+
+
+REAL = [n for n, op in sorted(gg.OPS.items()) if "c" not in op.kinds and op.kind == "elementwise"]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a ComplexWarning is an error
+@pytest.mark.parametrize("name", [*REAL, "exponential_remainder", "spherical_jn"])
+def test_op_of_real_numbers_never_drops_an_imaginary_part(name):
+    with contextlib.suppress(gg.errors.GpugradError):
+        gg.OPS[name].eager(*[np.array([0.5 + 0.2j])] * len(gg.OPS[name].arrays))
+
+
+@pytest.mark.parametrize("name", sorted(n for n, op in gg.OPS.items() if "axis" in op.params))
+def test_text_as_an_axis_is_refused_as_such(name):
+    op = gg.OPS[name]
+    with pytest.raises((gg.errors.GpugradError, TypeError)) as info:
+        op.eager(*[np.ones((2, 3))] * len(op.arrays), axis="a")
+    message = str(info.value)
+    assert isinstance(info.value, gg.errors.GpugradError) or "missing" in message
+    assert "string formatting" not in message

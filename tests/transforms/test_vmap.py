@@ -304,6 +304,78 @@ def test_index_may_differ_between_examples_of_nested_vmaps(read):
         near(over(lambda g, a: vectorized(g, a), f), over(lambda g, a: looped(g, a), f))
 
 
+ENTRIES = {  # of an index into axes of length 3: the entry, and the number of axes that it consumes
+    "int": (1, 1), "negative int": (-1, 1), "slice": (slice(None), 1), "end": (slice(1, None), 1),
+    "reversed": (slice(None, None, -1), 1), "none": (None, 0), "list": ([2, 0], 1),
+    "column": (np.array([[1], [0]]), 1), "0-d": (np.array(2), 1),
+    "mask": (np.array([True, False, True]), 1), "matrix mask": (np.eye(3, k=1, dtype=bool), 2),
+    "own int": ("own int", 1), "own pair": ("own pair", 1),
+}  # fmt: skip
+
+
+def random_index(rng, ndim):
+    """Names of ENTRIES that consume at most `ndim` axes, and for half of all indices an ellipsis.
+
+    Often the ellipsis stands for no axis.
+    """
+    names = rng.choice(list(ENTRIES), rng.integers(1, 6)).tolist()
+    while sum(ENTRIES[name][1] for name in names) > ndim:
+        names.pop()
+    if rng.random() < 0.5:
+        names.insert(rng.integers(len(names) + 1), "...")
+    return names
+
+
+def test_random_indices_under_vmap_equal_the_loop_over_examples():
+    rng = np.random.default_rng(0)
+    x, v = gg.constant(rng.normal(size=(4, 3, 3, 3, 3))), gg.constant(rng.normal(size=4))
+    for _ in range(400):
+        ndim = int(rng.integers(2, 5))
+        names = random_index(rng, ndim)
+        cubes = x[(slice(None), *(0,) * (4 - ndim))]
+
+        def index(i, p, names=names):
+            own = {"own int": i, "own pair": p, "...": Ellipsis}
+            return tuple(own[name] if name in own else ENTRIES[name][0] for name in names)
+
+        def read(x, i, p, v, index=index):
+            return x[index(i, p)]
+
+        def write(x, i, p, v, index=index):
+            x = x + 0
+            x[index(i, p)] = v
+            return x
+
+        def slope(x, i, p, v, read=read):
+            return gg.grad(lambda x: gg.sum(read(x, i, p, v) ** 2))(x)
+
+        args = cubes, INDEX, PAIRS, v
+        for f in (read, write, slope):
+            got, want = gg.vmap(f)(*args), rows(f, *args)
+            assert got.shape == want.shape, (f.__name__, names)
+            np.testing.assert_array_equal(got, want, err_msg=f"{f.__name__} {names}")
+
+
+@pytest.mark.parametrize("of", [gg.jacobian, gg.hessian])
+def test_derivatives_of_a_read_with_an_empty_ellipsis_have_its_order_of_axes(of):
+    a = gg.constant(RNG.normal(size=(2, 3, 2)))
+    x = np.asarray(a)
+
+    def read(a):
+        return a[:, [0, 1], ..., 0]
+
+    if of is gg.jacobian:
+        units = np.eye(x.size).reshape(x.size, *x.shape)
+        want = np.stack([u[:, [0, 1], ..., 0] for u in units], axis=-1).reshape(2, 2, *x.shape)
+        near(gg.jacobian(read)(a), want)
+    else:
+        w = gg.constant([[1.0, 2.0], [3.0, 4.0]])
+        diagonal = np.zeros_like(x)
+        diagonal[:, [0, 1], ..., 0] = 2 * np.asarray(w)
+        near(gg.hessian(lambda a: gg.sum(w * read(a) ** 2))(a).reshape((12, 12)),
+             np.diag(diagonal.ravel()))  # fmt: skip
+
+
 def test_jacobian_of_a_read_at_per_example_indices():
     got = gg.vmap(lambda p: gg.jacobian(lambda w: w[p])(W[0]))(PAIRS)
     near(got, np.eye(3)[PAIRS.numpy()])

@@ -30,7 +30,11 @@ def array_of(part):
 
 
 def _expand_index(index, ndim):
-    """The index with one entry for each axis, plus every None: masks as integers, no ellipsis."""
+    """The index with one entry for each axis, plus every None: masks as integers, no ellipsis.
+
+    Also returns the position of the ellipsis: where it stands for no axis, it still separates the
+    index arrays on its two sides.
+    """
     parts = []
     for part in index_parts(index):
         part = array_of(part) if isinstance(part, (list, tuple)) else part
@@ -48,10 +52,10 @@ def _expand_index(index, ndim):
             parts += [xp.getitem(rows, index=(slice(None), k)) for k in range(part.ndim)]
         else:
             parts.append(part)
-    dots = [k for k, p in enumerate(parts) if p is Ellipsis] or [len(parts)]
-    before, after = parts[: dots[0]], parts[dots[0] + 1 :]
+    dots = next((k for k, p in enumerate(parts) if p is Ellipsis), len(parts))
+    before, after = parts[:dots], parts[dots + 1 :]
     rest = ndim - sum(p is not None for p in (*before, *after))
-    return [*before, *[slice(None)] * rest, *after]
+    return [*before, *[slice(None)] * rest, *after], dots
 
 
 def _rank(part):
@@ -62,13 +66,13 @@ def _rank(part):
 def _batch_index(xp, index, shape):
     """The index for an array of shape (batch, ...), and the rank of what it selects per example."""
     n, *lengths = shape
-    parts = _expand_index(index, len(lengths))
+    parts, dots = _expand_index(index, len(lengths))
     basic = [p is None or isinstance(p, slice) for p in parts]
     ranks = [r for r in map(_rank, parts) if r is not None]
     if not ranks:
         return (slice(None), *parts), sum(basic)
     arrays = [k for k, b in enumerate(basic) if not b]
-    adjacent = arrays[-1] - arrays[0] == len(arrays) - 1
+    adjacent = arrays[-1] - arrays[0] == len(arrays) - 1 and not arrays[0] < dots <= arrays[-1]
     rank = sum(basic) + max(ranks)
     if adjacent and not any(type(p) is Each for p in parts):
         return (slice(None), *parts), rank

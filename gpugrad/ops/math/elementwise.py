@@ -14,7 +14,7 @@ import numpy as np
 
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import grid
-from gpugrad.errors import ShapeError
+from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
@@ -549,6 +549,8 @@ def _complex_forward(xp, x, y):
     """Parts are stored one by one: ``x + 1j * y`` has a real part of NaN where y is infinite."""
     lib = xp.lib
     x, y = lib.broadcast_arrays(*(lib.asarray(a) for a in typed(x, y)))
+    if lib.result_type(x, y).kind == "c":  # storing a part would drop the imaginary part
+        raise DTypeError("complex: the parts must be real. For complex ones write x + 1j * y.")
     out = lib.empty(x.shape, dtype=lib.result_type(x, y, lib.complex64))
     out.real[...], out.imag[...] = x, y
     return out

@@ -63,6 +63,8 @@ def library_of_order(name):
 def double(xp, *arrays):
     """Arguments in float64, as SciPy computes float32 too, and the dtype of the result."""
     dtype = xp.lib.result_type(*arrays, xp.lib.float32)
+    if dtype.kind == "c":  # the cast would drop the imaginary part
+        raise DTypeError("Complex numbers are not supported. Take gg.real(x) if that is meant.")
     return *(xp.lib.asarray(a, dtype=xp.lib.float64) for a in arrays), dtype
 
 
