@@ -610,3 +610,42 @@ def test_histogram_of_nan_without_a_range_has_nan_edges():
     assert not counts.numpy().any()
     assert np.isnan(edges.numpy()).all()
     assert gg.histogram([1.0, nan], bins=2, range=(0, 2))[0].tolist() == [0, 1]
+
+
+# ---- 16-bit floats beside counts that they cannot hold ------------------------------------
+
+MANY = 70_000  # float16 ends at 65,504
+COUNTING = {
+    "mean": gg.mean, "std": gg.std, "var": gg.var, "nanmean": gg.nanmean, "nanstd": gg.nanstd,
+    "nanvar": gg.nanvar, "average": gg.average, "max": gg.max, "min": gg.min, "nanmax": gg.nanmax,
+    "nanmin": gg.nanmin, "ptp": gg.ptp, "median": gg.median, "nanmedian": gg.nanmedian,
+    "quantile": lambda x: gg.quantile(x, 0.3), "sparsemax": lambda x: gg.sparsemax(x)[:9],
+    "mse_loss": lambda x: gg.nn.mse_loss(x, x[::-1] * 0.5),
+    "l1_loss": lambda x: gg.nn.l1_loss(x, x[::-1] * 0.5),
+    "layer_norm": lambda x: gg.layer_norm(x)[:9] / 1000,
+    "rms_norm": lambda x: gg.rms_norm(x)[:9] / 1000,
+    "group_norm": lambda x: gg.group_norm(x.reshape(1, 2, -1), num_groups=1)[:, :, :9] / 1000,
+    "instance_norm": lambda x: gg.instance_norm(x.reshape(1, 1, -1))[..., :9] / 1000,
+    "batch_norm": lambda x: gg.batch_norm(x.reshape(-1, 1), training=True)[0][:9] / 1000,
+    "avg_pool1d": lambda x: gg.avg_pool1d(x.reshape(1, 1, -1), MANY),
+    "adaptive_avg_pool1d": lambda x: gg.adaptive_avg_pool1d(x.reshape(1, 1, -1), 1),
+    "segment_mean": lambda x: gg.segment_mean(x, np.zeros(MANY, int), 1),
+    "segment_max": lambda x: gg.segment_max(x, np.zeros(MANY, int), 1),
+    "segment_sqrt_n": lambda x: gg.segment_sqrt_n(x / MANY**0.5, np.zeros(MANY, int), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("equal", [False, True], ids=["spread", "equal"])
+@pytest.mark.parametrize("name", COUNTING)
+def test_16_bit_gradients_are_right_beyond_the_largest_count_of_float16(name, equal, dtype):
+    x = np.random.default_rng(0).integers(1, 9, MANY) / 8.0 if not equal else np.ones(MANY)
+    grads = []
+    for d in (dtype, "float64"):
+        v = gg.asarray(x, dtype=d)
+        with gg.GradientTape() as tape:
+            tape.watch(v)
+            y = COUNTING[name](v)
+        assert y.dtype == v.dtype
+        grads.append(np.asarray(tape.gradient(y, v, gg.full_like(y, 20_000)), np.float64))
+    np.testing.assert_allclose(*grads, rtol=0.03, atol=0.02 * np.abs(grads[1]).mean() + 1e-3)

@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError
-from gpugrad.ops._axes import expand
+from gpugrad.ops._axes import expand, how_many, per_count
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.record import op
@@ -218,8 +218,8 @@ def _extreme(xp, x, axis, keepdims, reduced, beyond):
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
     """Equal extremes share the gradient; a NaN equals nothing."""
     hit = xp.astype(x == expand(xp, out, x.shape, axis, keepdims), x.dtype)
-    share = xp.maximum(xp.sum(hit, axis=axis, keepdims=True), 1)
-    return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
+    share = xp.maximum(how_many(xp, hit, axis), 1)
+    return hit * per_count(xp, expand(xp, g, x.shape, axis, keepdims), share)
 
 
 def _from_end(x, axis):

@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.ops._axes import how_many, per_count
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
 
@@ -20,8 +21,8 @@ def _order_statistics_vjp(xp, g, out, x, ranks):
     for k in range(len(ranks)):
         place = (Ellipsis, slice(k, k + 1))
         hit = xp.astype(x == xp.getitem(out, index=place), x.dtype)
-        share = xp.sum(hit, axis=-1, keepdims=True)
-        total = hit * (xp.getitem(g, index=place) / share) + total
+        share = per_count(xp, xp.getitem(g, index=place), how_many(xp, hit, -1))
+        total = hit * share + total
     return total
 
 
