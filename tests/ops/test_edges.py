@@ -484,6 +484,9 @@ VALUES = {
     "logsumexp": (
         lambda: gg.logsumexp([[-inf, -inf], [inf, 0.0], [inf, -inf], [nan, 0.0]], axis=1),
         [-inf, inf, inf, nan]),
+    "logsumexp, complex infinities": (
+        lambda: gg.logsumexp([[-inf + 4j, -inf], [800 + 4j, 800]], axis=1),
+        [-inf, 800 + np.log(1 + np.exp(4j))]),
     "logaddexp": (lambda: gg.logaddexp([-inf, inf, inf], [-inf, inf, -inf]), [-inf, inf, inf]),
     "clip, bounds crossed": (lambda: gg.clip([0.0, 5.0], 3.0, 1.0), [1.0, 1.0]),
     "corrcoef of equal numbers": (
@@ -559,6 +562,8 @@ ERRORS = {
     "an axis that is a bool": (
         lambda: gg.sum([[0.0, 1.0]], axis=True), ArgumentError, "sum: .*an int or a tuple"),
     "interp without points": (lambda: gg.interp([1.0], [], []), ShapeError, "interp.*one length"),
+    "cumulative_logsumexp of complex numbers": (
+        lambda: gg.cumulative_logsumexp([1j]), DTypeError, "x is complex64; write gg.log"),
     "inv of a singular matrix": (lambda: gg.inv(SINGULAR), SingularMatrixError, "inv.*[Ss]ingular"),
     "take beyond the end": (lambda: gg.take([1.0, 2.0], [2]), IndexOutOfBoundsError, "index 2"),
     **{
@@ -610,6 +615,14 @@ def test_histogram_of_nan_without_a_range_has_nan_edges():
     assert not counts.numpy().any()
     assert np.isnan(edges.numpy()).all()
     assert gg.histogram([1.0, nan], bins=2, range=(0, 2))[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "logsumexp", "sqrt"])
+def test_a_complex_logarithm_is_the_principal_value(name, rng):
+    z = rng.uniform(-5, 5, (40, 3)) + 1j * rng.uniform(-50, 50, (40, 3))
+    exact = np.log(np.exp(z).sum(-1)) if name == "logsumexp" else getattr(np, name)(z)
+    ours = gg.logsumexp(z, axis=-1) if name == "logsumexp" else getattr(gg, name)(z)
+    np.testing.assert_allclose(ours.numpy(), exact, rtol=1e-10)
 
 
 # ---- 16-bit floats beside counts that they cannot hold ------------------------------------

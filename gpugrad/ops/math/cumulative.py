@@ -209,7 +209,9 @@ def _scan(name, ufunc, vjp, what, example, ref=None, **more):
     """A running op that combines elements by a ufunc."""
 
     def running(xp, x, /, axis=None):
-        if "i" not in more["kinds"] and x.dtype.kind != "f":
+        if x.dtype.kind == "c" and "c" not in more["kinds"]:
+            raise DTypeError(f"{name}: x is {x.dtype}; write gg.log(gg.cumulative_sum(gg.exp(x))).")
+        if "i" not in more["kinds"] and x.dtype.kind not in "fV":
             x = x.astype(np.float64)
         return _accumulated(xp, name, getattr(xp.lib, ufunc), x, axis)
 

@@ -274,11 +274,13 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
+    d = xp.conj(d) if d.dtype.kind == "c" else d
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
 
 
 @op(
     [_logsumexp_vjp],
+    kinds="fc",
     ref="scipy.special.logsumexp",
     errors=NO_AXIS,
     batch=_reducing("logsumexp"),
@@ -287,6 +289,9 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 )
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
+
+    Args:
+        x: array of any shape. Of complex numbers the result is the principal value of the log.
 
     Returns:
         Tensor without the reduced axes; -inf where all elements are -inf, or there are none.
@@ -298,7 +303,8 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     if not count(x.shape, axis):
         total = xp.add_reduce(x, axis=axis, keepdims=keepdims)
         return lib.full(total.shape, float("-inf"), dtype=total.dtype)
-    largest = lib.max(x, axis=axis, keepdims=True)
+    # a complex shift would carry its imaginary part around the branch cut of the log
+    largest = lib.max(x.real if x.dtype.kind == "c" else x, axis=axis, keepdims=True)
     shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
     total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
     nothing = total == 0  # log(0) would warn
