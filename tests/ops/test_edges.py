@@ -617,6 +617,15 @@ def test_histogram_of_nan_without_a_range_has_nan_edges():
     assert gg.histogram([1.0, nan], bins=2, range=(0, 2))[0].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("append", [None, 7.0, [7.0, 8.0]], ids=str)
+@pytest.mark.parametrize("prepend", [None, 5.0, [5.0, 6.0]], ids=str)
+@pytest.mark.parametrize("n", range(8))
+def test_diff_with_edges_equals_numpys(n, prepend, append):
+    x = np.array([1.0, 4.0, 9.0])
+    edges = {k: v for k, v in (("prepend", prepend), ("append", append)) if v is not None}
+    np.testing.assert_array_equal(gg.diff(x, n=n, **edges).numpy(), np.diff(x, n=n, **edges))
+
+
 @pytest.mark.parametrize("name", ["log", "log2", "log10", "log1p", "logsumexp", "sqrt"])
 def test_a_complex_logarithm_is_the_principal_value(name, rng):
     z = rng.uniform(-5, 5, (40, 3)) + 1j * rng.uniform(-50, 50, (40, 3))
