@@ -51,13 +51,13 @@ _WITH_INITIAL = shaped(
 )
 
 
-def running_doc(what, nothing, example):
+def running_doc(what, nothing, example, without="an array of one axis"):
     """The docstring of a running sum or product."""
     return f"""{what}.
 
     Args:
         x: array of at least one axis.
-        axis: int; None for an array of one axis.
+        axis: int; None for {without}.
         include_initial: whether {nothing}, the result for no elements, comes first.
 
     Returns:
