@@ -258,14 +258,6 @@ def _argsort(a: Any, /, axis: Any = -1, *, stable: Any = None) -> Any:
     return _along_axis("argsort", a, axis)
 
 
-def _nancumsum(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
-    return _along_axis("nancumsum", a, axis, dtype=dtype)
-
-
-def _nancumprod(a: Any, /, axis: Any = None, *, dtype: Any = None) -> Any:
-    return _along_axis("nancumprod", a, axis, dtype=dtype)
-
-
 def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if x is None and y is None:
         return tensor(condition).nonzero()
@@ -301,8 +293,6 @@ _METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient 
 _ADAPTERS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
     "copy": _copy,
-    "nancumprod": _nancumprod,
-    "nancumsum": _nancumsum,
     "outer": _outer_product,
     "sort": _sort,
     "take": _take,

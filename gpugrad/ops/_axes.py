@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.core.backend import as_dtype
+from gpugrad.core.backend import HALF, as_dtype
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 
 
@@ -56,6 +56,22 @@ def count(x_shape, axis):
     for a in all_axes(len(x_shape), axis):
         n *= x_shape[a]
     return n
+
+
+def per_count(xp, g, n):
+    """Divide `g` by a count, a number or an array of `how_many`, in the dtype of `g`.
+
+    float16 ends at 65,504, so the quotient of a 16-bit `g` is formed in float32.
+    """
+    if g.dtype not in HALF:
+        return g / n
+    return xp.astype(xp.astype(g, "float32") / n, g.dtype)
+
+
+def how_many(xp, hit, axis):
+    """The sum of ones in `hit` along axes that stay; for 16-bit floats in float32, unrounded."""
+    dtype = "float32" if hit.dtype in HALF else None
+    return xp.sum(hit, axis=axis, keepdims=True, dtype=dtype)
 
 
 def reduced(shape, axis):

@@ -11,10 +11,14 @@ from __future__ import annotations
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import gpugrad as gg
+from gpugrad.core.devices import CPU
+from gpugrad.errors import GpugradError
 from gpugrad.testing import assert_close, check_grads
+from gpugrad.testing.checks.subject import Subject
 
 UNARY = {
     "sin": gg.sin,
@@ -127,3 +131,39 @@ def test_random_programs_give_gradients_of_their_inputs_shape_in_float32(program
         y = result(steps, xs)
     for x, g in zip(xs, tape.gradient(y, xs), strict=True):
         assert g is None or (g.shape == x.shape and g.dtype == np.float32)
+
+
+# A length is itself data: a kernel's width, a polynomial's degree, bins, classes, a summed label.
+LENGTH_IS_DATA = {
+    "bin_counts", "conv1d", "conv2d", "convolution", "convolution_input_grad",
+    "convolution_weight_grad", "convolve", "correlate", "digitize", "einsum", "grid_sample",
+    "polyadd", "polysub", "polyval", "searchsorted", "sparse_softmax_cross_entropy",
+}  # fmt: skip
+EXACT_SHAPES = {  # rules of other ops, which get arrays of one shape
+    "ctc_losses_grad", "flash_attention", "flash_attention_grad", "log_softmax_grad",
+}  # fmt: skip
+
+
+def one_shorter(sample):
+    """The sample with one axis of one array cut to length 1, and with that broadcast by hand."""
+    arrays = [k for k, x in enumerate(sample.leaves) if isinstance(x, np.ndarray)]
+    for k in arrays if len(arrays) > 1 else ():
+        x = sample.leaves[k]
+        for axis in (axis for axis, n in enumerate(x.shape) if n > 1):
+            short, leaves = np.take(x, [0], axis), list(sample.leaves)
+            full = np.broadcast_to(short, x.shape).copy()
+            yield [sample.replace([*leaves[:k], v, *leaves[k + 1 :]]) for v in (short, full)]
+
+
+@pytest.mark.parametrize("name", sorted({*gg.OPS} - LENGTH_IS_DATA - EXACT_SHAPES))
+def test_an_array_of_length_1_is_broadcast_before_anything_else(name):
+    """An op refuses it, or gives what it gives for the array that is broadcast by hand."""
+    for sample in Subject(gg.OPS[name], 0, 1, CPU).real_samples:
+        for pair in one_shorter(sample):
+            try:
+                actual, desired = ([np.asarray(y) for y in s.results()] for s in pair)
+            except GpugradError:
+                continue
+            if [y.shape for y in actual] == [y.shape for y in desired]:
+                for a, d in zip(actual, desired, strict=True):
+                    np.testing.assert_allclose(a, d, 1e-12, 1e-12, err_msg=sample.title)

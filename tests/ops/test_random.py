@@ -669,3 +669,39 @@ def test_traced_function_draws_the_same_numbers(draw):
 
     for a, b in zip(numbers(draw), numbers(gg.function(draw)), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+SHAPE_FIRST = [
+    name
+    for name in gg.random.__all__
+    if next(iter(inspect.signature(getattr(gg.random, name)).parameters), None) == "shape"
+]
+
+
+@pytest.mark.parametrize("name", SHAPE_FIRST)
+def test_a_shape_of_0_before_other_arguments_is_refused(name):
+    """NumPy's order, such as normal(0, 1, 3), must not give an empty result."""
+    function = getattr(gg.random, name)
+    if (
+        list(inspect.signature(function).parameters.values())[1].kind
+        is inspect.Parameter.KEYWORD_ONLY
+    ):
+        with pytest.raises(TypeError):
+            function(0, 3)
+        return
+    for call in (function, getattr(gg.random.Generator(0), name)):
+        with pytest.raises(
+            gg.errors.ArgumentError, match=rf"{name}: the shape comes first.*\(0,\)"
+        ):
+            call(0, 1, 3)
+    bounds = {"low": 0, "high": 1} if name in ("integers", "uniform") else {}
+    assert function(0, **bounds).shape == function((0,), **bounds).shape == (0,)
+
+
+def test_numpys_order_is_answered_with_the_line_to_write():
+    with pytest.raises(ArgumentError, match=r"write normal\(3, mean=0, stddev=1\)"):
+        gg.random.normal(0, 1, 3)
+    with pytest.raises(ArgumentError, match=r"write uniform\(\(2, 3\), low=0, high=5\)"):
+        gg.random.uniform(0, 5, (2, 3))
+    with pytest.raises(ArgumentError, match=r"write normal\(\(\), mean=0, stddev=1\)"):
+        gg.random.normal(0, 1)

@@ -615,3 +615,16 @@ def test_gradients_of_one_thread_do_not_see_the_vmaps_of_another():
         sys.setswitchinterval(before)
         done.set()
         thread.join()
+
+
+MASKS_0D = [True, np.True_, np.array(True), np.array(False), gg.constant(True)]
+
+
+@pytest.mark.parametrize("index", [*MASKS_0D, *((m, 0) for m in MASKS_0D)], ids=repr)
+def test_a_0d_mask_under_vmap_is_refused_with_the_line_to_write(index):
+    for f in (lambda x: x[index], lambda x: gg.setitem(x, 1.0, index=index)):
+        with pytest.raises(ArgumentError, match=r"0-d mask, as an index; write x\[None\] for"):
+            gg.vmap(f)(np.ones((2, 3)))
+    x = gg.constant(np.arange(6.0).reshape(2, 3))
+    assert gg.vmap(lambda x: x[None])(x).shape == (2, *x[0][True].shape)
+    assert gg.vmap(lambda x: x[None][:0])(x).shape == (2, *x[0][False].shape)

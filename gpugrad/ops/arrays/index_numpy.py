@@ -176,6 +176,7 @@ def unravel_index(indices, shape):
     samples=calls(
         lambda rng: ([rng.integers(0, 6, (2, 2))], {"shape": (2, 3)}),
         lambda rng: ([np.array(5)], {"shape": (2, 1, 3)}),
+        lambda rng: ([np.array(0)], {"shape": ()}),
         lambda rng: ([np.array([], dtype=np.int64)], {"shape": (2, 2)}),
     ),
     errors=[
@@ -206,6 +207,8 @@ def unraveled(xp, x, /, *, shape):
         raise IndexOutOfBoundsError(f"unraveled: {worst} is out of bounds for the shape {shape}.")
     steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
     rows = [(x // step) % length for step, length in zip(steps, shape, strict=True)]
+    if not rows:  # of a 0-d array
+        return xp.lib.zeros((0, *x.shape), dtype="int64")
     return xp.lib.stack(rows).astype("int64")
 
 

@@ -38,14 +38,18 @@ def _expand_index(index, ndim):
     parts = []
     for part in index_parts(index):
         part = array_of(part) if isinstance(part, (list, tuple)) else part
-        if isinstance(part, (bool, np.bool_)):
-            raise ArgumentError("vmap does not support True or False as an index; use gg.where.")
+        part = np.asarray(part) if isinstance(part, (bool, np.bool_)) else part
         mask = part.stacked if type(part) is Each else part
         if getattr(mask, "dtype", None) == np.dtype("bool"):
             if type(part) in (Each, Batched):
                 raise ArgumentError(
                     "Under vmap a mask that differs between examples would select different "
                     "numbers of elements. Use gg.where(mask, x, 0)."
+                )
+            if not part.ndim:
+                raise ArgumentError(
+                    "vmap does not support True or False, or a 0-d mask, as an index; write "
+                    "x[None] for x[True] and x[None][:0] for x[False]."
                 )
             xp = reading(part)  # a traced mask is converted again in each call
             rows = xp.argwhere(part)

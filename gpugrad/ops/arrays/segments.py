@@ -17,6 +17,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_rules import as_int64
+from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -196,7 +197,7 @@ def _extreme_vjp(xp, g, out, data, segment_ids, num_segments):
     values = xp.reshape(data, (*rows.shape, *row))
     inside = xp.reshape(rows < num_segments, (*rows.shape, *(1,) * len(row)))
     is_extreme = xp.logical_and(values == _take_groups(xp, out, rows), inside)
-    is_extreme = xp.astype(is_extreme, data.dtype)
+    g, is_extreme = wide(xp, g), xp.astype(is_extreme, wide(xp, data).dtype)
     count = xp.scatter_rows(is_extreme, rows, shape=(num_segments + 1, *row))
     count = xp.maximum(xp.getitem(count, index=slice(num_segments)), 1)
     return xp.reshape(is_extreme * _take_groups(xp, g / count, rows), data.shape)

@@ -51,13 +51,13 @@ _WITH_INITIAL = shaped(
 )
 
 
-def running_doc(what, nothing, example):
+def running_doc(what, nothing, example, without="an array of one axis"):
     """The docstring of a running sum or product."""
     return f"""{what}.
 
     Args:
         x: array of at least one axis.
-        axis: int; None for an array of one axis.
+        axis: int; None for {without}.
         include_initial: whether {nothing}, the result for no elements, comes first.
 
     Returns:
@@ -209,7 +209,9 @@ def _scan(name, ufunc, vjp, what, example, ref=None, **more):
     """A running op that combines elements by a ufunc."""
 
     def running(xp, x, /, axis=None):
-        if "i" not in more["kinds"] and x.dtype.kind != "f":
+        if x.dtype.kind == "c" and "c" not in more["kinds"]:
+            raise DTypeError(f"{name}: x is {x.dtype}; write gg.log(gg.cumulative_sum(gg.exp(x))).")
+        if "i" not in more["kinds"] and x.dtype.kind not in "fV":
             x = x.astype(np.float64)
         return _accumulated(xp, name, getattr(xp.lib, ufunc), x, axis)
 

@@ -86,7 +86,8 @@ def diff(
         x: array of at least one axis.
         n: how many times to take differences.
         axis: int: the axis to work along.
-        prepend, append: arrays or numbers, put before and after `x` along the axis first.
+        prepend, append: arrays or numbers, put before and after `x` along the axis first,
+            unless `n` is 0.
 
     Returns:
         Tensor, shorter by `n` along the axis. Of booleans: where neighbours differ.
@@ -99,7 +100,7 @@ def diff(
     >>> print(gg.diff([1.0, 4.0, 9.0], prepend=0.0))
     [1. 3. 5.]
     """
-    if prepend is not None or append is not None:
+    if n and (prepend is not None or append is not None):  # NumPy joins nothing for n = 0
         x = tensor(x)
         along = _negative("diff", x, axis)
         for edge, before in ((prepend, True), (append, False)):

@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError
-from gpugrad.ops._axes import expand
+from gpugrad.ops._axes import expand, how_many, per_count
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.record import op
@@ -110,15 +110,24 @@ def _nan_running(name, of, what, nothing, result):
 
     def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         x = _filled(xp, x, nothing)
+        if axis is None:
+            x, axis = xp.reshape(x, (x.size,)), 0
         return getattr(xp, of)(x, axis=axis, dtype=dtype, include_initial=include_initial)
 
     def reference(x, axis=None, **how):
-        return getattr(np, of)(np.where(np.isnan(x), nothing, x), axis=axis, **how)
+        x = np.where(np.isnan(x), nothing, x)
+        x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+        return getattr(np, of)(x, axis=axis, **how)
 
-    what = f"{what} along an axis in which NaNs count as {nothing}"
-    running.__doc__ = running_doc(what, nothing, (f"{name}([2.0, np.nan, 3.0])", result))
-    errors = [([np.ones((2, 3))], {}, AxisError, "axis= is needed"), REAL_DTYPE]
-    samples = _three({"include_initial": True})
+    what = f"{what} in which NaNs count as {nothing}: along an axis, or over all elements"
+    example = f"{name}([2.0, np.nan, 3.0])", result
+    running.__doc__ = running_doc(what, nothing, example, without="all, in row-major order")
+    errors = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"), REAL_DTYPE]
+
+    def samples(rng):
+        yield from _three({"include_initial": True})(rng)
+        yield [_one_nan(rng, 2, 3)], {}
+
     return op(
         name=name, ref=reference, native_half=True, kinds="fc", samples=samples, errors=errors
     )(running)
@@ -218,8 +227,8 @@ def _extreme(xp, x, axis, keepdims, reduced, beyond):
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
     """Equal extremes share the gradient; a NaN equals nothing."""
     hit = xp.astype(x == expand(xp, out, x.shape, axis, keepdims), x.dtype)
-    share = xp.maximum(xp.sum(hit, axis=axis, keepdims=True), 1)
-    return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
+    share = xp.maximum(how_many(xp, hit, axis), 1)
+    return hit * per_count(xp, expand(xp, g, x.shape, axis, keepdims), share)
 
 
 def _from_end(x, axis):

@@ -9,8 +9,19 @@ import numpy as np
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.ops._axes import accumulated, all_axes, batch_axis, cast_back, count, expand, reduced
+from gpugrad.ops._axes import (
+    accumulated,
+    all_axes,
+    batch_axis,
+    cast_back,
+    count,
+    expand,
+    how_many,
+    per_count,
+    reduced,
+)
 from gpugrad.ops.math.cumulative import REAL_DTYPE
+from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
 _KEPT = {"axis": (-1, 1), "keepdims": True}
@@ -120,7 +131,8 @@ def _over(total, n):
 
 
 def _mean_vjp(xp, g, x_shape, axis, keepdims):
-    g = _over(g, count(x_shape, axis))
+    n = count(x_shape, axis)
+    g = per_count(xp, g, n) if n else g * float("nan")
     return xp.broadcast_to(expand(xp, g, x_shape, axis, keepdims), x_shape)
 
 
@@ -205,11 +217,13 @@ def _std_slope(xp, out, x, axis, correction, ddof):
 
 
 def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out, x = (wide(xp, v) for v in (g, out, x))  # float16 does not hold every n
     g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
     return g * _std_slope(xp, out, x, axis, correction, ddof)
 
 
 def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
+    g, out, x = (wide(xp, v) for v in (g, out, x))  # float16 does not hold every n
     g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
     return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
 
@@ -231,8 +245,8 @@ std = _spread(
 def _extreme_vjp(xp, g, out, x, axis, keepdims):
     """Equal extremes share the gradient, as in TensorFlow, torch and JAX."""
     hit = xp.astype(x == expand(xp, out, x.shape, axis, keepdims), x.dtype)
-    share = xp.sum(hit, axis=axis, keepdims=True)
-    return hit * (expand(xp, g, x.shape, axis, keepdims) / share)
+    share = how_many(xp, hit, axis)
+    return hit * per_count(xp, expand(xp, g, x.shape, axis, keepdims), share)
 
 
 def _extreme(name, which, result):
@@ -260,11 +274,13 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
+    d = xp.conj(d) if d.dtype.kind == "c" else d
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
 
 
 @op(
     [_logsumexp_vjp],
+    kinds="fc",
     ref="scipy.special.logsumexp",
     errors=NO_AXIS,
     batch=_reducing("logsumexp"),
@@ -273,6 +289,9 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
 )
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.
+
+    Args:
+        x: array of any shape. Of complex numbers the result is the principal value of the log.
 
     Returns:
         Tensor without the reduced axes; -inf where all elements are -inf, or there are none.
@@ -284,7 +303,8 @@ def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     if not count(x.shape, axis):
         total = xp.add_reduce(x, axis=axis, keepdims=keepdims)
         return lib.full(total.shape, float("-inf"), dtype=total.dtype)
-    largest = lib.max(x, axis=axis, keepdims=True)
+    # a complex shift would carry its imaginary part around the branch cut of the log
+    largest = lib.max(x.real if x.dtype.kind == "c" else x, axis=axis, keepdims=True)
     shift = lib.where(lib.isfinite(largest), largest, lib.zeros_like(largest))
     total = xp.add_reduce(lib.exp(x - shift), axis=axis, keepdims=True)
     nothing = total == 0  # log(0) would warn

@@ -7,6 +7,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
 
@@ -160,6 +161,7 @@ def softmin(xp, x, /, axis=-1):
 
 
 def _sparsemax_vjp(xp, g, out, axis):
+    g, out = wide(xp, g), wide(xp, out)  # sums over a support of any size
     support = xp.greater(out, 0)
     size = xp.sum(xp.astype(support, out.dtype), axis=axis, keepdims=True)
     mean = xp.sum(xp.where(support, g, 0), axis=axis, keepdims=True) / xp.maximum(size, 1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.ops._axes import broadcast_shapes
 from gpugrad.registry.record import op
 
 
@@ -40,6 +41,7 @@ def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
 
 
 def _similarity_ref(x1, x2, axis=1, eps=1e-8):
+    x1, x2 = np.broadcast_arrays(x1, x2)  # before the norms: vectors of length 1 grow
     lengths = [np.maximum(np.linalg.norm(x, axis=axis), eps) for x in (x1, x2)]
     return np.sum(x1 * x2, axis) / lengths[0] / lengths[1]
 
@@ -50,6 +52,7 @@ def _similarity_ref(x1, x2, axis=1, eps=1e-8):
         ([(2, 3)] * 2, {}),
         ([(3,)] * 2, {"axis": -1}),
         ([(2, 3, 2), (2, 3, 1)], {}),
+        ([(2, 1), (3,)], {}),
         ([(2, 0)] * 2, {}),
     ),
     errors=[
@@ -62,7 +65,7 @@ def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
 
     Args:
         x1, x2: arrays that broadcast against each other.
-        axis: int, of the vectors.
+        axis: int, of the vectors in the broadcast shape.
         eps: shorter vectors are divided by this instead of their length, so that the cosine
             with a zero vector is 0. The gradient there is finite.
 
@@ -72,6 +75,8 @@ def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
     >>> print(gg.cosine_similarity([[1.0, 0.0]], [[3.0, 3.0]]))
     [0.70710677]
     """
+    shape = broadcast_shapes("cosine_similarity", [x1.shape, x2.shape])
+    x1, x2 = (x if x.shape == shape else xp.broadcast_to(x, shape) for x in (x1, x2))
     n1, n2 = (xp.vector_norm(x, axis=axis, keepdims=True) for x in (x1, x2))
     return xp.sum((x1 / xp.maximum(n1, eps)) * (x2 / xp.maximum(n2, eps)), axis=axis)
 

@@ -14,7 +14,16 @@ import numpy as np
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
-from gpugrad.ops.random.sampling import Call, Shape, Source, check, finite, not_negative, positive
+from gpugrad.ops.random.sampling import (
+    Call,
+    Shape,
+    Source,
+    check,
+    finite,
+    not_negative,
+    positive,
+    shape_first,
+)
 
 
 def _located(kind, shape, loc, scale, what, *options) -> Tensor:
@@ -25,6 +34,7 @@ def _located(kind, shape, loc, scale, what, *options) -> Tensor:
 
 
 @saying_where
+@shape_first
 def normal(
     shape: Shape = None, mean=0.0, stddev=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -52,6 +62,7 @@ def normal(
 
 
 @saying_where
+@shape_first
 def uniform(
     shape: Shape = None, low=0.0, high=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -78,6 +89,7 @@ def uniform(
 
 
 @saying_where
+@shape_first
 def exponential(
     shape: Shape = None, scale=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -101,7 +113,7 @@ def _location_scale(kind: str, what: str) -> Callable[..., Tensor]:
     >>> gg.random.{kind}((2, 3)).shape
     (2, 3)
     """
-    return saying_where(draw)
+    return saying_where(shape_first(draw))
 
 
 laplace = _location_scale("laplace", "Laplace: `loc` plus or minus `scale` times an exponential")
@@ -110,6 +122,7 @@ logistic = _location_scale("logistic", "Logistic: `loc` + `scale` log(u / (1 - u
 
 
 @saying_where
+@shape_first
 def cauchy(
     shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -125,6 +138,7 @@ def cauchy(
 
 
 @saying_where
+@shape_first
 def lognormal(
     shape: Shape = None, mean=0.0, sigma=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -140,6 +154,7 @@ def lognormal(
 
 
 @saying_where
+@shape_first
 def weibull(
     shape: Shape = None,
     concentration=1.0,
@@ -162,6 +177,7 @@ def weibull(
 
 
 @saying_where
+@shape_first
 def pareto(
     shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -180,6 +196,7 @@ def pareto(
 
 
 @saying_where
+@shape_first
 def gamma(
     shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -198,6 +215,7 @@ def gamma(
 
 
 @saying_where
+@shape_first
 def chisquare(
     shape: Shape = None, df=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -213,6 +231,7 @@ def chisquare(
 
 
 @saying_where
+@shape_first
 def student_t(
     shape: Shape = None,
     df=1.0,
@@ -238,6 +257,7 @@ def student_t(
 
 
 @saying_where
+@shape_first
 def beta(
     shape: Shape = None, alpha=1.0, beta=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -283,6 +303,7 @@ def dirichlet(
 
 
 @saying_where
+@shape_first
 def truncated_normal(
     shape: Shape = None,
     mean=0.0,

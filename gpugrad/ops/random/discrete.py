@@ -12,7 +12,7 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random import sampling
 from gpugrad.ops.random.generator import default_generator
-from gpugrad.ops.random.sampling import Call, Shape, Source, as_shape, check
+from gpugrad.ops.random.sampling import Call, Shape, Source, as_shape, check, shape_first
 
 
 @saying_where
@@ -36,6 +36,7 @@ def bits(shape: Shape = (), *, dtype=None, device=None, generator: Source = None
 
 
 @saying_where
+@shape_first
 def integers(
     shape: Shape = (),
     low: int = 0,
@@ -193,6 +194,7 @@ def categorical(
 
 
 @saying_where
+@shape_first
 def bernoulli(
     shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -224,6 +226,7 @@ def rademacher(shape: Shape = (), *, dtype=None, device=None, generator: Source 
 
 
 @saying_where
+@shape_first
 def poisson(
     shape: Shape = None, rate=1.0, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -238,6 +241,7 @@ def poisson(
 
 
 @saying_where
+@shape_first
 def binomial(
     shape: Shape = None, n=1, p=0.5, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -253,6 +257,7 @@ def binomial(
 
 
 @saying_where
+@shape_first
 def geometric(
     shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:
@@ -272,6 +277,7 @@ def geometric(
 
 
 @saying_where
+@shape_first
 def negative_binomial(
     shape: Shape = None, n=1.0, p=0.5, *, dtype=None, device=None, generator: Source = None
 ) -> Tensor:

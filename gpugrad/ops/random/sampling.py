@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.random.draws import Drawn
 from gpugrad.ops.random.generator import Generator, default_generator
 
+F = TypeVar("F", bound=Callable[..., Any])
 Shape = int | tuple[int, ...] | list[int] | None
 Source = Generator | None
 """A generator; the default generator if None."""
@@ -59,6 +62,31 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
     if any(n < 0 for n in lengths):
         raise ShapeError(f"{name}: a shape has no negative lengths, got {lengths}.")
     return lengths
+
+
+def shape_first(function: F) -> F:
+    """Decorate a random function: it refuses a shape of 0 in NumPy's order of arguments.
+
+    ``normal(0, 1, 3)`` is three numbers in NumPy and would be none here, without a word.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    first, *others = (p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+    name = function.__name__
+
+    @functools.wraps(function)
+    def draw(*args: Any, **keywords: Any) -> Any:
+        if len(args) > 1 and isinstance(args[0], (int, np.integer)) and not args[0]:
+            has_size = len(args) > len(others)
+            size = f"{args[-1]!r:.60}" if has_size else "()"
+            values = args[:-1] if has_size else args
+            named = ", ".join(f"{n}={v!r:.60}" for n, v in zip(others, values, strict=False))
+            raise ArgumentError(
+                f"{name}: the shape comes first here, and it is 0. If you mean NumPy's order, "
+                f"write {name}({size}, {named}); for an empty result, {first}=(0,)."
+            )
+        return function(*args, **keywords)
+
+    return cast(F, draw)
 
 
 class Call:
