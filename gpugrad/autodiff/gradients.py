@@ -62,35 +62,23 @@ def _differentiate(
     sources: Sequence[Tensor],
     stops: Sequence[Tensor],
 ) -> list[Any]:
-    """One backward pass, and two with masked products if a gradient of the first is NaN.
-
-    The last of them tells masks from zeros that came of an infinity: see `_unless_lost`.
-    """
+    """One backward pass, and one with masked products if a gradient of the first is NaN."""
     keep = {number_any(s) for s in sources}
     stopped = {number_any(s) for s in stops}
     needed = _needed(recorder, keep)
     first = targets[0]._data
     here = formulas_on(first)
-
-    def one_pass(masked: bool, probing: bool = False) -> list[Any]:
-        arrays = [first, *(s._data for s in seeds[:1] if s is not None)]
-        reading = reading_of(masked, *arrays, probing=probing)
-        grads = Gradients(reading, keep, stopped)
-        for target, seed in zip(targets, seeds, strict=True):
-            grads.add(number_any(target), _seed(reading, target, seed))
-        backward(recorder.log, grads, needed, reading)
-        return [_result(reading.xp, grads.get(s._id), s) for s in sources]
-
     with here, _quiet(here):
-        results = one_pass(masked=False)
-        if not _any_nan(results):
-            return results
-        results = one_pass(masked=True)
-        trace = current_trace()
-        if trace is not None and trace.abstract:  # it always masks, so probing would double it
-            return results
-        probes = one_pass(masked=True, probing=True)
-        return [_unless_lost(r, p) for r, p in zip(results, probes, strict=True)]
+        for masked in (False, True):
+            reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
+            grads = Gradients(reading, keep, stopped)
+            for target, seed in zip(targets, seeds, strict=True):
+                grads.add(number_any(target), _seed(reading, target, seed))
+            backward(recorder.log, grads, needed, reading)
+            results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
+            if masked or not _any_nan(results):
+                break
+    return results
 
 
 def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
@@ -159,27 +147,6 @@ def _any_nan(results: Sequence[Any]) -> bool:
         # a replay that finds a NaN calls the function instead
         trace.effect("no_nan", _refuse_nan, traced, undo=lambda: lambda: None)
     return False
-
-
-def _unless_lost(result: Any, probe: Any) -> Any:
-    """A masked gradient, NaN where it is finite only because 1 / inf was taken for a mask.
-
-    The gradient of log(exp(x)) is (1 / inf) * inf where exp overflows: NaN, not 0. `probe` is the
-    gradient with 1 in place of such zeros, so it is not finite there.
-    """
-    if result is None:
-        return None
-    if type(result) is IndexedSlices:
-        values = _unless_lost(result.values, probe.values)
-        return IndexedSlices(values, result.indices, result.dense_shape)
-    if not is_inexact(result.dtype):
-        return result
-    isfinite = TENSOR.isfinite
-    lost = TENSOR.logical_and(isfinite(result), TENSOR.logical_not(isfinite(probe)))
-    array = backend.innermost_array(lost._data)
-    if type(array) is np.ndarray and not is_traced(lost._data) and not array.any():
-        return result
-    return TENSOR.where(lost, np.nan, result)
 
 
 def _is_nan(array: Any) -> bool:

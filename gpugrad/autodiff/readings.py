@@ -17,18 +17,8 @@ import numpy as np
 
 from gpugrad.autodiff.recordable import Entry, Recordable, Rule
 from gpugrad.core import backend
-from gpugrad.core.backend import (
-    ARRAYS,
-    EXAMPLES,
-    NUMPY,
-    READINGS,
-    SCALARS,
-    TENSOR,
-    Reading,
-    is_inexact,
-)
+from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
-from gpugrad.core.dtypes import finfo
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import index_parts, tensor_with_id, threads
 from gpugrad.kernels.codegen import for_ops
@@ -47,24 +37,16 @@ class LogReading:
         xp: the reading of the targets' gradients.
         masked: whether a gradient of exactly 0 stays 0 in every product, also with an infinite
             factor.
-        probing: whether a 0 that came of an infinity, as 1 / inf, is replaced by 1. So it is not
-            taken for a mask: an infinite factor makes it infinite.
     """
 
-    def __init__(self, xp: Reading, masked: bool, probing: bool = False) -> None:
-        self.xp, self._masked, self._probing = xp, masked, probing
+    def __init__(self, xp: Reading, masked: bool) -> None:
+        self.xp, self._masked = xp, masked
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         """The rules of an entry and their arguments, given the gradient of its result."""
         op, _, ids, shapes_and_dtypes, saved, _ = entry
-        rules = self._rules(op, len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
-
-    def _rules(self, op: Recordable, n: int) -> Sequence[Rule | None]:
-        rules = (op.masked if self._masked else op.rules) or op.rules_for(n)
-        if self._probing and op.kind == "elementwise":
-            return [rule and functools.partial(_probe, rule) for rule in rules]
-        return rules
 
     def for_grads(self, *grads: Any) -> Reading:
         """The reading for some gradients, which may be on another device than the targets."""
@@ -76,24 +58,23 @@ class _OnTensors(LogReading):
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         op, out, ids, shapes_and_dtypes, saved, _ = entry
-        rules = self._rules(op, len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
 
 
 class _OnMixedArrays(LogReading):
     """Rules on arrays of several libraries and devices, of `vmap`, or of a trace."""
 
-    def __init__(self, xp: Reading, masked: bool, probing: bool = False) -> None:
-        super().__init__(xp, masked, probing)
+    def __init__(self, xp: Reading, masked: bool) -> None:
+        super().__init__(xp, masked)
         self._plain = current_trace() is None and not EXAMPLES  # no array wraps another
         self._several_gpus = gpu_count() > 1
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         op, _, ids, shapes_and_dtypes, saved, params = entry
-        rules = self._rules(op, len(ids))
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         xp = self._reading(g, saved, params)
-        fusible = op.kind == "elementwise" and not self._probing
-        if fusible and xp is not NUMPY and not xp.nesting:
+        if op.kind == "elementwise" and xp is not NUMPY and not xp.nesting:
             wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
             rules, shapes_and_dtypes = for_ops.gradients(
                 op, rules, g, saved, shapes_and_dtypes, wanted
@@ -123,34 +104,12 @@ def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any
         return rule(xp, g, saved, params)
 
 
-def _probe(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
-    """Call an elementwise op's rule; 1 replaces a 0 that is not 0 for large finite values."""
-    result = rule(xp, g, saved, params)
-    finite = [_bounded(xp, v) for v in saved]
-    if result is None or all(v is f for v, f in zip(saved, finite, strict=True)):
-        return result
-    ones = xp.astype(xp.not_equal(g, 0), g.dtype)
-    lost = xp.logical_and(xp.equal(result, 0), xp.not_equal(rule(xp, ones, finite, params), 0))
-    return xp.where(lost, 1, result)
-
-
-def _bounded(xp: Any, x: Any) -> Any:
-    """`x` with large finite numbers for infinities; their squares are finite, too."""
-    dtype = getattr(x, "dtype", None)
-    if dtype is None or not is_inexact(dtype):
-        return x
-    if dtype.kind == "c":
-        return xp.complex(_bounded(xp, xp.real(x)), _bounded(xp, xp.imag(x)))
-    large = finfo(dtype).max ** 0.5 / 2
-    return xp.where(xp.isinf(x), xp.sign(x) * large, x)
-
-
-def reading_of(masked: bool, *arrays: Any, probing: bool = False) -> LogReading:
+def reading_of(masked: bool, *arrays: Any) -> LogReading:
     """The LogReading of a backward pass that begins with `arrays`."""
     if threads.stack and any(not recorder.passive for recorder in threads.stack):
-        return _OnTensors(TENSOR, masked, probing)
+        return _OnTensors(TENSOR, masked)
     kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
-    return kind(backend.reading(*arrays), masked, probing)
+    return kind(backend.reading(*arrays), masked)
 
 
 crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
