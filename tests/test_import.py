@@ -92,3 +92,15 @@ def test_name_that_others_use_is_answered_with_the_one_here(name):
         getattr(gg, name)
     here = str(caught.value).rpartition("gg.")[2].removesuffix(" here.")
     assert callable(operator.attrgetter(here)(gg))
+
+
+def test_ops_that_failed_to_load_are_loaded_when_asked_for_again():
+    _loaded(
+        "import gpugrad as gg, importlib\n"
+        "real = importlib.import_module\n"
+        "def interrupted(*args): raise KeyboardInterrupt\n"
+        "importlib.import_module = interrupted\n"
+        "try: gg.OPS['softmax']\nexcept KeyboardInterrupt: pass\nelse: raise SystemExit(1)\n"
+        "importlib.import_module = real\n"
+        "assert gg.OPS['softmax'].name == 'softmax' and len(gg.OPS) >= 570"
+    )

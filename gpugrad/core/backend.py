@@ -63,7 +63,12 @@ class Ops(dict[str, Any]):
     def _load(self) -> None:
         with self._loading:  # another thread waits until all are there
             while self._deferred:
-                self._deferred.pop(0)()
+                declare = self._deferred.pop(0)
+                try:
+                    declare()
+                except BaseException:  # Ctrl-C, too: the next who asks tries again
+                    self._deferred.insert(0, declare)
+                    raise
 
     def has(self, name: str) -> bool:
         """Whether an op is registered by now."""
