@@ -556,10 +556,6 @@ def _complex_forward(xp, x, y):
     return out
 
 
-def _complex_vjp(part):
-    return lambda xp, g: getattr(xp, part)(g)
-
-
 complex_ = elementwise(
     "complex(x, y)",
     vjp=[lambda xp, g: xp.real(g), lambda xp, g: xp.imag(g)],
