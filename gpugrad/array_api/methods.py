@@ -8,17 +8,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gpugrad.array_api import numpy_protocols
+from gpugrad.array_api import numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
-from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices, dlpack
-from gpugrad.core.backend import READINGS, SCALARS
-from gpugrad.core.convert import constant
-from gpugrad.core.from_python import numbers_only
-from gpugrad.core.tensor import Tensor, index_parts, new, tensor, wrap
+from gpugrad.core.backend import SCALARS
+from gpugrad.core.tensor import Tensor, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
-from gpugrad.errors import ArgumentError, DTypeError, reraise
-from gpugrad.ops.arrays import arrange, creation, gather, index_rules, indexing, join, sort
+from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.ops.arrays import arrange, creation, gather, indexing, join, sort
 from gpugrad.ops.arrays import shape as shaping
 from gpugrad.ops.math import (
     comparison,
@@ -29,7 +26,6 @@ from gpugrad.ops.math import (
     reduction,
     statistics,
 )
-from gpugrad.trace.array import current_trace
 
 __all__: list[str] = []
 
@@ -80,36 +76,12 @@ def _variable_getitem(self: Variable, index: Any) -> Tensor:
     return result
 
 
-def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Copy-on-write: the Tensor gets a new array, and other holders keep the old one.
+def _set_real(self: Tensor, value: Any) -> None:
+    writes.setitem(elementwise.real(self), ..., value)
 
-    In place if neither operand is recorded and nothing else holds the array.
-    """
-    try:
-        if isinstance(value, (list, tuple)) and numbers_only(value):
-            value = constant(value, self.dtype, device=self.device)  # without rounding to float32
-        elif type(value) not in SCALARS:
-            value = tensor(value)
-    except Exception as error:
-        reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
-    trace = current_trace()
-    if trace is not None:
-        trace.writes(self)
-    recorded = self._id or graphs or trace or (isinstance(value, Tensor) and value._id)
-    if len(READINGS) > 1:
-        parts = [self._data, getattr(value, "_data", None), *index_parts(index)]
-        recorded = recorded or backend.reading(*parts).nesting
-    if recorded or (isinstance(value, Tensor) and value.device != self.device):
-        result = indexing.setitem(self, value, index=indexing.frozen_index(index))
-        self._data, self._id = result._data, result._id
-        return
-    array = value._data if isinstance(value, Tensor) else value
-    data = self._own()
-    try:
-        with devices.formulas_on(data):
-            index_rules.assign("setitem", backend.READINGS[type(data)], data, array, index)
-    except Exception as error:
-        reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    writes.setitem(elementwise.imag(self), ..., value)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
@@ -149,7 +121,7 @@ def _view(self: Tensor, dtype: Any = None) -> Tensor:
     """
     dtype = self.dtype if dtype is None else backend.as_dtype(dtype)
     if dtype == self.dtype:
-        return tensor(self).__copy__()
+        return shaping.reshape(self, self.shape)
     is_parts = self.dtype.kind == "c" and dtype.char == self.dtype.char.lower()
     if self.ndim and is_parts:
         parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
@@ -198,9 +170,9 @@ _METHODS = {
     "__lt__": comparison.less, "__le__": comparison.less_equal, "__gt__": comparison.greater,
     "__ge__": comparison.greater_equal, "__eq__": _comparison(comparison.equal),
     "__ne__": _comparison(comparison.not_equal), "__contains__": _contains,
-    "__getitem__": _getitem, "__setitem__": _setitem, "T": property(_transpose),
+    "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_transpose),
     "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
-    "real": property(elementwise.real), "imag": property(elementwise.imag),
+    "real": property(elementwise.real, _set_real), "imag": property(elementwise.imag, _set_imag),
     "sum": reduction.sum_, "mean": reduction.mean, "prod": reduction.prod, "var": reduction.var,
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
@@ -220,9 +192,16 @@ _METHODS = {
     "__array_function__": numpy_protocols.array_function,
 }  # fmt: skip
 
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+
 for _name, _op in _OPERATORS.items():
     setattr(Tensor, f"__{_name}__", _op)
     setattr(Tensor, f"__r{_name}__", _reflected(_op))
+for _name, _symbol in _SYMBOLS.items():
+    setattr(Tensor, f"__i{_name}__", writes.in_place(_OPERATORS[_name], _symbol))
 for _name, _method in _METHODS.items():
     setattr(Tensor, _name, _method)
 Variable.__getitem__ = _variable_getitem  # type: ignore[method-assign,assignment]

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError
@@ -63,8 +64,12 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
     for x in inputs:
         if type(x) is not Tensor and not _defers_to_tensor(x):
             return NotImplemented
-    if keywords.pop("out", None) is not None or method == "at":
-        raise _write_error(_title(ufunc, method))
+    (out,) = keywords.pop("out", None) or (None,)
+    if out is not None:
+        result = array_ufunc(self, ufunc, method, *inputs, **keywords)
+        return _write(_title(ufunc, method), out, result)
+    if method == "at":
+        return _at(ufunc, *inputs)
     function = _ufunc(ufunc, method)
     if function is not None:
         if not keywords and method == "__call__":
@@ -79,11 +84,22 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
     return _on_values(_title(ufunc, method), getattr(ufunc, method), inputs, keywords)
 
 
-def _write_error(title: str) -> DTypeError:
-    return DTypeError(
-        f"{title}: a function of Tensors returns a new Tensor and cannot write to an existing "
-        "array: use x = x + y instead of an array's +=, no out=, and y[index] = value on Tensors."
-    )
+def _write(title: str, out: Any, result: Any) -> Tensor:
+    if not isinstance(out, Tensor):
+        raise DTypeError(
+            f"{title}: the result is a Tensor and is not written to a NumPy array: use x = x + y "
+            "instead of an array's +=, and no out=; or convert it with y.numpy()."
+        )
+    return write(title, out, result)
+
+
+def _at(ufunc: Any, x: Any, index: Any, *values: Any) -> None:
+    """``np.add.at(x, index, values)``: an index that repeats adds up."""
+    title = _title(ufunc, "at")
+    if ufunc not in (np.add, np.subtract) or not isinstance(x, Tensor):
+        raise DTypeError(f"{title}: only numpy.add.at and numpy.subtract.at write to a Tensor.")
+    values = values if ufunc is np.add else tuple(TENSOR.negative(v) for v in values)
+    write(title, x, TENSOR.index_add(x, *values, index=index))
 
 
 def _defers_to_tensor(x: Any) -> bool:
@@ -150,12 +166,13 @@ def array_function(
         return _METADATA[name](*args, **keywords)
     title = f"{function.__module__}.{name}"
     target = args[0] if args else next(iter(keywords.values()), None)
-    if keywords.get("out") is not None or (name in _IN_PLACE and isinstance(target, Tensor)):
-        raise _write_error(title)
+    if keywords.get("out") is not None:
+        out = keywords.pop("out")
+        return _write(title, out, function(*args, **keywords))
     if name in _PRINTS:
         shown = [v.numpy() if isinstance(v, Tensor) else v for v in args]
         return function(*shown, **keywords)
-    ours = None if name in _IN_PLACE else _counterpart(function)  # gpugrad's return a new tensor
+    ours = None if name in _IN_PLACE and not isinstance(target, Tensor) else _counterpart(function)
     if ours is not None:
         call = _translate_arguments(function, ours, args, keywords)
         if call is not None:

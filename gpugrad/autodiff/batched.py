@@ -392,7 +392,7 @@ def wrap_level(x: Any, level: Level, axis: int) -> Any:
     if isinstance(x, Tensor):
         wrap = functools.partial(wrap_level, level=level, axis=axis)
         unwrap = functools.partial(unwrap_level, level=level, axis=axis)
-        return _record_border("vmap's input", x, wrap(x._data), wrap, unwrap)
+        return _record_border("vmap's input", x, wrap(x._kept()), wrap, unwrap)
     if type(x) is Batched and x.level.serial > level.serial:  # inner levels wrap outer ones
         return Batched(wrap_level(x.stacked, level, axis + 1), x.level)
     return Batched(reading(x).moveaxis(x, axis, 0), level)

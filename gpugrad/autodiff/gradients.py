@@ -43,6 +43,7 @@ def differentiate(
     """
     if not targets:
         return [None] * len(sources)
+    sources = [recorder.source(s) for s in sources]
     trace = current_trace()
     start = len(trace.program.steps) if trace is not None else 0
     try:

@@ -217,6 +217,10 @@ class Recorder(Listener):
         self.dead: set[int] = set()
         self.barriers: list[Barrier] = []
 
+    def source(self, x: Tensor) -> Tensor:
+        """The Tensor to differentiate by, if the user asks for a gradient by `x`."""
+        return x
+
     def take(self, entry: Entry, out: Any) -> None:
         """Log an executed op; its results are known from now on."""
         self.log.append(entry)

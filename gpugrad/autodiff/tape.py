@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError
 
@@ -59,6 +60,17 @@ class GradientTape(Recorder):
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
         self._entered = self._usable = self._explains = False
 
+    def _clear(self) -> None:
+        super()._clear()
+        self._watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+
+    def source(self, x: Tensor) -> Tensor:
+        """The Tensor to differentiate by: `x`, or its value when it was watched."""
+        weak, serial = self._watched.get(id(x), (None, 0))
+        if weak is None or weak() is not x or x._id == serial:
+            return x
+        return tensor_with_id(x._data, serial)
+
     def __enter__(self) -> GradientTape:
         if self._stack is not None:
             raise TapeError("The tape is recording already; it cannot be entered again.")
@@ -75,6 +87,9 @@ class GradientTape(Recorder):
 
     def watch(self, tensor: Any) -> None:
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
+
+        A gradient by a watched Tensor is one by the value that it had when it was watched: a
+        later ``x[i] = v`` or ``x += v`` is an operation on that value.
 
         Raises:
             TapeError: the tape is not recording in this thread (nothing would be recorded).
@@ -99,6 +114,7 @@ class GradientTape(Recorder):
             else:
                 self.leaves.add(number_any(leaf))
                 self.known.add(leaf._id)
+                self._watched[id(leaf)] = weakref.ref(leaf), leaf._id
             if isinstance(leaf, Variable):
                 self.variables[leaf._id] = leaf
 
@@ -344,4 +360,4 @@ class GradientTape(Recorder):
                 "explain: this tape has recorded nothing, or `gradient` has freed its log, because "
                 "no gradient was None. Use GradientTape(persistent=True) to ask more."
             )
-        return why(target, source, self.log, self.barriers, self.leaves, self.known)
+        return why(target, self.source(source), self.log, self.barriers, self.leaves, self.known)

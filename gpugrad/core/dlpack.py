@@ -1,7 +1,8 @@
 """Memory shared with other libraries: DLPack, and the CUDA array interface.
 
-A Tensor is immutable, so the memory that it hands out must not be written to. On the CPU the
-protocol's read-only flag says so; a library whose DLPack is too old for the flag gets a copy.
+A Tensor that shares its memory becomes a `Shared` one: tapes copy what they save of it, since the
+other library may write to it. On the CPU the protocol's read-only flag asks it not to; a library
+whose DLPack is too old for the flag gets a copy. Of a Variable or a view every library gets a copy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Shared, Tensor, next_id, share
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
+_SHAREABLE = (Tensor, Shared)  # Variables replace their arrays, views those of other Tensors
 _READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only
 
 
@@ -44,6 +46,12 @@ def dlpack(
         BufferError: the request cannot be met.
     """
     data = self._handed_out("another library's array")
+    if type(self) in _SHAREABLE:
+        data = _lent(self)
+    elif copy is False:
+        raise BufferError("The memory of a Variable or of a view is not shared; use x.copy().")
+    else:
+        data = devices.copy_array(data)
     if self.device.kind != "cpu":
         with devices.formulas_on(data):
             if copy and dl_device in (None, dlpack_device(self)):  # CuPy copies to the host only
@@ -60,6 +68,15 @@ def dlpack(
     return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
+def _lent(x: Tensor) -> Any:
+    """The array of a Tensor, for others to write to: from now on no tape keeps it."""
+    if type(x) is Tensor:
+        x._own()  # copied if a tape, or a Tensor of the same array, holds it
+        x.__class__ = Shared
+        x._id = x._id or next_id()
+    return x._data
+
+
 def dlpack_device(self: Tensor) -> tuple[int, int]:
     """Return the tensor's device as DLPack's (kind, number): (1, 0) is the CPU, (2, i) a GPU."""
     d = self.device
@@ -70,21 +87,26 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     """Describe a GPU tensor's memory to Numba and others; a CPU tensor has no such attribute.
 
     Raises:
-        AttributeError: the tensor is on the CPU.
+        AttributeError: the tensor is on the CPU, or is a Variable or a view of another Tensor.
         DTypeError: a tape watches the tensor, whose gradient would be cut.
     """
     if self.device.kind == "cpu":
         raise AttributeError("__cuda_array_interface__: the tensor is on the CPU.")
-    array = self._handed_out("another library's array")
-    if type(self) is Tensor:  # its reader holds the Tensor, whose array may be replaced
-        weakref.finalize(self, id, array).atexit = False
+    if type(self) not in _SHAREABLE:
+        raise AttributeError(
+            "__cuda_array_interface__: the memory of a Variable or of a view is not shared; use "
+            "x.copy()."
+        )
+    self._handed_out("another library's array")
+    array = _lent(self)
+    weakref.finalize(self, id, array).atexit = False  # its reader holds the Tensor only
     return dict(array.__cuda_array_interface__)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Make a Tensor of another library's array, sharing its memory if possible.
 
-    The library must not write to memory that is shared; ask for a copy if it may.
+    Writes to shared memory are seen on both sides, but tapes copy what they save of it.
 
     Args:
         x: an array with the methods ``__dlpack__`` and ``__dlpack_device__``.
@@ -114,12 +136,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:
-        array = read(x).view()  # nobody writes to the memory of a view
+        array = read(x).view()
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"from_dlpack: {error}") from error
     if array.dtype.kind not in "biufc" and array.dtype != backend.BFLOAT16:
         raise DTypeError(f"from_dlpack: an array of dtype {array.dtype} is not numeric.")
-    return _on_device(wrap(array), d, device, copy)
+    return _on_device(share(array), d, device, copy)
 
 
 def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -132,7 +154,7 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
         array = backend.cupy().asarray(x).view()
     except (RuntimeError, TypeError, ValueError) as error:
         raise DTypeError(f"A {type(x).__name__} is not an array of CUDA memory: {error}") from error
-    return _on_device(wrap(array), devices.device_of(array), device, copy)
+    return _on_device(share(array), devices.device_of(array), device, copy)
 
 
 def _on_device(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
@@ -144,4 +166,4 @@ def _on_device(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tenso
         return x.to_device(there)
     if not copy:
         return x
-    return wrap(devices.copy_array(x._data)) if not x._id else TENSOR.positive(x)
+    return x.__copy__() if x.dtype == bool else TENSOR.positive(x)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,10 @@ from gpugrad.errors import ArgumentError, DTypeError
 
 __all__ = [
     "ALONE",
+    "Shared",
     "Tensor",
+    "View",
+    "glance",
     "holds_tensor",
     "index_parts",
     "new",
@@ -31,9 +34,11 @@ __all__ = [
     "operand",
     "recorders",
     "require_one_library",
+    "share",
     "tensor",
     "tensor_with_id",
     "threads",
+    "view_or_copy",
     "wrap",
 ]
 
@@ -66,10 +71,11 @@ ALONE = sys.getrefcount(_holder.held)
 
 
 class Tensor:
-    """An immutable array on a device; operations on it can be recorded and differentiated.
+    """An array on a device; operations on it can be recorded and differentiated.
 
-    `constant`, `asarray`, the creation functions and every op return one. ``x[i] = v`` is
-    copy-on-write: the Tensor gets a new array, and values saved by a tape never change.
+    `constant`, `asarray`, the creation functions and every op return one. ``x[i] = v`` and
+    ``x += v`` write as in NumPy, also through views, but by copy-on-write: values that a tape
+    has saved never change.
     """
 
     __slots__ = ("__weakref__", "_data", "_id")
@@ -211,11 +217,11 @@ class Tensor:
 
     __hash__ = object.__hash__  # by identity: == is elementwise in the array API
 
-    def __copy__(self) -> Tensor:
-        return tensor_with_id(self._data, self._id)
+    def __copy__(self) -> Tensor:  # copy-on-write hides that the array is the same
+        return tensor_with_id(self._kept(), self._id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return tensor_with_id(self._data, self._id)  # copy-on-write hides that the array is shared
+        return self.__copy__()
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.numpy(), str(self.device))
@@ -240,16 +246,25 @@ class Tensor:
         """The Tensor that an op reads: itself, or a plain Tensor for a subclass."""
         return self if type(self) is Tensor else tensor_with_id(self._data, self._id)
 
+    def _glance(self) -> Tensor:
+        """`_read` for an op that moves elements, and saves none of them."""
+        return self._read()
+
     def _snapshot(self) -> Tensor:
         """The Tensor that a caller may keep."""
         return self._read()
 
-    def _own(self) -> Any:
-        """The array for the caller to write to, copied first if anything else can see it."""
+    def _kept(self) -> Any:
+        """The array, for a caller that keeps it: nobody will write to it."""
+        return self._data
+
+    def _own(self, views: Collection[View] = ()) -> Any:
+        """The array for the caller to write to, copied first if others can see it than `views`."""
         if (
-            sys.getrefcount(self._data) > ALONE
+            sys.getrefcount(self._data) > ALONE + 2 * len(views)  # a view's array, and `_seen`
             or self._data.base is not None  # a view: its memory is another array's
             or not _writeable(self._data)
+            or any(sys.getrefcount(v._array) > ALONE for v in views if v._array is not self._data)
         ):
             self._data = devices.copy_array(self._data)
         return self._data
@@ -281,6 +296,149 @@ class Tensor:
         def __ge__(self, other: Any) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
+
+
+class View(Tensor):
+    """A Tensor of elements of another one: writes to either show in both, as in NumPy.
+
+    A write may give the root a new array. The view then runs its op again, when it is next read,
+    so that recorders see where its elements come from.
+
+    Attributes:
+        parent: the Tensor, View or Variable that the op was called with.
+        op, params: the record of the op, and its parameters.
+        root: the Tensor that owns the elements.
+    """
+
+    __slots__ = ("_array", "_number", "_seen", "op", "params", "parent", "root")
+
+    _array: Any
+    _number: int
+    _seen: Any  # the root's array when this view's was computed
+    parent: Tensor
+    op: Any
+    params: tuple[Any, ...]
+    root: Tensor
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return dict(zip(self.op.params, self.params, strict=True))
+
+    def _refresh(self) -> None:
+        if hasattr(self.root._data, "donated"):  # the view keeps its elements
+            self._seen = self.root._data
+            return
+        fresh = self.op.eager(self.parent, **self.named)
+        self._array, self._number = fresh._data, fresh._id
+        self._seen = None if type(self.root) is Shared else self.root._data
+
+    @property
+    def _data(self) -> Any:
+        if self.root._data is not self._seen:
+            self._refresh()
+        return self._array
+
+    @_data.setter
+    def _data(self, array: Any) -> None:
+        self._array, self._seen = array, self.root._data
+
+    @property
+    def _id(self) -> int:
+        if self.root._data is not self._seen:
+            self._refresh()
+        return self._number
+
+    @_id.setter
+    def _id(self, serial: int) -> None:
+        self._number = serial
+
+    def _read(self) -> Tensor:
+        data = self._data
+        if recorders and type(self.root) is Shared:
+            data = devices.copy_array(data)
+        return tensor_with_id(data, self._id)
+
+    def _glance(self) -> Tensor:
+        return tensor_with_id(self._data, self._id)
+
+    def _kept(self) -> Any:
+        return devices.copy_array(self._data) if type(self.root) is Shared else self._data
+
+    @property
+    def line(self) -> list[View]:
+        """The view, the view that it is a view of, and so on."""
+        views, v = [], self
+        while isinstance(v, View):
+            views.append(v)
+            v = v.parent  # type: ignore[assignment]
+        return views
+
+
+class Shared(Tensor):
+    """A Tensor of memory that others may write to, for example another library's array.
+
+    What a recorder may save of it is copied. A write goes to the memory, where all see it.
+    """
+
+    __slots__ = ()
+
+    def _read(self) -> Tensor:
+        data = devices.copy_array(self._data) if recorders else self._data
+        return tensor_with_id(data, self._id)
+
+    def _glance(self) -> Tensor:
+        return tensor_with_id(self._data, self._id)
+
+    def _snapshot(self) -> Tensor:
+        return self
+
+    def _kept(self) -> Any:
+        return devices.copy_array(self._data)
+
+    def _own(self, views: Collection[View] = ()) -> Any:
+        return self._data
+
+
+def share(array: Any) -> Tensor:
+    """A Tensor around an array to which others may write."""
+    if not _writeable(array):
+        return wrap(array)
+    t = new(Shared)
+    t._data, t._id = array, next_id()
+    return t
+
+
+def _is_element(index: Any) -> bool:
+    """Whether an index is ints only: of a whole element NumPy returns a number, not a view."""
+    parts = index if type(index) is tuple else (index,)
+    return bool(parts) and {int}.issuperset(map(type, parts))
+
+
+def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:
+    """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
+    inner, of_inner = array, of
+    if array.base is True:  # they wrap others
+        if not array.ndim and op.name == "getitem" and _is_element(*params):
+            return wrap(array)
+        inner, of_inner = backend.innermost_array(array), backend.innermost_array(of)
+    base = inner.base
+    shares = inner is of_inner or (base is not None and (base is of_inner or base is of_inner.base))
+    if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy
+        shares = True
+    if not (shares and isinstance(parent, Tensor)):
+        return wrap(array)
+    if type(parent) is Shared:
+        return share(array)
+    out = new(View)
+    out._array, out._number, out.parent, out.op, out.params = array, 0, parent, op, params
+    if type(parent) is Tensor:
+        out.root, out._seen = parent, of
+    elif type(parent) is View:
+        out.root, out._seen = parent.root, parent._seen
+    else:  # the value of a Variable now
+        out.root, out._seen = wrap(of), of
+    return out
 
 
 def tensor_with_id(data: Any, serial: int) -> Tensor:
@@ -332,6 +490,11 @@ def operand(x: Any) -> Tensor:
     Of a Variable it has the serial number, so that the op is recorded as one that reads it.
     """
     return x._read() if isinstance(x, Tensor) else tensor(x)
+
+
+def glance(x: Any) -> Tensor:
+    """`operand`, for an op that moves elements, and saves none of them."""
+    return x._glance() if isinstance(x, Tensor) else tensor(x)
 
 
 def tensor(x: Any) -> Tensor:

@@ -127,7 +127,7 @@ class Variable(Tensor):
             )
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
-                value = value._read()
+                value = value._read()  # so that tapes see it
             if value.dtype != self.dtype:
                 raise DTypeError(
                     f"{op}: the value is {value.dtype}, the Variable '{self._name}' {self.dtype}. "
@@ -140,7 +140,7 @@ class Variable(Tensor):
                 )
             for recorder in threads.stack:
                 recorder.barrier(op, (value._id,), self._id)
-            data = value._data
+            data = value._kept()
         else:
             # 0.1 as float64 differs from 0.1 as float32
             dtype = self.dtype if is_inexact(self.dtype) else None

@@ -23,6 +23,7 @@ class Donated:
     """The content of a donated Tensor; every use raises."""
 
     __slots__ = ("_to",)
+    donated = True
 
     def __init__(self, to: str) -> None:
         self._to = to

@@ -131,7 +131,7 @@ def tensors_of(structure: Any, numbers: bool = True) -> Any:
 def blanks(structure: Any) -> Any:
     """The structure with a copy of each Tensor, so that a traced function may write to it."""
     return nest.map_structure(
-        lambda leaf: wrap(leaf._data) if isinstance(leaf, Tensor) else leaf, structure
+        lambda leaf: wrap(leaf._kept()) if isinstance(leaf, Tensor) else leaf, structure
     )
 
 

@@ -82,6 +82,8 @@ class Forward:
             ``(xp, batched, *arrays, **params)`` that gets arrays with the batch as axis 0, as
             `batched` (a tuple of bools) says for each, and returns results with the batch as axis
             0. None means ``"loop"``. Composites need none.
+        writes: for an op whose result is a view of `x` in NumPy: the formula of `x` after a write
+            through that view, ``(xp, x, part, **params)``, where `part` is the view's new value.
         opaque: whether a traced function keeps a composite as one step, because it has a kernel;
             other composites become the steps of their bodies. Or a function of the arguments that
             decides.
@@ -90,6 +92,7 @@ class Forward:
     native_half: bool = False
     cuda: Callable[..., Any] | None = None
     batch: Any = None
+    writes: Callable[..., Any] | None = None
     opaque: bool | Callable[..., bool] = False
 
 

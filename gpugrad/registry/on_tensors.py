@@ -26,7 +26,18 @@ from gpugrad.autodiff.recorder import (
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array, is_inexact
 from gpugrad.core.devices import meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
-from gpugrad.core.tensor import Tensor, index_parts, new, operand, recorders, tensor, wrap
+from gpugrad.core.tensor import (
+    Tensor,
+    View,
+    glance,
+    index_parts,
+    new,
+    operand,
+    recorders,
+    tensor,
+    view_or_copy,
+    wrap,
+)
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import place_beside_traced
 
@@ -113,6 +124,7 @@ def source(op: Any) -> str:
         def tanh(x, /):
             try:
                 if type(x) is Tensor: x_ = x._data; xi = x._id
+                elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
                 else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
                 r_ = impl[kind](x_)
@@ -150,6 +162,7 @@ def _text(op: Any) -> str:
     )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
+        own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
         lines.append("if recorders:")
         if op.params:
             listed = f"({', '.join(names)},)"
@@ -160,7 +173,7 @@ def _text(op: Any) -> str:
         lines += [
             f"    if graphs or {any_id}:",
             f"        out = opened({', '.join(names)}{', ' + passed if passed else ''})",
-            f"        return own(out) if {returned} else out",
+            f"        return {own} if {returned} else {result}",
         ]
     lines = [
         f"def _op{_plain(op.signature)}:",
@@ -168,13 +181,7 @@ def _text(op: Any) -> str:
         *(f"    {line}" for line in (*lines, f"r_ = {_run(op, call)}")),
         f"except Exception as e: reraise(e, NAME, {shown}, {params})",
     ]
-    if op.outputs == 1:
-        lines += [
-            "if type(r_) not in ARRAYS: r_ = asarray(r_, kind)",
-            "out = new(Tensor); out._data = r_; out._id = 0",
-        ]
-    else:
-        lines.append("out = tuple([wrap(asarray(r, kind)) for r in r_])")
+    lines += _result(op)
     if not op.is_opened:
         refusal = [
             f"    if {_unusual(op)}:",
@@ -189,6 +196,28 @@ def _text(op: Any) -> str:
         ]
     lines.append("return out")
     return "\n    ".join(lines) + "\n"
+
+
+def _result(op: Any) -> list[str]:
+    """The lines that wrap a result, in a View where NumPy returns one."""
+    if op.outputs > 1:
+        return ["out = tuple([wrap(asarray(r, kind)) for r in r_])"]
+    lines = ["if type(r_) not in ARRAYS: r_ = asarray(r_, kind)"]
+    wrapped = "out = new(Tensor); out._data = r_; out._id = 0"
+    if not op.writes:
+        return [*lines, wrapped]
+    (n,), values = op.arrays, "(" + "".join(f"{k}, " for k in op.params) + ")"
+    unless = ""
+    if op.kind != "elementwise":  # a view in NumPy, whatever the memory is here
+        lines.append(f"if r_.base is None and r_ is not {n}_: {wrapped}")
+        unless = "el"
+    return [
+        *lines,
+        f"{unless}if r_.base is {n}_ and type(parent) is Tensor:",
+        f"    out = new(View); out._array = r_; out._number = 0; out._seen = {n}_",
+        f"    out.root = out.parent = parent; out.op = op; out.params = {values}",
+        f"else: out = view_or_copy(r_, {n}_, parent, op, {values})",
+    ]
 
 
 def _unusual(op: Any) -> str:
@@ -244,7 +273,8 @@ def _defaults(signature: inspect.Signature) -> dict[str, Any]:
 
 def _read_arguments(op: Any) -> list[str]:
     names, several = op.arrays, len(op.arrays) > 1
-    lines = []
+    lines = [f"parent = {names[0]}"] if op.writes else []
+    read = "glance" if op.writes else "operand"
     for n in names:
         first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"
         lines.append(first)
@@ -252,7 +282,11 @@ def _read_arguments(op: Any) -> list[str]:
             lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
         if several:
             lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
-        lines.append(f"else: {n} = operand({n}); {n}_ = {n}._data; {n}i = {n}._id")
+        lines += [
+            f"elif type({n}) is View and {n}.root._data is {n}._seen: "
+            f"{n}_ = {n}._array; {n}i = {n}._number",
+            f"else: {n} = {read}({n}); {n}_ = {n}._data; {n}i = {n}._id",
+        ]
     if "index" in op.params:
         n = names[0]
         lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
@@ -288,6 +322,13 @@ def _read_arguments(op: Any) -> list[str]:
 def _own(x: Tensor) -> Tensor:
     """A Tensor of its own for a result that is an argument: neither shares the other's number."""
     return TENSOR.reshape(x, x.shape)
+
+
+def _no_view(out: Any) -> Any:
+    """The results of a composite's body, whose last op may return a View, as copies."""
+    if type(out) is tuple:
+        return tuple([_no_view(x) for x in out])
+    return out._read() if type(out) is View else out
 
 
 def _split(x: Any) -> tuple[Any, int]:
@@ -414,14 +455,14 @@ _PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}
 
 _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
-    "NUMPY": NUMPY,
-    "SCALARS": SCALARS, "Tensor": Tensor, "asarray": as_array, "beside": _beside, "block": block,
-    "meet_levels": meet_levels, "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays,
-    "ndarray": np.ndarray, "new": new, "number": number,
+    "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
+    "beside": _beside, "block": block, "meet_levels": meet_levels, "glance": glance,
+    "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new,
+    "no_view": _no_view, "number": number,
     "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "refuse_parameters": refuse_parameters, "watched_in": watched_in,
     "reraise": reraise, "split": _split, "operand": operand, "own": _own, "tensors": _tensors,
-    "wrap": wrap,
+    "view_or_copy": view_or_copy, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

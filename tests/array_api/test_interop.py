@@ -132,15 +132,9 @@ def test_numpy_function_is_differentiable(name):
     assert all(g is not None for g in tape.gradient(y, watched))
 
 
-def test_numpy_functions_that_write_refuse_tensors():
-    x, a = gg.asarray(V), np.zeros(4)
-    for call in (
-        lambda: np.put_along_axis(x, np.array([1]), 2.0, 0),
-        lambda: np.fill_diagonal(gg.asarray(A), 2.0),
-    ):
-        with pytest.raises(DTypeError, match="new Tensor"):
-            call()
-    np.put_along_axis(a, np.array([1]), x[:1], 0)  # into NumPy's own array
+def test_numpy_functions_write_a_tensors_values_into_numpys_arrays():
+    a = np.zeros(4)
+    np.put_along_axis(a, np.array([1]), gg.asarray(V)[:1], 0)
     assert a.tolist() == [0, V[0], 0, 0]
 
 
@@ -180,12 +174,11 @@ def test_error_names_the_numpy_function():
 
 @pytest.mark.parametrize("call", [
     lambda x, a: np.add(x, 1.0, out=a), lambda x, a: np.sum(x, out=a),
-    lambda x, a: operator.iadd(a, x), lambda x, a: np.add.at(x, [0], 1.0),
-    lambda x, a: np.put(x, [0], 1.0), lambda x, a: np.copyto(x, a), lambda x, a: np.exp(a, out=x),
-], ids=["out=", "sum out=", "iadd", "add.at", "put", "copyto", "out=tensor"])  # fmt: skip
-def test_writing_into_existing_memory_is_refused(call):
+    lambda x, a: operator.iadd(a, x), lambda x, a: np.add.at(a, [0], x[0]),
+], ids=["out=", "sum out=", "iadd", "add.at"])  # fmt: skip
+def test_writing_a_result_into_a_numpy_array_is_refused(call):
     x, a = gg.asarray(A), A.copy()
-    with pytest.raises(DTypeError, match="new Tensor"):
+    with pytest.raises(DTypeError, match=r"NumPy array|write to a Tensor"):
         call(x, a)
     assert a.tolist() == A.tolist()
     assert x.tolist() == A.tolist()

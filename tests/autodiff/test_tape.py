@@ -1782,7 +1782,7 @@ def test_setitem_of_a_watched_tensor_is_differentiated():
     assert tape.gradient(y, before).tolist() == [2.0, 4.0, 6.0]
     assert tape.gradient(z, before).tolist() == [10.0, 0.0, 10.0]
     assert tape.gradient(z, k).item() == 100.0
-    assert tape.gradient(z, x).tolist() == [10.0, 10.0, 10.0]  # x now names the new value
+    assert tape.gradient(z, x).tolist() == [10.0, 0.0, 10.0]  # by the value that was watched
 
 
 # ---- size -----------------------------------------------------------------------------------

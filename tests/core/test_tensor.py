@@ -323,18 +323,6 @@ def test_matmul_with_arrays_on_either_side():
         assert (left @ right).tolist() == (a @ b).tolist()
 
 
-def test_in_place_operators_rebind_the_name_to_a_new_tensor():
-    x = C([1.0, 2.0])
-    same = x
-    x += 1
-    x *= 3
-    x -= 1
-    x /= 2
-    x **= 2
-    assert x.tolist() == [6.25, 16.0]
-    assert same.tolist() == [1.0, 2.0]
-
-
 def test_equality_with_a_non_number_is_false():
     x = C([1.0])
     assert (x == None) is False  # noqa: E711
@@ -488,19 +476,19 @@ def test_setitem_refuses_values_that_do_not_fit():
     assert x.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_setitem_does_not_change_earlier_reads():
+def test_setitem_does_not_change_earlier_copies():
     x = C([1.0, 2.0, 3.0, 4.0])
-    views = [
-        x[1:], gg.reshape(x, (2, 2)), copy.copy(x), copy.deepcopy(x), gg.stop_gradient(x),
-        x[...], np.asarray(x), gg.flip(x), gg.Variable(x), gg.expand_dims(x, axis=0),
+    copies = [
+        x[[1, 2]], x[x > 2], gg.flatten(x), copy.copy(x), copy.deepcopy(x), gg.stop_gradient(x),
+        np.asarray(x), gg.array(x), x.copy(), gg.Variable(x), gg.Variable(x).value(), x[1],
     ]  # fmt: skip
-    before = [np.array(v.tolist()) for v in views]
+    before = [np.array(v.tolist()) for v in copies]
     x[...] = 0.0
     x[1] = 5.0
-    for view, values in zip(views, before, strict=True):
-        assert np.array_equal(view.tolist(), values)
-    y = views[1]
-    y[0, 0] = 100.0
+    for y, values in zip(copies, before, strict=True):
+        assert np.array_equal(y.tolist(), values)
+        if type(y) is gg.Tensor:
+            y[...] = 100.0
     assert x.tolist() == [0.0, 5.0, 0.0, 0.0]
 
 
@@ -696,15 +684,18 @@ def test_put_along_axis_under_vmap_equals_numpy_and_is_differentiable(axis, rng)
     expected = x.copy()
     for one, i, v in zip(expected, places, values, strict=True):
         np.put_along_axis(one, i, v, axis)
-    put = gg.vmap(lambda x, i, v: gg.put_along_axis(x, i, v, axis))
-    np.testing.assert_array_equal(put(x, places, values).numpy(), expected)
-    gg.testing.check_grads(
-        lambda x, v: gg.put_along_axis(x, places[0], v, axis), (x[0], values[0])
-    )  # of several writes to one element only the last has a gradient
+
+    def put(x, i, v):
+        y = gg.array(x)
+        gg.put_along_axis(y, i, v, axis)
+        return y
+
+    np.testing.assert_array_equal(gg.vmap(put)(x, places, values).numpy(), expected)
+    gg.testing.check_grads(lambda x, v: put(x, places[0], v), (x[0], values[0]))
+    # of several writes to one element only the last has a gradient
 
 
-def test_put_along_axis_accepts_a_number_and_refuses_indices_of_another_rank():
-    assert gg.put_along_axis(gg.arange(3), [1], 7, axis=0).tolist() == [0, 7, 2]
+def test_put_along_axis_refuses_indices_of_another_rank():
     with pytest.raises(ValueError, match="put_along_axis: the indices have 2 axes, the array 1"):
         gg.put_along_axis(gg.ones(3), [[0]], 1.0, axis=0)
 

@@ -955,3 +955,44 @@ def test_a_bfloat16_scan_is_differentiated_through_an_op_that_gives_float32():
             y = wrap(f)(x)
         grads.append(tape.gradient(y, x).numpy().astype(np.float32))
     np.testing.assert_allclose(*grads, rtol=2e-2)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, gg.function], ids=["eager", "traced"])
+def test_branches_and_bodies_write_to_copies_of_their_arguments(run):
+    def body(carry):
+        i, x = carry
+        x += 1
+        x[0] *= 2
+        i += 1
+        return i, x
+
+    def step(carry, x):
+        carry += x
+        x *= 2
+        return carry, x
+
+    def double(x):
+        x *= 2
+        return x
+
+    def f(x):
+        loop = gg.while_loop(lambda carry: carry[0] < 3, body, (gg.constant(0), x))[1]
+        carry, ys = gg.scan(step, x[0], x)
+        one = gg.cond(gg.sum(x) > 0, double, double, x)
+        return loop, carry, ys, one, gg.cond(True, double, double, x), x * 1
+
+    x = gg.constant([1.0, 2.0, 3.0])
+    loop, carry, ys, one, other, now = run(f)(x)
+    assert loop.tolist() == [22, 5, 6]
+    assert carry.item() == 7
+    assert ys.tolist() == one.tolist() == other.tolist() == [2, 4, 6]
+    assert now.tolist() == x.tolist() == [1, 2, 3]
+
+
+def test_a_body_that_writes_runs_on_after_other_examples_are_done():
+    def body(x):
+        x += 1
+        return x
+
+    f = gg.vmap(lambda x: gg.while_loop(lambda x: x < 2.5, body, x))
+    assert f(gg.constant([0.0, 1.0, 5.0])).tolist() == [3, 3, 5]

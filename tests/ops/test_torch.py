@@ -488,10 +488,6 @@ TWINS = {
         F.embedding(indices, weight, padding_idx, sparse=sparse)
     ),
     "embedding_bag": embedding_bag,
-    "fill_diagonal": lambda x, value, wrap=False: (
-        torch.diagonal_scatter(x, value.expand(min(x.shape))) if x.ndim == 2 and not wrap
-        else NotImplemented
-    ),
     "gather": lambda params, indices, axis=0: take(params, indices, axis),
     "getitem": lambda x, index: x.flatten()[places(x.shape, index)],
     "index_add": lambda x, values, index: put_at(x, places(x.shape, index), values),

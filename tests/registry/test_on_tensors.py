@@ -13,6 +13,7 @@ TANH = """\
 def tanh(x, /):
     try:
         if type(x) is Tensor: x_ = x._data; xi = x._id
+        elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
         else: x = operand(x); x_ = x._data; xi = x._id
         kind = type(x_)
         r_ = impl[kind](x_)

@@ -8,6 +8,7 @@ branches and bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
 from gpugrad.core.devices import full_on_device_of
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, View, tensor, wrap
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.control.step import ControlStep
 from gpugrad.function.control.tracing import (
@@ -72,19 +73,24 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
             "or gg.where to choose element by element."
         )
     if not isinstance(pred, Tensor):
-        return tensors_of((true_fn if pred else false_fn)(*operands))
+        return tensors_of((true_fn if pred else false_fn)(*_copies(operands)))
     pred = TENSOR.reshape(pred, ()) if pred.ndim else pred._read()
     names = (f"true_fn {_name(true_fn)}", f"false_fn {_name(false_fn)}")
     if levels_of(pred._data):
-        yes, no = tensors_of(true_fn(*operands)), tensors_of(false_fn(*operands))
+        yes, no = (tensors_of(f(*_copies(operands))) for f in (true_fn, false_fn))
         pred = TENSOR.astype(pred, np.dtype(bool))
         pairs = agreed("cond", names, yes, no)
         chosen = [TENSOR.where(pred, a, b) if isinstance(a, Tensor) else a for a, b in pairs]
         return nest.pack(yes, chosen)
     trace = current_trace()
     if trace is None or not is_traced(pred._data):
-        return tensors_of((true_fn if pred else false_fn)(*operands))
+        return tensors_of((true_fn if pred else false_fn)(*_copies(operands)))
     return _traced_cond(trace, pred, (true_fn, false_fn), names, operands)
+
+
+def _copies(operands: Any) -> Any:
+    """Copies of Tensors, for a function to write to: in a traced function it has its own."""
+    return nest.map_structure(lambda x: copy(x) if type(x) in (Tensor, View) else x, operands)
 
 
 def _traced_cond(
@@ -160,7 +166,7 @@ def while_loop(
         return TENSOR.astype(TENSOR.reshape(holds, ()), np.dtype(bool))
 
     def body(*carry: Tensor) -> list[Tensor]:
-        result = body_fn(form(carry))
+        result = body_fn(form(_copies(carry)))
         pairs = agreed("while_loop", names, form(carry), result)
         new = [b for a, b in pairs if isinstance(a, Tensor)]
         if levels:  # an example that is done keeps its values
@@ -261,7 +267,7 @@ def scan(
 
     def body(*carry_and_x: Tensor) -> list[Tensor]:
         carry, x = carry_and_x[: len(form.tensors)], carry_and_x[len(form.tensors) :]
-        result = f(form(carry), along(x))
+        result = f(form(_copies(carry)), along(_copies(x)))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise StructureError(
                 f"scan: {name} must return a pair (carry, y), it returned "

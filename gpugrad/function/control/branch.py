@@ -51,7 +51,7 @@ class Branch:
             return self.run(*tensors)
         if not threads.stack:
             return self._replayed(tensors)
-        arguments = [tensor_with_id(t._data, t._id) for t in tensors]  # no object twice
+        arguments = [tensor_with_id(t._kept(), t._id) for t in tensors]  # no object twice
         wanted = tuple(k for k, t in enumerate(arguments) if known(t))
         if not wanted:
             return self._replayed(arguments)

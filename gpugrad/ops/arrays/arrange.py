@@ -25,6 +25,7 @@ from gpugrad.ops.arrays.shape import moves, need_matrices
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
     captures=True,
+    writes=lambda xp, x, part, axis: xp.flip(part, axis=axis),
 )
 def flip(xp, x, /, axis=None):
     """Reverse the order of the elements along axes.
@@ -269,6 +270,7 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
         ([np.ones((2, 2))], {"axis1": 2}, AxisError, "diagonal.*axis 2"),
     ],
     view="strides",
+    writes="NumPy makes it read-only. Use gg.fill_diagonal(x, value), or write to a copy",
 )
 def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
     """Extract a diagonal of matrices.

@@ -13,7 +13,7 @@ from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, share, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
 
@@ -290,7 +290,7 @@ def asarray(
             need_copy("another device")
         if obj.dtype.kind not in "biufc" and obj.dtype != backend.BFLOAT16:
             raise DTypeError(f"asarray: dtype {obj.dtype} is not numeric.")
-        return wrap(obj)
+        return share(obj)
     if not is_tensor and not (isinstance(obj, (list, tuple)) and _any_tensor(obj)):
         need_copy(f"a {type(obj).__name__}")
         return constant(obj, dtype, device=device)
@@ -304,6 +304,24 @@ def asarray(
     if copy and x is obj:
         return x.__copy__() if x.dtype == bool else TENSOR.positive(x)
     return x
+
+
+def array(
+    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = True
+) -> Tensor:
+    """Make a Tensor of a copy, as NumPy's ``array``; otherwise as `asarray`.
+
+    Args:
+        obj, dtype, device: see `asarray`.
+        copy: None copies only where that is needed; False raises there.
+
+    >>> x = gg.ones(2)
+    >>> y = gg.array(x)
+    >>> y[0] = 5.0
+    >>> print(x, y)
+    [1. 1.] [5. 1.]
+    """
+    return asarray(obj, dtype, device=device, copy=copy)
 
 
 def _is_on_gpu(obj: Any) -> bool:

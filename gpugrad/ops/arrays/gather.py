@@ -18,7 +18,6 @@ from gpugrad.ops._axes import check_axis, index_along
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.arrays.index_rules import add_at, as_int64, check_range, flat_indices, index_error
 from gpugrad.ops.arrays.index_vmap import getitem_batch, scatter_at_batch
-from gpugrad.ops.arrays.indexing import frozen_index
 from gpugrad.registry.record import op
 
 _takes = functools.partial(op, native_half=True, kinds="fc")
@@ -371,35 +370,8 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     return out
 
 
-@saying_where
-def put_along_axis(arr, indices, values, /, axis):
-    """A copy of `arr` with values written along an axis; NumPy's function writes to `arr`.
-
-    Args:
-        arr: array of at least one axis.
-        indices: integers, with as many axes as `arr`; except along `axis` they broadcast with it.
-        values: array that broadcasts to the (broadcast) shape of the indices, or a number. If an
-            index repeats, its last value stays, and it alone gets a gradient.
-        axis: int; None writes to the flattened array, by one-dimensional indices.
-
-    Returns:
-        Tensor of the shape and dtype of `arr`.
-
-    Raises:
-        IndexOutOfBoundsError: an index is out of bounds.
-        ShapeError: the shapes do not match.
-        DTypeError: `indices` are not integers, or a cast of `values` would lose a fraction or an
-            imaginary part.
-        AxisError: `arr` does not have the axis.
-
-    >>> print(gg.put_along_axis([[1.0, 2.0], [3.0, 4.0]], [[1], [0]], 9.0, axis=1))
-    [[1. 9.]
-     [9. 4.]]
-    """
-    name, x, indices = "put_along_axis", tensor(arr), tensor(indices)
-    if axis is None:
-        out = put_along_axis(TENSOR.reshape(x, (x.size,)), indices, values, axis=0)
-        return TENSOR.reshape(out, x.shape)
+def index_along_axis(name, x, indices, axis):
+    """The index of ``x[index]`` for `take_along_axis` and its like: integers for every axis."""
     axis = check_axis(name, axis, x.shape)
     _check_rank(name, indices, x.shape)
     index = [
@@ -407,7 +379,7 @@ def put_along_axis(arr, indices, values, /, axis):
         for k, n in enumerate(x.shape)
     ]
     index[axis] = _check_integers(name, indices)
-    return TENSOR.setitem(x, values, index=frozen_index(tuple(index)))
+    return tuple(index)
 
 
 @saying_where

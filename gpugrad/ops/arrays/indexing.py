@@ -46,7 +46,7 @@ def frozen_index(index):
     if type(index) in BASIC:
         return index
     if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
-        return wrap(index._data)
+        return wrap(index._kept())
     if type(index) is tuple:
         return tuple(frozen_index(part) for part in index)
     if isinstance(index, list):
@@ -92,6 +92,7 @@ def _getitem_kernel(xp, x, *, index):
         ([np.ones(3)], {"index": 1.0}, DTypeError, "integers, slices or booleans"),
     ],
     length_by_values="index",
+    writes=lambda xp, x, part, index: xp.setitem(x, part, index=index),
 )
 def getitem(xp, x, /, *, index):
     """Elements of an array at an index: the op behind ``x[index]``.

@@ -177,7 +177,7 @@ def block(arrays, /):
             return TENSOR.reshape(part, (1,) * (ndim - part.ndim) + part.shape)
         return TENSOR.concat([join(p, depth - 1) for p in part], axis=-depth)
 
-    return join(nested, rank)
+    return join(nested, rank) if rank else TENSOR.positive(join(nested, 0))
 
 
 def _depth(part):

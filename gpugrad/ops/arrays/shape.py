@@ -1,7 +1,7 @@
 """Shape, order of axes, broadcasting and dtype. All of these ops are linear.
 
-A rule moves the gradient back the same way. Forwards may return views of their input, which is
-safe because Tensors are immutable.
+A rule moves the gradient back the same way. Forwards may return views of their input: a write to
+one gives the Tensors new arrays if a tape, or anything else, holds the old ones.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ def need_matrices(name, x):
 
 
 _RESHAPE_BACK = [lambda xp, g, x_shape: xp.reshape(g, x_shape)]
+
+
+def reshaped_back(xp, x, part, **_):
+    """`x` after a write to a view that has all of its elements in their order."""
+    return xp.reshape(part, x.shape)
+
+
 _RAVELED = shaped(([(2, 3)], {}), ([()], {}), ([(0, 2)], {}))
 
 
@@ -69,6 +76,7 @@ def _expand_dims_batch(xp, batched, x, *, axis):
         ([np.ones(6)], {"shape": (-1, -1)}, ShapeError, "reshape"),
     ],
     view="reshape",
+    writes=reshaped_back,
 )
 def reshape(xp, x, /, shape, *, copy=None):
     """Give an array another shape; its elements keep their row-major order.
@@ -88,7 +96,7 @@ def reshape(xp, x, /, shape, *, copy=None):
     return x.reshape(shape) if copy is None else xp.lib.reshape(x, shape, copy=copy)
 
 
-@op(kinds="fc", samples=_RAVELED, errors=NOT_NUMBERS)
+@op(kinds="fc", samples=_RAVELED, errors=NOT_NUMBERS, writes=reshaped_back)
 def ravel(xp, x, /):
     """Flatten an array to one axis, in row-major order.
 
@@ -127,6 +135,7 @@ def flatten(xp, x, /):
     ),
     errors=[([np.ones(3)], {"axis": 3}, AxisError, "expand_dims.*axis 3")],
     view="reshape",
+    writes=reshaped_back,
 )
 def expand_dims(xp, x, /, axis=0):
     """Insert axes of length 1.
@@ -165,6 +174,7 @@ def _squeeze_batch(xp, batched, x, *, axis):
         ([np.ones((1, 3))], {"axis": 2}, AxisError, "squeeze.*axis 2"),
     ],
     view="reshape",
+    writes=reshaped_back,
 )
 def squeeze(xp, x, /, axis=None):
     """Remove axes of length 1.
@@ -204,6 +214,7 @@ def _permute_dims_batch(xp, batched, x, *, axes):
         ([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "permute_dims.*repeated"),
     ],
     view="strides",
+    writes=lambda xp, x, part, axes: _permute_dims_vjp(xp, part, axes),
 )
 def permute_dims(xp, x, /, axes):
     """Permute the axes.
@@ -228,6 +239,7 @@ def permute_dims(xp, x, /, axes):
     samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
     view="strides",
+    writes=lambda xp, x, part: xp.matrix_transpose(part),
 )
 def matrix_transpose(xp, x, /):
     """Swap the last two axes.
@@ -268,6 +280,7 @@ def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
         ([np.ones((2, 3))], {"source": (0, 1), "destination": 0}, ArgumentError, "same number"),
     ],
     view="strides",
+    writes=lambda xp, x, part, source, destination: xp.moveaxis(part, destination, source),
 )
 def moveaxis(xp, x, /, source, destination):
     """Move axes to other positions; the other axes keep their order.
@@ -295,6 +308,7 @@ def moveaxis(xp, x, /, source, destination):
     ),
     errors=[([np.ones(3)], {"axis1": 0, "axis2": 1}, AxisError, "swapaxes.*axis 1")],
     view="strides",
+    writes=lambda xp, x, part, axis1, axis2: xp.swapaxes(part, axis1, axis2),
 )
 def swapaxes(xp, x, /, axis1, axis2):
     """Swap two axes.
@@ -331,6 +345,7 @@ def _broadcast_to_batch(xp, batched, x, *, shape):
     ),
     errors=[([np.ones(2)], {"shape": (2, 3)}, ShapeError, r"broadcast_to.*\(2,\).*\(2, 3\)")],
     view="broadcast",
+    writes="an element of the view may stand at several places. Write to a copy: x = x.copy()",
 )
 def broadcast_to(xp, x, /, shape):
     """Broadcast an array to a shape.

@@ -10,10 +10,17 @@ import numpy as np
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
-from gpugrad.ops.arrays.shape import NOT_NUMBERS
+from gpugrad.ops.arrays.shape import NOT_NUMBERS, reshaped_back
 from gpugrad.registry.record import op
 
 _composite = functools.partial(op, kinds="fci")
+
+
+def _transpose_back(xp, x, part, axes):
+    order = range(x.ndim)[::-1] if axes is None else axes
+    return xp.permute_dims(part, tuple(np.argsort([a % x.ndim for a in order]).tolist()))
+
+
 _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
 
 
@@ -26,6 +33,7 @@ _ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,
         ([(0, 2)], {}),
     ),
     errors=[([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "repeated axis")],
+    writes=_transpose_back,
 )
 def transpose(xp, x, /, axes=None):
     """Permute the axes, as NumPy's transpose.
@@ -44,6 +52,15 @@ def transpose(xp, x, /, axes=None):
     return xp.permute_dims(x, tuple(range(x.ndim))[::-1] if axes is None else tuple(axes))
 
 
+def _rolled(shape, axis, start):
+    """The axis to move, and its new position."""
+    n, axis = len(shape), check_axis("rollaxis", axis, shape)
+    if not -n <= start <= n:
+        raise AxisError(f"rollaxis: start {start} is out of bounds for the shape {tuple(shape)}.")
+    start += n if start < 0 else 0
+    return axis, start - 1 if axis < start else start
+
+
 @_composite(
     samples=shaped(
         ([(2, 3, 4)], {"axis": 2}),
@@ -55,6 +72,9 @@ def transpose(xp, x, /, axes=None):
         ([np.ones((2, 3))], {"axis": 2}, AxisError, "rollaxis.*axis 2"),
         ([np.ones((2, 3))], {"axis": 0, "start": 3}, AxisError, "rollaxis.*start 3"),
     ],
+    writes=lambda xp, x, part, axis, start: xp.moveaxis(
+        part, *reversed(_rolled(x.shape, axis, start))
+    ),
 )
 def rollaxis(xp, x, /, axis, start=0):
     """Move one axis in front of another; `moveaxis` is easier to read.
@@ -70,11 +90,7 @@ def rollaxis(xp, x, /, axis, start=0):
     >>> gg.rollaxis(gg.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    n, axis = x.ndim, check_axis("rollaxis", axis, x.shape)
-    if not -n <= start <= n:
-        raise AxisError(f"rollaxis: start {start} is out of bounds for the shape {x.shape}.")
-    start += n if start < 0 else 0
-    return xp.moveaxis(x, axis, start - 1 if axis < start else start)
+    return xp.moveaxis(x, *_rolled(x.shape, axis, start))
 
 
 def _at_least(name, new_shape, returns, example):
@@ -94,7 +110,8 @@ def _at_least(name, new_shape, returns, example):
         return results[0] if len(results) == 1 else results
 
     forward.__doc__ = doc("x: array, or a number.")
-    one = _composite(name=name, samples=_ANY, errors=NOT_NUMBERS)(forward)
+    declare = _composite(name=name, samples=_ANY, errors=NOT_NUMBERS, writes=reshaped_back)
+    one = declare(forward)
     apply_to_each.__name__ = apply_to_each.__qualname__ = name
     apply_to_each.__doc__ = doc(
         "*arrays: arrays, or numbers.", "\n    A tuple of Tensors for several arrays."
@@ -127,7 +144,11 @@ atleast_3d = _at_least(
 _PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
 
 
-@_composite(samples=_PLANES, errors=[([np.array(1.0)], {}, AxisError, "axis 0")])
+@_composite(
+    samples=_PLANES,
+    errors=[([np.array(1.0)], {}, AxisError, "axis 0")],
+    writes=lambda xp, x, part: xp.flip(part, axis=0),
+)
 def flipud(xp, x, /):
     """Reverse the order along axis 0, upside down.
 
@@ -141,7 +162,11 @@ def flipud(xp, x, /):
     return xp.flip(x, axis=0)
 
 
-@_composite(samples=_PLANES, errors=[([np.ones(3)], {}, AxisError, "axis 1")])
+@_composite(
+    samples=_PLANES,
+    errors=[([np.ones(3)], {}, AxisError, "axis 1")],
+    writes=lambda xp, x, part: xp.flip(part, axis=1),
+)
 def fliplr(xp, x, /):
     """Reverse the order along axis 1, left to right.
 
@@ -167,6 +192,7 @@ def fliplr(xp, x, /):
         ([np.ones(3)], {}, AxisError, r"rot90.*\(3,\)"),
         ([np.ones((2, 3))], {"axes": (0, -2)}, AxisError, "rot90.*two different"),
     ],
+    writes=lambda xp, x, part, k, axes: xp.rot90(part, -k, axes),
 )
 def rot90(xp, x, /, k=1, axes=(0, 1)):
     """Rotate an array by 90 degrees in the plane of two axes.
@@ -244,7 +270,7 @@ def diagflat(xp, x, /, k=0):
     return xp.diag(xp.reshape(x, (x.size,)), k)
 
 
-def _diagonal_index(shape, wrap):
+def diagonal_slice(shape, wrap):
     """The slice of the flattened array that is the main diagonal."""
     n = math.prod(shape)
     if len(shape) == 2:
@@ -252,47 +278,3 @@ def _diagonal_index(shape, wrap):
         return slice(0, end, shape[1] + 1)
     step = 1 + sum(math.prod(shape[k + 1 :]) for k in range(len(shape) - 1))
     return slice(0, n, step)
-
-
-def _fill_diagonal_ref(x, value, wrap=False):
-    out = x.astype(np.result_type(x, value))
-    np.fill_diagonal(out, value, wrap)
-    return out
-
-
-@op(
-    kinds="fc",
-    ref=_fill_diagonal_ref,
-    samples=shaped(
-        ([(3, 3), ()], {}),
-        ([(2, 3), (2,)], {}),
-        ([(5, 2), ()], {"wrap": True}),
-        ([(5, 2), ()], {}),
-        ([(2, 2, 2), (2,)], {}),
-        ([(3, 3), (3,)], {}),
-    ),
-    errors=[
-        ([np.ones(3), 1.0], {}, ShapeError, r"fill_diagonal.*\(3,\)"),
-        ([np.ones((2, 3, 2)), 1.0], {}, ShapeError, r"fill_diagonal.*equal"),
-    ],
-)
-def fill_diagonal(xp, x, value, /, wrap=False):
-    """A copy of `x` with a value on its main diagonal; NumPy's function writes to `x` instead.
-
-    Args:
-        x: array of two axes, or of more axes of equal length.
-        value: number, or array of the length of the diagonal.
-        wrap: whether the diagonal of a tall matrix restarts after the last column.
-
-    >>> print(gg.fill_diagonal([[1.0, 2.0], [3.0, 4.0]], 0.0))
-    [[0. 2.]
-     [3. 0.]]
-    """
-    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
-        raise ShapeError(
-            f"fill_diagonal: x must have two axes, or more of equal length; its shape is {x.shape}."
-        )
-    if not x.size:
-        return x
-    out = xp.setitem(xp.reshape(x, (x.size,)), value, index=_diagonal_index(x.shape, wrap))
-    return xp.reshape(out, x.shape)

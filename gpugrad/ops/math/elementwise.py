@@ -501,6 +501,13 @@ erfc = _analytic(
 
 # ---- complex -----------------------------------------------------------------------------
 
+
+def _write_imag(xp, x, part):
+    if x.dtype.kind != "c":
+        raise DTypeError(f"imag: a {x.dtype} array has no imaginary part to write to.")
+    return xp.complex(xp.real(x), part)
+
+
 real = elementwise(
     "real(x)",
     kinds="fc",
@@ -511,6 +518,7 @@ real = elementwise(
     doc="Real part.",
     example=("1 + 2j", "1.0"),
     captures=True,
+    writes=lambda xp, x, part: part if x.dtype.kind != "c" else xp.complex(part, xp.imag(x)),
 )
 imag = elementwise(
     "imag(x)",
@@ -521,6 +529,7 @@ imag = elementwise(
     jvp=[lambda xp, t: xp.imag(t)],
     doc="Imaginary part.",
     example=("1 + 2j", "2.0"),
+    writes=_write_imag,
 )
 conj = elementwise(
     "conj(x)",

@@ -1,0 +1,379 @@
+"""Writes to Tensors: ``x[i] = v``, ``x += v``, and NumPy's functions that write to an argument.
+
+They follow NumPy: a write to a view reaches the Tensor that owns the elements, and every other view
+of it. Arrays are copied on write: recorders, Variables and programs keep the values that they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.recorder import graphs
+from gpugrad.core import backend, devices
+from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact
+from gpugrad.core.convert import constant
+from gpugrad.core.from_python import numbers_only
+from gpugrad.core.tensor import Shared, Tensor, View, index_parts, operand, tensor, threads
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
+from gpugrad.ops.arrays import index_rules, indexing
+from gpugrad.ops.arrays.gather import index_along_axis, nonzero
+from gpugrad.ops.arrays.shape_numpy import diagonal_slice
+from gpugrad.trace.array import current_trace
+
+__all__ = [
+    "copyto",
+    "fill_diagonal",
+    "in_place",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "setitem",
+    "write",
+]
+
+
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """``x[index] = value``; in place if nothing is recorded and nobody else holds the array."""
+    try:
+        if isinstance(value, (list, tuple)) and numbers_only(value):
+            value = constant(value, self.dtype, device=self.device)  # without rounding to float32
+        elif type(value) not in SCALARS:
+            value = tensor(value)
+        if type(value) is View and _is_part(value, self, index):
+            return  # the second half of `x[index] += v`
+        _refuse_read_only(self, value)
+        if _needs_new_array(self, index, value):
+            _replace(self, indexing.setitem(self, value, index=indexing.frozen_index(index)))
+            return
+        array = value._data if isinstance(value, Tensor) else value
+        if type(value) is Shared or (type(value) is View and value.root is _root(self)):
+            array = array.copy()  # the memory may be the same
+        data = _own(self, value)
+        if data is None:
+            _replace(self, indexing.setitem(self, value, index=indexing.frozen_index(index)))
+            return
+        with devices.formulas_on(data):
+            index_rules.assign("setitem", READINGS[type(data)], data, array, index)
+    except Exception as error:
+        reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
+
+
+def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Tensor]:
+    """The method for an augmented assignment such as ``x += v``, which keeps shape and dtype."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        return write(f"x {symbol}= v", self, op(self, other), f"write x = x {symbol} v")
+
+    return method
+
+
+def write(name: str, x: Tensor, result: Any, instead: str = "leave out out=") -> Tensor:
+    """Give `x` the values of a result of its shape, as ``out=`` does; returns `x`.
+
+    Args:
+        name: what writes, for messages.
+        x: the Tensor to write to.
+        result: of its shape, and of a dtype of the same kind.
+        instead: what to do for a new Tensor, for messages.
+
+    Raises:
+        ShapeError, DTypeError: the result has another shape, or a cast to the dtype of `x` would
+            change its kind (float to int, complex to float).
+    """
+    if isinstance(x, Variable):
+        raise DTypeError(f"{name}: assign to a Variable with v.assign(value).")
+    result = tensor(result)
+    if result.shape != x.shape:
+        raise ShapeError(
+            f"{name}: the result has shape {result.shape} and is written to a Tensor of shape "
+            f"{x.shape}. For a new Tensor {instead}."
+        )
+    if result.dtype != x.dtype:
+        floats = is_inexact(x.dtype) and is_inexact(result.dtype) and result.dtype.kind != "c"
+        if not (floats or np.can_cast(result.dtype, x.dtype, "same_kind")):
+            raise DTypeError(
+                f"{name}: the result is {result.dtype} and is written to a Tensor of {x.dtype}. "
+                f"For a new Tensor {instead}."
+            )
+        result = TENSOR.astype(result, x.dtype)
+    _refuse_read_only(x, result)
+    if type(x) is not Tensor and not _needs_new_array(x, (), result):
+        setitem(x, ..., result)
+    else:
+        _replace(x, result)
+    return x
+
+
+def _root(x: Tensor) -> Tensor:
+    return x.root if type(x) is View else x
+
+
+def _is_part(view: View, x: Tensor, index: Any) -> bool:
+    """Whether a view is ``x[index]`` and has its elements."""
+    if view.parent is not x or view.op.name != "getitem" or index_rules.has_arrays(index):
+        return False
+    return bool(view.params == (index,))
+
+
+def _refuse_read_only(x: Tensor, value: Any) -> None:
+    """Refuse a write that would not reach what `x` is a view of, or would not be recorded."""
+    owner = x
+    for view in x.line if type(x) is View else ():
+        if isinstance(view.op.writes, str):
+            raise ArgumentError(f"A view by {view.op.name} is read-only: {view.op.writes}.")
+        owner = view.parent
+    if type(owner) is Shared:
+        _refuse_recorded(owner, value)
+    elif type(owner) is not Tensor:
+        raise DTypeError(
+            "This is a view of a Variable's value: assign to the Variable, by v.assign(value) or "
+            "v[index].assign(value); or write to a copy, x = x.copy()."
+        )
+
+
+def _refuse_recorded(x: Shared, value: Any) -> None:
+    """Refuse a write that recorders must see, since those who share the memory do not."""
+    numbers = {x._id, value._id if isinstance(value, Tensor) else 0}
+    wraps = len(READINGS) > 1 and backend.reading(x._data, getattr(value, "_data", None)).nesting
+    if wraps or current_trace() is not None or graphs or _are_known(numbers):
+        raise DTypeError(
+            "The Tensor shares its memory with another library, or with a NumPy array, and a write "
+            "to that cannot be recorded. Write to a copy: x = x.copy()."
+        )
+
+
+def _are_known(numbers: set[int]) -> bool:
+    return any(i in recorder.known for recorder in threads.stack for i in numbers)
+
+
+def _needs_new_array(x: Tensor, index: Any, value: Any) -> bool:
+    """Whether a write is an op on a whole array: if it is recorded, traced or inside vmap."""
+    root, is_tensor = _root(x), isinstance(value, Tensor)
+    if type(root) is Shared:
+        return False
+    if root._id or x._id or (is_tensor and value._id) or graphs or current_trace() is not None:
+        return True
+    if is_tensor and value.device != x.device:
+        return True
+    if len(READINGS) > 1:
+        parts = [root._data, getattr(value, "_data", None), *index_parts(index)]
+        return bool(backend.reading(*parts).nesting)
+    return False
+
+
+def _replace(x: Tensor, result: Tensor) -> None:
+    """Give `x` another value, and the Tensor that it is a view of."""
+    while type(x) is View:
+        result = x.op.writes(TENSOR, x.parent, result, **x.named)
+        x = x.parent
+    trace = current_trace()
+    if trace is not None:
+        trace.writes(x)
+    x._data, x._id = result._data, result._id
+
+
+def _own(x: Tensor, value: Any) -> Any:
+    """The array of `x` to write to, copied first if others than `x` and its root hold the memory.
+
+    Returns:
+        None if the view's op copies, so that a write to its array would not reach the root.
+    """
+    views, root = set(x.line if type(x) is View else ()), _root(x)
+    if type(value) is View and value.root is root:
+        views.update(value.line)
+    root._own(views)
+    data = x._data
+    shares = data is root._data or data.base is root._data
+    return data if shares else None
+
+
+# ---- NumPy's functions that write ---------------------------------------------------------
+
+
+def _writable(name: str, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"{name}: it writes to a Tensor, got a {type(x).__name__}.")
+    return x
+
+
+def _repeated(name: str, values: Any, n: int) -> Tensor:
+    """The first `n` of the values, which repeat if there are fewer."""
+    flat = TENSOR.ravel(operand(values))
+    if n and not flat.size:
+        raise ArgumentError(f"{name}: there are no values to write.")
+    return TENSOR.take(flat, np.arange(n) % max(flat.size, 1), axis=0)
+
+
+@saying_where
+def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Write `src` to `dst`, as NumPy's ``copyto``; differentiable.
+
+    Args:
+        dst: the Tensor to write to.
+        src: array that broadcasts to its shape.
+        casting: what casts are allowed: ``"no"``, ``"equiv"``, ``"safe"``, ``"same_kind"`` or
+            ``"unsafe"``.
+        where: mask that broadcasts to the shape: the elements to write.
+
+    Raises:
+        DTypeError: `dst` is not a Tensor, or `casting` forbids the cast.
+        ShapeError: the shapes do not match.
+
+    >>> x = gg.zeros(3)
+    >>> gg.copyto(x, [1.0, 2.0, 3.0], where=[True, False, True])
+    >>> print(x)
+    [1. 0. 3.]
+    """
+    x = _writable("copyto", dst)
+    values = tensor(src) if not isinstance(src, (bool, int, float, complex)) else constant(src)
+    weak = values.ndim == 0 and not isinstance(src, Tensor) and not hasattr(src, "dtype")
+    if not weak and not np.can_cast(values.dtype, x.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"copyto: casting={casting!r} forbids a cast from {values.dtype} to {x.dtype}."
+        )
+    values = TENSOR.broadcast_to(TENSOR.astype(values, x.dtype), x.shape)
+    x[...] = values if where is True else TENSOR.where(where, values, x)
+
+
+@saying_where
+def putmask(a: Tensor, mask: Any, values: Any) -> None:
+    """Write the values at the places of a mask, as NumPy's ``putmask``; differentiable.
+
+    Args:
+        a: the Tensor to write to.
+        mask: booleans of its shape.
+        values: array; it repeats, in row-major order, if it has fewer elements than `a`.
+
+    Raises:
+        DTypeError: `a` is not a Tensor.
+        ArgumentError: there are no values.
+
+    >>> x = gg.zeros(4)
+    >>> gg.putmask(x, [True, False, True, True], [1.0, 2.0])
+    >>> print(x)
+    [1. 0. 1. 2.]
+    """
+    x = _writable("putmask", a)
+    filled = TENSOR.reshape(_repeated("putmask", values, x.size), x.shape)
+    x[...] = TENSOR.where(mask, TENSOR.astype(filled, x.dtype), x)
+
+
+@saying_where
+def place(arr: Tensor, mask: Any, vals: Any) -> None:
+    """Write values one after the other where a mask is true, as NumPy's ``place``; differentiable.
+
+    Args:
+        arr: the Tensor to write to.
+        mask: booleans of its shape.
+        vals: array; it repeats if it has fewer elements than there are places.
+
+    Raises:
+        DTypeError: `arr` is not a Tensor.
+        ArgumentError: there are no values.
+
+    >>> x = gg.zeros(4)
+    >>> gg.place(x, [True, False, True, True], [1.0, 2.0])
+    >>> print(x)
+    [1. 0. 2. 1.]
+    """
+    x = _writable("place", arr)
+    index = nonzero(TENSOR.broadcast_to(TENSOR.astype(operand(mask), np.dtype(bool)), x.shape))
+    x[index] = _repeated("place", vals, index[0].size)
+
+
+@saying_where
+def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values at positions of the flattened array, as NumPy's ``put``; differentiable.
+
+    Args:
+        a: the Tensor to write to.
+        ind: integers: positions in row-major order.
+        v: array; it repeats if it has fewer elements than `ind`.
+        mode: for a position out of bounds: ``"raise"``, ``"wrap"`` or ``"clip"``.
+
+    Raises:
+        DTypeError: `a` is not a Tensor.
+        IndexOutOfBoundsError: a position is out of bounds.
+        ArgumentError: another `mode`, or there are no values.
+
+    >>> x = gg.zeros(4)
+    >>> gg.put(x, [0, 2], [1.0, 2.0])
+    >>> print(x)
+    [1. 0. 2. 0.]
+    """
+    x, places = _writable("put", a), TENSOR.ravel(operand(ind))
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentError(f"put: mode={mode!r} is not 'raise', 'wrap' or 'clip'.")
+    if mode != "raise":
+        n = max(x.size, 1)
+        places = TENSOR.remainder(places, n) if mode == "wrap" else TENSOR.clip(places, 0, n - 1)
+    flat = TENSOR.setitem(TENSOR.ravel(x), _repeated("put", v, places.size), index=places)
+    x[...] = TENSOR.reshape(flat, x.shape)
+
+
+@saying_where
+def put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
+    """Write values along an axis, as NumPy's ``put_along_axis``; differentiable.
+
+    Args:
+        arr: the Tensor to write to, of at least one axis.
+        indices: integers, with as many axes as `arr`; except along `axis` they broadcast with it.
+        values: array that broadcasts to the (broadcast) shape of the indices, or a number. If an
+            index repeats, its last value stays, and it alone gets a gradient.
+        axis: int; None writes to the flattened array, by one-dimensional indices.
+
+    Raises:
+        IndexOutOfBoundsError: an index is out of bounds.
+        ShapeError: the shapes do not match.
+        DTypeError: `arr` is not a Tensor, `indices` are not integers, or a cast of `values` would
+            lose a fraction or an imaginary part.
+        AxisError: `arr` does not have the axis.
+
+    >>> x = gg.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gg.put_along_axis(x, [[1], [0]], 9.0, axis=1)
+    >>> print(x)
+    [[1. 9.]
+     [9. 4.]]
+    """
+    x = _writable("put_along_axis", arr)
+    flat = TENSOR.ravel(x) if axis is None else x
+    index = index_along_axis("put_along_axis", flat, operand(indices), axis or 0)
+    result = TENSOR.setitem(flat, values, index=indexing.frozen_index(index))
+    x[...] = TENSOR.reshape(result, x.shape)
+
+
+@saying_where
+def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
+    """Write a value to the main diagonal, as NumPy's ``fill_diagonal``; differentiable.
+
+    Args:
+        a: the Tensor to write to, of two axes, or of more axes of equal length.
+        val: number, or array, which repeats if it is shorter than the diagonal.
+        wrap: whether the diagonal of a tall matrix restarts after the last column.
+
+    Raises:
+        ShapeError: `a` has other axes.
+        DTypeError: `a` is not a Tensor, or a cast of `val` would lose a fraction or an imaginary
+            part.
+
+    >>> x = gg.ones((2, 2))
+    >>> gg.fill_diagonal(x, 0.0)
+    >>> print(x)
+    [[0. 1.]
+     [1. 0.]]
+    """
+    x = _writable("fill_diagonal", a)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ShapeError(
+            f"fill_diagonal: a must have two axes, or more of equal length; its shape is {x.shape}."
+        )
+    places = np.arange(x.size)[diagonal_slice(x.shape, wrap)]
+    value = val
+    if not isinstance(val, (bool, int, float, complex)):
+        value = _repeated("fill_diagonal", val, places.size)
+    x[tuple(np.unravel_index(places, x.shape))] = value
