@@ -24,8 +24,12 @@ ZERO_BY_CONVENTION = {
 
 
 def _first_sample(op):
-    """The first small sample with elements; None for `linalg`: LAPACK may hang on infinities."""
-    if "linalg" in op.home or op.variadic or op.samples is None:
+    """The first small sample with elements.
+
+    None for `linalg` but its norms: LAPACK may hang on infinities, and an eigenvector of a matrix
+    of equal numbers is arbitrary.
+    """
+    if ("linalg" in op.home and not op.home.endswith("norms")) or op.variadic or op.samples is None:
         return None
     for args, keywords in op.samples(np.random.default_rng(0)):
         arrays = [a for a in args if isinstance(a, np.ndarray)]
@@ -186,3 +190,70 @@ def test_masked_infinite_slope_leaves_a_gradient_of_zero(name, cuda):
         with contextlib.suppress(DeviceError):  # an op that runs on the CPU only
             gradients["device"] = gg.grad(masked)(x.to_device(cuda))
         assert not [mode for mode, g in gradients.items() if g.numpy().any()], (k, at)
+
+
+POINTS = {  # zeros, ties, and where piecewise functions change
+    "zeros": lambda a: np.zeros_like(a),
+    "ones": lambda a: np.ones_like(a),
+    "mixed": lambda a: np.resize([0.0, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 6.0], a.shape),
+}
+OUTSIDE_ITS_DOMAIN = {"beta_moment": "x and y add up to 1; elsewhere some of its terms are NaN"}
+
+
+def _losses_at_kinks(op):
+    """Functions of one array, and the point: it stands in one argument, or in all of a shape."""
+    args, keywords = _first_sample(op)
+    positions = _positions(op, args)
+    for point, k in itertools.product(POINTS.values(), positions):
+        for shared in ({k}, {i for i in positions if args[i].shape == args[k].shape}):
+            if shared == {k} or k == min(shared):
+
+                def loss(x, shared=shared):
+                    y = op.eager(*(x if i in shared else a for i, a in enumerate(args)), **keywords)
+                    results = y if isinstance(y, (tuple, list)) else (y,)
+                    parts = [gg.real(r) for r in results if r.dtype.kind in "fc"]
+                    return sum(
+                        gg.sum((r + r * r) * WEIGHTS[: r.size].reshape(r.shape)) for r in parts
+                    )
+
+                yield loss, gg.constant(point(args[k]))
+
+
+WEIGHTS = np.linspace(0.7, 1.3, 1000)
+
+
+def _reverse_over_reverse(f, x, v):
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        along = gg.sum(gg.grad(f)(x) * v)
+    return tape.gradient(along, x, unconnected_gradients="zero")
+
+
+@pytest.mark.parametrize("name", sorted({*DIFFERENTIABLE} - {*OUTSIDE_ITS_DOMAIN}))
+def test_second_derivatives_agree_at_kinks(name):
+    for loss, x in _losses_at_kinks(gg.OPS[name]):
+        v = gg.constant(np.linspace(1.0, 2.0, x.size).reshape(x.shape))
+        try:
+            value, g = gg.value_and_grad(loss)(x)
+        except GpugradError:  # not in the domain, or an integer argument
+            continue
+        if not np.isfinite(value.numpy()).all() or not np.isfinite(g.numpy()).all():
+            continue
+        hessian = gg.hessian(loss)(x).numpy().reshape(x.size, x.size) @ v.numpy().ravel()
+        for product in (gg.hvp(loss, [x], [v])[0], _reverse_over_reverse(loss, x, v)):
+            np.testing.assert_allclose(product.numpy().ravel(), hessian, 1e-6, 1e-8)
+
+
+@pytest.mark.parametrize(
+    "f", [gg.linalg.vector_norm, gg.std, lambda q: gg.hypot(q[0], q[0]), lambda q: gg.norm(q)]
+)
+@pytest.mark.parametrize("outer", [lambda y: y, lambda y: y**2])
+def test_second_derivative_of_a_norm_at_zero_is_zero(f, outer, cuda):
+    def loss(q):
+        return outer(f(q))
+
+    for device in ("cpu", cuda):
+        q = gg.zeros(2, device=device)
+        v = gg.ones(2, device=device)
+        assert gg.hvp(loss, [q], [v])[0].numpy().tolist() == [0.0, 0.0]
+        assert gg.function(gg.hessian(loss))(q).numpy().tolist() == [[0.0, 0.0]] * 2

@@ -56,10 +56,15 @@ def _masked_multiply_y(xp, g, x):
     return xp.masked_multiply(conjugate(xp, x), g)
 
 
-def _masked_divide_x(xp, g, y):
+def _quotient(xp, x, y):
+    """The quotient, and 0 where `y` is 0: for second derivatives of norms at 0, a kink."""
     if type(y) in SCALARS:
-        return g / y.conjugate() if y else g * 0
-    return xp.where(y == 0, 0, g) / xp.where(y == 0, 1, conjugate(xp, y))
+        return x / y if y else x * 0
+    return xp.where(y == 0, 0, x) / xp.where(y == 0, 1, y)
+
+
+def _masked_divide_x(xp, g, y):
+    return _quotient(xp, g, conjugate(xp, y))
 
 
 def _masked_divide_y(xp, g, out, y):
@@ -177,8 +182,8 @@ masked_divide = elementwise(
     "masked_divide(x, y)",
     vjp=[_masked_divide_x, _masked_divide_y],
     jvp=[
-        lambda xp, t, y: xp.masked_divide(t, y),
-        lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y),
+        lambda xp, t, y: _quotient(xp, t, y),
+        lambda xp, t, out, y: -_quotient(xp, xp.masked_multiply(out, t), y),
     ],
     kinds="fc",
     forward=_masked_divide,

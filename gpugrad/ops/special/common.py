@@ -240,7 +240,7 @@ boxcox = scipy_op(
 
 boxcox1p = scipy_op(
     "boxcox1p(x, lmbda)",
-    lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(_boxcox_base(xp, x, lmbda))),
+    lambda xp, x, lmbda: (1 + _boxcox_base(xp, x, lmbda)) ** (lmbda - 1),
     lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1),
     singular=True,
     domain=((-0.7, 2), (-2, 2)),
