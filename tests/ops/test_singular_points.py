@@ -257,3 +257,26 @@ def test_second_derivative_of_a_norm_at_zero_is_zero(f, outer, cuda):
         v = gg.ones(2, device=device)
         assert gg.hvp(loss, [q], [v])[0].numpy().tolist() == [0.0, 0.0]
         assert gg.function(gg.hessian(loss))(q).numpy().tolist() == [[0.0, 0.0]] * 2
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda y: gg.where(y > 1, y, 0),
+        lambda y: gg.relu(y - 1),
+        lambda y: gg.nn.relu6(y - 1),
+        lambda y: gg.minimum(y, -1.0),
+        lambda y: gg.maximum(1.0, y),
+        lambda y: gg.fmax(y, 1.0),
+        lambda y: gg.clip(y, 1.0, 2.0),
+        lambda y: gg.nn.threshold(y, 1.0, 0.0),
+    ],
+)
+def test_mask_absorbs_an_infinite_tangent(f):
+    x = gg.constant([0.0, 0.0])  # the slope of the root is infinite there
+
+    def masked(x):
+        return f(gg.sqrt(x))
+
+    for g in (gg.grad(lambda x: gg.sum(masked(x)))(x), gg.jvp(masked, [x], [gg.ones_like(x)])[1]):
+        assert g.tolist() == [0.0, 0.0]
