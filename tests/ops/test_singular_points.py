@@ -195,7 +195,9 @@ def test_masked_infinite_slope_leaves_a_gradient_of_zero(name, cuda):
 POINTS = {  # zeros, ties, and where piecewise functions change
     "zeros": lambda a: np.zeros_like(a),
     "ones": lambda a: np.ones_like(a),
-    "mixed": lambda a: np.resize([0.0, 1.0, -1.0, 0.5, -0.5, 3.0, -3.0, 6.0], a.shape),
+    "mixed": lambda a: np.resize([0.0, 1.0, -1.0, 0.0], a.shape),
+    "halves": lambda a: np.resize([0.5, -0.5, 2.0], a.shape),
+    "far": lambda a: np.resize([3.0, -3.0, 6.0, 20.0], a.shape),
 }
 OUTSIDE_ITS_DOMAIN = {"beta_moment": "x and y add up to 1; elsewhere some of its terms are NaN"}
 
@@ -247,16 +249,12 @@ def test_second_derivatives_agree_at_kinks(name):
 @pytest.mark.parametrize(
     "f", [gg.linalg.vector_norm, gg.std, lambda q: gg.hypot(q[0], q[0]), lambda q: gg.norm(q)]
 )
-@pytest.mark.parametrize("outer", [lambda y: y, lambda y: y**2])
-def test_second_derivative_of_a_norm_at_zero_is_zero(f, outer, cuda):
-    def loss(q):
-        return outer(f(q))
-
+def test_second_derivative_of_a_norm_at_zero_is_zero(f, cuda):
     for device in ("cpu", cuda):
         q = gg.zeros(2, device=device)
         v = gg.ones(2, device=device)
-        assert gg.hvp(loss, [q], [v])[0].numpy().tolist() == [0.0, 0.0]
-        assert gg.function(gg.hessian(loss))(q).numpy().tolist() == [[0.0, 0.0]] * 2
+        assert gg.hvp(f, [q], [v])[0].numpy().tolist() == [0.0, 0.0]
+        assert gg.function(gg.hessian(f))(q).numpy().tolist() == [[0.0, 0.0]] * 2
 
 
 @pytest.mark.parametrize(
