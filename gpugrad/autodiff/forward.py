@@ -176,6 +176,8 @@ def _term(op: Any, how: str, xp: Any, k: int, t: Any, saved: Any, params: Any) -
         d = d(xp, t, saved, params) if callable(d) else d
         if op.singular:
             return xp.masked_multiply(t, d)
+        if type(d) not in SCALARS and d.dtype.kind == "b":  # a mask: 0 also for an infinite t
+            return xp.where(d, t, 0)
         return t if type(d) in SCALARS and d == 1 else t * d
     if op.variadic:  # linear in each array: the op, with the tangent in place of that array
         arrays = list(saved[op.saves.index(op.arrays[0])])

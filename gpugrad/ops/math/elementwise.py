@@ -27,13 +27,13 @@ LN2, LN10 = math.log(2.0), math.log(10.0)
 def _masked_multiply(xp, x, y):
     if type(y) in SCALARS:
         y = xp.lib.asarray(y, dtype=x.dtype)
-    return x * xp.lib.where(x == 0, xp.lib.zeros_like(y), y)
+    return x * xp.lib.where(x == 0, y.dtype.type(0), y)
 
 
 def _masked_divide(xp, x, y):
     if type(y) in SCALARS:
         y = xp.lib.asarray(y, dtype=x.dtype)
-    return x / xp.lib.where(x == 0, xp.lib.ones_like(y), y)
+    return x / xp.lib.where(x == 0, y.dtype.type(1), y)
 
 
 def _divide_x(xp, g, y):
@@ -56,14 +56,29 @@ def _masked_multiply_y(xp, g, x):
     return xp.masked_multiply(conjugate(xp, x), g)
 
 
-def _masked_divide_x(xp, g, y):
+def _quotient(xp, x, y):
+    """The quotient, and 0 where `y` is 0: for second derivatives of norms at 0, a kink."""
     if type(y) in SCALARS:
-        return g / y.conjugate() if y else g * 0
-    return xp.where(y == 0, 0, g) / xp.where(y == 0, 1, conjugate(xp, y))
+        return x / y if y else x * 0
+    return xp.where(y == 0, 0, x) / xp.where(y == 0, 1, y)
+
+
+def _masked_divide_x(xp, g, y):
+    return _quotient(xp, g, conjugate(xp, y))
 
 
 def _masked_divide_y(xp, g, out, y):
     return -_masked_divide_x(xp, xp.masked_multiply(conjugate(xp, out), g), y)
+
+
+def unless_infinite(x):
+    """`x`, and NaN where it is infinite.
+
+    The slopes of log, sqrt and other functions that grow without bound reach 0 at infinity. The
+    infinity is mostly an overflow, as in log(1 + exp(x)). A gradient of exactly 0 would hide that:
+    the infinite slope of exp would not change it.
+    """
+    return x + 0 * x
 
 
 _POWERS = {
@@ -86,9 +101,12 @@ def _power_x(xp, g, x, y):
     if type(y) in SCALARS:
         if y == 0:
             return g * 0
-        d = y * x ** (y - 1)
+        rises_slowly = y.imag == 0 and 0 < y.real < 1
+        d = y * (unless_infinite(x) if rises_slowly else x) ** (y - 1)
         smooth = y.imag == 0 and y.real >= 1
     else:  # x ** 0 is 1 everywhere: its derivative is 0 also at 0, where 0 * 0 ** -1 is not
+        if getattr(x, "dtype", y.dtype).kind != "c" and y.dtype.kind != "c":
+            x = xp.where((y > 0) & (y < 1), unless_infinite(x), x)
         d, smooth = xp.where(y == 0, 0, y * x ** xp.where(y == 0, 1, y - 1)), False
     if getattr(d, "dtype", g.dtype).kind == "c":
         d = xp.conj(d)
@@ -164,8 +182,8 @@ masked_divide = elementwise(
     "masked_divide(x, y)",
     vjp=[_masked_divide_x, _masked_divide_y],
     jvp=[
-        lambda xp, t, y: xp.masked_divide(t, y),
-        lambda xp, t, out, y: -xp.masked_divide(xp.masked_multiply(out, t), y),
+        lambda xp, t, y: _quotient(xp, t, y),
+        lambda xp, t, out, y: -_quotient(xp, xp.masked_multiply(out, t), y),
     ],
     kinds="fc",
     forward=_masked_divide,
@@ -187,6 +205,7 @@ floor_divide = elementwise(
 remainder = elementwise(
     "remainder(x, y)",
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
+    singular=True,
     domain=_NONZERO,
     kinds="fi",
     doc="Remainder of `floor_divide`; has the sign of `y`.",
@@ -195,6 +214,7 @@ remainder = elementwise(
 fmod = elementwise(
     "fmod(x, y)",
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
+    singular=True,
     kinds="fi",
     domain=_NONZERO,
     doc="Remainder of division rounded towards 0; has the sign of `x`.",
@@ -266,7 +286,7 @@ square = elementwise(
 sqrt = _analytic(
     "sqrt(x)",
     "Square root.",
-    lambda xp, out: 0.5 / out,
+    lambda xp, out: 0.5 / unless_infinite(out),
     "[2. 3.]",
     "[4.0, 9.0]",
     **_POSITIVE,
@@ -285,7 +305,7 @@ rsqrt = _analytic(
 )
 cbrt = elementwise(
     "cbrt(x)",
-    d=[lambda xp, out: 1 / (3 * out * out)],
+    d=[lambda xp, out: 1 / (3 * out * unless_infinite(out))],
     doc="Cube root.",
     example=("[1.0, 8.0]", "[1. 2.]"),
     **_POSITIVE,
@@ -329,12 +349,18 @@ expm1 = _analytic(
 )
 
 log = _analytic(
-    "log(x)", "Natural logarithm.", lambda xp, x: 1 / x, "0.6931472", at="2.0", **_POSITIVE, cost=1
+    "log(x)",
+    "Natural logarithm.",
+    lambda xp, x: 1 / unless_infinite(x),
+    "0.6931472",
+    at="2.0",
+    **_POSITIVE,
+    cost=1,
 )
 log2 = _analytic(
     "log2(x)",
     "Logarithm to base 2.",
-    lambda xp, x: 1 / (x * LN2),
+    lambda xp, x: (1 / LN2) / unless_infinite(x),
     "3.0",
     at="8.0",
     **_POSITIVE,
@@ -343,7 +369,7 @@ log2 = _analytic(
 log10 = _analytic(
     "log10(x)",
     "Logarithm to base 10.",
-    lambda xp, x: 1 / (x * LN10),
+    lambda xp, x: (1 / LN10) / unless_infinite(x),
     "1.0",
     "10.0",
     **_POSITIVE,
@@ -352,7 +378,7 @@ log10 = _analytic(
 log1p = _analytic(
     "log1p(x)",
     "log(1 + x), exact for small `x`.",
-    lambda xp, x: 1 / (1 + x),
+    lambda xp, x: 1 / (1 + unless_infinite(x)),
     "[0.        0.6931472]",
     singular=True,
     domain=(-0.5, 3),
@@ -378,7 +404,13 @@ def _asin_slope(xp, x):
 
 def _acosh_slope(xp, x):
     """1 / sqrt(x^2 - 1), in two roots for its branch cuts; x + 1 would lose the sign of -0j."""
+    x = unless_infinite(x)
     return 1 / (xp.sqrt(x - 1) * xp.sqrt(-(-x - 1)))
+
+
+def _asinh_slope(xp, x):
+    x = unless_infinite(x)
+    return 1 / (xp.sqrt(x * x + 1) if x.dtype.kind == "c" else xp.hypot(x, 1))
 
 
 sin = _analytic(
@@ -447,11 +479,7 @@ tanh = _analytic(
     "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]", cost=1
 )
 asinh = _analytic(
-    "asinh(x)",
-    "Inverse hyperbolic sine.",
-    lambda xp, x: 1 / xp.sqrt(x * x + 1),
-    "[0.        0.8813736]",
-    forward="arcsinh",
+    "asinh(x)", "Inverse hyperbolic sine.", _asinh_slope, "[0.        0.8813736]", forward="arcsinh"
 )
 acosh = _analytic(
     "acosh(x)",

@@ -14,6 +14,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 
@@ -125,6 +126,7 @@ def exponential_remainder(xp, z, /, *, order=1):
 
 def _spherical_jn_vjp(xp, g, z, n):
     """DLMF 10.51.2 with 10.51.1: no division by z."""
+    z = unless_infinite(z)
     above = xp.spherical_jn(z, n=n + 1)
     if n == 0:
         return -g * above
@@ -220,9 +222,14 @@ def _boxcox_lmbda(xp, log, lmbda, at_end):
     return xp.where(at_end, 1 / (lmbda * lmbda), d)  # of (x^lmbda - 1) / lmbda at x = 0
 
 
+def _boxcox_base(xp, x, lmbda):
+    """`x`, and NaN where it and the result are infinite but the slope is 0."""
+    return xp.where((lmbda >= 0) & (lmbda < 1), unless_infinite(x), x)
+
+
 boxcox = scipy_op(
     "boxcox(x, lmbda)",
-    lambda xp, x, lmbda: x ** (lmbda - 1),
+    lambda xp, x, lmbda: _boxcox_base(xp, x, lmbda) ** (lmbda - 1),
     lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log(x), lmbda, x == 0),
     singular=True,
     domain=((0.3, 3), (-2, 2)),
@@ -233,7 +240,7 @@ boxcox = scipy_op(
 
 boxcox1p = scipy_op(
     "boxcox1p(x, lmbda)",
-    lambda xp, x, lmbda: xp.exp((lmbda - 1) * xp.log1p(x)),
+    lambda xp, x, lmbda: (1 + _boxcox_base(xp, x, lmbda)) ** (lmbda - 1),
     lambda xp, x, lmbda: _boxcox_lmbda(xp, xp.log1p(x), lmbda, x == -1),
     singular=True,
     domain=((-0.7, 2), (-2, 2)),
@@ -273,7 +280,7 @@ inv_boxcox1p = scipy_op(
 
 
 def _lambertw_vjp(xp, g, out, z_dtype):
-    g = xp.masked_multiply(g, xp.conj(xp.exp(-out) / (1 + out)))
+    g = xp.masked_multiply(g, xp.conj(xp.exp(-out) / (1 + unless_infinite(out))))
     return g if z_dtype.kind == "c" else xp.real(g)
 
 

@@ -7,6 +7,7 @@ in TensorFlow.
 from __future__ import annotations
 
 from gpugrad.core.samples import grid
+from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.ops.special.common import scipy_op
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise
@@ -20,7 +21,7 @@ def _unless_both_zero(xp, a, b, value):
 xlogy = scipy_op(
     "xlogy(x, y)",
     lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
-    lambda xp, x, y: xp.masked_divide(x, y),
+    lambda xp, x, y: xp.masked_divide(x, unless_infinite(y)),
     kinds="fc",
     singular=True,
     domain=((-2, 2), (0.3, 2)),
@@ -32,7 +33,7 @@ xlogy = scipy_op(
 xlog1py = scipy_op(
     "xlog1py(x, y)",
     lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
-    lambda xp, x, y: xp.masked_divide(x, 1 + y),
+    lambda xp, x, y: xp.masked_divide(x, 1 + unless_infinite(y)),
     kinds="fc",
     singular=True,
     domain=((-2, 2), (-0.7, 2)),
@@ -107,7 +108,7 @@ entr = scipy_op("entr(x)", lambda xp, x: -1 - xp.log(x), singular=True, domain=(
 rel_entr = scipy_op(
     "rel_entr(x, y)",
     lambda xp, x, y: _unless_both_zero(xp, x, y, 1 + xp.log(x / y)),
-    lambda xp, x, y: -xp.masked_divide(x, y),
+    lambda xp, x, y: -xp.masked_divide(x, unless_infinite(y)),
     singular=True,
     domain=(0.3, 3),
 )(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
+from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.ops.special.common import library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 
@@ -47,9 +48,9 @@ gammasgn = scipy_op("gammasgn(x)", differentiable=False)(
     doc="Sign of the gamma function. Its gradient is None.", example=("[-0.5, 2.0]", "[-1.  1.]")
 )
 
-digamma = scipy_op("digamma(x)", lambda xp, x: xp.polygamma(1, x), **_POSITIVE, captures=True)(
-    doc="Derivative of `gammaln`.", example=("[1.0, 2.0]", "[-0.5772157  0.4227843]")
-)
+digamma = scipy_op(
+    "digamma(x)", lambda xp, x: xp.polygamma(1, unless_infinite(x)), **_POSITIVE, captures=True
+)(doc="Derivative of `gammaln`.", example=("[1.0, 2.0]", "[-0.5772157  0.4227843]"))
 
 trigamma = elementwise(
     "trigamma(x)",
@@ -68,10 +69,18 @@ def _order_samples(rng):
         yield [np.asarray(n) if shape else n, np.asarray(rng.uniform(0.5, 3, shape))], {}
 
 
+def _polygamma_x(xp, g, n, x):
+    if type(n) not in SCALARS:
+        x = xp.where(xp.equal(n, 0), unless_infinite(x), x)
+    elif n == 0:
+        x = unless_infinite(x)
+    return xp.masked_multiply(g, xp.polygamma(n + 1, x))
+
+
 polygamma = scipy_op(
     "polygamma(n, x)",
     forward=library_of_order("polygamma"),
-    vjp=[None, lambda xp, g, n, x: xp.masked_multiply(g, xp.polygamma(n + 1, x))],
+    vjp=[None, _polygamma_x],
     samples=_order_samples,
 )(
     doc="n-th derivative of `digamma`; `n` is a non-negative integer, without a gradient.",

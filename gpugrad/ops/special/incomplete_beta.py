@@ -22,6 +22,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
+from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.ops.special.common import double, library_has, scipy_op
 from gpugrad.ops.special.incomplete_gamma import DECAY, add_node_axis, integrate, mask_limits
 from gpugrad.registry.record import elementwise, op
@@ -139,8 +140,8 @@ beta_log_scale = elementwise(
     d=[
         lambda xp, a, b, x: _log_scale_a(xp, a, b, x),
         lambda xp, a, b, y: _log_scale_a(xp, b, a, y),
-        lambda xp, a, x: a / x,
-        lambda xp, b, y: b / y,
+        lambda xp, a, x: a / unless_infinite(x),
+        lambda xp, b, y: b / unless_infinite(y),
     ],
     samples=_beta_log_scale_samples,
     errors=[([np.ones(2), np.ones(3), 0.5, 0.5], {}, ShapeError, r"\(2,\).*\(3,\)")],

@@ -166,7 +166,7 @@ def _density(xp, a, x):
     a, x = xp.where(ordinary, a, 1), xp.where(ordinary, x, 1)
     inside = xp.where(x > 0, x, 1)
     far = a / inside * _scale(xp, a, inside)
-    at_zero = xp.exp(xp.xlogy(a - 1, x) - xp.gammaln(a))
+    at_zero = x ** (a - 1) * xp.exp(-xp.gammaln(a))
     return mask_limits(xp, valid, ordinary, xp.where(x > 0, far, at_zero))
 
 
