@@ -16,6 +16,7 @@ import numpy as np
 from gpugrad.autodiff.backward import Gradients, backward
 from gpugrad.autodiff.readings import LogReading, reading_of
 from gpugrad.autodiff.recorder import Recorder, number_any
+from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR, as_array, is_inexact
 from gpugrad.core.devices import formulas_on
@@ -52,6 +53,8 @@ def differentiate(
     if trace is not None:
         for step in trace.program.steps[start:]:
             step.backward = True
+    if scales:
+        mark_gradients(recorder.log, targets, grads)
     return grads
 
 
