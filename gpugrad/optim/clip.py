@@ -11,7 +11,7 @@ from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.optim.arrays import ravel_reals
@@ -62,7 +62,7 @@ def _on_gpu(parts: Sequence[Tensor]) -> bool:
     """Whether kernels can take all arrays: on one GPU, and nothing records operations on them."""
     kinds = {type(p._data) for p in parts}
     return (
-        not recorders
+        not threads.stack
         and len(kinds) == 1
         and np.ndarray not in kinds
         and not any(READINGS[kind].nesting for kind in kinds)

@@ -15,10 +15,18 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DTypeError,
+    NumericsError,
+    ShapeError,
+    reraise,
+)
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     Average,
@@ -32,6 +40,7 @@ from gpugrad.optim.checks import Gradient, check_condition, check_gradient, chec
 from gpugrad.optim.clip import Limits, check_limits, clip
 from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
+from gpugrad.trace.numerics import check
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
@@ -173,6 +182,23 @@ class Optimizer:
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
+        if not numerics():
+            self._apply_all(pairs, when)
+            return
+        pairs = list(pairs)
+        before, undo = [(v, v._data) for _, v in pairs], self._undo()
+        try:
+            self._apply_all(pairs, when)
+            for (g, v), (_, data) in zip(pairs, before, strict=True):
+                inputs = {"variable": data, "gradient": g}
+                check(f"{self.name}.apply_gradients of '{v.name}'", v._data, inputs)
+        except NumericsError:
+            undo()
+            for v, data in before:
+                v._data = data
+            raise
+
+    def _apply_all(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
         try:
             pairs = list(pairs)
             if not when:
