@@ -25,6 +25,7 @@ __all__ = [
     "IndexOutOfBoundsError",
     "KernelError",
     "NoGradientError",
+    "NumericsError",
     "OutOfMemoryError",
     "ShapeError",
     "SingularMatrixError",
@@ -86,6 +87,10 @@ class TraceError(GpugradError, RuntimeError):
 
 class NoGradientError(GpugradError, LookupError):
     """A backward pass reached an op that has no derivative rule."""
+
+
+class NumericsError(GpugradError, FloatingPointError):
+    """A NaN or an infinity where `gg.debug` checks for them."""
 
 
 class KernelError(GpugradError, RuntimeError):

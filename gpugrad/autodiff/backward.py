@@ -25,7 +25,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 
-__all__ = ["Gradients", "backward", "plus", "refit", "zeros"]
+__all__ = ["CheckedGradients", "Gradients", "backward", "plus", "refit", "zeros"]
 
 
 def backward(
@@ -119,6 +119,18 @@ class Gradients(dict[int, Any]):
                 self._owned.add(i)
             else:  # += would rebind wrapped arrays, and CuPy's kernel is no faster
                 self._owned.discard(i)
+
+
+class CheckedGradients(Gradients):
+    """Gradients whose sums and casts are checked: see `gg.debug.nans`."""
+
+    def add(self, i: int, g: Any, shape_and_dtype: Any = None) -> None:
+        """Add `g`, and check the sum."""
+        old = self.get(i)
+        self._owned.discard(i)  # `old` is compared with the sum
+        super().add(i, g, shape_and_dtype)
+        if self[i] is not g:
+            self._reading.check_sum(self[i], g, old)
 
 
 def refit(xp: Any, g: Any, shape_and_dtype: tuple[tuple[int, ...], Any]) -> Any:

@@ -28,6 +28,7 @@ from gpugrad.core.devices import formulas_on
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.trace.listener import Listener
+from gpugrad.trace.numerics import check, checks, unchecked
 
 __all__ = ["ForwardAccumulator", "tangent_by"]
 
@@ -98,13 +99,26 @@ class ForwardAccumulator(Listener):
         threads.stack = stack[: stack.index(self)]
         try:
             with formulas_on(outs[0]._data):
-                for o, t in zip(outs, self._tangents(entry, outs), strict=True):
+                if checks:
+                    tangents = self._checked_tangents(entry, outs)
+                else:
+                    tangents = self._tangents(entry, outs)
+                for o, t in zip(outs, tangents, strict=True):
                     if t is not None:
                         self.known[o._id] = t
                     else:
                         self.known.pop(o._id, None)
         finally:
             threads.stack = stack
+
+    def _checked_tangents(self, entry: Any, outs: Sequence[Tensor]) -> Sequence[Tensor | None]:
+        """The tangents, checked: see `gg.debug.nans`."""
+        op, _, ids, _, saved, params = entry
+        with unchecked():
+            tangents = self._tangents(entry, outs)
+        inputs = {"tangents": [self.known.get(i) for i in ids], "saved": saved}
+        check(f"tangent of {op.name}", tangents, inputs, params)
+        return tangents
 
     def _tangents(self, entry: Any, outs: Sequence[Tensor]) -> Sequence[Tensor | None]:
         """The tangents of an op's results: computed on Tensors if a recorder encloses this one."""

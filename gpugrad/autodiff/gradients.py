@@ -13,16 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import Gradients, backward
-from gpugrad.autodiff.readings import LogReading, reading_of
+from gpugrad.autodiff.backward import CheckedGradients, Gradients, backward
+from gpugrad.autodiff.readings import LogReading, checked_reading, reading_of
 from gpugrad.autodiff.recorder import Recorder, number_any
+from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR, as_array, is_inexact
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.errors import reraise
+from gpugrad.errors import NumericsError, reraise
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
+from gpugrad.trace.numerics import checks
 from gpugrad.trace.program import NotReplayable
 
 __all__ = ["differentiate"]
@@ -53,6 +56,8 @@ def differentiate(
     if trace is not None:
         for step in trace.program.steps[start:]:
             step.backward = True
+    if scales:
+        mark_gradients(recorder.log, targets, grads)
     return grads
 
 
@@ -70,16 +75,37 @@ def _differentiate(
     first = targets[0]._data
     here = formulas_on(first)
     with here, _quiet(here):
-        for masked in (False, True):
+        for masked in _passes(first):
             reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
-            grads = Gradients(reading, keep, stopped)
+            if checks:
+                reading = checked_reading(reading)
+            grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
-            backward(recorder.log, grads, needed, reading)
-            results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
+            try:
+                backward(recorder.log, grads, needed, reading)
+                results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
+                if checks:
+                    for result, s in zip(results, sources, strict=True):
+                        reading.check_sum(result, grads.get(s._id))  # it may be a cast
+            except NumericsError:
+                if masked or type(backend.innermost_array(first)) is not np.ndarray:
+                    raise
+                continue  # the NaN may be one that masked products do not have
             if masked or not _any_nan(results):
                 break
     return results
+
+
+def _passes(target: Any) -> tuple[bool, ...]:
+    """Whether products are masked, in each pass. What `gg.debug.nans` traces is masked at once.
+
+    A replay of it could not tell a NaN that masked products do not have.
+    """
+    on_host = type(backend.innermost_array(target)) is np.ndarray
+    if checks and numerics() and current_trace() is not None and on_host:
+        return (True,)
+    return False, True
 
 
 def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:

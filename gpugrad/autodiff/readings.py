@@ -8,6 +8,7 @@ so that neither the backward loop nor the rules need to know of them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Container, Iterator, Sequence
@@ -20,11 +21,13 @@ from gpugrad.core import backend
 from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import index_parts, tensor_with_id, threads
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.trace.array import current_trace
+from gpugrad.trace.numerics import check, line_of_gradient, unchecked
 
-__all__ = ["LogReading", "crossings", "each_saved", "reading_of", "revive"]
+__all__ = ["LogReading", "checked_reading", "crossings", "each_saved", "reading_of", "revive"]
 
 Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
 """(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and their arguments."""
@@ -47,6 +50,9 @@ class LogReading:
         op, _, ids, shapes_and_dtypes, saved, _ = entry
         rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
+
+    def check_sum(self, total: Any, *parts: Any) -> None:
+        """Check a sum of gradients, or a cast of one, if `gg.debug.nans` asks for that."""
 
     def for_grads(self, *grads: Any) -> Reading:
         """The reading for some gradients, which may be on another device than the targets."""
@@ -97,6 +103,35 @@ class _OnMixedArrays(LogReading):
         return backend.reading(*arrays)
 
 
+class _Checked(LogReading):
+    """Rules whose results are checked: see `gg.debug.nans`."""
+
+    def __init__(self, reading: LogReading) -> None:
+        super().__init__(reading.xp, reading._masked)
+        self._reading, self.for_grads = reading, reading.for_grads  # type: ignore[method-assign]
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        op, out, *_ = entry
+        xp, rules, shapes_and_dtypes, saved = self._reading.of(entry, g, needed)
+        line = line_of_gradient(op.name, out)
+        rules = [rule and functools.partial(self._run, op, line, rule) for rule in rules]
+        return xp, rules, shapes_and_dtypes, saved
+
+    def _run(
+        self, op: Recordable, line: str, rule: Rule, xp: Any, g: Any, saved: Any, params: Any
+    ) -> Any:
+        # a call without rules of its own runs what the user has written: each op is checked
+        with unchecked() if op.rules else contextlib.nullcontext():
+            result = rule(xp, g, saved, params)
+        names = getattr(op, "saves", None) or [f"saved {k}" for k in range(len(saved or ()))]
+        inputs = {"g": g, **dict(zip(names, saved or (), strict=False))}
+        check(f"gradient of {op.name}", result, inputs, params, line)
+        return result
+
+    def check_sum(self, total: Any, *parts: Any) -> None:
+        check("sum of gradients", total, {"parts": parts})
+
+
 def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any:
     """Call a rule with the GPU of its arrays current, because ``*`` and ``+`` run on that one."""
     grads = g if type(g) is tuple else (g,)
@@ -110,6 +145,11 @@ def reading_of(masked: bool, *arrays: Any) -> LogReading:
         return _OnTensors(TENSOR, masked)
     kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
     return kind(backend.reading(*arrays), masked)
+
+
+def checked_reading(reading: LogReading) -> LogReading:
+    """The same reading, or one that checks what the rules compute if this thread asks for that."""
+    return _Checked(reading) if numerics() else reading
 
 
 crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

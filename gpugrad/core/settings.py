@@ -2,7 +2,7 @@
 
 ============================  ===============================================================
 the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`
-a thread, in a ``with``       `training`, `gg.device`
+a thread, in a ``with``       `training`, `gg.device`, `gg.debug.nans`
 ============================  ===============================================================
 
 A traced function depends on all of them: it asks for `key` at each call, so the key is cached
@@ -22,11 +22,14 @@ __all__ = [
     "Key",
     "deterministic",
     "enter_device",
+    "enter_numerics",
     "exit_device",
+    "exit_numerics",
     "explicit_device",
     "get_matmul_precision",
     "is_training",
     "key",
+    "numerics",
     "set_default_device",
     "set_deterministic",
     "set_matmul_precision",
@@ -52,6 +55,7 @@ class _ThreadSettings(threading.local):
     def __init__(self) -> None:
         self.devices: list[Any] = []
         self.training = [False]
+        self.numerics = [""]
         self.cached: tuple[object, Any] = None, None  # the version that a key is of, and the key
 
 
@@ -66,9 +70,10 @@ class Key:
     """All settings in force. Equal settings share one object, which is compared by identity."""
 
     __slots__ = ("values",)
-    NAMES = ("the default device", "the matmul precision", "set_deterministic", "nn.training")
+    NAMES = ("the default device", "the matmul precision", "set_deterministic", "nn.training",
+             "debug.nans")  # fmt: skip
 
-    def __init__(self, values: tuple[Any, str, bool, bool]) -> None:
+    def __init__(self, values: tuple[Any, str, bool, bool, str]) -> None:
         self.values = values
 
     def changes(self, other: Key) -> list[tuple[str, Any, Any]]:
@@ -93,7 +98,11 @@ def key(choose_device: Callable[[], Any]) -> Key:
 def _renewed_key(choose_device: Callable[[], Any]) -> Key:
     device = choose_device()
     version = _process.version  # read before the values: a change meanwhile makes the key stale
-    values = device, _process.matmul_precision, _process.deterministic, _thread.training[-1]
+    process, thread = _process, _thread
+    values = (
+        device, process.matmul_precision, process.deterministic, thread.training[-1],
+        thread.numerics[-1],
+    )  # fmt: skip
     result = _keys.get(values) or _keys.setdefault(values, Key(values))
     _thread.cached = version, result
     return result
@@ -199,6 +208,24 @@ def deterministic() -> bool:
     False
     """
     return _process.deterministic
+
+
+# ---- checks for NaN ----------------------------------------------------------------------
+
+
+def enter_numerics(mode: str) -> None:
+    """Check results of this thread until `exit_numerics`: see `gpugrad.trace.numerics`."""
+    _enter(_thread.numerics, mode)
+
+
+def exit_numerics() -> None:
+    """Undo the last `enter_numerics`."""
+    _exit(_thread.numerics)
+
+
+def numerics() -> str:
+    """What this thread's results are checked for: "nan", "inf" for both, or ""."""
+    return _thread.numerics[-1]
 
 
 # ---- training ----------------------------------------------------------------------------

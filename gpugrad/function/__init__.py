@@ -14,6 +14,7 @@ from gpugrad.autodiff.batched import levels_running
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, TraceError
@@ -21,7 +22,7 @@ from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair, tapes_only
-from gpugrad.function.passes.effects import record_undo, run_or_undo
+from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
@@ -42,11 +43,13 @@ class _Plan:
     """The program for one signature of a function, its replay, and the form of its result."""
 
     def __init__(self, program: Program, result: Any, options: Options) -> None:
-        undoable = record_undo(program)
+        undoable = program if numerics() else record_undo(program)
         self.program, self.replay = planned(optimized(undoable, options), options)
         self.run: Callable[..., list[Any]] = self.replay
         if undoable is not program:
             self.run = functools.partial(run_or_undo, self.replay)
+        if numerics():
+            self.run = functools.partial(run_or_restore, self.program, self.replay)
         self.result = result
         program.forget_arrays()
 
@@ -80,7 +83,9 @@ class Function:
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
         if threads.stack:
-            return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
+            if tapes_only() and not numerics():
+                return self._recorded(args, keywords)
+            return self._f(*args, **keywords)
         key, arrays = self._signature.key(args, keywords)
         release = None
         if self._signature.donate:

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
@@ -51,7 +53,9 @@ def effect_call(step: Step) -> Callable[[list[Any], Any, list[Any]], list[Any]]:
     def run(arrays: list[Any], variables: Any, values: list[Any]) -> list[Any]:
         for variable in variables:
             variable._data = values.pop(0)
-        results = step.call(*[wrap(a) for a in arrays])  # type: ignore[misc]
+        # one of several results of NumPy may be a scalar
+        arrays = [np.asarray(a) if isinstance(a, np.generic) else a for a in arrays]
+        results = step.call(*map(wrap, arrays))  # type: ignore[misc]
         return [*(t._data for t in results), *(variable._data for variable in variables)]
 
     return run

@@ -2,7 +2,7 @@
 
 from gpugrad.optim.adam import Adam, AdamW
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
-from gpugrad.optim.loss_scale import LossScaleOptimizer
+from gpugrad.optim.loss_scale import LossScale, LossScaleOptimizer
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.sgd import SGD
 
@@ -10,6 +10,7 @@ __all__ = [
     "SGD",
     "Adam",
     "AdamW",
+    "LossScale",
     "LossScaleOptimizer",
     "Optimizer",
     "all_finite",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.optim import adam_settings
 from gpugrad.optim.arrays import add_scaled
+from gpugrad.optim.clip import Limits
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
 
@@ -33,6 +34,7 @@ class Adam(Optimizer):
         learning_rate: a number, or a function of the number of steps taken so far.
         beta_1, beta_2: decay factors of the averages of g and of g**2, from 0 to below 1.
         epsilon: above 0; keeps steps finite where the gradient is 0.
+        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
 
     >>> gg.optim.Adam(0.01)
     Adam(learning_rate=0.01, iterations=0)
@@ -48,8 +50,9 @@ class Adam(Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         name: str | None = None,
+        **limits: Unpack[Limits],
     ) -> None:
-        super().__init__(learning_rate, name)
+        super().__init__(learning_rate, name, **limits)
         for what, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             if not 0 <= beta < 1:
                 raise ArgumentError(
@@ -102,6 +105,7 @@ class AdamW(Adam):
         learning_rate: a number, or a function of the number of steps taken so far.
         weight_decay: 0 or above.
         beta_1, beta_2, epsilon: as for `Adam`.
+        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
 
     >>> gg.optim.AdamW(0.01, weight_decay=0.1)
     AdamW(learning_rate=0.01, iterations=0)
@@ -115,8 +119,9 @@ class AdamW(Adam):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         name: str | None = None,
+        **limits: Unpack[Limits],
     ) -> None:
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, name)
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, name, **limits)
         if not 0 <= weight_decay < math.inf:
             raise ArgumentError(f"AdamW: weight_decay must be 0 or above, got {weight_decay}.")
         self.weight_decay = float(weight_decay)

@@ -54,7 +54,7 @@ class ApplyStep:
                 grad = TENSOR.astype(grad, dtype)
             pairs.append((grad, variable))
         if self._sparse:  # the indices differ from run to run, so they are checked again
-            self._optimizer.apply_gradients(pairs, when=when)
+            self._optimizer._check_and_apply(pairs, when)
         else:
             self._optimizer._apply(pairs, when)
         return []

@@ -3,26 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.optim.arrays import ravel_reals
 
-__all__ = ["all_finite", "clip_by_global_norm"]
+__all__ = ["Limits", "all_finite", "check_limits", "clip", "clip_by_global_norm"]
+
+
+class Limits(TypedDict, total=False):
+    """The options of an optimizer that clip gradients, at most one of them."""
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+
+
+def check_limits(name: str, limits: Limits) -> None:
+    """Check the clipping options of the optimizer `name`.
+
+    Raises:
+        ArgumentError: there are two, or one is not above 0.
+    """
+    limited = {option: limit for option, limit in limits.items() if limit is not None}
+    if len(limited) > 1:
+        raise ArgumentError(f"{name}: use one of {', '.join(limited)}.")
+    for option, limit in limited.items():
+        if not limit > 0:  # type: ignore[operator]
+            raise ArgumentError(f"{name}: {option} must be above 0, got {limit}.")
+
+
+def clip(
+    grads: Sequence[Any],
+    *,
+    clipnorm: float | None = None,
+    clipvalue: float | None = None,
+    global_clipnorm: float | None = None,
+) -> list[Any]:
+    """Gradients within the limits of `Limits`."""
+    if global_clipnorm is not None:
+        return _clip_together(grads, global_clipnorm)[0]
+    if clipnorm is not None:
+        return [_clip_together([g], clipnorm)[0][0] for g in grads]
+    if clipvalue is not None:  # repeated rows add up first
+        return [TENSOR.clip(tensor(g), -clipvalue, clipvalue) for g in grads]
+    return list(grads)
 
 
 def _on_gpu(parts: Sequence[Tensor]) -> bool:
     """Whether kernels can take all arrays: on one GPU, and nothing records operations on them."""
     kinds = {type(p._data) for p in parts}
     return (
-        not recorders
+        not threads.stack
         and len(kinds) == 1
         and np.ndarray not in kinds
         and not any(READINGS[kind].nesting for kind in kinds)
@@ -74,8 +114,12 @@ def clip_by_global_norm(
         The list of scaled gradients, and their norm before scaling. If the norm is not finite,
         all gradients become NaN, as in TensorFlow: a scale of 0 would hide the failure.
 
+    `global_clipnorm=` of an optimizer does the same inside of its step, and is the only right way
+    for gradients of a loss that a `LossScale` has scaled.
+
     Raises:
-        ArgumentError: `max_norm` is not above 0, or all gradients are None.
+        ArgumentError: `max_norm` is not above 0, all gradients are None, or they are gradients of
+            a scaled loss, whose norm is too large by the scale.
 
     >>> grads, norm = gg.optim.clip_by_global_norm([gg.constant([3.0, 4.0]), None], 1.0)
     >>> print(norm, grads[0], grads[1])
@@ -83,6 +127,18 @@ def clip_by_global_norm(
     """
     if not max_norm > 0:
         raise ArgumentError(f"clip_by_global_norm: max_norm must be above 0, got {max_norm}.")
+    if any(scale_of(g) for g in grads):
+        raise ArgumentError(
+            "clip_by_global_norm: these are gradients of a scaled loss, so their norm is too large "
+            "by the scale. Let the optimizer clip them after it has divided by the scale, as in "
+            f"SGD(0.1, global_clipnorm={max_norm})."
+        )
+    return _clip_together(grads, max_norm)
+
+
+def _clip_together(
+    grads: Sequence[Tensor | IndexedSlices | None], max_norm: float
+) -> tuple[list[Any], Tensor]:
     xp = TENSOR
     parts = [
         tensor(g) for g in grads if g is not None

@@ -5,18 +5,28 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DTypeError,
+    NumericsError,
+    ShapeError,
+    reraise,
+)
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     Average,
@@ -27,8 +37,10 @@ from gpugrad.optim.arrays import (
     split_work,
 )
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
+from gpugrad.optim.clip import Limits, check_limits, clip
 from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
+from gpugrad.trace.numerics import check
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
@@ -42,6 +54,11 @@ class Optimizer:
     Args:
         learning_rate: a number, or a function of `iterations` that returns one.
         name: name in messages; the class name if None.
+        clipnorm: if not None, each gradient whose Euclidean norm is larger is scaled down to it.
+        clipvalue: if not None, elements of gradients are limited to [-clipvalue, clipvalue].
+        global_clipnorm: if not None, all gradients of a step are scaled down together so that
+            their common norm is at most this. At most one of the three may be set. A step clips
+            what it uses: with `LossScaleOptimizer`, gradients that were divided by the scale.
     """
 
     slots: tuple[str, ...] = ()
@@ -53,8 +70,15 @@ class Optimizer:
     An optimizer with a kernel implements `_settings`. Without one, `_begin` runs for each array.
     """
 
-    def __init__(self, learning_rate: Schedule, name: str | None = None) -> None:
+    def __init__(
+        self, learning_rate: Schedule, name: str | None = None, **limits: Unpack[Limits]
+    ) -> None:
         self.name = name or type(self).__name__
+        if unknown := limits.keys() - Limits.__annotations__.keys():
+            raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
+        check_limits(self.name, limits)
+        self.limits: Limits = limits if any(limits.values()) else {}
+        """The clipping options that are set."""
         self.learning_rate = learning_rate
         self.iterations = 0
         """The number of steps taken."""
@@ -111,7 +135,8 @@ class Optimizer:
                 waits for it.
 
         Raises:
-            ArgumentError: there are no gradients, all are None, or a Variable is repeated.
+            ArgumentError: there are no gradients, all are None, a Variable is repeated, or the
+                gradients are those of a scaled loss.
             ShapeError, DTypeError, DeviceError: a gradient does not fit its Variable, or `when`
                 does not have one element.
 
@@ -121,15 +146,59 @@ class Optimizer:
         [0.5 1.5]
         """
         pairs = self._check_pairs(grads_and_vars)
+        self._refuse_scaled(pairs)
         if when is not True:
             when = check_condition(self.name, when)
+        if self.limits:
+            pairs = self._clip(pairs)
         if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
-            self._apply(((self._checked_gradient(g, v), v) for g, v in pairs), when)
+            self._check_and_apply(pairs, when)
+
+    def _refuse_scaled(self, pairs: Iterable[tuple[Gradient, Variable]]) -> None:
+        for g, v in pairs:
+            if scale_of(g) is not None:
+                raise ArgumentError(
+                    f"{self.name}: the gradient of '{v.name}' is that of a scaled loss, so it is "
+                    "too large by the scale. Apply it with a LossScaleOptimizer: one for each "
+                    "optimizer, which share one gg.optim.LossScale."
+                )
+
+    def _clip(self, pairs: list[tuple[Gradient, Variable]]) -> list[tuple[Gradient, Variable]]:
+        """The pairs with clipped gradients."""
+        grads, variables = [], [v for _, v in pairs]
+        for g, v in pairs:
+            if not isinstance(g, IndexedSlices):  # which are checked when their values are known
+                g = check_gradient(self.name, g, v)
+            elif g.dense_shape is None:
+                g = IndexedSlices(g.values, g.indices, v.shape)
+            grads.append(g)
+        with recording_stopped():
+            return list(zip(clip(grads, **self.limits), variables, strict=True))
+
+    def _check_and_apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
+        self._apply(((self._checked_gradient(g, v), v) for g, v in pairs), when)
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
+        if not numerics():
+            self._apply_all(pairs, when)
+            return
+        pairs = list(pairs)
+        before, undo = [(v, v._data) for _, v in pairs], self._undo()
+        try:
+            self._apply_all(pairs, when)
+            for (g, v), (_, data) in zip(pairs, before, strict=True):
+                inputs = {"variable": data, "gradient": g}
+                check(f"{self.name}.apply_gradients of '{v.name}'", v._data, inputs)
+        except NumericsError:
+            undo()
+            for v, data in before:
+                v._data = data
+            raise
+
+    def _apply_all(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
         try:
             pairs = list(pairs)
             if not when:

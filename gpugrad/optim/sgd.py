@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.optim import sgd_settings
 from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.optim.arrays import add_scaled
+from gpugrad.optim.clip import Limits
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
 
@@ -29,6 +30,7 @@ class SGD(Optimizer):
         learning_rate: a number, or a function of the number of steps taken so far.
         momentum: decay factor of the velocity, from 0 to below 1.
         nesterov: whether to use Nesterov momentum, which looks one velocity ahead.
+        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
 
     >>> gg.optim.SGD(0.1, momentum=0.9)
     SGD(learning_rate=0.1, iterations=0)
@@ -40,8 +42,9 @@ class SGD(Optimizer):
         momentum: float = 0.0,
         nesterov: bool = False,
         name: str | None = None,
+        **limits: Unpack[Limits],
     ) -> None:
-        super().__init__(learning_rate, name)
+        super().__init__(learning_rate, name, **limits)
         if not 0 <= momentum < 1:
             raise ArgumentError(f"SGD: momentum must be in [0, 1), got {momentum}.")
         if nesterov and not momentum:

@@ -26,6 +26,7 @@ from gpugrad.autodiff.recorder import (
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array, is_inexact
 from gpugrad.core.devices import meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import (
     Tensor,
     View,
@@ -40,6 +41,7 @@ from gpugrad.core.tensor import (
 )
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.trace.array import place_beside_traced
+from gpugrad.trace.numerics import check_op, checked_composite, checks
 
 __all__ = ["compiled", "eager_function", "follow", "source"]
 
@@ -135,6 +137,7 @@ def source(op: Any) -> str:
                 if graphs: xi = number(x)
                 if xi:
                     record(op, out, (xi,), (None,), (r_,), None)
+                if checks: check_op(op, out, {'x': x}, {})
             return out
     """
     return _text(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
@@ -151,30 +154,14 @@ def _text(op: Any) -> str:
     shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
     params = "{" + ", ".join(f"{k!r}: {k}" for k in op.params) + "}"
     any_id = "any(ids)" if op.variadic else " or ".join(f"{n}i" for n in names)
-    ids = "ids" if op.variadic else "(" + " ".join(f"{n}i," for n in names) + ")"
+    ids = "ids" if op.variadic else f"({' '.join(f'{n}i,' for n in names)})"
     renumber = (
         f"ids = [number(x) for x in {names[0]}]" if op.variadic
         else "; ".join(f"{n}i = number({n})" for n in names)
     )  # fmt: skip
-    returned = (
-        f"any([out is x for x in {names[0]}])" if op.variadic
-        else " or ".join(f"out is {n}" for n in names)
-    )  # fmt: skip
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
-        own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
-        lines.append("if recorders:")
-        if op.params:
-            listed = f"({', '.join(names)},)"
-            lines += [
-                f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
-                f"        return open_with_parameters(NAME, opened, {listed}, {params})",
-            ]
-        lines += [
-            f"    if graphs or {any_id}:",
-            f"        out = opened({', '.join(names)}{', ' + passed if passed else ''})",
-            f"        return {own} if {returned} else {result}",
-        ]
+        lines += _opening(op, any_id, shown, params, passed)
     lines = [
         f"def _op{_plain(op.signature)}:",
         "try:",
@@ -193,6 +180,7 @@ def _text(op: Any) -> str:
             f"    if graphs: {renumber}",
             f"    if {any_id}:",
             *_recording(op, ids, params),
+            f"    if checks: check_op(op, out, {shown}, {params})",
         ]
     lines.append("return out")
     return "\n    ".join(lines) + "\n"
@@ -217,6 +205,32 @@ def _result(op: Any) -> list[str]:
         f"    out = new(View); out._array = r_; out._number = 0; out._seen = {n}_",
         f"    out.root = out.parent = parent; out.op = op; out.params = {values}",
         f"else: out = view_or_copy(r_, {n}_, parent, op, {values})",
+    ]
+
+
+def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list[str]:
+    """The lines that run a composite's body on Tensors, if they are recorded."""
+    names = op.arrays
+    returned = (
+        f"any([out is x for x in {names[0]}])" if op.variadic
+        else " or ".join(f"out is {n}" for n in names)
+    )  # fmt: skip
+    own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
+    lines = [
+        "if recorders:",
+        f"    if checks and numerics(): return checked_composite(op, {shown}, {params})",
+    ]
+    if op.params:
+        listed = f"({', '.join(names)},)"
+        lines += [
+            f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
+            f"        return open_with_parameters(NAME, opened, {listed}, {params})",
+        ]
+    return [
+        *lines,
+        f"    if graphs or {any_id}:",
+        f"        out = opened({', '.join(names)}{', ' + passed if passed else ''})",
+        f"        return {own} if {returned} else {result}",
     ]
 
 
@@ -458,7 +472,8 @@ _SCOPE = {
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
     "beside": _beside, "block": block, "meet_levels": meet_levels, "glance": glance,
     "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new,
-    "no_view": _no_view, "number": number,
+    "check_op": check_op, "checked_composite": checked_composite, "checks": checks,
+    "no_view": _no_view, "number": number, "numerics": numerics,
     "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "refuse_parameters": refuse_parameters, "watched_in": watched_in,

@@ -32,8 +32,8 @@ __all__ = [
 
 Undo = Callable[[], Callable[[], None]]
 
-CHECKS = frozenset(("no_nan", "same length"))
-"""Effects that only check whether the function must be called instead of replayed."""
+CHECKS = frozenset(("no_nan", "same length", "check_numerics"))
+"""Effects that only check values: the first two, whether the function must be called instead."""
 
 
 class NotReplayable(Exception):

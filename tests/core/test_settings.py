@@ -35,7 +35,7 @@ PROCESS_WIDE = [
 
 
 def test_key_names_every_setting():
-    assert key().values == ("cpu", "highest", False, False)
+    assert key().values == ("cpu", "highest", False, False, "")
 
 
 @pytest.mark.parametrize(("choose", "values", "name"), PROCESS_WIDE)
@@ -52,7 +52,11 @@ def test_process_setting_changes_the_key_of_every_thread(choose, values, name, r
 
 def test_thread_setting_changes_only_the_key_of_that_thread(cuda):
     before = key()
-    for block, name in [(gg.device(cuda), "the default device"), (gg.nn.training(), "nn.training")]:
+    for block, name in [
+        (gg.device(cuda), "the default device"),
+        (gg.nn.training(), "nn.training"),
+        (gg.debug.nans(), "debug.nans"),
+    ]:
         with block:
             (change,) = before.changes(key())
             assert change[0] == name

@@ -206,3 +206,167 @@ def test_learning_rate_is_that_of_the_inner_optimizer():
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.1))
     optimizer.learning_rate = 0.2
     assert optimizer.learning_rate == optimizer.inner_optimizer.learning_rate == 0.2
+
+
+LIMITS = [{"clipnorm": 0.6}, {"clipvalue": 0.3}, {"global_clipnorm": 0.6}]
+
+
+@DEVICES
+@WRAPPED
+@pytest.mark.parametrize("limit", LIMITS, ids=[*map(str, LIMITS)])
+def test_clipping_sees_unscaled_gradients(limit, wrapped, device):
+    """A clip of scaled gradients would take a step that is too short by the scale."""
+
+    def trained(optimizer, scale_loss):
+        v, w = gg.Variable(np.float32([1.0, 2.0])), gg.Variable(np.float32([0.5]))
+
+        @wrapped
+        def step():
+            with gg.GradientTape() as tape:
+                x = gg.astype(v, "float16")
+                loss = scale_loss(gg.sum(x * x) * gg.sum(gg.astype(w, "float16")))
+            optimizer.apply_gradients(zip(tape.gradient(loss, [v, w]), [v, w], strict=True))
+
+        for _ in range(3):
+            step()
+        return np.concatenate([v.numpy(), w.numpy()])
+
+    with gg.device(device):
+        scaled = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0, **limit), 2.0**10)
+        result = trained(scaled, scaled.scale_loss)
+        expected = trained(gg.optim.SGD(1.0, **limit), lambda loss: gg.astype(loss, "float32"))
+    np.testing.assert_allclose(result, expected, rtol=1e-3)
+    assert np.abs(result - [1, 2, 0.5]).max() > 0.2
+
+
+def test_first_clipped_step_has_the_length_of_the_limit():
+    v = gg.Variable(np.float32([3.0]))
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.1, global_clipnorm=6.0), 1000.0)
+    with gg.GradientTape() as tape:
+        loss = optimizer.scale_loss(gg.sum(v * v * 10))
+    optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+    assert v.numpy()[0] == pytest.approx(3.0 - 0.6, rel=1e-6)
+
+
+@DEVICES
+@WRAPPED
+@pytest.mark.parametrize("factors", [[1.0] * 5, [1.0, 2.0**125, 1.0, 1.0, 2.0**125]])
+def test_optimizers_that_share_a_scale_update_it_once_a_step(factors, wrapped, device):
+    with gg.device(device):
+        scale = gg.optim.LossScale(2.0**10, 2)
+        v, w = (gg.Variable(np.float32([1.0])) for _ in range(2))
+        first = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.25), scale)
+        second = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), scale)
+
+        @wrapped
+        def step(factor):
+            with gg.GradientTape() as tape:
+                loss = scale.scale_loss(gg.sum(v * factor + w))
+            dv, dw = tape.gradient(loss, [v, w])
+            first.apply_gradients([(dv, v)])
+            second.apply_gradients([(dw, w)])
+
+        one, good, moved = 2.0**10, 0, 0
+        for factor in factors:
+            with np.errstate(over="ignore"):
+                step(gg.constant(factor, "float32"))
+            finite = factor == 1
+            good, moved = (good + 1 if finite else 0), moved + finite
+            if not finite:
+                one /= 2
+            elif good == 2:
+                one, good = one * 2, 0
+            assert float(scale.value) == float(first.loss_scale) == float(second.loss_scale) == one
+    assert first.iterations == moved
+    assert second.iterations == len(factors)
+    assert v.numpy()[0] == 1 - 0.25 * moved
+    assert w.numpy()[0] == 1 - 0.5 * len(factors)
+
+
+@WRAPPED
+def test_gradients_scaled_by_another_scale_are_refused(wrapped):
+    v, w = gg.Variable(np.float32([1.0])), gg.Variable(np.float32([2.0]))
+    one = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), 4.0)
+    other = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), 8.0)
+    plain = gg.optim.SGD(1.0)
+
+    @wrapped
+    def step(apply):
+        with gg.GradientTape() as tape:
+            loss = one.scale_loss(gg.sum(v * w)) / 2
+        apply(tape.gradient(loss, [v, w]))
+
+    for apply, words in (
+        (lambda g: other.apply_gradients([(g[0], v)]), "another LossScale"),
+        (lambda g: plain.apply_gradients([(g[0], v)]), "gg.optim.LossScale"),
+        (lambda g: gg.optim.clip_by_global_norm(g, 1.0), r"SGD\(0.1, global_clipnorm=1.0\)"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            step(apply)
+    assert v.numpy()[0] == 1
+    step(lambda g: one.apply_gradients([(g[0], v)]))
+    assert v.numpy()[0] == 0
+
+
+@DEVICES
+@WRAPPED
+def test_a_skipped_step_changes_nothing_but_the_scale(wrapped, device):
+    with gg.device(device):
+        v = gg.Variable(np.float32([1.0, 2.0]))
+        optimizer = gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1, global_clipnorm=1.0), 8.0)
+
+        @wrapped
+        def step(factor):
+            with gg.GradientTape() as tape:
+                loss = optimizer.scale_loss(gg.sum(gg.astype(v, "float16") * factor))
+            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+        step(gg.constant(np.float16(1)))
+        before, value = optimizer.state_dict({"v": v}), v.numpy()
+        for _ in range(2):
+            step(gg.constant(np.float16(np.inf)))
+        after = optimizer.state_dict({"v": v})
+    np.testing.assert_array_equal(v.numpy(), value)
+    assert float(after.pop("loss_scale")) == 2 < float(before.pop("loss_scale"))
+    assert int(after.pop("good_steps")) == 0 < int(before.pop("good_steps"))
+    for name, array in before.items():
+        np.testing.assert_array_equal(after[name].numpy(), array.numpy(), err_msg=name)
+
+
+@WRAPPED
+def test_a_scale_may_be_used_in_functions_of_its_own(wrapped):
+    """The loss is scaled in one function, each optimizer applies gradients in another."""
+    scale = gg.optim.LossScale(2.0**4, 3)
+    v, w = (gg.Variable(np.float32([8.0])) for _ in range(2))
+    first = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), scale)
+    second = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), scale)
+
+    @wrapped
+    def gradients(factor):
+        with gg.GradientTape() as tape:
+            loss = scale.scale_loss(gg.sum(v + w) * factor)
+        return tape.gradient(loss, [v, w])
+
+    apply_first = wrapped(lambda g: first.apply_gradients([(g, v)]))
+    apply_second = wrapped(lambda g: second.apply_gradients([(g, w)]))
+    values = []
+    for factor in (1.0, 1.0, np.inf, 1.0, 1.0, 1.0):
+        dv, dw = gradients(gg.constant(factor, "float32"))
+        apply_first(dv)
+        apply_second(dw)
+        values.append(float(scale.value))
+    assert values == [16, 16, 8, 8, 8, 16]
+    assert (v.numpy()[0], w.numpy()[0]) == (8 - 5, 8 - 2.5)
+
+
+@WRAPPED
+def test_gradients_may_be_scaled_by_hand(wrapped):
+    v = gg.Variable(np.float32([8.0]))
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), 2.0**4, 2)
+    apply = wrapped(lambda g: optimizer.apply_gradients([(g, v)]))
+    values = []
+    for factor in (1.0, 1.0, np.nan, 1.0, 1.0):
+        apply(gg.constant([factor], "float32") * optimizer.loss_scale)
+        values.append(float(optimizer.loss_scale))
+    assert values == [16, 32, 16, 16, 32]
+    assert v.numpy()[0] == 4

@@ -622,3 +622,81 @@ def test_clip_sums_repeated_rows_before_the_norm():
 def test_loss_that_reads_no_variable_is_an_error():
     with pytest.raises(ArgumentError, match="read no trainable Variable"):
         optim.SGD(0.1).minimize(lambda: gg.constant(1.0))
+
+
+# ---- clipping as an option ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
+@pytest.mark.parametrize("option", ["clipnorm", "clipvalue", "global_clipnorm"])
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_clipping_options_limit_what_the_step_uses(kind, option, wrapped, device, rng):
+    gradients = [rng.normal(size=shape) for shape in ((3,), (2, 2))]
+    limit = 0.5
+
+    def limited(grads):
+        if option == "clipvalue":
+            return [np.clip(g, -limit, limit) for g in grads]
+        norms = [np.linalg.norm(g) for g in grads]
+        if option == "global_clipnorm":
+            norms = [np.linalg.norm(norms)] * 2
+        return [g * min(1, limit / norm) for g, norm in zip(grads, norms, strict=True)]
+
+    with gg.device(device):
+        one, other = ([gg.Variable(np.ones_like(g)) for g in gradients] for _ in range(2))
+        clipping, plain = kind(0.1, **{option: limit}), kind(0.1)
+
+        @wrapped
+        def step(*grads):
+            clipping.apply_gradients(zip(grads, one, strict=True))
+
+        for factor in (1.0, 0.01, 3.0):  # 0.01: within the limit
+            step(*(gg.constant(g * factor) for g in gradients))
+            grads = [gg.constant(g) for g in limited([g * factor for g in gradients])]
+            plain.apply_gradients(zip(grads, other, strict=True))
+    for v, w in zip(one, other, strict=True):
+        np.testing.assert_allclose(v.numpy(), w.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [("clipnorm", [1 - 0.8, 1, 1 - 0.6]), ("clipvalue", [0, 1, 0]),
+     ("global_clipnorm", [1 - 0.8, 1, 1 - 0.6])],
+)  # fmt: skip
+def test_clipping_options_add_repeated_rows_first(option, expected, wrapped):
+    table = gg.Variable(np.ones((3, 1), "f4"))
+    optimizer = optim.SGD(1.0, **{option: 1.0})
+
+    @wrapped
+    def step(values):
+        rows = gg.IndexedSlices(values, gg.constant([2, 0, 2]))
+        optimizer.apply_gradients([(rows, table)])
+
+    step(gg.constant([[1.0], [4.0], [2.0]]))
+    np.testing.assert_allclose(table.numpy()[:, 0], expected, atol=1e-6)
+
+
+def test_clipping_options_survive_copies_and_check_their_gradients():
+    v = gg.Variable([1.0])
+    optimizer = pickle.loads(pickle.dumps(optim.SGD(1.0, clipvalue=0.5)))
+    with pytest.raises(ShapeError, match="its gradient has"):
+        optimizer.apply_gradients([(gg.ones(3), v)])
+    optimizer.apply_gradients([(gg.constant([4.0]), v)])
+    assert v.numpy()[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"clipnorm": 1.0, "clipvalue": 1.0}, ArgumentError, "use one of clipnorm, clipvalue"),
+        ({"global_clipnorm": 0.0}, ArgumentError, "global_clipnorm must be above 0, got 0.0"),
+        ({"clipnorm": np.nan}, ArgumentError, "clipnorm must be above 0, got nan"),
+        ({"clip_norm": 1.0}, TypeError, "unexpected keyword argument 'clip_norm'"),
+    ],
+)
+def test_clipping_options_out_of_range_are_refused(options, error, words):
+    for kind in (optim.SGD, optim.Adam, optim.AdamW):
+        with pytest.raises(error, match=words):
+            kind(0.1, **options)

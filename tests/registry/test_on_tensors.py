@@ -24,6 +24,7 @@ def tanh(x, /):
         if graphs: xi = number(x)
         if xi:
             record(op, out, (xi,), (None, ), (r_, ), None)
+        if checks: check_op(op, out, {'x': x}, {})
     return out
 """
 
@@ -46,6 +47,7 @@ def concat(arrays, /, axis=_d_axis):
         if any(ids):
             fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) for x in arrays_]
             record(op, out, ids, (*fits,), ([x.shape for x in arrays_], ), {'axis': axis})
+        if checks: check_op(op, out, {'arrays': arrays}, {'axis': axis})
     return out
 """
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, cast
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import ARRAYS, is_inexact
+from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, tensor_with_id, threads, wrap
 from gpugrad.function.control.own_gradient import strip_gradient_overrides
 from gpugrad.function.on_tape import Pair, known, tapes_only
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.trace.array import current_trace
+from gpugrad.trace.numerics import Check, log_check, unchecked
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value, fill_index
 
 __all__ = ["Branch"]
+
+_NOTHING = contextlib.nullcontext()
 
 
 class Branch:
@@ -47,7 +52,7 @@ class Branch:
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The function's results, recorded by the recorders of this thread."""
-        if current_trace() is not None or (threads.stack and not tapes_only()):
+        if current_trace() is not None or (threads.stack and not tapes_only()) or numerics():
             return self.run(*tensors)
         if not threads.stack:
             return self._replayed(tensors)
@@ -98,9 +103,10 @@ class Branch:
                 return wrap(a) if type(a) in ARRAYS else a
             return values[id(a)] if a.constant is None else wrap(a.constant)
 
-        for step in self._program.steps:
-            results = _run_step(step, [argument(a) for a in step.args])
-            values.update((id(v), t) for v, t in zip(step.outs, results, strict=True))
+        with unchecked() if numerics() else _NOTHING:  # the program has its own checks
+            for step in self._program.steps:
+                results = _run_step(step, [argument(a) for a in step.args])
+                values.update((id(v), t) for v, t in zip(step.outs, results, strict=True))
         return [argument(v) for v in self._program.outputs]
 
 
@@ -114,6 +120,9 @@ def _run_step(step: Step, args: list[Any]) -> Sequence[Tensor]:
         results = step.op.eager(*args[: len(step.op.arrays) or None], **params)
     elif step.programs:  # a ControlStep that has effects
         results = call.eager(*args)
+    elif trace is not None and isinstance(call, Check):
+        log_check(trace, call, args)
+        results = []
     elif trace is not None:
         about = [(v.shape, v.dtype) for v in step.outs]
         results = trace.effect(step.name, call, args, undo=step.undo, about=about)

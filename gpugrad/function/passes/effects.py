@@ -20,10 +20,11 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.errors import NumericsError
 from gpugrad.function.calls import op_call
 from gpugrad.trace.program import CHECKS, NotReplayable, Program, Step
 
-__all__ = ["move_updates_last", "record_undo", "run_on_host", "run_or_undo"]
+__all__ = ["move_updates_last", "record_undo", "run_on_host", "run_or_restore", "run_or_undo"]
 
 
 class _Undo(threading.local):
@@ -75,6 +76,32 @@ def run_or_undo(run: Callable[..., list[Any]], *args: Any) -> list[Any]:
         raise
     finally:
         _undo.steps = before
+
+
+def run_or_restore(
+    program: Program,
+    run: Callable[..., list[Any]],
+    arrays: list[Any],
+    release: Callable[[], None] | None = None,
+) -> list[Any]:
+    """Run a checked replay; if it raises, undo its effects, also those on Variables.
+
+    An update in place leaves the arrays alone that are held here.
+    """
+    changed = [v for step in program.steps for v in step.variables]
+    before = [(v, v._data) for v in (*changed, *(v for v, _ in program.writes))]
+    undos = [step.undo() for step in program.steps if step.undo is not None]
+    try:
+        results = run(arrays)
+    except (NotReplayable, NumericsError):
+        for undo in reversed(undos):
+            undo()
+        for variable, data in before:
+            variable._data = data
+        raise
+    if release:
+        release()
+    return results
 
 
 def move_updates_last(program: Program) -> Program:
