@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+import weakref
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
-from gpugrad.core.tensor import Tensor, next_id, threads
+from gpugrad.core.tensor import Tensor, next_id, recorders, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
 from gpugrad.trace.array import current_trace, user_line
@@ -77,7 +80,9 @@ def record(
             if i in known:
                 if entry is None:
                     if not out._id:
-                        out._id = next_id()
+                        out._id = serial = next_id()
+                        if not serial % _BETWEEN:
+                            _grow(out)
                     entry = (op, out._id, ids, shapes_and_dtypes, saved, params)
                 log = recorder.log
                 if log is None:  # a ForwardAccumulator
@@ -89,6 +94,18 @@ def record(
         else:
             if recorder.dead:
                 recorder.bury(ids, out)
+
+
+_BETWEEN = 64  # serial numbers between two estimates of what the logs hold; a power of two
+_ENTRY_BYTES = 1000
+_LEAST_BYTES = 2**24  # that a log must have grown by before its dead branches are looked for
+
+
+def _grow(out: Tensor) -> None:
+    """Tell the recorders of this thread that some entries like that of `out` have been added."""
+    for recorder in threads.stack:
+        if type(recorder.known) is set:
+            recorder.grow(_BETWEEN * (out.nbytes + _ENTRY_BYTES))
 
 
 def record_many(
@@ -105,7 +122,9 @@ def record_many(
         if any(i in recorder.known for i in ids):
             if entry is None:
                 for out in outs:
-                    out._id = out._id or next_id()
+                    out._id = serial = out._id or next_id()
+                    if not serial % _BETWEEN:
+                        _grow(out)
                 numbered = tuple((out._id, out.shape, out.dtype) for out in outs)
                 entry = (op, numbered, ids, shapes_and_dtypes, saved, params)
             recorder.take(entry, outs)
@@ -192,6 +211,12 @@ def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
 # ---- recorders --------------------------------------------------------------------------
 
 
+def _is_reachable(holder: Any, position: int, tapes: Sequence[Any]) -> bool:
+    """Whether a serial number has references beyond its holder and the `known` of tapes."""
+    extra = sys.getrefcount(holder[position]) - 2
+    return extra > sum(holder[position] in tape.known for tape in tapes)
+
+
 class Recorder(Listener):
     """What a tape and a graph share: a log of what was executed.
 
@@ -200,6 +225,7 @@ class Recorder(Listener):
         log: the entries, in execution order.
         leaves: serial numbers of watched Tensors.
         variables: the watched Variables, by serial number.
+        watched: the watched Tensors, by id, and their serial numbers then: a write changes them.
         dead: serial numbers of results behind an op without a gradient.
         barriers: those ops, for `explain`.
     """
@@ -216,6 +242,8 @@ class Recorder(Listener):
         self.variables: dict[int, Variable] = {}
         self.dead: set[int] = set()
         self.barriers: list[Barrier] = []
+        self.watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+        self._bytes = self._new_bytes = 0
 
     def source(self, x: Tensor) -> Tensor:
         """The Tensor to differentiate by, if the user asks for a gradient by `x`."""
@@ -229,6 +257,44 @@ class Recorder(Listener):
             self.known.add(serial)
         else:
             self.known.update(i for i, _, dtype in serial if is_inexact(dtype))
+
+    def grow(self, estimate: int) -> None:
+        """Note that the log holds more bytes. If they have doubled, look for dead branches."""
+        self._new_bytes += estimate
+        if self._new_bytes > max(self._bytes, _LEAST_BYTES):
+            before = len(self.log)
+            self.drop_unreachable()
+            held = (self._bytes + self._new_bytes) * len(self.log) // max(before, 1)
+            self._bytes, self._new_bytes = held, 0
+
+    def drop_unreachable(self) -> None:
+        """Drop the entries whose results nothing can reach: dead branches of a computation.
+
+        A serial number is one int object, shared by the Tensor, by the entry that computes it and
+        by the entries that read it. So its reference count tells whether anyone can ask for it.
+        """
+        log: list[Entry] = list(self.log)  # a backward pass may be reading the old list
+        self.log = []  # frees that list, so that the ints of dropped entries lose its references
+        tapes = [r for r in recorders if type(r.known) is set]
+        kept, places, many = list[Entry](), list[int](), 2 + len(tapes)
+        try:
+            while log:
+                entry = log.pop()
+                if type(entry[1]) is int:  # from the entry and from this call come two references
+                    reachable = sys.getrefcount(entry[1]) > many or _is_reachable(entry, 1, tapes)
+                else:
+                    reachable = any(_is_reachable(out, 0, tapes) for out in entry[1])
+                if reachable:
+                    kept.append(entry)
+                    places.append(len(log))
+                elif type(entry[1]) is int:
+                    self.known.discard(entry[1])
+                else:
+                    self.known.difference_update(out[0] for out in entry[1])
+        finally:
+            self.log = log + kept[::-1]
+        places.reverse()
+        self.barriers = [(bisect_left(places, k), *rest) for k, *rest in self.barriers]
 
     def bury(self, ids: Sequence[int], out: Tensor) -> None:
         """Note that `out` was computed from a dead result, so that `explain` finds the way back."""

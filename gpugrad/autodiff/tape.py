@@ -60,16 +60,12 @@ class GradientTape(Recorder):
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
         self._entered = self._usable = self._explains = False
 
-    def _clear(self) -> None:
-        super()._clear()
-        self._watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
-
     def source(self, x: Tensor) -> Tensor:
         """The Tensor to differentiate by: `x`, or its value when it was watched."""
-        weak, serial = self._watched.get(id(x), (None, 0))
-        if weak is None or weak() is not x or x._id == serial:
+        watched = self.watched.get(id(x))
+        if watched is None or watched[1] == x._id or watched[0]() is not x:
             return x
-        return tensor_with_id(x._data, serial)
+        return tensor_with_id(x._data, watched[1])
 
     def __enter__(self) -> GradientTape:
         if self._stack is not None:
@@ -114,7 +110,7 @@ class GradientTape(Recorder):
             else:
                 self.leaves.add(number_any(leaf))
                 self.known.add(leaf._id)
-                self._watched[id(leaf)] = weakref.ref(leaf), leaf._id
+                self.watched[id(leaf)] = weakref.ref(leaf), leaf._id
             if isinstance(leaf, Variable):
                 self.variables[leaf._id] = leaf
 

@@ -1849,3 +1849,45 @@ def test_gradient_of_one_source_skips_unneeded_rules():
     assert calls == []
     assert values(tape.gradient(y, [x, w])) == [2.0, 3.0]
     assert calls == [1]
+
+
+# ---- dead branches --------------------------------------------------------------------------
+
+
+def test_a_tape_drops_what_nothing_can_reach_any_more():
+    x, big = C(2.0), gg.ones(100_000)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 3
+        kept = [gg.sin(big * x)]
+        for _ in range(400):
+            gg.sin(big * x)
+            gg.split(big * x, 4)
+        z = y * y + gg.sum(kept[0])
+    assert len(tape.log) < 200
+    assert tape.gradient(z, x).item() == pytest.approx(36 + 1e5 * np.cos(2.0), rel=1e-3)
+
+
+def test_what_a_tape_drops_changes_no_gradient(monkeypatch, rng):
+    monkeypatch.setattr(recorder_module, "_LEAST_BYTES", -1)  # it looks at each 64th number
+
+    def f(x, w):
+        total = gg.zeros((), dtype=gg.float64)
+        for k in range(40):
+            h = gg.tanh(x @ w + k)
+            a, b = gg.split(h, 2)
+            gg.argmax(h)  # without a gradient
+            unused = gg.exp(a) * gg.sum(b)
+            if k % 3 == 0:
+                total += gg.sum(a * b) + gg.max(unused)
+        return total
+
+    x, w = rng.normal(size=(4, 3)), rng.normal(size=(3, 3)) / 3
+    gg.testing.check_grads(f, (x, w), order=2)
+    with gg.GradientTape(persistent=True) as tape:
+        x, w = gg.asarray(x), gg.asarray(w)
+        tape.watch(x)
+        y = f(x, w)
+        gradients = [tape.gradient(y, x) for _ in range(30)]  # recorded too
+    for g in gradients:
+        np.testing.assert_array_equal(g, gradients[0])
