@@ -90,14 +90,30 @@ class Unsupported(Exception):
     """NumPy has no such function."""
 
 
-class NumpyVariable(np.ndarray):
-    """A Variable is an array that is written to."""
+class NumpyVariable(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array that is read as a copy, or a part of one, and can be assigned to."""
+
+    def __init__(self, array: np.ndarray, index: Any = ...) -> None:
+        self.array, self.index = array, index
 
     def value(self) -> np.ndarray:
-        return np.array(self)
+        return np.array(self.array[self.index])
+
+    def __array__(self, *args: Any, **keywords: Any) -> np.ndarray:
+        return self.value()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any) -> Any:
+        return ufunc(*(x.value() if isinstance(x, NumpyVariable) else x for x in xs))
+
+    def __getitem__(self, index: Any) -> NumpyVariable:
+        return NumpyVariable(self.array, index)
+
+    shape, dtype = (
+        property(lambda self, k=k: getattr(self.value(), k)) for k in ("shape", "dtype")
+    )
 
     def assign(self, x: Any) -> NumpyVariable:
-        self[...] = x
+        self.array[self.index] = x
         return self
 
     def assign_add(self, x: Any) -> NumpyVariable:
@@ -107,13 +123,13 @@ class NumpyVariable(np.ndarray):
         return self.assign(self - x)
 
     def scatter_add(self, rows: Any) -> None:
-        np.add.at(self, rows[1], rows[0])
+        np.add.at(self.array, rows[1], rows[0])
 
     def scatter_sub(self, rows: Any) -> None:
-        np.subtract.at(self, rows[1], rows[0])
+        np.subtract.at(self.array, rows[1], rows[0])
 
     def scatter_update(self, rows: Any) -> None:
-        self[rows[1]] = rows[0]
+        self.array[rows[1]] = rows[0]
 
 
 def _while(goes_on: Any, body: Any, carry: Any) -> Any:
@@ -156,7 +172,7 @@ class NumpyReading:
         return type("", (), {"eager": staticmethod(self.of_op(name))})
 
     def __getattr__(self, name: str) -> Any:
-        if name not in gg.OPS:
+        if name not in gg.OPS:  # a derivative
             raise Unsupported(name)
         return self.of_op(name) if getattr(gg, name) is gg.OPS[name].eager else getattr(np, name)
 
@@ -179,7 +195,7 @@ class NumpyReading:
 def check_values(program: Program) -> None:
     """Run the program on NumPy arrays."""
     loaded = Loaded(program, double=True)
-    variables = {k: np.array(v).view(NumpyVariable) for k, v in loaded.variables.items()}
+    variables = {k: NumpyVariable(np.array(v)) for k, v in loaded.variables.items()}
     snapshots = {k: as_numpy(loaded.scope[k]) for k in program.snapshots}
     scope = loaded.scope | variables | snapshots | {"gg": NumpyReading(), "frozen": np.array}
     try:

@@ -47,6 +47,12 @@ def near(array, x):
 @gg.custom_gradient
 def custom_square(x):
     return x * x, lambda g: 2 * x * g
+
+
+def by_variable(f, v):
+    with gg.GradientTape() as tape:
+        y = gg.sum(f(v))
+    return tape.gradient(y, v, unconnected_gradients="zero")
 '''
 
 
@@ -221,9 +227,9 @@ class Writer:
             fits = False
         return y if fits else f"gg.resize({y}, {shape})"
 
-    def add(self, text: str) -> None:
-        """Add ``name = text`` if it can be run, made small enough for the lines that follow."""
-        name = f"x{next(self.numbers)}"
+    def add(self, *texts: str) -> None:
+        """Add ``name = text`` with one of some texts, made small enough for the lines after it."""
+        text, name = self.pick(texts), f"x{next(self.numbers)}"
         result = eval(text, self.scope)
         if isinstance(result, (tuple, list)):
             k = self.integer(0, len(result) - 1)
@@ -291,7 +297,7 @@ class Writer:
         sample = self.pick(registry()[2][self.pick(registry()[2])])
         leaves = [
             _Source(f"near({self.constant(leaf)}, {self.real()})")
-            if k in sample.inexact_leaves
+            if k in sample.inexact_leaves and np.isfinite(leaf).all()
             else leaf
             for k, leaf in enumerate(sample.leaves)
         ]
@@ -304,24 +310,20 @@ class Writer:
         x = self.value(name)
         n, axes = x.ndim, self.draw(st.permutations(range(x.ndim)))
         self.add(
-            self.pick(
-                [
-                    f"gg.reshape({name}, (-1,))",
-                    f"{name}.T",
-                    f"gg.permute_dims({name}, {tuple(axes)})",
-                    f"gg.expand_dims({name}, {self.axis(n + 1)})",
-                    f"gg.squeeze({name})",
-                    f"gg.broadcast_to({name}, {(2, *x.shape)})",
-                    f"gg.resize({name}, {self.shape()})",
-                    f"gg.tile({name}, {(2,) * max(n, 1)})",
-                    f"gg.stack([{name}, {name}], {self.axis(n + 1)})",
-                    f"gg.reshape({name}, {(*x.shape[:-1], 1, *x.shape[-1:])})",
-                    f"gg.flip({name})",
-                    f"gg.concat([{name}, {self.fitting(name)}])",
-                    f"{name}.mT",
-                    f"gg.atleast_2d({name})",
-                ]
-            )
+            f"gg.reshape({name}, (-1,))",
+            f"{name}.T",
+            f"gg.permute_dims({name}, {tuple(axes)})",
+            f"gg.expand_dims({name}, {self.axis(n + 1)})",
+            f"gg.squeeze({name})",
+            f"gg.broadcast_to({name}, {(2, *x.shape)})",
+            f"gg.resize({name}, {self.shape()})",
+            f"gg.tile({name}, {(2,) * max(n, 1)})",
+            f"gg.stack([{name}, {name}], {self.axis(n + 1)})",
+            f"gg.reshape({name}, {(*x.shape[:-1], 1, *x.shape[-1:])})",
+            f"gg.flip({name})",
+            f"gg.concat([{name}, {self.fitting(name)}])",
+            f"{name}.mT",
+            f"gg.atleast_2d({name})",
         )
 
     def index(self, shape: tuple[int, ...], basic: bool = False) -> str:
@@ -345,7 +347,7 @@ class Writer:
         shape = self.value(name).shape
         masked = f"gg.resize({name}[gg.real({name}) > 0.1], (2, 2))"  # one shape for all values
         plain = f"{name}[{self.index(shape)}]"
-        self.add(self.pick([plain, plain, masked]))
+        self.add(plain, plain, masked)
 
     def product(self) -> None:
         """Products and einsum, of operands in shapes that fit."""
@@ -356,37 +358,29 @@ class Writer:
         result = "".join(self.draw(st.permutations(sorted(set(letters + chosen)))))
         result = result[: self.integer(0, len(result))]
         sizes = dict(zip(letters, x.shape, strict=True), z=k)
-        einsum = f"'{letters},{chosen}->{result}'"
+        operand = f"gg.resize({y}, {tuple(sizes[c] for c in chosen)})"
         right = f"gg.resize({y}, {(*x.shape[-1:], k)})"
         self.add(
-            self.pick(
-                [
-                    f"{name} @ {right}",
-                    f"gg.tensordot({name}, {right}, 1)",
-                    f"gg.outer({name}, {y})",
-                    f"gg.einsum({einsum}, {name}, gg.resize({y}, {tuple(sizes[c] for c in chosen)}))",
-                    f"gg.vecdot({name}, gg.resize({y}, {x.shape}))",
-                    f"gg.kron({name}, gg.resize({y}, (2,)))",
-                ]
-            )
+            f"{name} @ {right}",
+            f"gg.tensordot({name}, {right}, 1)",
+            f"gg.outer({name}, {y})",
+            f"gg.einsum('{letters},{chosen}->{result}', {name}, {operand})",
+            f"gg.vecdot({name}, gg.resize({y}, {x.shape}))",
+            f"gg.kron({name}, gg.resize({y}, (2,)))",
         )
 
     def read(self) -> None:
         """A Variable, old values of one, or a constant of the gradient."""
         v = self.pick(self.program.variables)
         self.add(
-            self.pick(
-                [
-                    f"{v}.value()",
-                    f"gg.sin({v})",
-                    f"{v} * {self.fitting(v)}",
-                    f"gg.convert_to_tensor({v})",
-                    f"{v}[{self.index(self.value(v).shape)}]",
-                    f"gg.mean({v})",
-                    f"frozen({self.some()})",
-                    *(f"{old} * {v}" for old, of in self.program.snapshots.items() if of == v),
-                ]
-            )
+            f"{v}.value()",
+            f"gg.sin({v})",
+            f"{v} * {self.fitting(v)}",
+            f"gg.convert_to_tensor({v})",
+            f"{v}[{self.index(self.value(v).shape)}]",
+            f"gg.mean({v})",
+            f"frozen({self.some()})",
+            *(f"{old} * {v}" for old, of in self.program.snapshots.items() if of == v),
         )
 
     def assign(self) -> None:
@@ -400,9 +394,8 @@ class Writer:
             f"{v}.assign({v} * 0.9 + 0.1 * {new})",
         ]
         if shape and shape[0]:
-            rows = (
-                f"gg.IndexedSlices(like({self.real()}, {v}[:1]), [{self.integer(0, shape[0] - 1)}])"
-            )
+            row = self.integer(0, shape[0] - 1)
+            rows = f"gg.IndexedSlices(like({self.real()}, {v}[:1]), [{row}])"
             texts += [f"{v}.scatter_{how}({rows})" for how in ("add", "sub", "update")]
             part = f"{v}[{self.index(shape, basic=True)}]"
             texts.append(f"{part}.assign(gg.tanh(like({self.real()}, {part})))")
@@ -449,16 +442,12 @@ class Writer:
     def control(self) -> None:
         """Branches, loops and vmap."""
         x = self.real()
-        f, g = (f"lambda t: {self.body('t')}" for _ in range(2))
+        f, g = (f"(lambda t: {self.body('t')})" for _ in range(2))
         self.add(
-            self.pick(
-                [
-                    f"gg.cond(gg.sum({x}) > 0.3, {f}, {g}, {x})",
-                    f"gg.while_loop(lambda c: c[1] < 3, lambda c: (({f})(c[0]), c[1] + 1), ({x}, 0))[0]",
-                    f"gg.scan(lambda t, s: (gg.tanh(({f})(t) + s), ({g})(s)), {x}, gg.stack([{x}, {x} / 2]))",
-                    f"gg.vmap({f})({x})",
-                ]
-            )
+            f"gg.cond(gg.sum({x}) > 0.3, {f}, {g}, {x})",
+            f"gg.while_loop(lambda c: c[1] < 3, lambda c: [{f}(c[0]), c[1] + 1], [{x}, 0])[0]",
+            f"gg.scan(lambda t, s: (gg.tanh({f}(t) + s), {g}(s)), {x}, gg.stack([{x}, {x}]))",
+            f"gg.vmap({f})({x})",
         )
 
     def derivative(self) -> None:
@@ -467,21 +456,20 @@ class Writer:
         f = f"lambda t: {self.body('t')}"
         total, tangent = f"lambda t: gg.sum(({f})(t))", f"[like({self.real()}, {x})]"
         self.add(
-            self.pick(
-                [
-                    f"gg.grad({total})({x})",
-                    f"gg.jvp({f}, [{x}], {tangent})[1]",
-                    f"gg.vmap(gg.grad({total}))({x})",
-                    f"gg.hvp({total}, [{x}], {tangent})",
-                    f"gg.jacobian({f})(gg.reshape({x}, -1)[:3])",
-                    f"gg.hessian({total})(gg.reshape({x}, -1)[:3])",
-                ]
-            )
+            f"gg.grad({total})({x})",
+            f"gg.jvp({f}, [{x}], {tangent})[1]",
+            f"gg.vmap(gg.grad({total}))({x})",
+            f"gg.hvp({total}, [{x}], {tangent})",
+            f"by_variable({f}, {self.pick(self.program.variables)})",
+            f"gg.jacobian({f})(gg.reshape({x}, -1)[:3])",
+            f"gg.hessian({total})(gg.reshape({x}, -1)[:3])",
         )
 
 
-_FAMILIES = """elementwise along_axis sample reshaped indexed product read assign write control
-derivative elementwise sample""".split()
+_FAMILIES = [
+    *("elementwise", "along_axis", "sample", "reshaped", "indexed", "product", "read", "assign"),
+    *("write", "control", "derivative", "elementwise", "sample"),
+]
 
 
 @st.composite
