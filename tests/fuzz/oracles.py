@@ -90,14 +90,22 @@ class Unsupported(Exception):
     """NumPy has no such function."""
 
 
-class NumpyVariable(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array that is read as a copy, or a part of one, and can be assigned to."""
+class NumpyPart(np.ndarray):
+    """A copy of a part of an array, which can be assigned to."""
 
-    def __init__(self, array: np.ndarray, index: Any = ...) -> None:
-        self.array, self.index = array, index
+    def assign(self, x: Any) -> None:
+        array, index = self.origin
+        array[index] = x
+
+
+class NumpyVariable(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array that is read as a copy."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
 
     def value(self) -> np.ndarray:
-        return np.array(self.array[self.index])
+        return np.array(self.array)
 
     def __array__(self, *args: Any, **keywords: Any) -> np.ndarray:
         return self.value()
@@ -105,15 +113,13 @@ class NumpyVariable(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any) -> Any:
         return ufunc(*(x.value() if isinstance(x, NumpyVariable) else x for x in xs))
 
-    def __getitem__(self, index: Any) -> NumpyVariable:
-        return NumpyVariable(self.array, index)
-
-    shape, dtype = (
-        property(lambda self, k=k: getattr(self.value(), k)) for k in ("shape", "dtype")
-    )
+    def __getitem__(self, index: Any) -> NumpyPart:
+        part = np.array(self.array[index]).view(NumpyPart)
+        part.origin = self.array, index
+        return part
 
     def assign(self, x: Any) -> NumpyVariable:
-        self.array[self.index] = x
+        self.array[...] = x
         return self
 
     def assign_add(self, x: Any) -> NumpyVariable:
@@ -186,8 +192,8 @@ class NumpyReading:
         def copied(*args: Any, **keywords: Any) -> Any:
             result = ref(*args, **keywords)
             if isinstance(result, (tuple, list)):
-                return [np.array(x) for x in result]
-            return np.array(result)
+                return [np.array(x, order="C") for x in result]
+            return np.array(result, order="C")
 
         return copied
 

