@@ -19,7 +19,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.core.devices import CPU
+from gpugrad.core.devices import CPU, Device
 from gpugrad.errors import GpugradError
 from gpugrad.testing.checks.subject import Sample, Subject
 
@@ -91,8 +91,8 @@ class Program:
         """The compiled source."""
         return compile(HELPERS + self.function(hooks=True), "<program>", "exec")
 
-    def __repr__(self) -> str:
-        """A script that runs."""
+    def script(self) -> str:
+        """A script that runs the program."""
         head = ["import numpy as np\nimport gpugrad as gg\n"]
         head += [f"{k} = {_literal(v)}" for k, v in self.constants.items()]
         head += [f"{k} = gg.constant({_literal(v)})" for k, v in self.inputs.items()]
@@ -101,14 +101,15 @@ class Program:
             head += [f"{name} = {v}.value()", f"{v}.assign({v} * 0.5)"]
         call = f"\nfor x in program({', '.join(self.inputs)}):\n    print(x)\n"
         frozen = "frozen = gg.stop_gradient"
-        parts = ["", *head, HELPERS, frozen, "\n", self.function(hooks=False), call]
-        return "\n".join(parts) + f"# choice {self.choice}\n"
+        return "\n".join(["", *head, HELPERS, frozen, "\n", self.function(hooks=False), call])
 
 
 def _literal(x: Any) -> str:
     if isinstance(x, np.ndarray):
         return f"np.array({x.tolist()!r}, {x.dtype.name!r}).reshape({x.shape})"
-    return repr(x)
+    if isinstance(x, Device):
+        return f"gg.{x!r}"
+    return f"np.{x.__name__}" if isinstance(x, type) else repr(x)
 
 
 class _Source(str):
