@@ -138,7 +138,7 @@ def registry() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """By name: elementwise ops with domains, ops along axes with domains, samples of all ops."""
     elementwise, along_axis, samples = {}, {}, {}
     for name, op in sorted(gg.OPS.items()):
-        if name == "stop_gradient":  # `frozen` stands for it, as differences need another
+        if name in ("stop_gradient", "window_argmax"):  # `frozen`; and it needs the windows' maxima
             continue
         subject = Subject(op, 0, 1, CPU)
         samples[name] = subject.samples
@@ -212,7 +212,9 @@ class Writer:
     def call(self, name: str, args: Any, keywords: Any) -> str:
         texts = [self.literal(a) for a in args]
         texts += [f"{k}={self.literal(v)}" for k, v in keywords.items()]
-        return f"{_eager(name)}({', '.join(texts)})"
+        text = f"{_eager(name)}({', '.join(texts)})"
+        op = gg.OPS[name]
+        return text if op.differentiable or op.outputs > 1 else f"frozen({text})"
 
     def some(self) -> str:
         """The name of a value."""
