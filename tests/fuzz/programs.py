@@ -244,7 +244,8 @@ class Writer:
         lines = [f"{name} = {text}"]
         if not isinstance(result, gg.Tensor):
             raise GpugradError("no Tensor")
-        if result.dtype.kind not in "fc":
+        constant = text.startswith("frozen") and result.dtype.kind != "c"  # one_hot gives float32
+        if constant or result.dtype.kind not in "fc":
             lines.append(f"{name} = gg.astype({name}, 'float64')")
         if result.size > 40:
             lines.append(f"{name} = gg.reshape({name}, -1)[:: {result.size // 12}]")
