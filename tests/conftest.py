@@ -53,6 +53,13 @@ if REAL_GPU and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-s
     cupy.cuda.set_allocator(None)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--programs", type=int, default=200, help="random programs that tests/fuzz runs"
+    )
+    parser.addoption("--seed", type=int, default=0, help="of the first of them")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")

@@ -154,7 +154,8 @@ def custom_gradient(f: Function | None = None) -> Function:
     """Give a function its own gradient; a decorator.
 
     Args:
-        f: function of any nested arguments that returns ``(result, grad_fn)``.
+        f: function of any nested arguments that returns ``(result, grad_fn)``. In place of a
+            Variable among its arguments it gets a Tensor, the value at the call.
             ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for unused
             ones) and returns one for each number among the arguments, in order (None for no
             gradient). If `f` reads trainable Variables that are not arguments, ``grad_fn(*upstream,
@@ -189,6 +190,7 @@ def custom_gradient(f: Function | None = None) -> Function:
         args, keywords = nest.map_structure(_as_input, (bound.args, bound.kwargs))
         positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
         inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
+        args, keywords = nest.map_structure(_as_value, (args, keywords))
         with Accesses() as read:
             pair = f(*args, **keywords)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
@@ -220,6 +222,11 @@ def _as_input(leaf: Any) -> Any:
     if graphs:
         number(x)
     return copy(x)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
+
+
+def _as_value(leaf: Any) -> Any:
+    """A Variable as its value now: a later assign must not reach grad_fn."""
+    return leaf._read() if isinstance(leaf, Variable) else leaf
 
 
 def _record(

@@ -30,13 +30,15 @@ def recompute_grad(f: Function) -> Function:
 
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once in each backward pass, where it draws the same random numbers. Its
-            arguments and the Variables that it reads have gradients. Both calls assign to the
-            Variables that it assigns to; `gg.nn.BatchNorm` counts a batch once.
+            forward and once in each backward pass, where it draws the same random numbers. In place
+            of a Variable among its arguments it gets a Tensor, the value at the call. Its arguments
+            and the Variables that it reads have gradients. Both calls assign to the Variables that
+            it assigns to; `gg.nn.BatchNorm` counts a batch once.
 
     Raises:
         TapeError: `f` closes over a Tensor that a tape watches. TensorFlow loses its gradient
-            silently: make it an argument.
+            silently: make it an argument. Or, in the backward pass: a Variable that `f` closes
+            over was assigned to since the call.
         ArgumentError: in the backward pass, `f` drew other random numbers than before.
 
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
@@ -93,7 +95,16 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
             "lost. Make it an argument, or read gg.stop_gradient of it."
         )
 
+    values = [(v, v._data) for v in outside.variables.values()]
+
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
+        for v, data in values:
+            if v._data is not data:
+                raise TapeError(
+                    f"recompute_grad: {getattr(f, '__name__', f)} reads the Variable '{v.name}', "
+                    "which was assigned to since, so it cannot be called again. Make it an "
+                    "argument, or assign after the backward pass."
+                )
         # a Tensor that is passed twice counts once: its gradient covers all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):

@@ -707,3 +707,27 @@ def test_16_bit_gradients_are_right_beyond_the_largest_count_of_float16(name, eq
         assert y.dtype == v.dtype
         grads.append(np.asarray(tape.gradient(y, v, gg.full_like(y, 20_000)), np.float64))
     np.testing.assert_allclose(*grads, rtol=0.03, atol=0.02 * np.abs(grads[1]).mean() + 1e-3)
+
+
+NAN_REDUCTIONS = [
+    name for name, op in gg.OPS.items()
+    if name.startswith("nan") and op.differentiable and not name.startswith("nanarg")
+    and name != "nan_to_num"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAN_REDUCTIONS)
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_nan_reduction_ignores_the_tangent_of_a_nan(name, axis):
+    """It is NaN too where the NaN is computed, so it may not be multiplied by 0."""
+    keywords = {"axis": axis} | ({"q": 0.3} if "q" in gg.OPS[name].params else {})
+    x = np.array([[1.0, np.nan], [np.nan, 3.0], [2.0, 0.5]])
+
+    def f(t):
+        return gg.sum(gg.OPS[name].eager(x * t, **keywords))
+
+    t = gg.constant(1.5, "float64")
+    _, forward = gg.jvp(f, [t], [gg.ones_like(t)])
+    reverse = gg.grad(f)(t)
+    assert np.isfinite(reverse.numpy())
+    np.testing.assert_allclose(forward.numpy(), reverse.numpy(), rtol=1e-12)

@@ -465,6 +465,52 @@ def test_custom_gradient_in_forward_mode_of_none_is_none():
     assert acc.jvp(y) is None
 
 
+@gg.custom_gradient
+def custom_square(x):
+    return x * x, lambda g: 2 * x * g
+
+
+@gg.custom_jvp
+def jvp_square(x):
+    return x * x
+
+
+@jvp_square.defjvp
+def square_rule(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return x * x, 2 * x * t
+
+
+OF_A_VARIABLE = {
+    "custom_gradient": custom_square,
+    "custom_jvp": jvp_square,
+    "recompute_grad": gg.recompute_grad(lambda x: x * x),
+    "keyword": lambda v: gg.recompute_grad(lambda *, x: x * x)(x=v),
+    "structure": lambda v: gg.recompute_grad(lambda xs: xs["a"] * xs["a"])({"a": v}),
+}
+
+
+@pytest.mark.parametrize("f", OF_A_VARIABLE.values(), ids=OF_A_VARIABLE)
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "function"])
+def test_an_assignment_does_not_change_the_gradient_of_an_earlier_call(f, traced):
+    v = gg.Variable(3.0)
+
+    def derivatives():
+        v.assign(3.0)
+        with gg.GradientTape() as outer:
+            with gg.GradientTape() as tape:
+                y = f(v)
+                v.assign(10.0)
+            first = tape.gradient(y, v)
+            v.assign(20.0)
+        return first, outer.gradient(first, v)
+
+    run = gg.function(derivatives) if traced else derivatives
+    for _ in range(2):
+        assert [value(d) for d in run()] == [6.0, 2.0]
+        assert v.numpy() == 20.0
+
+
 # ---- recompute_grad -------------------------------------------------------------------------
 
 
@@ -524,6 +570,17 @@ def test_recompute_grad_refuses_to_lose_the_gradient_of_captured_tensors():
     with pytest.raises(TapeError, match="not an argument"):
         gg.grad(lambda k: gg.checkpoint(lambda y: gg.checkpoint(lambda x: x * y)(x))(k))(k)
     assert value(gg.grad(lambda k: gg.checkpoint(lambda x, k: x * k)(x, k))(k)) == 2.0
+
+
+def test_recompute_grad_refuses_a_captured_variable_that_was_assigned_to_since():
+    v, x = gg.Variable(3.0, name="scale"), C(2.0)
+    f = gg.recompute_grad(lambda x: x * v * v)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    v.assign(10.0)
+    with pytest.raises(TapeError, match=r"reads the Variable 'scale'.* argument, or assign after"):
+        tape.gradient(y, x)
 
 
 @pytest.mark.parametrize("give", ["tensor twice", "variable twice", "value and captured"])

@@ -231,6 +231,14 @@ def _extreme_vjp(xp, g, out, x, axis, keepdims):
     return hit * per_count(xp, expand(xp, g, x.shape, axis, keepdims), share)
 
 
+def _extreme_jvp(xp, t, out, x, axis, keepdims):
+    """Selected, not multiplied by 0: the tangents of NaN are NaN themselves."""
+    hit = x == expand(xp, out, x.shape, axis, keepdims)
+    share = xp.reshape(how_many(xp, xp.astype(hit, t.dtype), axis), out.shape)
+    total = xp.sum(xp.where(hit, t, 0), axis=axis, keepdims=keepdims)
+    return per_count(xp, total, xp.maximum(share, 1))
+
+
 def _from_end(x, axis):
     """Axes of one example, counted from the end, where axis 0 of `x` is the batch."""
     n = x.ndim - 1
@@ -256,8 +264,9 @@ def _nan_extreme(name, which, of, beyond, result):
     >>> print(gg.{name}([1.0, float("nan"), 2.0]))
     {result}
     """
-    ref, more = quiet(name), {"kinds": "fc", "samples": _EVERY, "errors": EMPTY}
-    return op([_extreme_vjp], name=name, batch=batch, captures=True, ref=ref, **more)(extreme)
+    more = {"kinds": "fc", "ref": quiet(name), "samples": _EVERY, "errors": EMPTY}
+    rules = {"vjp": [_extreme_vjp], "jvp": [_extreme_jvp]}
+    return op(name=name, **rules, batch=batch, captures=True, **more)(extreme)
 
 
 nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")
