@@ -294,7 +294,7 @@ class Recorder(Listener):
         finally:
             self.log = log + kept[::-1]
         places.reverse()
-        self.barriers = [(bisect_left(places, k), *rest) for k, *rest in self.barriers]
+        self.barriers = [(bisect_left(places, b[0]), *b[1:]) for b in self.barriers]
 
     def bury(self, ids: Sequence[int], out: Tensor) -> None:
         """Note that `out` was computed from a dead result, so that `explain` finds the way back."""
