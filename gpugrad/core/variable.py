@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 from typing import Any
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import TENSOR, as_array, is_inexact
+from gpugrad.core.backend import TENSOR, as_array, innermost_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
-__all__ = ["Variable", "VariableRef", "VariableSlice"]
+__all__ = ["Update", "Variable", "VariableRef", "VariableSlice", "read_together", "write_together"]
 
 _ANY = object()
 
@@ -36,7 +39,9 @@ class Variable(Tensor):
     3.0
     """
 
-    __slots__ = ("_fits", "_name", "_trainable")
+    __slots__ = ("_fits", "_name", "_trainable", "_value")
+
+    _value: Any  # the array that all threads see
 
     def __init__(
         self,
@@ -54,14 +59,38 @@ class Variable(Tensor):
             raise ArgumentError("Variable: an initial_value is needed.")
         if isinstance(initial_value, Tensor) and device is None:
             device = initial_value.device
-        self._data = constant(initial_value, dtype, device=device)._data
+        data = constant(initial_value, dtype, device=device)._data
         self._id = next_id()
+        self._value = innermost_array(data) if scopes else data  # without what a trace puts around
+        self._data = data
         self._name = name or f"Variable_{self._id}"
         self._trainable = bool(trainable)
-        self._fits = self._data.shape if shape is _ANY else shape
-        self._check_shape("Variable", self._data.shape)
+        self._fits = data.shape if shape is _ANY else shape
+        self._check_shape("Variable", data.shape)
         for recorder in threads.stack:
             recorder.assigned(self)
+
+    @property
+    def _data(self) -> Any:  # type: ignore[override]
+        """The array: this thread's own, or the one that all threads see."""
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None and self._id in values:
+                return values[self._id]
+        try:
+            return self._value
+        except AttributeError:  # an optimizer in another thread has taken it, to write to it
+            with updating:
+                return self._value
+
+    @_data.setter
+    def _data(self, array: Any) -> None:
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None:
+                values[self._id] = array
+                return
+        self._value = array
 
     @property
     def name(self) -> str:
@@ -94,7 +123,7 @@ class Variable(Tensor):
         all others the Tensor is a constant.
         """
         if threads.stack:
-            return TENSOR.reshape(self, self.shape)  # a view
+            return TENSOR.reshape(self, self._data.shape)  # a view
         return wrap(self._data)
 
     read_value = _snapshot = value
@@ -166,7 +195,8 @@ class Variable(Tensor):
         """
         data = self._fit("assign", value)
         self._check_shape("assign", data.shape)
-        self._data = data  # perhaps shared: nobody writes to an array that others can see
+        with updating:
+            self._data = data  # perhaps shared: nobody writes to an array that others can see
         return self if read_value else None
 
     def _update(self, op: str, value: Any, step: Callable[[Any, Any], Any], read: bool) -> Any:
@@ -174,12 +204,13 @@ class Variable(Tensor):
         if data.shape != self.shape:
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
-        try:
-            with devices.formulas_on(data):
-                result = step(self._data, data)
-        except Exception as error:
-            reraise(error, op, {"variable": self, "value": value}, {})
-        self._data = as_array(result, type(data))  # NumPy's 0-d sums are scalars
+        with updating:
+            try:
+                with devices.formulas_on(data):
+                    result = step(self._data, data)
+            except Exception as error:
+                reraise(error, op, {"variable": self, "value": value}, {})
+            self._data = as_array(result, type(data))  # NumPy's 0-d sums are scalars
         return self if read else None
 
     def assign_add(
@@ -204,10 +235,11 @@ class Variable(Tensor):
                 "them with x.to_device(device)."
             )
         xp = backend.reading(self._data, values)
-        try:
-            self._data = getattr(xp, how)(self._data, values, index=indices._data)
-        except Exception as error:
-            reraise(error, op, {"variable": self, "values": slices.values}, {})
+        with updating:
+            try:
+                self._data = getattr(xp, how)(self._data, values, index=indices._data)
+            except Exception as error:
+                reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self
 
     def scatter_add(self, slices: IndexedSlices) -> Variable:
@@ -239,7 +271,9 @@ class Variable(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         v = new(Variable)
-        v._data, v._id = self._data, next_id()
+        v._id, data = next_id(), self._data
+        v._value = innermost_array(data) if scopes else data
+        v._data = data
         v._name, v._trainable, v._fits = self._name, self._trainable, self._fits
         return v
 
@@ -259,6 +293,77 @@ def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fit
     return Variable(values, trainable, name, shape=fits, device=device)
 
 
+# ---- several Variables at once: no bytecode runs in between, so no interrupt comes and no other
+# thread runs
+
+_value_of: Any = Variable._value.__get__
+_set_value: Any = Variable._value.__set__
+_delete_value: Any = Variable._value.__delete__
+
+
+def read_together(variables: Sequence[Variable]) -> list[Any]:
+    """The arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        return [variable._data for variable in variables]
+    try:
+        return list(map(_value_of, variables))
+    except AttributeError:  # as in `Variable._data`
+        with updating:
+            return list(map(_value_of, variables))
+
+
+def write_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+    """Set the arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        scopes[get_ident()].update(zip([v._id for v in variables], arrays, strict=True))
+    else:
+        _run(map(_set_value, variables, arrays))
+
+
+def _run(calls: Iterable[Any]) -> None:
+    deque(calls, maxlen=0)
+
+
+class Update:
+    """An update of Variables in place, by a thread that holds the lock `updating`.
+
+    It takes the arrays from the Variables into a scope of this thread. Nobody else sees what is
+    written to them: other threads that read the Variables wait for the lock. In the end all
+    Variables have their new arrays at once. Ctrl-C waits for that, as an update cannot be undone,
+    and a copy of each array would cost Adam 40 % more memory traffic.
+    """
+
+    def __init__(self) -> None:
+        self._deferred, self._scope = InterruptsDeferred(), Scope({})
+        self._variables: dict[int, Variable] = {}
+
+    def take(self, variables: Sequence[Variable]) -> None:
+        """Take the arrays of Variables, unless it has them already."""
+        self._deferred.__enter__()
+        if not self._variables:
+            self._scope.values.update(scopes.get(get_ident(), ()))
+            self._scope.__enter__()
+        new = [v for v in variables if v._id not in self._variables]
+        self._variables.update((v._id, v) for v in new)
+        if self._scope.outer is None:
+            self._scope.values.update(zip([v._id for v in new], map(_value_of, new), strict=True))
+            _run(map(_delete_value, new))
+
+    def finish(self, variables: Sequence[Variable] = (), arrays: Sequence[Any] = ()) -> None:
+        """Give all Variables their new arrays, and others the arrays passed."""
+        try:
+            if self._variables:
+                self._scope.__exit__()
+                values = self._scope.values
+                self._variables.update((v._id, v) for v in variables)
+                values.update(zip([v._id for v in variables], arrays, strict=True))
+                variables = [*self._variables.values()]
+                arrays = [values[v._id] for v in variables]
+            write_together(variables, arrays)
+        finally:
+            self._deferred.__exit__()
+
+
 class VariableSlice(Tensor):
     """The Tensor ``v[index]``, which can also assign to that part of the Variable."""
 
@@ -272,10 +377,11 @@ class VariableSlice(Tensor):
         variable = self._variable
         data = variable._fit("assign", value)
         xp = backend.reading(variable._data, data)
-        try:
-            variable._data = xp.setitem(variable._data, data, index=self._index)
-        except Exception as error:
-            reraise(error, "assign", {"part": self, "value": data}, {})
+        with updating:
+            try:
+                variable._data = xp.setitem(variable._data, data, index=self._index)
+            except Exception as error:
+                reraise(error, "assign", {"part": self, "value": data}, {})
         return variable
 
 

@@ -8,9 +8,9 @@ Tensors.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from gpugrad.autodiff.recorded_call import RecordedCall
@@ -20,9 +20,10 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.variable import Variable
+from gpugrad.core.variable import Variable, read_together
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays
@@ -61,19 +62,6 @@ def _snapshot(leaf: Any) -> Any:
     if isinstance(leaf, Variable):
         return leaf
     return copy(leaf) if isinstance(leaf, Tensor) else tensor(leaf) if is_array(leaf) else leaf
-
-
-@contextlib.contextmanager
-def _with_values(values: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
-    """Give Variables earlier values within the ``with`` statement."""
-    now = [(variable, variable._data) for variable, _ in values]
-    for variable, had in values:
-        variable._data = had
-    try:
-        yield
-    finally:
-        for variable, data in now:
-            variable._data = data
 
 
 class _Watchful(Tracing):
@@ -288,11 +276,11 @@ class Pair:
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use watch it
         mode, device = is_training(), default_device()
-        values = [(v, v._data) for v in self.read]
+        values = dict(zip([v._id for v in self.read], read_together(self.read), strict=True))
         args, keywords = self._signature.mapped(_snapshot, args, keywords)
 
         def again() -> list[Tensor]:
-            with training(mode), device, _with_values(values):
+            with training(mode), device, Scope(scopes.get(get_ident(), {}) | values):
                 return _differentiable(f(*args, **keywords))
 
         sources = [*map(_snapshot, wanted), *self._variables]

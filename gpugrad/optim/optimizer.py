@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import updating
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
-from gpugrad.core.variable import Variable
+from gpugrad.core.variable import Update, Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
@@ -130,26 +131,35 @@ class Optimizer:
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
+        update = Update()
         try:
             pairs = list(pairs)
             if not when:
                 return
-            rate = self._rate_now()
-            # everything that can fail happens before the first change
-            work: list[Work] = []
-            for gradient, variable in pairs:
-                state = self._state(variable)
-                g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
-                work.append((state, own_contiguous(variable), g))
-            work = self._launch_all(self._move_all_rows(work, rate), rate)
-            for _, data, _ in work:
-                if type(data) is not np.ndarray:
-                    with devices.formulas_on(data):
-                        scratch_like(ravel_reals(data))  # fills the pool for the step below
-            self._move_all(work, rate)
-            self.iterations += 1
+            with updating:
+                try:
+                    self._update(pairs, update)
+                finally:
+                    update.finish()
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
+
+    def _update(self, pairs: Sequence[tuple[Gradient, Variable]], update: Update) -> None:
+        rate = self._rate_now()
+        # everything that can fail happens before the first change
+        states = [self._state(variable) for _, variable in pairs]
+        update.take([variable for _, variable in pairs])
+        work: list[Work] = []
+        for state, (gradient, variable) in zip(states, pairs, strict=True):
+            g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
+            work.append((state, own_contiguous(variable), g))
+        work = self._launch_all(self._move_all_rows(work, rate), rate)
+        for _, data, _ in work:
+            if type(data) is not np.ndarray:
+                with devices.formulas_on(data):
+                    scratch_like(ravel_reals(data))  # fills the pool for the step below
+        self._move_all(work, rate)
+        self.iterations += 1
 
     def _move_all(self, work: list[Work], rate: float) -> None:
         """Step each array on its own; those on the CPU on several threads."""

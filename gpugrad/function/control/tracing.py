@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from copy import copy
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,7 @@ from gpugrad.autodiff.batched import (
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
@@ -115,6 +117,9 @@ class BranchTrace(Tracing):
         finally:
             graphs.remove(self)
             self._paused.__exit__(None, None, None)
+
+    def _new_scope(self) -> Scope:
+        return Scope(scopes[get_ident()])  # the outer trace's own: a branch assigns nothing
 
     def touched(self, variable: Variable) -> None:
         """Tell the recorders around it that a Variable is read."""

@@ -1,0 +1,83 @@
+"""Values that Variables have in one thread only, and the lock of those who update Variables.
+
+While a function is traced, its Variables hold traced values, and other threads go on reading,
+assigning and tracing the same Variables. So these values are in a scope of the thread, and an
+interrupted trace has nothing to restore.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from threading import get_ident
+from typing import Any
+
+__all__ = ["InterruptsDeferred", "Scope", "scopes", "updating"]
+
+scopes: dict[int, dict[int, Any]] = {}
+"""By thread, the arrays of the Variables that have a value there only, by serial number."""
+
+updating = threading.RLock()
+"""Held while Variables get values that are computed from their old ones, so that no update is lost.
+
+One lock for all Variables: two programs may share any of them, and locks for each would have to be
+taken in one order at every call. Who only reads takes it in no case but one: an optimizer is
+writing to the array.
+"""
+
+
+# the function without the conversions to enums, which take ten times as long
+_set_handler: Any = getattr(signal.signal, "__wrapped__", signal.signal)
+
+
+class InterruptsDeferred:
+    """Lets Ctrl-C wait until its ``with`` block has ended.
+
+    For updates in place, which an interrupt would leave half done. Only the main thread is ever
+    interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._waiting: tuple[Any, ...] = ()
+
+    def __enter__(self) -> None:
+        if self._handler is None and threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler  # first: an `__exit__` before the next line changes nothing
+                _set_handler(signal.SIGINT, self._wait)
+
+    def __exit__(self, *exc: object) -> None:
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            _set_handler(signal.SIGINT, handler)
+            if self._waiting:
+                handler(*self._waiting)
+
+    def _wait(self, *signal_and_frame: Any) -> None:
+        self._waiting = signal_and_frame
+
+
+class Scope:
+    """Gives Variables values that only this thread sees, until its ``with`` block ends.
+
+    Attributes:
+        values: arrays by serial number; a Variable that is not in it has its shared value.
+        outer: those of the enclosing scope, or None.
+    """
+
+    def __init__(self, values: dict[int, Any]) -> None:
+        self.values = values
+
+    def __enter__(self) -> dict[int, Any]:
+        self._thread = get_ident()
+        self.outer = scopes.get(self._thread)
+        scopes[self._thread] = self.values  # last: an interrupt before has changed nothing
+        return self.values
+
+    def __exit__(self, *exc: object) -> None:
+        if self.outer is None:
+            scopes.pop(self._thread, None)
+        else:
+            scopes[self._thread] = self.outer
