@@ -95,14 +95,14 @@ def levels_running() -> tuple[Level, ...]:
     return _active.levels
 
 
-@contextlib.contextmanager
-def levels_stopped() -> Iterator[None]:
-    """Leave the vmaps that this thread is running, for the length of the block."""
-    levels, _active.levels = _active.levels, ()
-    try:
-        yield
-    finally:
-        _active.levels = levels
+class levels_stopped:
+    """Leaves the vmaps that this thread is running, for the length of the block."""
+
+    def __enter__(self) -> None:
+        self._levels, _active.levels = _active.levels, ()
+
+    def __exit__(self, *exc: object) -> None:
+        _active.levels = self._levels
 
 
 class Level:

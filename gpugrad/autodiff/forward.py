@@ -73,8 +73,7 @@ class ForwardAccumulator(Listener):
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
             raise TapeError("The accumulator is recording already; it cannot be entered again.")
-        self.listen()
-        return self
+        return self.listen()
 
     def __exit__(self, *exc: object) -> None:
         self.leave()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from gpugrad.autodiff.arguments import (
@@ -33,6 +32,23 @@ __all__ = ["CHUNK_BYTES", "GradientTape"]
 
 CHUNK_BYTES = 2**28
 """Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""
+
+
+class _Paused:
+    """What `GradientTape.stop_recording` returns.
+
+    No generator: one whose start is interrupted ends when it is freed, and the tape would listen
+    again after its own end.
+    """
+
+    def __init__(self, tape: GradientTape) -> None:
+        self._tape = tape
+
+    def __enter__(self) -> None:
+        self._place = self._tape._pause()
+
+    def __exit__(self, *exc: object) -> None:
+        self._tape._resume(self._place)
 
 
 class GradientTape(Recorder):
@@ -66,12 +82,11 @@ class GradientTape(Recorder):
             self._clear()
             self._usable = True
         self._entered = True
-        self.listen()
-        return self
+        return self.listen()  # last: Ctrl-C after it is Ctrl-C in the `with` block
 
     def __exit__(self, *exc: object) -> None:
-        self._entered = False
         self.leave()
+        self._entered = False
 
     def watch(self, tensor: Any) -> None:
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
@@ -114,20 +129,23 @@ class GradientTape(Recorder):
         """The Variables watched so far, in the order in which they were created."""
         return tuple(self.variables[i] for i in sorted(self.variables))
 
-    @contextlib.contextmanager
-    def stop_recording(self) -> Iterator[None]:
+    def stop_recording(self) -> AbstractContextManager[None]:
         """Pause this tape (no other) inside a `with` block."""
+        return _Paused(self)
+
+    def _pause(self) -> int:
+        """Stop listening; return the place to listen at later."""
         stack = self._stack
         if stack is None or stack is not threads.stack:
             raise TapeError("stop_recording: the tape is not recording in this thread.")
         place = stack.index(self)
         self.leave()
-        try:
-            yield
-        finally:
-            if self._stack is None and self._usable:
-                self._entered = True
-                self.listen(place)
+        return place
+
+    def _resume(self, place: int) -> None:
+        if self._stack is None and self._usable:
+            self._entered = True
+            self.listen(place)
 
     def reset(self) -> None:
         """Forget everything recorded and watched. Allowed only while recording."""

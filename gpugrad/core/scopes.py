@@ -68,13 +68,11 @@ class Scope:
     """
 
     def __init__(self, values: dict[int, Any]) -> None:
-        self.values = values
-
-    def __enter__(self) -> dict[int, Any]:
-        self._thread = get_ident()
+        self.values, self._thread = values, get_ident()
         self.outer = scopes.get(self._thread)
-        scopes[self._thread] = self.values  # last: an interrupt before has changed nothing
-        return self.values
+
+    def __enter__(self) -> None:
+        scopes[self._thread] = self.values
 
     def __exit__(self, *exc: object) -> None:
         if self.outer is None:

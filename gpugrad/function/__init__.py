@@ -251,10 +251,15 @@ class Function:
         self, args: Any, keywords: Any, trial: bool = False
     ) -> tuple[Tracing, Any, list[Any]]:
         """A trace of a call, the form of the result, and its arrays."""
-        with Tracing(trial=trial, passes=self._options.passes) as trace:
-            args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
-            form, outputs = split_arrays(self._f(*args, **keywords))
-            trace.returned(outputs)
+        trace = Tracing(trial=trial, passes=self._options.passes)
+        try:
+            with trace:
+                args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
+                form, outputs = split_arrays(self._f(*args, **keywords))
+                trace.returned(outputs)
+        except BaseException:
+            trace.abandon()
+            raise
         return trace, form, outputs
 
     def _creates(self, key: Any, variable: Variable) -> None:

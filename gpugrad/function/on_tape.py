@@ -69,15 +69,18 @@ class _Watchful(Tracing):
 
     def __enter__(self) -> _Watchful:
         self.captured: set[int] = set()
-        graphs.append(self)  # so that ops report what they read
         super().__enter__()
         return self
 
-    def __exit__(self, kind: Any, *exc: object) -> None:
-        try:
-            super().__exit__(kind, *exc)
-        finally:
+    def listen(self, place: int | None = None) -> _Watchful:
+        """Follow this thread's ops, which report what they read."""
+        graphs.append(self)
+        return super().listen(place)
+
+    def _leave(self) -> None:
+        if self in graphs:
             graphs.remove(self)
+        super()._leave()
 
     def numbered(self, x: Tensor) -> None:
         """Note a Tensor that an op reads, if it is a constant of the program."""
@@ -121,22 +124,27 @@ def _trace_with_gradient(
     """
     # pure, because a fallback calls the function again, which would repeat its effects
     trace = _Watchful(pure=True, passes=passes)
-    with trace:
-        args, keywords, sources = structure(trace, args, keywords, wanted)
-        tape = GradientTape()
-        with tape:
-            tape.watch(sources)
-            result = f(*args, **keywords)
-        targets = _differentiable(result)
-        source_ids = {id(s) for s in sources}
-        variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
-        ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
-        grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
-        gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices become dense
-        form, outputs = split_arrays(result)
-        inexact = [t._data for t in targets]
-        del result, targets  # a Tensor that `f` has written to must not outlive the trace
+    try:
+        with trace:
+            args, keywords, sources = structure(trace, args, keywords, wanted)
+            tape = GradientTape()
+            with tape:
+                tape.watch(sources)
+                result = f(*args, **keywords)
+            targets = _differentiable(result)
+            source_ids = {id(s) for s in sources}
+            variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
+            ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
+            seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
+            grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+            # IndexedSlices become dense
+            gradients = [None if g is None else tensor(g) for g in grads]
+            form, outputs = split_arrays(result)
+            inexact = [t._data for t in targets]
+            del result, targets  # a Tensor that `f` has written to must not outlive the trace
+    except BaseException:
+        trace.abandon()
+        raise
     return _WithGradient(trace, form, outputs, inexact, gradients, variables)
 
 

@@ -148,7 +148,7 @@ class Optimizer:
         rate = self._rate_now()
         # everything that can fail happens before the first change
         states = [self._state(variable) for _, variable in pairs]
-        update.take([variable for _, variable in pairs])
+        update.hold([variable for _, variable in pairs])
         work: list[Work] = []
         for state, (gradient, variable) in zip(states, pairs, strict=True):
             g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from gpugrad.core.tensor import recorders, threads
 from gpugrad.core.variable import Variable
@@ -28,18 +28,34 @@ class Listener:
     passive = True
     _stack: list[Any] | None = None  # of the thread, while it listens
 
-    def listen(self, place: int | None = None) -> None:
+    def listen(self, place: int | None = None) -> Self:
         """Follow this thread's ops from now on, as the innermost listener or at a position."""
-        self._stack = threads.stack
-        self._stack.insert(len(self._stack) if place is None else place, self)
-        recorders.append(self)
+        self._stack = stack = threads.stack
+        try:
+            recorders.append(self)
+            stack.insert(len(stack) if place is None else place, self)
+            return self
+        except BaseException:  # Ctrl-C: no `with` block will call `leave`
+            self._forget()
+            raise
 
     def leave(self) -> None:
         """Stop listening."""
-        if self._stack is not None:
-            self._stack.remove(self)
-            recorders.remove(self)
-            self._stack = None
+        try:
+            if self._stack is not None:
+                self._stack.remove(self)
+                recorders.remove(self)
+                self._stack = None
+        except BaseException:  # Ctrl-C in the middle of it
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """Leave whatever it is still in."""
+        for registry in (self._stack or [], recorders):
+            if self in registry:
+                registry.remove(self)
+        self._stack = None
 
     def touched(self, variable: Variable) -> None:
         """Called when a Variable is read."""

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
-from gpugrad.core.scopes import Scope, scopes, updating
+from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable, read_together, write_together
 from gpugrad.errors import TraceError
@@ -65,54 +65,69 @@ class Tracing(Listener):
         self._scope = self._new_scope()
         self._values = self._scope.values
         self._updates = False  # whether it holds the lock `updating`
+        self._outer, self._open = current.trace, False
         self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
         if Traced not in ARRAYS:  # ops do not check for the type before the first trace
             READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
-        self._outer = current.trace
+        self._open = True
         self._scope.__enter__()
-        try:
-            self.listen()
-            current.trace = self
-        except BaseException:  # an interrupt: there will be no `__exit__`
-            self._leave()
-            raise
+        self.listen()
+        current.trace = self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         try:
             self._close(kind)
         finally:
+            if kind is not None:
+                self._close_inner_listeners()
+            self._leave()
+
+    def abandon(self) -> None:
+        """Undo the effects and leave, if Ctrl-C has kept the ``with`` statement from doing so."""
+        if self._open:
+            self._roll_back()
+            self._close_inner_listeners()
             self._leave()
 
     def _leave(self) -> None:
-        """Go back to the values and the trace outside; again, if that was interrupted."""
+        """Go back to the values and the trace outside."""
         current.trace = self._outer
         self._scope.__exit__()
         self.leave()
         if self._updates:
             self._updates = False
             updating.release()
+        self._open = False
+
+    def _close_inner_listeners(self) -> None:
+        """End tapes of the function that Ctrl-C has kept from ending."""
+        stack = self._stack or []
+        for listener in stack[stack.index(self) + 1 :] if self in stack else []:
+            listener.leave()
 
     def _close(self, kind: Any) -> None:
         where = self._undo_writes() if self._written else ""
         moved = self._moved_variables()
         self.program.writes += [(variable, value) for variable, value, _ in moved]
-        failed = kind is not None or bool(where)
-        self.committed = not (failed or self.trial) and self._commit(
-            [variable for variable, _, _ in moved], [array for _, _, array in moved]
-        )
-        if not self.committed:
-            for undo in reversed(self._undo):
-                undo()
+        if kind is None and not where and not self.trial:
+            self._commit([variable for variable, _, _ in moved], [array for _, _, array in moved])
+        self._roll_back()
         if where and kind is None:
             raise TraceError(
                 f"{where} writes to a Tensor that is an argument of the traced function or was "
                 "created outside of it: later calls would not. Write to a copy and return that, as "
                 "in x = gg.positive(x); x[i] = v; or use a Variable."
             )
+
+    def _roll_back(self) -> None:
+        """Undo the effects, unless they are committed."""
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
 
     def _moved_variables(self) -> list[tuple[Variable, Value, Any]]:
         """The Variables that have another value now: the Value, and its plain array."""
@@ -127,16 +142,15 @@ class Tracing(Listener):
                 moved.append((variable, value, _inner(now)))
         return moved
 
-    def _commit(self, moved: Sequence[Variable], arrays: Sequence[Any]) -> bool:
+    def _commit(self, moved: Sequence[Variable], arrays: Sequence[Any]) -> None:
         """Give Variables their new arrays, unless one that was read has changed meanwhile."""
         read = [variable for variable, _ in self._variables.values()]
         self._scope.__exit__()
-        with updating:
+        with updating, InterruptsDeferred():
             pairs = zip(self._variables.values(), read_together(read), strict=True)
-            if any(before is not now for (_, before), now in pairs):
-                return False
-            write_together(moved, arrays)
-        return True
+            if all(before is now for (_, before), now in pairs):
+                write_together(moved, arrays)
+                self.committed, self._undo = True, []
 
     def _new_scope(self) -> Scope:
         return Scope(dict(scopes.get(get_ident(), ())))

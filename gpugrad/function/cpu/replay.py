@@ -5,7 +5,7 @@ own function. A buffer is reused once all values in it have been read. Results a
 Variables get new memory at each run, so results of earlier runs never change. Values have the names
 of the printed program::
 
-    def run(arrays, reads, arena, release, take):
+    def run(arrays, reads, arena, release, hold):
         in0, = arrays
         arrays.clear()
         b0, = arena
@@ -29,7 +29,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, reading
 from gpugrad.core.scopes import updating
-from gpugrad.core.variable import Update, read_together
+from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
 from gpugrad.function.cpu.source import Names, compile_function
@@ -37,7 +37,7 @@ from gpugrad.trace.program import Program, Step, Value, check_shapes, value_name
 
 __all__ = ["CpuReplay"]
 
-_RESERVED = ("run", "arrays", "reads", "arena", "release", "take", "values")
+_RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values")
 
 
 class CpuReplay:
@@ -71,6 +71,7 @@ class CpuReplay:
         self._program, self._loose = program, program.loose()
         self._read = [variable for variable, _ in program.reads]
         self._moved = [variable for variable, _ in program.writes]
+        self._updates = any(step.variables for step in program.steps)
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self.xp = reading(*arrays[:1])
@@ -103,18 +104,22 @@ class CpuReplay:
             arena = self._arenas.pop()
         except IndexError:
             arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
+        update = Update() if self._updates else None
         with np.errstate(all="ignore"):
-            update = Update()
             try:
-                results, writes = self._run(arrays, reads, arena, release, update.take)
+                hold = update and update.hold
+                results, writes = self._run(arrays, reads, arena, release, hold)
             except BaseException as error:
-                update.finish()  # what optimizers have updated stays updated
+                if update:
+                    update.finish()  # what optimizers have updated stays updated
                 step = self._step_at(error)
                 if step is not None and isinstance(error, Exception):
                     reraise_as_op(error, step)
                 raise
-        if self._moved:
+        if update:
             update.finish(self._moved, writes)
+        elif self._moved:
+            write_together(self._moved, writes)
         self._arenas.append(arena)
         return results
 
@@ -159,7 +164,7 @@ class CpuReplay:
 
     def _write(self) -> None:
         program, lines = self._program, self._lines
-        lines.append("def run(arrays, reads, arena, release, take):")
+        lines.append("def run(arrays, reads, arena, release, hold):")
         if program.inputs:
             lines.append(f"{', '.join(self._names[id(v)] for v in program.inputs)}, = arrays")
             lines.append("arrays.clear()")
@@ -291,7 +296,7 @@ class CpuReplay:
         if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
             self._lines.append(f"{' = '.join(sorted(free))} = None")
         variables = self._identifiers.bind(f"{step.name}_variables", step.variables)
-        self._lines.append(f"take({variables})")
+        self._lines.append(f"hold({variables})")
         self._lines.append(f"{targets}{call}([{args}], {variables}, values)")
 
 
