@@ -26,6 +26,7 @@ __all__ = [
     "Tensor",
     "holds_tensor",
     "index_parts",
+    "is_shared",
     "new",
     "next_id",
     "operand",
@@ -246,13 +247,10 @@ class Tensor:
 
     def _own(self) -> Any:
         """The array for the caller to write to, copied first if anything else can see it."""
-        if (
-            sys.getrefcount(self._data) > ALONE
-            or self._data.base is not None  # a view: its memory is another array's
-            or not _writeable(self._data)
-        ):
-            self._data = devices.copy_array(self._data)
-        return self._data
+        data = self._data
+        if is_shared(data, 2):  # the attribute and `data`
+            data = self._data = devices.copy_array(data)
+        return data
 
     if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; this is for type checkers
         T: Tensor
@@ -290,8 +288,13 @@ def tensor_with_id(data: Any, serial: int) -> Tensor:
     return t
 
 
-def _writeable(array: Any) -> bool:
-    return type(array) is not np.ndarray or array.flags.writeable
+def is_shared(array: Any, references: int) -> bool:
+    """Whether others can see an array to which the caller has a number of references."""
+    return (
+        sys.getrefcount(array) > ALONE + references  # here, `array` and the caller's argument
+        or array.base is not None  # a view: its memory is another array's
+        or (type(array) is np.ndarray and not array.flags.writeable)
+    )
 
 
 def wrap(array: Any) -> Tensor:

@@ -15,10 +15,19 @@ from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
-from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
-__all__ = ["Update", "Variable", "VariableRef", "VariableSlice", "read_together", "write_together"]
+__all__ = [
+    "Update",
+    "Variable",
+    "VariableRef",
+    "VariableSlice",
+    "put_together",
+    "read_together",
+    "take_together",
+    "write_together",
+]
 
 _ANY = object()
 
@@ -75,13 +84,14 @@ class Variable(Tensor):
         """The array: this thread's own, or the one that all threads see."""
         if scopes:
             values = scopes.get(get_ident())
-            if values is not None and self._id in values:
-                return values[self._id]
+            if values is not None:
+                array = values.get(self._id)
+                if array is not None:
+                    return array
         try:
             return self._value
-        except AttributeError:  # an optimizer in another thread has taken it, to write to it
-            with updating:
-                return self._value
+        except AttributeError:  # it was taken, to be written to: by another thread, or by this one
+            return _read_taken([self])[0]
 
     @_data.setter
     def _data(self, array: Any) -> None:
@@ -112,7 +122,10 @@ class Variable(Tensor):
             for recorder in threads.stack:
                 recorder.touched(self)
         t = new(Tensor)
-        t._data = self._data
+        try:
+            t._data = self._data if scopes else self._value
+        except AttributeError:  # as in `_data`
+            t._data = self._data
         t._id = self._id
         return t
 
@@ -124,7 +137,9 @@ class Variable(Tensor):
         """
         if threads.stack:
             return TENSOR.reshape(self, self._data.shape)  # a view
-        return wrap(self._data)
+        t = self._read()
+        t._id = 0
+        return t
 
     read_value = _snapshot = value
 
@@ -147,6 +162,7 @@ class Variable(Tensor):
         """A plain array of `value` with the Variable's dtype, on its device."""
         for recorder in threads.stack:
             recorder.assigned(self)
+        own = self._data
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
         if isinstance(value, Tensor) and backend.READINGS[type(value._data)].nesting > 1:
@@ -157,12 +173,12 @@ class Variable(Tensor):
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
                 value = value._read()
-            if value.dtype != self.dtype:
+            if value.dtype != own.dtype:
                 raise DTypeError(
-                    f"{op}: the value is {value.dtype}, the Variable '{self._name}' {self.dtype}. "
+                    f"{op}: the value is {value.dtype}, the Variable '{self._name}' {own.dtype}. "
                     "Cast it with gg.astype(x, dtype)."
                 )
-            if value.device != self.device:
+            if value.device != devices.device_of(own):
                 raise DeviceError(
                     f"{op}: the value is on {value.device}, the Variable '{self._name}' on "
                     f"{self.device}. Move it with x.to_device(device)."
@@ -172,17 +188,17 @@ class Variable(Tensor):
             data = value._data
         else:
             # 0.1 as float64 differs from 0.1 as float32
-            dtype = self.dtype if is_inexact(self.dtype) else None
+            dtype = own.dtype if is_inexact(own.dtype) else None
             data = constant(value, dtype, device=self.device)._data
-            if is_inexact(data.dtype) and not is_inexact(self.dtype):
+            if is_inexact(data.dtype) and not is_inexact(own.dtype):
                 described = describe({"value": value})
                 raise DTypeError(
-                    f"{op}: {described} does not fit the {self.dtype} Variable '{self._name}'."
+                    f"{op}: {described} does not fit the {own.dtype} Variable '{self._name}'."
                 )
             if numbers_only(value):
-                no_value_lost(op, data, self.dtype)
+                no_value_lost(op, data, own.dtype)
             with devices.formulas_on(data):
-                data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
+                data = data.astype(no_part_lost(op, data.dtype, own.dtype), copy=False)
         return data
 
     def assign(
@@ -308,8 +324,15 @@ def read_together(variables: Sequence[Variable]) -> list[Any]:
     try:
         return list(map(_value_of, variables))
     except AttributeError:  # as in `Variable._data`
-        with updating:
-            return list(map(_value_of, variables))
+        return _read_taken(variables)
+
+
+def _read_taken(variables: Sequence[Variable]) -> list[Any]:
+    """The arrays of Variables, once no other thread writes to them."""
+    with updating:
+        by_this_thread = (zip(*some, strict=True) for some in _taken)
+        taken = {v._id: array for pairs in by_this_thread for v, array in pairs}
+        return [taken[v._id] if v._id in taken else _value_of(v) for v in variables]
 
 
 def write_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
@@ -320,17 +343,38 @@ def write_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None
         _run(map(_set_value, variables, arrays))
 
 
+_taken: list[tuple[Sequence[Variable], list[Any]]] = []  # what `take_together` has taken
+
+
+def take_together(variables: Sequence[Variable]) -> list[Any]:
+    """Take the arrays from Variables, so that nobody else sees what is written to them.
+
+    Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
+    also defers interrupts, until it has called `put_together`.
+    """
+    arrays = list(map(_value_of, variables))
+    _taken.append((variables, arrays))
+    _run(map(_delete_value, variables))
+    return arrays
+
+
+def put_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+    """Give Variables their arrays back, or new ones."""
+    _run(map(_set_value, variables, arrays))
+    _taken.pop()
+
+
 def _run(calls: Iterable[Any]) -> None:
     deque(calls, maxlen=0)
 
 
 class Update:
-    """An update of Variables in place, by a thread that holds the lock `updating`.
+    """The updates of Variables in place by a replay, which holds the lock `updating`.
 
-    It takes the arrays from the Variables into a scope of this thread. Nobody else sees what is
-    written to them: other threads that read the Variables wait for the lock. In the end all
-    Variables have their new arrays at once. Ctrl-C waits for that: an update cannot be undone, and
-    new arrays would add three passes over memory to the seven of Adam.
+    It takes the arrays from the Variables into a scope of this thread, where nobody else sees what
+    is written to them. In the end all Variables have their new arrays at once. Ctrl-C waits for
+    that: an update cannot be undone, and new arrays would add three passes over memory to the
+    seven of Adam.
     """
 
     def __init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,15 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.scopes import updating
+from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
-from gpugrad.core.variable import Update, Variable
+from gpugrad.core.variable import Variable, put_together, take_together
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, ShapeError, reraise
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     Average,
+    make_own,
     own_contiguous,
     ravel_reals,
     run_steps,
@@ -131,28 +133,37 @@ class Optimizer:
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
-        update = Update()
         try:
             pairs = list(pairs)
             if not when:
                 return
+            variables = [variable for _, variable in pairs]
             with updating:
-                try:
-                    self._update(pairs, update)
-                finally:
-                    update.finish()
+                rate, states = self._rate_now(), [self._state(v) for v in variables]
+                if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
+                    self._update(states, pairs, list(map(own_contiguous, variables)), rate)
+                    return
+                with InterruptsDeferred():
+                    arrays = take_together(variables)
+                    try:
+                        self._update(states, pairs, make_own(arrays), rate)
+                    finally:
+                        put_together(variables, arrays)
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
 
-    def _update(self, pairs: Sequence[tuple[Gradient, Variable]], update: Update) -> None:
-        rate = self._rate_now()
-        # everything that can fail happens before the first change
-        states = [self._state(variable) for _, variable in pairs]
-        update.hold([variable for _, variable in pairs])
+    def _update(
+        self,
+        states: Sequence[State],
+        pairs: Sequence[tuple[Gradient, Variable]],
+        arrays: Sequence[Any],
+        rate: float,
+    ) -> None:
+        """Write to the Variables' arrays; everything that can fail comes before."""
         work: list[Work] = []
-        for state, (gradient, variable) in zip(states, pairs, strict=True):
+        for state, (gradient, _), data in zip(states, pairs, arrays, strict=True):
             g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
-            work.append((state, own_contiguous(variable), g))
+            work.append((state, data, g))
         work = self._launch_all(self._move_all_rows(work, rate), rate)
         for _, data, _ in work:
             if type(data) is not np.ndarray:

@@ -30,8 +30,8 @@ class Listener:
 
     def listen(self, place: int | None = None) -> Self:
         """Follow this thread's ops from now on, as the innermost listener or at a position."""
-        self._stack = stack = threads.stack
         try:
+            self._stack = stack = threads.stack
             recorders.append(self)
             stack.insert(len(stack) if place is None else place, self)
             return self
