@@ -27,6 +27,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError
+from gpugrad.trace.listener import EndOfBlock
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
 
@@ -84,9 +85,11 @@ class GradientTape(Recorder):
         self._entered = True
         return self.listen()  # last: Ctrl-C after it is Ctrl-C in the `with` block
 
-    def __exit__(self, *exc: object) -> None:
+    def _end_block(self, *exc: object) -> None:
         self.leave()
         self._entered = False
+
+    __exit__ = EndOfBlock(_end_block)
 
     def watch(self, tensor: Any) -> None:
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.

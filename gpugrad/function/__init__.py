@@ -27,6 +27,7 @@ from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace, user_level
+from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.tracing import Tracing
 
@@ -79,6 +80,8 @@ class Function:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
+        if threads.stack:
+            leave_ended_blocks()
         if threads.stack:
             return self._recorded(args, keywords) if tapes_only() else self._f(*args, **keywords)
         key, arrays = self._signature.key(args, keywords)
