@@ -112,6 +112,8 @@ class Level:
     gradient is the sum over the examples.
     """
 
+    serial = 0
+
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)
         with _alive_lock:

@@ -286,22 +286,33 @@ class GradientTape(Recorder):
         chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
         chunks = []
         for start in range(0, max(size, 1), chunk):  # an empty target still tells connections
-            with Level(min(chunk, size - start), randomness="same") as level:
-                shape = (level.size, *(1,) * len(lead), size)
-                seed = full_on_device_of(innermost_array(target._data), shape, target.dtype)
-                with formulas_on(seed):
-                    for k in range(level.size):
-                        seed[k, ..., start + k] = 1
-                    seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
-                    seed = seed.reshape(level.size, *target.shape)
-                seeds = [wrap_level(wrap(seed), level, 0)]
-                grads = differentiate(self, [target], seeds, sources)
-                grads = [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
-                chunks.append(grads)
+            level = Level(min(chunk, size - start), randomness="same")
+            try:
+                chunks.append(self._chunk(level, start, target, lead, sources))
+            except BaseException:  # Ctrl-C may have kept its `with` statement from ending it
+                level.__exit__()
+                raise
         return [
             None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
             for parts in zip(*chunks, strict=True)
         ]
+
+    def _chunk(
+        self, level: Level, start: int, target: Tensor, lead: tuple[int, ...], sources: list[Tensor]
+    ) -> list[Tensor | None]:
+        """As many of the gradients of `_rows` as the level has examples, from number `start`."""
+        size = target.size // max(math.prod(lead), 1)
+        with level:
+            shape = (level.size, *(1,) * len(lead), size)
+            seed = full_on_device_of(innermost_array(target._data), shape, target.dtype)
+            with formulas_on(seed):
+                for k in range(level.size):
+                    seed[k, ..., start + k] = 1
+                seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
+                seed = seed.reshape(level.size, *target.shape)
+            seeds = [wrap_level(wrap(seed), level, 0)]
+            grads = differentiate(self, [target], seeds, sources)
+            return [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
 
     def batch_jacobian(
         self,

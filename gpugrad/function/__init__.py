@@ -261,7 +261,7 @@ class Function:
                 form, outputs = split_arrays(self._f(*args, **keywords))
                 trace.returned(outputs)
         except BaseException:
-            trace.abandon()
+            trace.end()
             raise
         return trace, form, outputs
 

@@ -143,7 +143,7 @@ def _trace_with_gradient(
             inexact = [t._data for t in targets]
             del result, targets  # a Tensor that `f` has written to must not outlive the trace
     except BaseException:
-        trace.abandon()
+        trace.end()
         raise
     return _WithGradient(trace, form, outputs, inexact, gradients, variables)
 

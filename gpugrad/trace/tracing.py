@@ -82,32 +82,33 @@ class Tracing(Listener):
         try:
             self._close(kind)
         finally:
-            if kind is not None:
-                self._close_inner_listeners()
-            self._leave()
+            self.end()
 
-    def abandon(self) -> None:
-        """Undo the effects and leave, if Ctrl-C has kept the ``with`` statement from doing so."""
-        if self._open:
-            self._roll_back()
-            self._close_inner_listeners()
-            self._leave()
+    def end(self) -> None:
+        """Go back to the values and the trace outside; undo what is not committed.
 
-    def _leave(self) -> None:
-        """Go back to the values and the trace outside."""
-        current.trace = self._outer
-        self._scope.__exit__()
-        self.leave()
+        Called once more by who has used a ``with`` statement: Ctrl-C may have ended that before the
+        first line of `__exit__`.
+        """
+        if not self._open:
+            return
+        self._leave()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
         if self._updates:
             self._updates = False
             updating.release()
         self._open = False
 
-    def _close_inner_listeners(self) -> None:
-        """End tapes of the function that Ctrl-C has kept from ending."""
+    def _leave(self) -> None:
+        current.trace = self._outer
+        self._scope.__exit__()
         stack = self._stack or []
-        for listener in stack[stack.index(self) + 1 :] if self in stack else []:
-            listener.leave()
+        if not self.committed and self in stack:  # tapes inside that Ctrl-C has kept from ending
+            for listener in stack[stack.index(self) + 1 :]:
+                listener.leave()
+        self.leave()
 
     def _close(self, kind: Any) -> None:
         where = self._undo_writes() if self._written else ""
@@ -115,19 +116,12 @@ class Tracing(Listener):
         self.program.writes += [(variable, value) for variable, value, _ in moved]
         if kind is None and not where and not self.trial:
             self._commit([variable for variable, _, _ in moved], [array for _, _, array in moved])
-        self._roll_back()
         if where and kind is None:
             raise TraceError(
                 f"{where} writes to a Tensor that is an argument of the traced function or was "
                 "created outside of it: later calls would not. Write to a copy and return that, as "
                 "in x = gg.positive(x); x[i] = v; or use a Variable."
             )
-
-    def _roll_back(self) -> None:
-        """Undo the effects, unless they are committed."""
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
 
     def _moved_variables(self) -> list[tuple[Variable, Value, Any]]:
         """The Variables that have another value now: the Value, and its plain array."""

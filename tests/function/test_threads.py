@@ -118,7 +118,7 @@ def play(kind, rounds):
     for _ in range(rounds):
         shared = Shared(kind, gg.function)
         loops = [
-            lambda call=call, n=TURNS.count(k): [call() for _ in range(n)]
+            lambda call=call, k=k: [call() for turn in TURNS if turn == k]
             for k, call in enumerate(shared.calls)
         ]
         results = together(*loops)

@@ -345,7 +345,7 @@ def trace_branch(
                 arrays = [unwrap_levels(a) for a in called(inner)]
                 inner.program.outputs = [inner.place(a) for a in arrays]
         except BaseException:
-            inner.abandon()
+            inner.end()
             raise
         return inner, [innermost_array(a) for a in arrays]
 
