@@ -16,6 +16,7 @@ from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
 from gpugrad.core.tensor import Tensor, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.trace.listener import EndOfBlock
 
 __all__ = ["Graph", "gradients"]
 
@@ -82,8 +83,15 @@ class _Default:
     def __enter__(self) -> Graph:
         return self._graph.listen()
 
-    def __exit__(self, *exc: object) -> None:
+    def _end_block(self, *exc: object) -> None:
         self._graph.leave()
+
+    __exit__ = EndOfBlock(_end_block)
+
+    def _set_block(self, block: Any) -> None:
+        self._graph._block = block
+
+    _block = property(fset=_set_block)
 
 
 def gradients(

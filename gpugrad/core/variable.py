@@ -80,7 +80,7 @@ class Variable(Tensor):
             recorder.assigned(self)
 
     @property
-    def _data(self) -> Any:  # type: ignore[override]
+    def _data(self) -> Any:
         """The array: this thread's own, or the one that all threads see."""
         if scopes:
             values = scopes.get(get_ident())
@@ -312,9 +312,8 @@ def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fit
 # ---- several Variables at once: no bytecode runs in between, so no interrupt comes and no other
 # thread runs
 
-_value_of: Any = Variable._value.__get__
-_set_value: Any = Variable._value.__set__
-_delete_value: Any = Variable._value.__delete__
+_slot: Any = vars(Variable)["_value"]
+_value_of, _set_value, _delete_value = _slot.__get__, _slot.__set__, _slot.__delete__
 
 
 def read_together(variables: Sequence[Variable]) -> list[Any]:

@@ -31,7 +31,7 @@ class EndOfBlock:
     def __init__(self, leave: Callable[..., None]) -> None:
         self._leave = leave
 
-    def __get__(self, listener: Listener | None, kind: Any = None) -> Callable[..., None]:
+    def __get__(self, listener: Any, kind: Any = None) -> Callable[..., None]:
         if listener is None:
             return self._leave
         bound = functools.partial(self._leave, listener)
