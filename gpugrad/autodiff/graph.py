@@ -66,7 +66,11 @@ class Graph(Recorder):
 
     def leave(self) -> None:
         """Stop following."""
-        self._forget()
+        try:
+            self._forget()
+        except BaseException:  # Ctrl-C in the middle of it
+            self._forget()
+            raise
 
     def _forget(self) -> None:
         super()._forget()

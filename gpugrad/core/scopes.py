@@ -20,9 +20,9 @@ scopes: dict[int, dict[int, Any]] = {}
 updating = threading.RLock()
 """Held while Variables get values that are computed from their old ones, so that no update is lost.
 
-One lock for all Variables: two programs may share any of them, and locks for each would have to be
-taken in one order at every call. Who only reads takes it in no case but one: an optimizer is
-writing to the array.
+One lock for all Variables: two programs may share any of them, and each call would have to take
+locks for single Variables in one order. Reading needs no lock, unless an optimizer in another
+thread is writing to the array.
 """
 
 

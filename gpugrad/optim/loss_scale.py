@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
 from gpugrad.optim.checks import Gradient
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer, Schedule
+from gpugrad.trace.array import current_trace
 
 __all__ = ["LossScaleOptimizer"]
 
@@ -125,6 +127,13 @@ class LossScaleOptimizer:
                 a Variable nor the scale changes then.
         """
         pairs = self.inner_optimizer._check_pairs(grads_and_vars)
+        if current_trace() is not None:
+            self._apply(pairs)
+            return
+        with updating, InterruptsDeferred():  # the Variables and the scale change together
+            self._apply(pairs)
+
+    def _apply(self, pairs: Sequence[tuple[Gradient, Variable]]) -> None:
         finite = all_finite([g for g, _ in pairs])
         xp, scale = TENSOR, self._scale.value()
         good = xp.where(finite, self._good + 1, 0)
