@@ -386,24 +386,26 @@ class Update:
         if self._scope.outer is not None:
             return  # nobody else sees the values in it
         self._scope.__enter__()
-        new = [v for v in variables if v._id not in self._variables]
-        self._variables.update((v._id, v) for v in new)
-        self._scope.values.update(zip([v._id for v in new], map(_value_of, new), strict=True))
+        held = self._variables
+        new = [v for v in variables if v._id not in held] if held else variables
+        numbers = [v._id for v in new]
+        self._scope.values.update(zip(numbers, map(_value_of, new), strict=True))
+        held.update(zip(numbers, new, strict=True))
         _run(map(_delete_value, new))
 
-    def finish(self, variables: Sequence[Variable] = (), arrays: Sequence[Any] = ()) -> None:
-        """Give all Variables their new arrays, and others the arrays passed."""
+    def finish(self, variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+        """Give these Variables, with all that it holds among them, their new arrays."""
         try:
             if self._variables:
                 self._scope.__exit__()
-                values = self._scope.values
-                self._variables.update((v._id, v) for v in variables)
-                values.update(zip([v._id for v in variables], arrays, strict=True))
-                variables = [*self._variables.values()]
-                arrays = [values[v._id] for v in variables]
             write_together(variables, arrays)
         finally:
             self._deferred.__exit__()
+
+    def fail(self) -> None:
+        """Give the Variables what they have been updated to before an error."""
+        held = self._variables
+        self.finish([*held.values()], [self._scope.values[i] for i in held])
 
 
 class VariableSlice(Tensor):

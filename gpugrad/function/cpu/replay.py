@@ -71,7 +71,9 @@ class CpuReplay:
         self._program, self._loose = program, program.loose()
         self._read = [variable for variable, _ in program.reads]
         self._moved = [variable for variable, _ in program.writes]
-        self._updates = any(step.variables for step in program.steps)
+        updated = {v._id for step in program.steps for v in step.variables}
+        assert updated <= {v._id for v in self._moved}
+        self._updates = bool(updated)
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self.xp = reading(*arrays[:1])
@@ -111,7 +113,7 @@ class CpuReplay:
                 results, writes = self._run(arrays, reads, arena, release, hold)
             except BaseException as error:
                 if update:
-                    update.finish()  # what optimizers have updated stays updated
+                    update.fail()  # what optimizers have updated stays updated
                 step = self._step_at(error)
                 if step is not None and isinstance(error, Exception):
                     reraise_as_op(error, step)
