@@ -95,14 +95,14 @@ def levels_running() -> tuple[Level, ...]:
     return _active.levels
 
 
-@contextlib.contextmanager
-def levels_stopped() -> Iterator[None]:
-    """Leave the vmaps that this thread is running, for the length of the block."""
-    levels, _active.levels = _active.levels, ()
-    try:
-        yield
-    finally:
-        _active.levels = levels
+class levels_stopped:
+    """Leaves the vmaps that this thread is running, for the length of the block."""
+
+    def __enter__(self) -> None:
+        self._levels, _active.levels = _active.levels, ()
+
+    def __exit__(self, *exc: object) -> None:
+        _active.levels = self._levels
 
 
 class Level:
@@ -111,6 +111,8 @@ class Level:
     Inside its ``with`` block every value and every gradient belongs to one example; outside, a
     gradient is the sum over the examples.
     """
+
+    serial = 0
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness, self.serial = size, randomness, next(_serial)

@@ -27,7 +27,7 @@ from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.trace.listener import Listener
+from gpugrad.trace.listener import EndOfBlock, Listener
 from gpugrad.trace.numerics import check, checks, unchecked
 
 __all__ = ["ForwardAccumulator", "tangent_by"]
@@ -74,11 +74,12 @@ class ForwardAccumulator(Listener):
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:
             raise TapeError("The accumulator is recording already; it cannot be entered again.")
-        self.listen()
-        return self
+        return self.listen()
 
-    def __exit__(self, *exc: object) -> None:
+    def _end_block(self, *exc: object) -> None:
         self.leave()
+
+    __exit__ = EndOfBlock(_end_block)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = UnconnectedGradients.NONE) -> Any:
         """Tangents of Tensors that were computed from the primals, in the same structure.

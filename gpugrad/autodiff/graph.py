@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from gpugrad.autodiff.arguments import (
@@ -14,8 +14,9 @@ from gpugrad.autodiff.arguments import (
 )
 from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
-from gpugrad.core.tensor import Tensor, recorders, tensor, threads
+from gpugrad.core.tensor import Tensor, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.trace.listener import EndOfBlock
 
 __all__ = ["Graph", "gradients"]
 
@@ -50,20 +51,51 @@ class Graph(Recorder):
         super().__init__()
         self.known = _Everything()
 
-    @contextlib.contextmanager
-    def as_default(self) -> Iterator[Graph]:
+    def as_default(self) -> AbstractContextManager[Graph]:
         """Record in this thread until the block ends."""
-        stack = threads.stack
-        if self in stack:  # an op must not be in its log twice
-            yield self
-            return
-        for registry in (stack, recorders, graphs):
-            registry.append(self)
+        return contextlib.nullcontext(self) if self in threads.stack else _Default(self)
+
+    def listen(self, place: int | None = None) -> Graph:
+        """Follow this thread's ops; let ops number everything that they read."""
         try:
-            yield self
-        finally:
-            for registry in (stack, recorders, graphs):
-                registry.remove(self)
+            graphs.append(self)
+            return super().listen(place)
+        except BaseException:  # Ctrl-C: no `with` block will call `leave`
+            self._forget()
+            raise
+
+    def leave(self) -> None:
+        """Stop following."""
+        try:
+            self._forget()
+        except BaseException:  # Ctrl-C in the middle of it
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        super()._forget()
+        if self in graphs:
+            graphs.remove(self)
+
+
+class _Default:
+    """What `Graph.as_default` returns, unless the Graph records already: a log has each op once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __enter__(self) -> Graph:
+        return self._graph.listen()
+
+    def _end_block(self, *exc: object) -> None:
+        self._graph.leave()
+
+    __exit__ = EndOfBlock(_end_block)
+
+    def _set_block(self, block: Any) -> None:
+        self._graph._block = block
+
+    _block = property(fset=_set_block)
 
 
 def gradients(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import weakref
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gpugrad.autodiff.explain import Barrier
@@ -197,15 +196,17 @@ def block(name: str, out: Tensor, ids: Sequence[int]) -> None:
             recorder.barrier(name, ids, out._id)
 
 
-@contextlib.contextmanager
-def recording_stopped(keep: type | tuple[type, ...] = ()) -> Iterator[None]:
-    """Pause every recorder of this thread, except those of the classes `keep`."""
-    stack = threads.stack
-    threads.stack = [r for r in stack if isinstance(r, keep)]
-    try:
-        yield
-    finally:
-        threads.stack = stack
+class recording_stopped:
+    """Pauses every recorder of this thread, except those of the classes `keep`."""
+
+    def __init__(self, keep: type | tuple[type, ...] = ()) -> None:
+        self._keep, self._stack = keep, threads.stack
+
+    def __enter__(self) -> None:
+        threads.stack = [r for r in self._stack if isinstance(r, self._keep)]
+
+    def __exit__(self, *exc: object) -> None:
+        threads.stack = self._stack
 
 
 # ---- recorders --------------------------------------------------------------------------

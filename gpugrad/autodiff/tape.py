@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 import weakref
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from gpugrad.autodiff.arguments import (
@@ -29,11 +28,29 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError
+from gpugrad.trace.listener import EndOfBlock
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
 
 CHUNK_BYTES = 2**28
 """Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""
+
+
+class _Paused:
+    """What `GradientTape.stop_recording` returns.
+
+    No generator: one whose start is interrupted ends when it is freed, and the tape would listen
+    again after its own end.
+    """
+
+    def __init__(self, tape: GradientTape) -> None:
+        self._tape = tape
+
+    def __enter__(self) -> None:
+        self._place = self._tape._pause()
+
+    def __exit__(self, *exc: object) -> None:
+        self._tape._resume(self._place)
 
 
 class GradientTape(Recorder):
@@ -74,12 +91,13 @@ class GradientTape(Recorder):
             self._clear()
             self._usable = True
         self._entered = True
-        self.listen()
-        return self
+        return self.listen()  # last: Ctrl-C after it is Ctrl-C in the `with` block
 
-    def __exit__(self, *exc: object) -> None:
-        self._entered = False
+    def _end_block(self, *exc: object) -> None:
         self.leave()
+        self._entered = False
+
+    __exit__ = EndOfBlock(_end_block)
 
     def watch(self, tensor: Any) -> None:
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
@@ -126,20 +144,23 @@ class GradientTape(Recorder):
         """The Variables watched so far, in the order in which they were created."""
         return tuple(self.variables[i] for i in sorted(self.variables))
 
-    @contextlib.contextmanager
-    def stop_recording(self) -> Iterator[None]:
+    def stop_recording(self) -> AbstractContextManager[None]:
         """Pause this tape (no other) inside a `with` block."""
+        return _Paused(self)
+
+    def _pause(self) -> int:
+        """Stop listening; return the place to listen at later."""
         stack = self._stack
         if stack is None or stack is not threads.stack:
             raise TapeError("stop_recording: the tape is not recording in this thread.")
         place = stack.index(self)
         self.leave()
-        try:
-            yield
-        finally:
-            if self._stack is None and self._usable:
-                self._entered = True
-                self.listen(place)
+        return place
+
+    def _resume(self, place: int) -> None:
+        if self._stack is None and self._usable:
+            self._entered = True
+            self.listen(place)
 
     def reset(self) -> None:
         """Forget everything recorded and watched. Allowed only while recording."""
@@ -277,22 +298,33 @@ class GradientTape(Recorder):
         chunk = max(1, min(size, chunk_bytes // max(bytes_each, 1)))
         chunks = []
         for start in range(0, max(size, 1), chunk):  # an empty target still tells connections
-            with Level(min(chunk, size - start), randomness="same") as level:
-                shape = (level.size, *(1,) * len(lead), size)
-                seed = full_on_device_of(innermost_array(target._data), shape, target.dtype)
-                with formulas_on(seed):
-                    for k in range(level.size):
-                        seed[k, ..., start + k] = 1
-                    seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
-                    seed = seed.reshape(level.size, *target.shape)
-                seeds = [wrap_level(wrap(seed), level, 0)]
-                grads = differentiate(self, [target], seeds, sources)
-                grads = [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
-                chunks.append(grads)
+            level = Level(min(chunk, size - start), randomness="same")
+            try:
+                chunks.append(self._chunk(level, start, target, lead, sources))
+            except BaseException:  # Ctrl-C may have kept its `with` statement from ending it
+                level.__exit__()
+                raise
         return [
             None if parts[0] is None else parts[0] if len(parts) == 1 else TENSOR.concat(parts)
             for parts in zip(*chunks, strict=True)
         ]
+
+    def _chunk(
+        self, level: Level, start: int, target: Tensor, lead: tuple[int, ...], sources: list[Tensor]
+    ) -> list[Tensor | None]:
+        """As many of the gradients of `_rows` as the level has examples, from number `start`."""
+        size = target.size // max(math.prod(lead), 1)
+        with level:
+            shape = (level.size, *(1,) * len(lead), size)
+            seed = full_on_device_of(innermost_array(target._data), shape, target.dtype)
+            with formulas_on(seed):
+                for k in range(level.size):
+                    seed[k, ..., start + k] = 1
+                seed = reading(seed).broadcast_to(seed, (level.size, *lead, size))
+                seed = seed.reshape(level.size, *target.shape)
+            seeds = [wrap_level(wrap(seed), level, 0)]
+            grads = differentiate(self, [target], seeds, sources)
+            return [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
 
     def batch_jacobian(
         self,

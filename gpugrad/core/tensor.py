@@ -29,6 +29,7 @@ __all__ = [
     "glance",
     "holds_tensor",
     "index_parts",
+    "is_shared",
     "new",
     "next_id",
     "operand",
@@ -260,14 +261,13 @@ class Tensor:
 
     def _own(self, views: Collection[View] = ()) -> Any:
         """The array for the caller to write to, copied first if others can see it than `views`."""
-        if (
-            sys.getrefcount(self._data) > ALONE + 2 * len(views)  # a view's array, and `_seen`
-            or self._data.base is not None  # a view: its memory is another array's
-            or not _writeable(self._data)
-            or any(sys.getrefcount(v._array) > ALONE for v in views if v._array is not self._data)
+        data = self._data
+        # here refer to it the attribute and `data`; for each view, its array and `_seen`
+        if is_shared(data, 2 + 2 * len(views)) or any(
+            sys.getrefcount(v._array) > ALONE for v in views if v._array is not data
         ):
-            self._data = devices.copy_array(self._data)
-        return self._data
+            data = self._data = devices.copy_array(data)
+        return data
 
     if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; this is for type checkers
         T: Tensor
@@ -402,7 +402,7 @@ class Shared(Tensor):
 
 def share(array: Any) -> Tensor:
     """A Tensor around an array to which others may write."""
-    if not _writeable(array):
+    if type(array) is np.ndarray and not array.flags.writeable:
         return wrap(array)
     t = new(Shared)
     t._data, t._id = array, next_id()
@@ -448,8 +448,13 @@ def tensor_with_id(data: Any, serial: int) -> Tensor:
     return t
 
 
-def _writeable(array: Any) -> bool:
-    return type(array) is not np.ndarray or array.flags.writeable
+def is_shared(array: Any, references: int) -> bool:
+    """Whether others can see an array to which the caller has a number of references."""
+    return (
+        sys.getrefcount(array) > ALONE + references  # here, `array` and the caller's argument
+        or array.base is not None  # a view: its memory is another array's
+        or (type(array) is np.ndarray and not array.flags.writeable)
+    )
 
 
 def wrap(array: Any) -> Tensor:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 from typing import Any
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import TENSOR, as_array, is_inexact
+from gpugrad.core.backend import TENSOR, as_array, innermost_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads, wrap
+from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
+from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
 
-__all__ = ["Variable", "VariableRef", "VariableSlice"]
+__all__ = [
+    "Update",
+    "Variable",
+    "VariableRef",
+    "VariableSlice",
+    "put_together",
+    "read_together",
+    "take_together",
+    "write_together",
+]
 
 _ANY = object()
 
@@ -36,7 +48,9 @@ class Variable(Tensor):
     3.0
     """
 
-    __slots__ = ("_fits", "_name", "_trainable")
+    __slots__ = ("_fits", "_name", "_trainable", "_value")
+
+    _value: Any  # the array that all threads see
 
     def __init__(
         self,
@@ -54,14 +68,39 @@ class Variable(Tensor):
             raise ArgumentError("Variable: an initial_value is needed.")
         if isinstance(initial_value, Tensor) and device is None:
             device = initial_value.device
-        self._data = constant(initial_value, dtype, device=device)._data
+        data = constant(initial_value, dtype, device=device)._data
         self._id = next_id()
+        self._value = innermost_array(data) if scopes else data  # without what a trace puts around
+        self._data = data
         self._name = name or f"Variable_{self._id}"
         self._trainable = bool(trainable)
-        self._fits = self._data.shape if shape is _ANY else shape
-        self._check_shape("Variable", self._data.shape)
+        self._fits = data.shape if shape is _ANY else shape
+        self._check_shape("Variable", data.shape)
         for recorder in threads.stack:
             recorder.assigned(self)
+
+    @property
+    def _data(self) -> Any:
+        """The array: this thread's own, or the one that all threads see."""
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None:
+                array = values.get(self._id)
+                if array is not None:
+                    return array
+        try:
+            return self._value
+        except AttributeError:  # it was taken, to be written to: by another thread, or by this one
+            return _read_taken([self])[0]
+
+    @_data.setter
+    def _data(self, array: Any) -> None:
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None:
+                values[self._id] = array
+                return
+        self._value = array
 
     @property
     def name(self) -> str:
@@ -83,7 +122,10 @@ class Variable(Tensor):
             for recorder in threads.stack:
                 recorder.touched(self)
         t = new(Tensor)
-        t._data = self._data
+        try:
+            t._data = self._data if scopes else self._value
+        except AttributeError:  # as in `_data`
+            t._data = self._data
         t._id = self._id
         return t
 
@@ -94,8 +136,10 @@ class Variable(Tensor):
         all others the Tensor is a constant.
         """
         if threads.stack:
-            return TENSOR.reshape(self, self.shape)  # a view
-        return wrap(self._data)
+            return TENSOR.reshape(self, self._data.shape)  # a view
+        t = self._read()
+        t._id = 0
+        return t
 
     read_value = _snapshot = value
 
@@ -118,6 +162,7 @@ class Variable(Tensor):
         """A plain array of `value` with the Variable's dtype, on its device."""
         for recorder in threads.stack:
             recorder.assigned(self)
+        own = self._data
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
         if isinstance(value, Tensor) and backend.READINGS[type(value._data)].nesting > 1:
@@ -128,12 +173,12 @@ class Variable(Tensor):
         if isinstance(value, Tensor):
             if isinstance(value, Variable):
                 value = value._read()  # so that tapes see it
-            if value.dtype != self.dtype:
+            if value.dtype != own.dtype:
                 raise DTypeError(
-                    f"{op}: the value is {value.dtype}, the Variable '{self._name}' {self.dtype}. "
+                    f"{op}: the value is {value.dtype}, the Variable '{self._name}' {own.dtype}. "
                     "Cast it with gg.astype(x, dtype)."
                 )
-            if value.device != self.device:
+            if value.device != devices.device_of(own):
                 raise DeviceError(
                     f"{op}: the value is on {value.device}, the Variable '{self._name}' on "
                     f"{self.device}. Move it with x.to_device(device)."
@@ -143,17 +188,17 @@ class Variable(Tensor):
             data = value._kept()
         else:
             # 0.1 as float64 differs from 0.1 as float32
-            dtype = self.dtype if is_inexact(self.dtype) else None
+            dtype = own.dtype if is_inexact(own.dtype) else None
             data = constant(value, dtype, device=self.device)._data
-            if is_inexact(data.dtype) and not is_inexact(self.dtype):
+            if is_inexact(data.dtype) and not is_inexact(own.dtype):
                 described = describe({"value": value})
                 raise DTypeError(
-                    f"{op}: {described} does not fit the {self.dtype} Variable '{self._name}'."
+                    f"{op}: {described} does not fit the {own.dtype} Variable '{self._name}'."
                 )
             if numbers_only(value):
-                no_value_lost(op, data, self.dtype)
+                no_value_lost(op, data, own.dtype)
             with devices.formulas_on(data):
-                data = data.astype(no_part_lost(op, data.dtype, self.dtype), copy=False)
+                data = data.astype(no_part_lost(op, data.dtype, own.dtype), copy=False)
         return data
 
     def assign(
@@ -166,7 +211,8 @@ class Variable(Tensor):
         """
         data = self._fit("assign", value)
         self._check_shape("assign", data.shape)
-        self._data = data  # perhaps shared: nobody writes to an array that others can see
+        with updating:
+            self._data = data  # perhaps shared: nobody writes to an array that others can see
         return self if read_value else None
 
     def _update(self, op: str, value: Any, step: Callable[[Any, Any], Any], read: bool) -> Any:
@@ -174,12 +220,13 @@ class Variable(Tensor):
         if data.shape != self.shape:
             self._check_shape(op, data.shape)
             raise ShapeError(f"{op}: the value has shape {data.shape}, the Variable {self.shape}.")
-        try:
-            with devices.formulas_on(data):
-                result = step(self._data, data)
-        except Exception as error:
-            reraise(error, op, {"variable": self, "value": value}, {})
-        self._data = as_array(result, type(data))  # NumPy's 0-d sums are scalars
+        with updating:
+            try:
+                with devices.formulas_on(data):
+                    result = step(self._data, data)
+            except Exception as error:
+                reraise(error, op, {"variable": self, "value": value}, {})
+            self._data = as_array(result, type(data))  # NumPy's 0-d sums are scalars
         return self if read else None
 
     def assign_add(
@@ -204,10 +251,11 @@ class Variable(Tensor):
                 "them with x.to_device(device)."
             )
         xp = backend.reading(self._data, values)
-        try:
-            self._data = getattr(xp, how)(self._data, values, index=indices._data)
-        except Exception as error:
-            reraise(error, op, {"variable": self, "values": slices.values}, {})
+        with updating:
+            try:
+                self._data = getattr(xp, how)(self._data, values, index=indices._data)
+            except Exception as error:
+                reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self
 
     def scatter_add(self, slices: IndexedSlices) -> Variable:
@@ -239,7 +287,9 @@ class Variable(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         v = new(Variable)
-        v._data, v._id = self._data, next_id()
+        v._id, data = next_id(), self._data
+        v._value = innermost_array(data) if scopes else data
+        v._data = data
         v._name, v._trainable, v._fits = self._name, self._trainable, self._fits
         return v
 
@@ -259,6 +309,105 @@ def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fit
     return Variable(values, trainable, name, shape=fits, device=device)
 
 
+# ---- several Variables at once: no bytecode runs in between, so no interrupt comes and no other
+# thread runs
+
+_slot: Any = vars(Variable)["_value"]
+_value_of, _set_value, _delete_value = _slot.__get__, _slot.__set__, _slot.__delete__
+
+
+def read_together(variables: Sequence[Variable]) -> list[Any]:
+    """The arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        return [variable._data for variable in variables]
+    try:
+        return list(map(_value_of, variables))
+    except AttributeError:  # as in `Variable._data`
+        return _read_taken(variables)
+
+
+def _read_taken(variables: Sequence[Variable]) -> list[Any]:
+    """The arrays of Variables, once no other thread writes to them."""
+    with updating:
+        by_this_thread = (zip(*some, strict=True) for some in _taken)
+        taken = {v._id: array for pairs in by_this_thread for v, array in pairs}
+        return [taken[v._id] if v._id in taken else _value_of(v) for v in variables]
+
+
+def write_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+    """Set the arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        scopes[get_ident()].update(zip([v._id for v in variables], arrays, strict=True))
+    else:
+        _run(map(_set_value, variables, arrays))
+
+
+_taken: list[tuple[Sequence[Variable], list[Any]]] = []  # what `take_together` has taken
+
+
+def take_together(variables: Sequence[Variable]) -> list[Any]:
+    """Take the arrays from Variables, so that nobody else sees what is written to them.
+
+    Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
+    also defers interrupts, until it has called `put_together`.
+    """
+    arrays = list(map(_value_of, variables))
+    _taken.append((variables, arrays))
+    _run(map(_delete_value, variables))
+    return arrays
+
+
+def put_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+    """Give Variables their arrays back, or new ones."""
+    _run(map(_set_value, variables, arrays))
+    _taken.pop()
+
+
+def _run(calls: Iterable[Any]) -> None:
+    deque(calls, maxlen=0)
+
+
+class Update:
+    """The updates of Variables in place by a replay, which holds the lock `updating`.
+
+    It takes the arrays from the Variables into a scope of this thread, where nobody else sees what
+    is written to them. In the end all Variables have their new arrays at once. Ctrl-C waits for
+    that: an update cannot be undone, and new arrays would add three passes over memory to the
+    seven of Adam.
+    """
+
+    def __init__(self) -> None:
+        self._deferred, self._scope = InterruptsDeferred(), Scope({})
+        self._variables: dict[int, Variable] = {}
+
+    def hold(self, variables: Sequence[Variable]) -> None:
+        """Take the arrays of Variables, except those that it has already."""
+        self._deferred.__enter__()
+        if self._scope.outer is not None:
+            return  # nobody else sees the values in it
+        self._scope.__enter__()
+        held = self._variables
+        new = [v for v in variables if v._id not in held] if held else variables
+        numbers = [v._id for v in new]
+        self._scope.values.update(zip(numbers, map(_value_of, new), strict=True))
+        held.update(zip(numbers, new, strict=True))
+        _run(map(_delete_value, new))
+
+    def finish(self, variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
+        """Give these Variables, with all that it holds among them, their new arrays."""
+        try:
+            if self._variables:
+                self._scope.__exit__()
+            write_together(variables, arrays)
+        finally:
+            self._deferred.__exit__()
+
+    def fail(self) -> None:
+        """Give the Variables what they have been updated to before an error."""
+        held = self._variables
+        self.finish([*held.values()], [self._scope.values[i] for i in held])
+
+
 class VariableSlice(Tensor):
     """The Tensor ``v[index]``, which can also assign to that part of the Variable."""
 
@@ -272,10 +421,11 @@ class VariableSlice(Tensor):
         variable = self._variable
         data = variable._fit("assign", value)
         xp = backend.reading(variable._data, data)
-        try:
-            variable._data = xp.setitem(variable._data, data, index=self._index)
-        except Exception as error:
-            reraise(error, "assign", {"part": self, "value": data}, {})
+        with updating:
+            try:
+                variable._data = xp.setitem(variable._data, data, index=self._index)
+            except Exception as error:
+                reraise(error, "assign", {"part": self, "value": data}, {})
         return variable
 
 

@@ -7,7 +7,7 @@ import functools
 import threading
 import warnings
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.autodiff.batched import levels_running
@@ -17,7 +17,7 @@ from gpugrad.core.decorated import public_name
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, TraceError
+from gpugrad.errors import ArgumentError
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
@@ -27,9 +27,10 @@ from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
-from gpugrad.trace.array import Traced, current_trace, user_level
+from gpugrad.trace.array import current_trace, user_level
+from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.program import NotReplayable, Program
-from gpugrad.trace.tracing import Tracing, open_traces
+from gpugrad.trace.tracing import Tracing
 
 __all__ = ["CacheInfo", "Function", "function"]
 
@@ -83,6 +84,8 @@ class Function:
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
         if threads.stack:
+            leave_ended_blocks()
+        if threads.stack:
             if tapes_only() and not numerics():
                 return self._recorded(args, keywords)
             return self._f(*args, **keywords)
@@ -96,20 +99,9 @@ class Function:
                 if key not in self._plans:
                     self._warn(self._plans, key, args, keywords)
                     if not self._planned_within_limit(key, args, keywords):
-                        return self._trace(key, args, keywords, release)
+                        return self._trace(key, arrays, args, keywords, release)
                 plan = self._plans[key]
-        if open_traces:
-            self._wait_for(v for v, _ in plan.program.reads)
-        try:
-            results = iter(plan.run(arrays, release))
-        except NotReplayable:
-            self._counts[2] += 1
-            result = self._f(*args, **keywords)
-            if release:
-                release()
-            return result
-        self._counts[0] += 1
-        return fill_holes(plan.result, results)
+        return self._replayed(plan, arrays, args, keywords, release)
 
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry in their logs, or the function itself if it has effects."""
@@ -133,31 +125,12 @@ class Function:
                 self._pairs[key] = pair
             self._counts[1] += 1
         if pair and not any(n in r.known for n in pair.others for r in threads.stack):
-            if open_traces:
-                self._wait_for(pair.read)
             with contextlib.suppress(NotReplayable):
                 result = pair(self._f, arrays, args, keywords, wanted)
                 self._counts[0] += 1
                 return result
         self._counts[2] += 1
         return self._f(*args, **keywords)
-
-    def _wait_for(self, variables: Iterable[Variable]) -> None:
-        """Wait until another thread has traced this function, and Variables have values again.
-
-        Raises:
-            TraceError: it is tracing another function that reads them.
-        """
-        traced = [v for v in variables if type(v._data) is Traced]
-        if traced:
-            with self._lock:  # held by the thread that traces
-                traced = [v for v in traced if type(v._data) is Traced]
-        if traced:
-            raise TraceError(
-                f"{self.__name__}: another thread is tracing a function that reads the Variable "
-                f"'{traced[0].name}', which has no value until that is done. Call each function "
-                "once for each signature before threads share its Variables."
-            )
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else _Method(self, owner)
@@ -216,8 +189,8 @@ class Function:
 
     def _trial(self, args: Any, keywords: Any) -> _Plan:
         with self._lock, recording_stopped():
-            program, form, _, _ = self._traced(args, keywords, trial=True)
-        return _Plan(program, form, self._options)
+            trace, form, _ = self._traced(args, keywords, trial=True)
+        return _Plan(trace.program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
         """How often it replayed, traced, or called the Python function instead."""
@@ -228,13 +201,45 @@ class Function:
         self._plans.clear()
         self._pairs.clear()
 
-    def _trace(self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None) -> Any:
-        program, form, outputs, variable = self._traced(args, keywords)
+    def _replayed(
+        self,
+        plan: _Plan,
+        arrays: list[Any],
+        args: Any,
+        keywords: Any,
+        release: Callable[[], None] | None,
+    ) -> Any:
+        """The result of a program, or of the function itself where a replay would differ."""
+        try:
+            results = iter(plan.run(arrays, release))
+        except NotReplayable:
+            self._counts[2] += 1
+            result = self._f(*args, **keywords)
+            if release:
+                release()
+            return result
+        self._counts[0] += 1
+        return fill_holes(plan.result, results)
+
+    def _trace(
+        self,
+        key: Any,
+        arrays: list[Any],
+        args: Any,
+        keywords: Any,
+        release: Callable[[], None] | None,
+    ) -> Any:
+        """The result of the first call, which writes the program."""
+        trace, form, outputs = self._traced(args, keywords)
         self._counts[1] += 1
-        if variable is None:
-            self._plans[key] = _Plan(program, form, self._options)
-        else:  # for example by a layer that creates its Variables in its first call
-            self._creates(key, variable)
+        if trace.makes is not None:  # for example a layer that creates its Variables when called
+            self._creates(key, trace.makes)
+        if trace.makes is None or not trace.committed:
+            plan = _Plan(trace.program, form, self._options)
+            if trace.makes is None:
+                self._plans[key] = plan
+            if not trace.committed:  # another thread has changed its Variables meanwhile
+                return self._replayed(plan, arrays, args, keywords, release)
         if release:
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
@@ -252,13 +257,18 @@ class Function:
 
     def _traced(
         self, args: Any, keywords: Any, trial: bool = False
-    ) -> tuple[Program, Any, list[Any], Variable | None]:
-        """The program, the form of the result, its arrays, and a Variable if one was created."""
-        with Tracing(trial=trial, passes=self._options.passes) as trace:
-            args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
-            form, outputs = split_arrays(self._f(*args, **keywords))
-            trace.returned(outputs)
-        return trace.program, form, outputs, trace.makes
+    ) -> tuple[Tracing, Any, list[Any]]:
+        """A trace of a call, the form of the result, and its arrays."""
+        trace = Tracing(trial=trial, passes=self._options.passes)
+        try:
+            with trace:
+                args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
+                form, outputs = split_arrays(self._f(*args, **keywords))
+                trace.returned(outputs)
+        except BaseException:
+            trace.end()
+            raise
+        return trace, form, outputs
 
     def _creates(self, key: Any, variable: Variable) -> None:
         """Note that a call has created a Variable. The next call will not, so it is traced anew."""
@@ -399,8 +409,10 @@ def function(
     If a replay raises, nothing is assigned. An optimizer's step comes after everything that does
     not depend on it; what it has updated before an error stays updated, as in the function itself.
 
-    While a function is traced, in its first call, its Variables hold traced values: no other
-    thread may read or assign them then. Calls of that function in other threads wait.
+    Threads may call functions that share Variables, and assign to them meanwhile: the values are
+    those of some order of the calls. If a Variable changes while a function is traced that reads
+    it, the effects of that call are undone where they can be, and its program is replayed. Calls
+    that change Variables run one after the other.
 
     A signature is the structure of the arguments, the shapes, dtypes and devices of their Tensors,
     which of them are the same object, and the other values. Under a tape the gradient is traced

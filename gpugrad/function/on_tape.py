@@ -8,9 +8,9 @@ Tensors.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from gpugrad.autodiff.recorded_call import RecordedCall
@@ -20,9 +20,10 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.variable import Variable
+from gpugrad.core.variable import Variable, read_together
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays
@@ -63,33 +64,23 @@ def _snapshot(leaf: Any) -> Any:
     return copy(leaf) if isinstance(leaf, Tensor) else tensor(leaf) if is_array(leaf) else leaf
 
 
-@contextlib.contextmanager
-def _with_values(values: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
-    """Give Variables earlier values within the ``with`` statement."""
-    now = [(variable, variable._data) for variable, _ in values]
-    for variable, had in values:
-        variable._data = had
-    try:
-        yield
-    finally:
-        for variable, data in now:
-            variable._data = data
-
-
 class _Watchful(Tracing):
     """A trace that notes which Tensors from outside are read: their ids in `captured`."""
 
     def __enter__(self) -> _Watchful:
         self.captured: set[int] = set()
-        graphs.append(self)  # so that ops report what they read
         super().__enter__()
         return self
 
-    def __exit__(self, kind: Any, *exc: object) -> None:
-        try:
-            super().__exit__(kind, *exc)
-        finally:
+    def listen(self, place: int | None = None) -> _Watchful:
+        """Follow this thread's ops, which report what they read."""
+        graphs.append(self)
+        return super().listen(place)
+
+    def _leave(self) -> None:
+        if self in graphs:
             graphs.remove(self)
+        super()._leave()
 
     def numbered(self, x: Tensor) -> None:
         """Note a Tensor that an op reads, if it is a constant of the program."""
@@ -133,22 +124,27 @@ def _trace_with_gradient(
     """
     # pure, because a fallback calls the function again, which would repeat its effects
     trace = _Watchful(pure=True, passes=passes)
-    with trace:
-        args, keywords, sources = structure(trace, args, keywords, wanted)
-        tape = GradientTape()
-        with tape:
-            tape.watch(sources)
-            result = f(*args, **keywords)
-        targets = _differentiable(result)
-        source_ids = {id(s) for s in sources}
-        variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
-        ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
-        seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
-        grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
-        gradients = [None if g is None else tensor(g) for g in grads]  # IndexedSlices become dense
-        form, outputs = split_arrays(result)
-        inexact = [t._data for t in targets]
-        del result, targets  # a Tensor that `f` has written to must not outlive the trace
+    try:
+        with trace:
+            args, keywords, sources = structure(trace, args, keywords, wanted)
+            tape = GradientTape()
+            with tape:
+                tape.watch(sources)
+                result = f(*args, **keywords)
+            targets = _differentiable(result)
+            source_ids = {id(s) for s in sources}
+            variables = [v for v in tape.watched_variables() if id(v) not in source_ids]
+            ones = [TENSOR.positive(t) * 0 + 1 for t in targets]
+            seeds = [wrap(trace.input(innermost_array(t._data))) for t in ones]
+            grads = tape.gradient(targets, [*sources, *variables], seeds) if targets else []
+            # IndexedSlices become dense
+            gradients = [None if g is None else tensor(g) for g in grads]
+            form, outputs = split_arrays(result)
+            inexact = [t._data for t in targets]
+            del result, targets  # a Tensor that `f` has written to must not outlive the trace
+    except BaseException:
+        trace.end()
+        raise
     return _WithGradient(trace, form, outputs, inexact, gradients, variables)
 
 
@@ -288,11 +284,11 @@ class Pair:
         for v in self._variables:
             v._read()  # so that tapes that watch Variables on first use watch it
         mode, device = is_training(), default_device()
-        values = [(v, v._data) for v in self.read]
+        values = dict(zip([v._id for v in self.read], read_together(self.read), strict=True))
         args, keywords = self._signature.mapped(_snapshot, args, keywords)
 
         def again() -> list[Tensor]:
-            with training(mode), device, _with_values(values):
+            with training(mode), device, Scope(scopes.get(get_ident(), {}) | values):
                 return _differentiable(f(*args, **keywords))
 
         sources = [*map(_snapshot, wanted), *self._variables]

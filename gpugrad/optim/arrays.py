@@ -15,12 +15,14 @@ import numpy as np
 
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.devices import copy_array, formulas_on
+from gpugrad.core.tensor import is_shared
 from gpugrad.core.variable import Variable
 
 __all__ = [
     "Average",
     "add_scaled",
     "count_reals",
+    "make_own",
     "own_contiguous",
     "ravel_reals",
     "run_steps",
@@ -92,9 +94,24 @@ def own_contiguous(variable: Variable) -> Any:
     """The Variable's array, made exclusive and C-contiguous by a copy where needed."""
     data = variable._own()
     if not data.flags.c_contiguous:
-        with formulas_on(data):
-            data = variable._data = READINGS[type(data)].lib.array(data, order="C", copy=True)
+        data = variable._data = _contiguous(data)
     return data
+
+
+def make_own(arrays: list[Any]) -> list[Any]:
+    """The list, with copies of the arrays that others see too, all of them C-contiguous."""
+    for k in range(len(arrays)):
+        data = arrays[k]  # `enumerate` would hold another reference
+        if is_shared(data, 2):  # the list and `data`
+            arrays[k] = copy_array(data)
+        if not arrays[k].flags.c_contiguous:
+            arrays[k] = _contiguous(arrays[k])
+    return arrays
+
+
+def _contiguous(data: Any) -> Any:
+    with formulas_on(data):
+        return READINGS[type(data)].lib.array(data, order="C", copy=True)
 
 
 def count_reals(array: Any) -> int:

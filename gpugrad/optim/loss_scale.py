@@ -13,6 +13,7 @@ from gpugrad.autodiff.scaled_losses import declare_scale, scale_of
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
@@ -259,6 +260,13 @@ class LossScaleOptimizer:
                     "LossScale has scaled. Give both optimizers one: scale = gg.optim.LossScale(), "
                     "then LossScaleOptimizer(optimizer, scale) for each."
                 )
+        if current_trace() is not None:
+            self._apply(pairs)
+            return
+        with updating, InterruptsDeferred():  # the Variables and the scale change together
+            self._apply(pairs)
+
+    def _apply(self, pairs: Sequence[tuple[Gradient, Variable]]) -> None:
         scale = self.scale
         # a step also ends when this optimizer applies gradients again
         applied = None if self._follows_a_loss() else self._applied

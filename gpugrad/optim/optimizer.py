@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import get_ident
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,10 +16,11 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.threads import run_parallel
-from gpugrad.core.variable import Variable
+from gpugrad.core.variable import Variable, put_together, take_together
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
@@ -30,6 +32,7 @@ from gpugrad.errors import (
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     Average,
+    make_own,
     own_contiguous,
     ravel_reals,
     run_steps,
@@ -203,22 +206,40 @@ class Optimizer:
             pairs = list(pairs)
             if not when:
                 return
-            rate = self._rate_now()
-            # everything that can fail happens before the first change
-            work: list[Work] = []
-            for gradient, variable in pairs:
-                state = self._state(variable)
-                g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
-                work.append((state, own_contiguous(variable), g))
-            work = self._launch_all(self._move_all_rows(work, rate), rate)
-            for _, data, _ in work:
-                if type(data) is not np.ndarray:
-                    with devices.formulas_on(data):
-                        scratch_like(ravel_reals(data))  # fills the pool for the step below
-            self._move_all(work, rate)
-            self.iterations += 1
+            variables = [variable for _, variable in pairs]
+            with updating:
+                rate, states = self._rate_now(), [self._state(v) for v in variables]
+                if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
+                    self._update(states, pairs, list(map(own_contiguous, variables)), rate)
+                    return
+                with InterruptsDeferred():
+                    arrays = take_together(variables)
+                    try:
+                        self._update(states, pairs, make_own(arrays), rate)
+                    finally:
+                        put_together(variables, arrays)
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
+
+    def _update(
+        self,
+        states: Sequence[State],
+        pairs: Sequence[tuple[Gradient, Variable]],
+        arrays: Sequence[Any],
+        rate: float,
+    ) -> None:
+        """Write to the Variables' arrays; everything that can fail comes before."""
+        work: list[Work] = []
+        for state, (gradient, _), data in zip(states, pairs, arrays, strict=True):
+            g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
+            work.append((state, data, g))
+        work = self._launch_all(self._move_all_rows(work, rate), rate)
+        for _, data, _ in work:
+            if type(data) is not np.ndarray:
+                with devices.formulas_on(data):
+                    scratch_like(ravel_reals(data))  # fills the pool for the step below
+        self._move_all(work, rate)
+        self.iterations += 1
 
     def _move_all(self, work: list[Work], rate: float) -> None:
         """Step each array on its own; those on the CPU on several threads."""

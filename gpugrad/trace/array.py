@@ -7,11 +7,10 @@ arrays and logs one `Step`.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -201,14 +200,14 @@ def current_trace() -> Any:
     return current.trace
 
 
-@contextlib.contextmanager
-def pause_trace() -> Iterator[None]:
+class pause_trace:
     """Pause this thread's trace in a ``with`` block."""
-    trace, current.trace = current.trace, None
-    try:
-        yield
-    finally:
-        current.trace = trace
+
+    def __enter__(self) -> None:
+        self._trace, current.trace = current.trace, None
+
+    def __exit__(self, *exc: object) -> None:
+        current.trace = self._trace
 
 
 def unwrap_to_traced(array: Any) -> Any:

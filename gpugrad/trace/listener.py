@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from gpugrad.core.tensor import recorders, threads
 from gpugrad.core.variable import Variable
 
-__all__ = ["Listener"]
+__all__ = ["EndOfBlock", "Listener", "leave_ended_blocks"]
+
+
+def leave_ended_blocks() -> None:
+    """Make the listeners of this thread leave whose ``with`` block Ctrl-C has ended."""
+    for listener in list(threads.stack):
+        if listener._block is not None and listener._block() is None:
+            listener.leave()
+
+
+class EndOfBlock:
+    """The `__exit__` of a listener, which notices a ``with`` block that has ended without it.
+
+    Python looks for Ctrl-C when `__exit__` starts, before its first line. The ``with`` statement
+    holds the bound `__exit__` for as long as the block lasts, so once that is freed, the block has
+    ended; the next listener of the thread then makes this one leave.
+    """
+
+    def __init__(self, leave: Callable[..., None]) -> None:
+        self._leave = leave
+
+    def __get__(self, listener: Any, kind: Any = None) -> Callable[..., None]:
+        if listener is None:
+            return self._leave
+        bound = functools.partial(self._leave, listener)
+        listener._block = weakref.ref(bound)
+        return bound
 
 
 class Listener:
@@ -27,19 +55,40 @@ class Listener:
     log: list[Any] | None = None
     passive = True
     _stack: list[Any] | None = None  # of the thread, while it listens
+    _block: Any = None  # a weak reference to what its `with` statement holds
 
-    def listen(self, place: int | None = None) -> None:
+    def listen(self, place: int | None = None) -> Self:
         """Follow this thread's ops from now on, as the innermost listener or at a position."""
-        self._stack = threads.stack
-        self._stack.insert(len(self._stack) if place is None else place, self)
-        recorders.append(self)
+        try:
+            self._stack = stack = threads.stack
+            if stack:
+                leave_ended_blocks()
+            if self._block is not None and self._block() is None:
+                self._block = None  # it was looked at, but not by a `with` statement
+            recorders.append(self)
+            stack.insert(len(stack) if place is None else place, self)
+            return self
+        except BaseException:  # Ctrl-C: no `with` block will call `leave`
+            self._forget()
+            raise
 
     def leave(self) -> None:
         """Stop listening."""
-        if self._stack is not None:
-            self._stack.remove(self)
-            recorders.remove(self)
-            self._stack = None
+        try:
+            if self._stack is not None:
+                self._stack.remove(self)
+                recorders.remove(self)
+                self._stack = None
+        except BaseException:  # Ctrl-C in the middle of it
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """Leave whatever it is still in."""
+        for registry in (self._stack or [], recorders):
+            if self in registry:
+                registry.remove(self)
+        self._stack = None
 
     def touched(self, variable: Variable) -> None:
         """Called when a Variable is read."""

@@ -46,11 +46,11 @@ class NotReplayable(Exception):
     once = False
 
 
-def check_shapes(loose: Sequence[tuple[Variable, tuple[int, ...]]]) -> None:
-    """Raise NotReplayable if a Variable's shape is no longer the one in `Program.loose`."""
-    for variable, shape in loose:
-        if variable._data.shape != shape:
-            raise NotReplayable(f"the shape of the Variable '{variable.name}'")
+def check_shapes(loose: Sequence[tuple[int, tuple[int, ...]]], arrays: Sequence[Any]) -> None:
+    """Raise NotReplayable if an array read does not have its shape in `Program.loose`."""
+    for k, shape in loose:
+        if arrays[k].shape != shape:
+            raise NotReplayable("the shape of a Variable")
 
 
 class Launched(Protocol):
@@ -221,9 +221,9 @@ class Program:
             seen.setdefault(id(v), v)
         return iter(seen.values())
 
-    def loose(self) -> list[tuple[Variable, tuple[int, ...]]]:
-        """Variables that accept another shape, and their shapes in this program."""
-        return [(var, v.shape) for var, v in self.reads if var._fits != v.shape]
+    def loose(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Positions in `reads` of the Variables that accept another shape, and their shapes."""
+        return [(k, v.shape) for k, (var, v) in enumerate(self.reads) if var._fits != v.shape]
 
     def copy(self) -> Program:
         """A program with new lists of the same steps and values."""

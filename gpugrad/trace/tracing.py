@@ -5,6 +5,11 @@ backward passes are traced as well, since derivative rules are formulas too.
 
 Anything that is not a function of arrays (random numbers, an optimizer's update in place) becomes
 an *effect*: a step that calls Python at each replay, in the order of the steps.
+
+The traced values of Variables are in a scope of the thread. What the function has assigned becomes
+visible to other threads at the end, all at once. Nothing does if one of them has changed a Variable
+that the function has read: its effects are undone then, and the caller replays the program on the
+values of now.
 """
 
 from __future__ import annotations
@@ -12,13 +17,15 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
+from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
-from gpugrad.core.variable import Variable
+from gpugrad.core.variable import Variable, read_together, write_together
 from gpugrad.errors import TraceError
 from gpugrad.trace.array import LEFT, TRACED, Traced, current, is_traced, pause_trace, user_line
 from gpugrad.trace.listener import Listener
@@ -33,11 +40,7 @@ from gpugrad.trace.program import (
     length_depends_on_values,
 )
 
-__all__ = ["Tracing", "open_traces"]
-
-
-open_traces: set[Tracing] = set()
-"""Traces that are currently open, in any thread."""
+__all__ = ["Tracing"]
 
 
 class Tracing(Listener):
@@ -53,53 +56,98 @@ class Tracing(Listener):
         self.trial = trial  # everything is restored at the end
         self.passes = passes  # for the functions that it calls
         self.makes: Variable | None = None  # one that the function itself creates
+        self.committed = False  # whether the call has taken effect; set at the end
         self._born = next_id()
         self._undo: list[Callable[[], None]] = []
         self._constants: dict[int, Value] = {}
         self._kept: list[Any] = []  # constants: their ids, which are keys, stay in use
         self._variables: dict[int, tuple[Variable, Any]] = {}
+        self._scope = self._new_scope()
+        self._values = self._scope.values
+        self._updates = False  # whether it holds the lock `updating`
+        self._outer, self._open = current.trace, False
         self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
         if Traced not in ARRAYS:  # ops do not check for the type before the first trace
             READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
 
     def __enter__(self) -> Tracing:
-        open_traces.add(self)
+        self._open = True
+        self._scope.__enter__()
         self.listen()
-        self._outer, current.trace = current.trace, self
+        current.trace = self
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         try:
             self._close(kind)
         finally:
-            open_traces.discard(self)
+            self.end()
+
+    def end(self) -> None:
+        """Go back to the values and the trace outside; undo what is not committed.
+
+        Called once more by who has used a ``with`` statement: Ctrl-C may have ended that before the
+        first line of `__exit__`.
+        """
+        if not self._open:
+            return
+        self._leave()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+        if self._updates:
+            self._updates = False
+            updating.release()
+        self._open = False
+
+    def _leave(self) -> None:
+        current.trace = self._outer
+        self._scope.__exit__()
+        stack = self._stack or []
+        if not self.committed and self in stack:  # tapes inside that Ctrl-C has kept from ending
+            for listener in stack[stack.index(self) + 1 :]:
+                listener.leave()
+        self.leave()
 
     def _close(self, kind: Any) -> None:
-        current.trace = self._outer
-        self.leave()
         where = self._undo_writes() if self._written else ""
-        failed = kind is not None or bool(where)
-        by_effects = {var._id for step in self.program.steps for var in step.variables}
-        for variable, before in self._variables.values():
-            now, value = variable._data, self.place(variable._data)  # the value may be a constant
-            moved = variable._id in by_effects or all(
-                v is not value for var, v in self.program.reads if var is variable
-            )
-            if moved:
-                self.program.writes.append((variable, value))
-                variable._data = _inner(now)
-            if failed or self.trial or not moved:
-                variable._data = before
-        if failed or self.trial:
-            for undo in reversed(self._undo):
-                undo()
+        moved = self._moved_variables()
+        self.program.writes += [(variable, value) for variable, value, _ in moved]
+        if kind is None and not where and not self.trial:
+            self._commit([variable for variable, _, _ in moved], [array for _, _, array in moved])
         if where and kind is None:
             raise TraceError(
                 f"{where} writes to a Tensor that is an argument of the traced function or was "
                 "created outside of it: later calls would not. Write to a copy and return that, as "
                 "in x = gg.positive(x); x[i] = v; or use a Variable."
             )
+
+    def _moved_variables(self) -> list[tuple[Variable, Value, Any]]:
+        """The Variables that have another value now: the Value, and its plain array."""
+        by_effects = {var._id for step in self.program.steps for var in step.variables}
+        moved = []
+        for variable, before in self._variables.values():
+            now = self._values.get(variable._id, before)
+            value = self.place(now)  # it may be a constant
+            if variable._id in by_effects or all(
+                v is not value for var, v in self.program.reads if var is variable
+            ):
+                moved.append((variable, value, _inner(now)))
+        return moved
+
+    def _commit(self, moved: Sequence[Variable], arrays: Sequence[Any]) -> None:
+        """Give Variables their new arrays, unless one that was read has changed meanwhile."""
+        read = [variable for variable, _ in self._variables.values()]
+        self._scope.__exit__()
+        with updating, InterruptsDeferred():
+            pairs = zip(self._variables.values(), read_together(read), strict=True)
+            if all(before is now for (_, before), now in pairs):
+                write_together(moved, arrays)
+                self.committed, self._undo = True, []
+
+    def _new_scope(self) -> Scope:
+        return Scope(dict(scopes.get(get_ident(), ())))
 
     @property
     def moved(self) -> bool:
@@ -116,7 +164,7 @@ class Tracing(Listener):
             self.makes = variable
         data = variable._data
         if type(data) is Traced:  # it was created from a traced value
-            self._variables[variable._id] = variable, data.inner
+            self._variables[variable._id] = variable, variable._value
             return
         value = Value(data)
         self._variables[variable._id] = variable, data
@@ -275,24 +323,20 @@ class Tracing(Listener):
         """
         if (self.pure and name not in CHECKS) or (self.trial and undo is None):
             raise NotReplayable(name)
+        if variables and not self._updates:  # an undo must not meet another thread's step
+            self._updates = True
+            updating.acquire()
         if undo is not None:
             self._undo.append(undo())
         for variable in variables:
             self.touched(variable)
         args = self._place_all([t._data for t in tensors])
-        held = [v._data for v in variables]
-        before = [self.place(data) for data in held]
-        for variable in variables:
-            variable._data = _inner(variable._data)
-        try:
-            with pause_trace():
-                results = call(*[wrap(_inner(t._data)) for t in tensors])
-        except BaseException:  # the function may catch it and go on
-            for variable, data in zip(variables, held, strict=True):
-                variable._data = data
-            raise
+        before = [self.place(v._data) for v in variables]
+        with pause_trace(), Scope({i: _inner(a) for i, a in self._values.items()}):
+            results = call(*[wrap(_inner(t._data)) for t in tensors])
+            new = [v._data for v in variables]
         outs = [Traced(t._data, Value(t._data)) for t in results]
-        after = [Traced(_in_order(v._data), Value(v._data)) for v in variables]
+        after = [Traced(_in_order(a), Value(a)) for a in new]
         for variable, traced in zip(variables, after, strict=True):
             variable._data = traced
         values = [t.value for t in (*outs, *after)]

@@ -50,8 +50,7 @@ class Accesses(Listener):
             self.variables[variable._id] = variable
 
     def __enter__(self) -> Accesses:
-        self.listen()
-        return self
+        return self.listen()
 
     def __exit__(self, *exc: object) -> None:
         self.leave()

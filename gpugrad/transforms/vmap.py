@@ -96,13 +96,18 @@ def vmap(
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
         size = _batch_size(name, leaves, axes, in_axes, axis_size)
-        with Level(size, randomness) as level:
-            inside = [
-                leaf if axis is None else wrap_level(leaf, level, axis)
-                for leaf, axis in zip(leaves, axes, strict=True)
-            ]
-            args, keywords = nest.pack((tuple(args), keywords), inside)
-            return _collect(name, f(*args, **keywords), level, out_axes)
+        level = Level(size, randomness)
+        try:
+            with level:
+                inside = [
+                    leaf if axis is None else wrap_level(leaf, level, axis)
+                    for leaf, axis in zip(leaves, axes, strict=True)
+                ]
+                args, keywords = nest.pack((tuple(args), keywords), inside)
+                return _collect(name, f(*args, **keywords), level, out_axes)
+        except BaseException:  # Ctrl-C may have kept the `with` statement from it
+            level.__exit__()
+            raise
 
     return mapped
 

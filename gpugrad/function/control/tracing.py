@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from copy import copy
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +25,7 @@ from gpugrad.autodiff.batched import (
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
@@ -92,6 +94,7 @@ class BranchTrace(Tracing):
         self._beside = list(threads.stack)
         self._orders = getattr(outer, "_orders", 0) + orders
         self.around = [*self._beside, *getattr(outer, "around", ())]
+        self._paused = recording_stopped()
         self._placed: dict[int, Traced] = {}  # by value
         self._read: dict[int, dict[int, Tensor]] = {}  # Tensors by value and number
         self.effects: list[tuple[str, Undo | None]] = []
@@ -99,22 +102,28 @@ class BranchTrace(Tracing):
         self.missed: dict[int, Tensor] = {}
 
     def __enter__(self) -> BranchTrace:
-        self._paused = recording_stopped()
-        self._paused.__enter__()
-        graphs.append(self)  # so that ops report what they read
         super().__enter__()
+        return self
+
+    def listen(self, place: int | None = None) -> BranchTrace:
+        """Follow this thread's ops alone; they report what they read."""
+        self._paused.__enter__()
+        graphs.append(self)
+        super().listen(place)
         for x in self._borrowed.values():
             x.put(x.array)
         return self
 
-    def __exit__(self, kind: Any, *exc: object) -> None:
+    def _leave(self) -> None:
         for x in self._borrowed.values():
             x.put(x.before)
-        try:
-            super().__exit__(kind, *exc)
-        finally:
+        if self in graphs:
             graphs.remove(self)
-            self._paused.__exit__(None, None, None)
+        super()._leave()
+        self._paused.__exit__()
+
+    def _new_scope(self) -> Scope:
+        return Scope(scopes[get_ident()])  # the outer trace's own: a branch assigns nothing
 
     def touched(self, variable: Variable) -> None:
         """Tell the recorders around it that a Variable is read."""
@@ -330,9 +339,14 @@ def trace_branch(
         return [out._data if one_for_all else give_each_example(out._data) for out in outs]
 
     def traced(*borrowed: _Borrowed) -> tuple[BranchTrace, list[Any]]:
-        with BranchTrace(trace, what, borrowed, orders) as inner:
-            arrays = [unwrap_levels(a) for a in called(inner)]
-            inner.program.outputs = [inner.place(a) for a in arrays]
+        inner = BranchTrace(trace, what, borrowed, orders)
+        try:
+            with inner:
+                arrays = [unwrap_levels(a) for a in called(inner)]
+                inner.program.outputs = [inner.place(a) for a in arrays]
+        except BaseException:
+            inner.end()
+            raise
         return inner, [innermost_array(a) for a in arrays]
 
     inner, results = traced()

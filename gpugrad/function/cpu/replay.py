@@ -5,7 +5,7 @@ own function. A buffer is reused once all values in it have been read. Results a
 Variables get new memory at each run, so results of earlier runs never change. Values have the names
 of the printed program::
 
-    def run(arrays, reads, arena, release):
+    def run(arrays, reads, arena, release, hold):
         in0, = arrays
         arrays.clear()
         b0, = arena
@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, reading
+from gpugrad.core.scopes import updating
+from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
 from gpugrad.function.cpu.source import Names, compile_function
@@ -35,7 +37,7 @@ from gpugrad.trace.program import Program, Step, Value, check_shapes, value_name
 
 __all__ = ["CpuReplay"]
 
-_RESERVED = ("run", "arrays", "reads", "arena", "release", "values")
+_RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values")
 
 
 class CpuReplay:
@@ -67,6 +69,11 @@ class CpuReplay:
         self._step_of_line: dict[int, Step] = {}
         self._buffers: list[tuple[tuple[int, ...], Any]] = []
         self._program, self._loose = program, program.loose()
+        self._read = [variable for variable, _ in program.reads]
+        self._moved = [variable for variable, _ in program.writes]
+        updated = {v._id for step in program.steps for v in step.variables}
+        assert updated <= {v._id for v in self._moved}
+        self._updates = bool(updated)
         self.buffered: set[int] = set()
         arrays = [s.results[0] for s in program.steps if s.results]
         self.xp = reading(*arrays[:1])
@@ -87,25 +94,38 @@ class CpuReplay:
         Raises:
             NotReplayable: a Variable's shape differs from the program's. Nothing has run.
         """
-        check_shapes(self._loose)
+        if not self._moved:
+            return self._results(arrays, release)
+        with updating:  # a run in another thread would overwrite what this one writes
+            return self._results(arrays, release)
+
+    def _results(self, arrays: list[Any], release: Callable[[], None] | None) -> list[Any]:
+        reads = read_together(self._read)
+        check_shapes(self._loose, reads)
         try:
             arena = self._arenas.pop()
         except IndexError:
             arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
+        update = Update() if self._updates else None
         with np.errstate(all="ignore"):
-            reads = [v._data for v, _ in self._program.reads]
             try:
-                results, writes = self._run(arrays, reads, arena, release)
-            except Exception as error:
-                if (step := self._step_at(error)) is not None:
+                hold = update and update.hold
+                results, writes = self._run(arrays, reads, arena, release, hold)
+            except BaseException as error:
+                if update:
+                    update.fail()  # what optimizers have updated stays updated
+                step = self._step_at(error)
+                if step is not None and isinstance(error, Exception):
                     reraise_as_op(error, step)
                 raise
-        for (variable, _), array in zip(self._program.writes, writes, strict=True):
-            variable._data = array
+        if update:
+            update.finish(self._moved, writes)
+        elif self._moved:
+            write_together(self._moved, writes)
         self._arenas.append(arena)
         return results
 
-    def _step_at(self, error: Exception) -> Step | None:
+    def _step_at(self, error: BaseException) -> Step | None:
         """The step that raised an error."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
@@ -146,7 +166,7 @@ class CpuReplay:
 
     def _write(self) -> None:
         program, lines = self._program, self._lines
-        lines.append("def run(arrays, reads, arena, release):")
+        lines.append("def run(arrays, reads, arena, release, hold):")
         if program.inputs:
             lines.append(f"{', '.join(self._names[id(v)] for v in program.inputs)}, = arrays")
             lines.append("arrays.clear()")
@@ -278,6 +298,7 @@ class CpuReplay:
         if free := free.difference(map(self._name, step.args[:n])):  # one is a gradient too
             self._lines.append(f"{' = '.join(sorted(free))} = None")
         variables = self._identifiers.bind(f"{step.name}_variables", step.variables)
+        self._lines.append(f"hold({variables})")
         self._lines.append(f"{targets}{call}([{args}], {variables}, values)")
 
 

@@ -9,7 +9,6 @@ memory. Results are copied out, so results of earlier calls never change.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -17,6 +16,8 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.devices import copy_array, formulas_on
+from gpugrad.core.scopes import InterruptsDeferred, updating
+from gpugrad.core.variable import read_together
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
@@ -36,8 +37,6 @@ from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.trace.program import NotReplayable, Program, Step, check_shapes
 
 __all__ = ["Launches"]
-
-_LOCK = threading.RLock()  # graphs share the memory of Variables
 
 
 class _Captures:
@@ -98,6 +97,7 @@ class Launches:
     ) -> None:
         self.program = program = move_updates_last(run_passes(program, "gpu", passes))
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
+        self._read = [variable for variable, _ in program.reads]
         self.xp, self._captures_graphs = xp, xp is not NUMPY
         # effects, by id
         self._in_place = moved_in_place(program) if self._captures_graphs and in_place else {}
@@ -143,7 +143,7 @@ class Launches:
 
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
         program, here = self.program, self._device or self._found_device(batches[0])
-        with _LOCK, here:  # the memory of graphs is for one call at a time
+        with updating, here:  # the memory of graphs is for one call at a time
             self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
             before = {id(v): variable._data for variable, v in flow.read}
@@ -163,19 +163,19 @@ class Launches:
                         known |= {at: memory.own for at, memory in flow.seen_moves}
             self._keep(knowns, room)
             results = [[argument(v, known) for v in program.outputs] for known in knowns]
-            for variable, v, memory in flow.writes:
-                if memory is None:
-                    variable._data = argument(v, knowns[-1])
-                else:
-                    memory.publish()
+            with InterruptsDeferred():
+                for variable, v, memory in flow.writes:
+                    if memory is None:
+                        variable._data = argument(v, knowns[-1])
+                    else:
+                        memory.publish()
             if self._refused:
                 self._split_refused()
         return results
 
     def _found_device(self, arrays: list[Any]) -> Any:
         """The GPU of the program, the same in every call."""
-        read = [variable._data for variable, _ in self.program.reads]
-        on_device = [a for a in (*arrays, *read) if type(a) is not np.ndarray]
+        on_device = [a for a in (*arrays, *read_together(self._read)) if type(a) is not np.ndarray]
         if not on_device:
             return formulas_on(np.zeros(()))
         self._device = formulas_on(on_device[0])
@@ -232,7 +232,7 @@ class Launches:
         Raises:
             NotReplayable: a Variable's shape differs from the program's. Nothing has run.
         """
-        check_shapes(self._loose)
+        check_shapes(self._loose, read_together(self._read))
         if not self._captures_graphs:
             return
         for memory in self._memories.values():
