@@ -100,6 +100,14 @@ def test_std_and_vector_norm_are_right(axis, rng):
         assert_right(value_and_gradients(f), normal(rng, *f(x).shape), x)
 
 
+@needs_shim
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+@pytest.mark.parametrize("f", [gg.std, gg.vector_norm])
+def test_std_and_vector_norm_are_right_where_squares_leave_the_range(f, scale, rng):
+    x = gg.constant((scale * rng.normal(size=(3, 4))).astype(np.float32))
+    assert_right(value_and_gradients(lambda x: f(x, axis=-1) / scale), normal(rng, 3), x)
+
+
 def test_std_of_too_few_elements_is_unchanged():
     program = program_of(lambda x: gg.std(x, correction=4), gg.ones(4))
     assert [s.name for s in expand_norms(program).steps] == ["std"]
