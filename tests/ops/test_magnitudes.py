@@ -21,7 +21,7 @@ OTHER = {
     "adjugate": _INVERSE, "lstsq": _INVERSE, "average": _WEIGHTS, "nll_loss": _WEIGHTS,
     "gradient_along": "divides by products of distances",
     "cosine_embedding_loss": "adds 1e-12 to squares, as torch does",
-    "ctc_loss": "takes scores below -1e100 for impossible",
+    "ctc_loss": "takes scores far below -1e30 for impossible",
     "lp_pool1d": _WINDOWS, "lp_pool2d": _WINDOWS, "lp_pool3d": _WINDOWS,
     "layer_norm": _STATISTIC, "rms_norm": _STATISTIC, "group_norm": _STATISTIC,
     "instance_norm": _STATISTIC,
