@@ -91,7 +91,9 @@ def network_arguments(rng, dtype=np.float32):
 def test_an_activation_of_plain_ops_stores_nothing_for_its_gradient(rng):
     before, after = both(network(swish), *network_arguments(rng))
     hidden = 8 * 24 * 4
-    assert bytes_of(before) - bytes_of(after) == 4 * hidden  # the sigmoid and its argument: written, and read
+    assert (
+        bytes_of(before) - bytes_of(after) == 4 * hidden
+    )  # the sigmoid and its argument: written, and read
     assert launches(after)[4] == launches(before)[4]
     assert len(launches(after)) == len(launches(before)) == 10
     forward, _, backward = kernels(after)

@@ -76,12 +76,24 @@ def horner(x, coefficients):
     return total
 
 
+def over_x(xp, value, x, terms, scale=1):
+    """``value / x``; near 0 a polynomial of x^2 times `scale`, whose derivatives do not cancel."""
+    near = xp.abs(x) < 0.5
+    small = xp.where(near, x, 0)
+    return xp.where(near, scale * horner(small * small, terms), value / xp.where(near, 1, x))
+
+
 # ---- families closed under differentiation, with the order as metadata ---------------------
 
 
 def _exponential_remainder_vjp(xp, g, z, order):
+    """phi_k - k phi_(k+1), or (phi_(k-1) - k phi_k) / z where the first would cancel."""
     r = xp.exponential_remainder(z, order=order)
-    return g * (r - order * xp.exponential_remainder(z, order=order + 1))
+    far = z < -1
+    safe = xp.where(far, z, -1)
+    below = xp.exp(safe) if order == 1 else xp.exponential_remainder(safe, order=order - 1)
+    left = (below - order * xp.exponential_remainder(safe, order=order)) / safe
+    return g * xp.where(far, left, r - order * xp.exponential_remainder(z, order=order + 1))
 
 
 def _exponential_remainder_ref(z, order=1):
@@ -172,7 +184,7 @@ def spherical_jn(xp, z, /, *, n=0):
 
 exprel = scipy_op(
     "exprel(x)",
-    lambda xp, x: xp.exponential_remainder(x) - xp.exponential_remainder(x, order=2),
+    vjp=[lambda xp, g, x: _exponential_remainder_vjp(xp, g, x, 1)],
     forward=lambda xp, x: xp.exponential_remainder(x),
 )(doc="(exp(x) - 1) / x, and 1 at 0.", example=("[0.0, 1.0]", "[1.        1.7182819]"))
 

@@ -212,7 +212,7 @@ def _tanh_slope(xp, x):
 
 
 def _tanh_slope_of(xp, x):
-    """s + x u' (1 - tanh(u)^2) / 2 with s = 1 / (1 + exp(-2 u)), by e = exp(-2 |u|)."""
+    """S + x u' (1 - tanh(u)^2) / 2 with s = 1 / (1 + exp(-2 u)), by e = exp(-2 |u|)."""
     u, inner, _ = _tanh_parts(x)
     e = xp.lib.exp(-2 * xp.lib.abs(u))
     share = 1 / (1 + e)
