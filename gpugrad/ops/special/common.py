@@ -86,14 +86,14 @@ def over_x(xp, value, x, terms, scale=1):
 # ---- families closed under differentiation, with the order as metadata ---------------------
 
 
-def _exponential_remainder_vjp(xp, g, z, order):
+def _exponential_remainder_slope(xp, z, order):
     """phi_k - k phi_(k+1), or (phi_(k-1) - k phi_k) / z where the first would cancel."""
     r = xp.exponential_remainder(z, order=order)
     far = z < -1
     safe = xp.where(far, z, -1)
     below = xp.exp(safe) if order == 1 else xp.exponential_remainder(safe, order=order - 1)
     left = (below - order * xp.exponential_remainder(safe, order=order)) / safe
-    return g * xp.where(far, left, r - order * xp.exponential_remainder(z, order=order + 1))
+    return xp.where(far, left, r - order * xp.exponential_remainder(z, order=order + 1))
 
 
 def _exponential_remainder_ref(z, order=1):
@@ -102,7 +102,7 @@ def _exponential_remainder_ref(z, order=1):
 
 
 @op(
-    vjp=[_exponential_remainder_vjp],
+    vjp=[lambda xp, g, z, order: g * _exponential_remainder_slope(xp, z, order)],
     batch=lambda xp, batched, z, order: xp.exponential_remainder(z, order=order),
     samples=shaped(([(4,)], {}), ([()], {"order": 2}), ([(0, 2)], {}), ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
@@ -184,7 +184,7 @@ def spherical_jn(xp, z, /, *, n=0):
 
 exprel = scipy_op(
     "exprel(x)",
-    vjp=[lambda xp, g, x: _exponential_remainder_vjp(xp, g, x, 1)],
+    lambda xp, x: _exponential_remainder_slope(xp, x, 1),
     forward=lambda xp, x: xp.exponential_remainder(x),
 )(doc="(exp(x) - 1) / x, and 1 at 0.", example=("[0.0, 1.0]", "[1.        1.7182819]"))
 
