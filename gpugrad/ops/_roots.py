@@ -21,12 +21,14 @@ def _power(lib, x, p):
     return lib.abs(x) ** p
 
 
-def _in_range(total):
+def all_in_range(total, smallest=True):
+    """Whether sums have neither overflowed nor, if `smallest` matters, lost digits to underflow."""
     char = total.dtype.char
     if not total.ndim:
         return _LEAST[char] < total < np.inf
     low, high = _RANGE[char]  # as arrays, which compare in half the time
-    return np.count_nonzero((total > low) & (total < high)) == total.size
+    inside = (total > low) & (total < high) if smallest else total < high
+    return np.count_nonzero(inside) == total.size
 
 
 def root_of_powers(xp, x, p, axis, keepdims, divisor=1):
@@ -40,7 +42,7 @@ def root_of_powers(xp, x, p, axis, keepdims, divisor=1):
     if xp is NUMPY:
         with np.errstate(over="ignore"):
             total = np.add.reduce(_power(np, x, p), axis, keepdims=keepdims)
-        if _in_range(total) or not x.size:
+        if all_in_range(total) or not x.size:
             return _root(lib, total, p, divisor)
     elif p == 2 or not x.size:
         wide = x.astype(lib.result_type(x.dtype, np.float64), copy=False)

@@ -16,15 +16,12 @@ FAR = {np.float32: 80, np.float64: 640}  # 1e24 and 1e192: their squares overflo
 _INVERSE = "its gradient multiplies inverses"
 _WEIGHTS = "multiplies by weights, which are scaled too, before it divides by their sum"
 _WINDOWS = "scales for each window would take one pass over x per element of a window"
-_STATISTIC = "keeps the variance for its gradient"
 OTHER = {
     "adjugate": _INVERSE, "lstsq": _INVERSE, "average": _WEIGHTS, "nll_loss": _WEIGHTS,
     "gradient_along": "divides by products of distances",
     "cosine_embedding_loss": "adds 1e-12 to squares, as torch does",
     "ctc_loss": "takes scores far below -1e30 for impossible",
     "lp_pool1d": _WINDOWS, "lp_pool2d": _WINDOWS, "lp_pool3d": _WINDOWS,
-    "layer_norm": _STATISTIC, "rms_norm": _STATISTIC, "group_norm": _STATISTIC,
-    "instance_norm": _STATISTIC,
 }  # fmt: skip
 
 
