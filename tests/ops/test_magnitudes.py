@@ -101,3 +101,31 @@ def test_homogeneous_op_keeps_its_digits_at_every_magnitude(name, dtype):
                 expected = near[1.0][key] * 2.0 ** (exponent * n)
                 error = np.abs(far[key] - expected).max() / np.abs(expected).max()
                 assert error < 1e-4, f"{sample.title}: {key} times 2**{exponent}: {error}"
+
+
+NORMS = {
+    "layer_norm": gg.layer_norm,
+    "rms_norm": gg.rms_norm,
+    "group_norm": lambda x: gg.group_norm(x, num_groups=2),
+    "instance_norm": lambda x: gg.instance_norm(gg.reshape(x, (4, 2, 3))),
+    "batch_norm": lambda x: gg.batch_norm(x, training=True)[0],
+    "normalize": gg.normalize,
+    "clip_by_global_norm": lambda x: gg.optim.clip_by_global_norm([x], 1.0)[0][0],
+}
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e30])
+@pytest.mark.parametrize("norm", NORMS.values(), ids=NORMS)
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_norm_of_large_float32_is_that_of_float64(norm, scale, rng):
+    x, g = scale * rng.normal(size=(4, 6)).astype(np.float32), rng.normal(size=24)
+    results = []
+    for dtype in (np.float32, np.float64):
+        a = gg.constant(x, dtype)
+        with gg.GradientTape() as tape:
+            tape.watch(a)
+            y = gg.reshape(norm(a), (-1,))
+        gradient = tape.gradient(y, a, output_gradients=gg.constant(g, dtype))
+        results.append((y.numpy(), gradient.numpy()))
+    for actual, desired in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, desired, 1e-4, 1e-5 * abs(desired).max())
