@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from needs import needs_shim
-from test_fuse import assert_right, normal, program_of, value_and_gradients
+from test_fuse import assert_right, normal, on_shim, program_of, value_and_gradients
 
 import gpugrad as gg
 from gpugrad.function.passes.axes import split_axes
@@ -73,6 +73,14 @@ def test_sixteen_bit_norms_are_right(dtype, tolerance, rng):
 def test_rows_without_variance_are_zero(rng):
     x = gg.constant(np.repeat(rng.normal(size=(3, 1)).astype(np.float32), 4, 1))
     assert_right(lambda x: gg.standardize_affine(x, eps=0.0), x)
+
+
+@needs_shim
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_rows_whose_variance_overflows_are_nan_and_not_zero():
+    x = gg.constant(np.array([[1e20, 3e20, -2e20], [1.0, 3.0, -2.0]], np.float32))
+    _, (actual,) = on_shim(lambda x: norm(x) + 1, x)
+    np.testing.assert_array_equal(np.isnan(actual), [[True] * 3, [False] * 3])
 
 
 # ---- standard deviations and vector norms ------------------------------------------------

@@ -106,7 +106,10 @@ class _Expander(Rewriter):
         shifted = append("add", variance, step.params["eps"], like=var)
         regular = append("not_equal", shifted, 0, like=var, dtype=bool)
         root = append("rsqrt", append("where", regular, shifted, 1, like=var), like=var)
-        y = append("multiply", centred, append("where", regular, root, 0, like=var))
+        root = append("where", regular, root, 0, like=var)
+        # NaN where the variance has overflowed, not a result of 0
+        root = append("add", root, append("multiply", shifted, 0, like=var), like=var)
+        y = append("multiply", centred, root)
         if weight is not None:
             y = append("multiply", y, cast(weight, wide))
         if bias is not None:

@@ -24,10 +24,10 @@ from gpugrad.registry.record import op
 
 
 def inverse_root(xp, var, eps):
-    """1 / sqrt(var + eps), or 0 where that is infinite."""
+    """1 / sqrt(var + eps), or 0 where that is infinite; NaN where the variance has overflowed."""
     s = var + eps
     regular = xp.not_equal(s, 0)
-    return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0)
+    return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0) + 0 * s
 
 
 def _inverse_length(xp, size, eps):
