@@ -59,11 +59,13 @@ def _root(lib, total, p, divisor):
 
 
 def _scale(lib, x, p, axis):
-    """The power of two near the element that dominates a sum of powers; 1 where that is 0."""
-    size = lib.abs(x)
+    """A power of two near the element that dominates a sum of powers; any if that is 0 or inf.
+
+    Numbers stand in ufuncs only: elsewhere CuPy would copy them from the host, which a graph
+    cannot hold.
+    """
     extreme = lib.max if p > 0 else lib.min
-    size = extreme(size, axis=axis, keepdims=True)
-    size = lib.where(lib.isfinite(size), size, 1)
-    most = _EXPONENTS[size.dtype.char]
-    exponent = lib.clip(lib.frexp(size)[1], -most, most)
-    return lib.ldexp(lib.ones_like(size), lib.where(size == 0, 0, exponent))
+    size = extreme(lib.abs(x), axis=axis, keepdims=True)
+    one, most = lib.ones_like(size), _EXPONENTS[size.dtype.char]
+    exponent = lib.frexp(lib.where((size > 0) & (size < np.inf), size, one))[1]
+    return lib.ldexp(one, lib.minimum(lib.maximum(exponent, -most), most))
