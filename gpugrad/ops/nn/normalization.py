@@ -32,6 +32,8 @@ def inverse_root(xp, var, eps):
 
 def _inverse_length(xp, size, eps):
     """1 / sqrt(size * size + eps), or 0 where that is infinite; the square may overflow."""
+    if size.dtype.kind == "c":
+        return inverse_root(xp, size * size, eps)
     if eps:
         return 1 / xp.hypot(size, math.sqrt(eps))
     nothing = size == 0
@@ -44,7 +46,7 @@ def _root_mean_square(xp, x, axis, eps):
     if xp is NUMPY:
         with np.errstate(over="ignore"):
             mean = xp.sum_of_products(x, x, axis=axis) / n
-        if all_in_range(mean, smallest=not eps):
+        if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
             return np.sqrt(mean)
     return root_of_powers(xp, x, 2, axis, True, divisor=n)
 
