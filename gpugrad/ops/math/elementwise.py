@@ -430,15 +430,6 @@ tanh_slope = _analytic(
 )
 
 
-def _tanh_d(xp, out, x):
-    """By the result, which takes a third of the time, where it has lost at most 50 ulp."""
-    if xp is NUMPY and out.dtype.kind == "f" and out.size:
-        slope = 1 - out * out
-        if np.minimum.reduce(slope, axis=None) >= 0.02:
-            return slope
-    return xp.tanh_slope(x)
-
-
 def _acosh_slope(xp, x):
     """1 / sqrt(x^2 - 1), in two roots for its branch cuts; x + 1 would lose the sign of -0j."""
     return 1 / (xp.sqrt(x - 1) * xp.sqrt(-(-x - 1)))
@@ -512,7 +503,11 @@ sinh = _analytic(
 cosh = _analytic(
     "cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]", cost=1
 )
-tanh = _analytic("tanh(x)", "Hyperbolic tangent.", _tanh_d, "[0.        0.7615942]", cost=1)
+# by the result, as in other libraries: twice as fast, and exact to 1 ulp of 1. It is 0 from |x| = 9
+# on, in float32, where the slope is below 1e-7
+tanh = _analytic(
+    "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]", cost=1
+)
 asinh = _analytic(
     "asinh(x)",
     "Inverse hyperbolic sine.",

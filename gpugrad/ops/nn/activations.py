@@ -106,20 +106,11 @@ sigmoid_slope = elementwise(
 )
 
 
-def _sigmoid_d(xp, out, x):
-    """By the result, which takes a third of the time, where it has lost at most 50 ulp."""
-    if xp is NUMPY and out.dtype.kind == "f" and out.size:
-        rest = 1 - out
-        if np.minimum.reduce(rest, axis=None) >= 0.02:
-            return out * rest
-    return xp.sigmoid_slope(x)
-
-
 sigmoid = elementwise(
     "sigmoid(x)",
     kinds="fc",
     forward=_sigmoid,
-    d=[_sigmoid_d],
+    d=[lambda xp, out: out * (1 - out)],  # as tanh's
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
