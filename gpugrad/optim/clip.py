@@ -152,13 +152,9 @@ def _clip_together(
             [wrap(a.view(p.dtype).reshape(p.shape)) for a, p in zip(arrays, parts, strict=True)]
         )
         return [None if g is None else next(clipped) for g in grads], wrap(norm_)
-    total: Any = 0.0
-    for part in parts:
-        size = xp.abs(part) if part.dtype.kind == "c" else part
-        if size.dtype in HALF:  # the square of 256 overflows float16
-            size = xp.astype(size, np.float32)
-        total = total + xp.sum(size * size)
-    norm = xp.sqrt(total)
+    wide = [xp.astype(p, np.float32) if p.dtype in HALF else p for p in parts]
+    norms = [xp.vector_norm(p) for p in wide]
+    norm = norms[0] if len(norms) == 1 else xp.vector_norm(xp.stack(norms))
     max_norm = min(max_norm, float(np.finfo(norm.dtype).max))  # inf / inf is NaN
     scale = xp.where(xp.isfinite(norm), max_norm / xp.maximum(norm, max_norm), np.nan)
 

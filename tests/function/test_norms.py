@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from needs import needs_shim
-from test_fuse import assert_right, normal, program_of, value_and_gradients
+from test_fuse import assert_right, normal, on_shim, program_of, value_and_gradients
 
 import gpugrad as gg
 from gpugrad.function.passes.axes import split_axes
@@ -75,6 +75,14 @@ def test_rows_without_variance_are_zero(rng):
     assert_right(lambda x: gg.standardize_affine(x, eps=0.0), x)
 
 
+@needs_shim
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_rows_whose_variance_overflows_are_nan_and_not_zero():
+    x = gg.constant(np.array([[1e20, 3e20, -2e20], [1.0, 3.0, -2.0]], np.float32))
+    _, (actual,) = on_shim(lambda x: norm(x) + 1, x)
+    np.testing.assert_array_equal(np.isnan(actual), [[True] * 3, [False] * 3])
+
+
 # ---- standard deviations and vector norms ------------------------------------------------
 
 
@@ -98,6 +106,14 @@ def test_std_and_vector_norm_are_right(axis, rng):
     x = normal(rng, 3, 4, 6)
     for f in (lambda x: gg.std(x, axis=axis, correction=1), lambda x: gg.vector_norm(x, axis=axis)):
         assert_right(value_and_gradients(f), normal(rng, *f(x).shape), x)
+
+
+@needs_shim
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+@pytest.mark.parametrize("f", [gg.std, gg.vector_norm])
+def test_std_and_vector_norm_are_right_where_squares_leave_the_range(f, scale, rng):
+    x = gg.constant((scale * rng.normal(size=(3, 4))).astype(np.float32))
+    assert_right(value_and_gradients(lambda x: f(x, axis=-1) / scale), normal(rng, 3), x)
 
 
 def test_std_of_too_few_elements_is_unchanged():

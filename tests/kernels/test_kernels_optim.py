@@ -252,6 +252,14 @@ def test_norms_read_nothing_beyond_their_arrays(n, offset, dtype):
         np.testing.assert_array_equal(a.astype(float), np.ones(n))
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e25])
+def test_clipping_on_the_device_takes_squares_out_of_the_range_of_float32(scale, cuda):
+    grads = [gg.constant([3 * scale, 4 * scale], np.float32, device=cuda)]
+    (clipped,), norm = optim.clip_by_global_norm(grads, scale)
+    np.testing.assert_allclose(norm.item(), 5 * scale, 1e-6)
+    np.testing.assert_allclose(clipped.numpy(), [0.6 * scale, 0.8 * scale], 1e-6)
+
+
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_clipping_non_finite_gradients_gives_nan_on_the_device(bad, cuda):
     grads, norm = optim.clip_by_global_norm([gg.constant([1.0, bad], device=cuda)], 1.0)

@@ -62,20 +62,27 @@ class _Expander(Rewriter):
             return
         mean = self.step(step, "mean", [x], {"axis": axis, "keepdims": True}, tuple(kept))
         centred = self.step(step, "subtract", [x, mean], {}, x.shape)
-        total = self._sum_of_squares(step, centred)
-        variance = self.step(step, "divide", [total, n - correction], {}, out.shape)
-        self.replace(out, self.step(step, "sqrt", [variance], {}, out.shape))
+        self.replace(out, self._root_of_squares(step, centred, n - correction))
 
     def vector_norm(self, step: Step) -> None:
         """Append the formula of ``vector_norm``."""
-        (out,) = step.outs
-        total = self._sum_of_squares(step, step.args[0])
-        self.replace(out, self.step(step, "sqrt", [total], {}, out.shape))
+        self.replace(step.outs[0], self._root_of_squares(step, step.args[0]))
 
-    def _sum_of_squares(self, of: Step, x: Value) -> Value:
-        squares = self.step(of, "multiply", [x, x], {}, x.shape)
+    def _root_of_squares(self, of: Step, x: Value, divisor: int = 1) -> Value:
+        """In float64, where squares of float32 neither overflow nor vanish."""
+        (out,), wide = of.outs, np.dtype(np.float64)
         params = {"axis": of.params["axis"], "dtype": None, "keepdims": of.params["keepdims"]}
-        return self.step(of, "sum", [squares], params, of.outs[0].shape)
+
+        def append(
+            name: str, *args: Any, dtype: Any = wide, shape: Any = out.shape, **how: Any
+        ) -> Any:
+            return self.step(of, name, args, how, shape, dtype)
+
+        if x.dtype != wide:
+            x = append("astype", x, shape=x.shape, dtype=wide, copy=True)
+        total = append("sum", append("multiply", x, x, shape=x.shape), **params)
+        root = append("sqrt", total if divisor == 1 else append("divide", total, divisor))
+        return root if out.dtype == wide else append("astype", root, dtype=out.dtype, copy=True)
 
     def layer_norm(self, step: Step) -> None:
         """Append the formula of ``standardize_affine``; it computes 16-bit floats as float32."""
@@ -99,7 +106,10 @@ class _Expander(Rewriter):
         shifted = append("add", variance, step.params["eps"], like=var)
         regular = append("not_equal", shifted, 0, like=var, dtype=bool)
         root = append("rsqrt", append("where", regular, shifted, 1, like=var), like=var)
-        y = append("multiply", centred, append("where", regular, root, 0, like=var))
+        root = append("where", regular, root, 0, like=var)
+        # NaN where the variance has overflowed, not a result of 0
+        root = append("add", root, append("multiply", shifted, 0, like=var), like=var)
+        y = append("multiply", centred, root)
         if weight is not None:
             y = append("multiply", y, cast(weight, wide))
         if bias is not None:

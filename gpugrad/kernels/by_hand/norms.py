@@ -180,7 +180,13 @@ def standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> An
     """The launcher of standardize; the formula does 16-bit floats, as its means are 16-bit too."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
-    return standardize_affine(xp, x, axis=axis, eps=eps)
+    results = standardize_affine(xp, x, axis=axis, eps=eps)
+    return results if results is NotImplemented else (*results[:2], _root(xp, results[2]))
+
+
+def _root(xp: Reading, var: Any) -> Any:
+    with np.errstate(invalid="ignore"):  # a stand-in for a GPU may leave results unset
+        return xp.lib.sqrt(var)
 
 
 def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
@@ -188,40 +194,45 @@ def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
     results = standardize_affine(xp, x, axis=axis, eps=eps, centered=False)
-    return results if results is NotImplemented else (results[0], results[2])
+    return results if results is NotImplemented else (results[0], _root(xp, results[2]))
 
 
 def standardize_grad(
     xp: Reading,
     g: Any,
     out: Any,
-    var: Any,
+    std: Any,
     g_mean: Any,
-    g_var: Any,
+    g_std: Any,
     axis: Any = -1,
     *,
     eps: float = 1e-5,
 ) -> Any:
     """The launcher of standardize_grad."""
-    return _standardized_grad(xp, g, out, var, g_mean, g_var, axis, eps)
+    return _standardized_grad(xp, g, out, std, g_mean, g_std, axis, eps)
 
 
 def rms_standardize_grad(
-    xp: Reading, g: Any, out: Any, mean_square: Any, g_ms: Any, axis: Any = -1, *, eps: float = 1e-6
+    xp: Reading, g: Any, out: Any, root: Any, g_root: Any, axis: Any = -1, *, eps: float = 1e-6
 ) -> Any:
     """The launcher of rms_standardize_grad."""
-    return _standardized_grad(xp, g, out, mean_square, None, g_ms, axis, eps)
+    return _standardized_grad(xp, g, out, root, None, g_root, axis, eps)
 
 
 def _standardized_grad(
-    xp: Reading, g: Any, out: Any, var: Any, g_mean: Any, g_var: Any, axis: Any, eps: float
+    xp: Reading, g: Any, out: Any, std: Any, g_mean: Any, g_std: Any, axis: Any, eps: float
 ) -> Any:
-    statistics = [a for a in (var, g_mean, g_var) if a is not None]
+    statistics = [a for a in (std, g_mean, g_std) if a is not None]
     if not share_dtype(out, g, *statistics):
         return NotImplemented
     lines = _lines(out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
     if lines is None or not _match(lines, g, out, *statistics):
         return NotImplemented
+    nothing = std == 0
+    with np.errstate(all="ignore"):
+        var = std * std
+        g_var = xp.lib.where(nothing, 0, g_std / xp.lib.where(nothing, 1, 2 * std))
+    g_var = g_var.astype(std.dtype, copy=False)
     arrays = [g, out, None, var, g_mean, g_var, None]
     if isinstance(lines, channel_norms.Channels):
         return channel_norms.backward(xp, lines, arrays, eps)[0]

@@ -116,7 +116,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         for dtype, which in groups.items()
         for launch_args in tables([[grads[i] for i in which]])
     ]
-    sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=wide)
+    sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=np.float64)
     begin = 0
     for dtype, table, chunks in work:
         blocks = min(chunks, SUMS)

@@ -35,9 +35,10 @@ template <class A> __device__ A highest() { return infinity<A>(); }
 template <> __device__ inline int highest<int>() { return 2147483647; }
 template <> __device__ inline long long highest<long long>() { return 9223372036854775807LL; }
 
-// 1 / sqrt(var + eps) as used by norms: 0 where it would be infinite.
+// 1 / sqrt(var + eps) as used by norms: 0 where it would be infinite, NaN if var has overflowed.
 template <class C> __device__ C inverse_root(C var, C eps) {
   C s = var + eps;
+  if (!(s < infinity<C>())) return s - s;
   return s == 0 ? C(0) : C(1) / sqrt(s);
 }
 

@@ -9,6 +9,7 @@ import numpy as np
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, AxisError, NoGradientError, ShapeError
 from gpugrad.ops._axes import expand
+from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.linalg.solve import as_inexact
 from gpugrad.registry.record import op
 
@@ -75,18 +76,15 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     if not isinstance(ord, (int, float, np.integer, np.floating)):
         raise ArgumentError(f"vector_norm: ord={ord!r} must be a number, inf or -inf.")
     x = as_inexact(x)
-    if ord == 2:
-        squares = x * x if x.dtype.kind == "f" else x.real**2 + x.imag**2
-        return xp.lib.sqrt(xp.add_reduce(squares, axis=axis, keepdims=keepdims))
+    if ord not in (0, 1) and not math.isinf(ord):
+        return root_of_powers(xp, x, ord, axis, keepdims)
     size = abs(x)
     if math.isinf(ord):
         extreme = xp.lib.max if ord > 0 else xp.lib.min
         return extreme(size, axis=axis, keepdims=keepdims)
     if ord == 0:
         return xp.add_reduce((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
-    if ord == 1:
-        return xp.add_reduce(size, axis=axis, keepdims=keepdims)
-    return xp.add_reduce(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+    return xp.add_reduce(size, axis=axis, keepdims=keepdims)
 
 
 @op(

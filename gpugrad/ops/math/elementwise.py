@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.ops._blocks import in_blocks
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
@@ -343,7 +344,7 @@ exp2 = _analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[
 expm1 = _analytic(
     "expm1(x)",
     "exp(x) - 1, exact for small `x`.",
-    lambda xp, out: out + 1,
+    lambda xp, x: xp.exp(x),  # out + 1 would be 0 from x = -17 on, in float32
     "[0.        1.7182819]",
     cost=1,
 )
@@ -398,8 +399,61 @@ logaddexp = elementwise(
 _INSIDE: dict[str, Any] = {"domain": (-0.8, 0.8), "singular": True}
 
 
-def _asin_slope(xp, x):
-    return 1 / xp.sqrt((1 - x) * (1 + x))
+# Slopes are ops of their own where the derivative of their formula would cancel. Each has a
+# derivative without a difference, of any order.
+
+asin_slope = _analytic(
+    "asin_slope(x)",
+    "The derivative of `asin`.",
+    lambda xp, out, x: x * out * out * out,
+    "[1.        1.1547005]",
+    at="[0.0, 0.5]",
+    forward=lambda xp, x: 1 / xp.lib.sqrt((1 - x) * (1 + x)),
+    ref=lambda x: (1 - x * x) ** -0.5,
+    **_INSIDE,
+)
+atanh_slope = _analytic(
+    "atanh_slope(x)",
+    "The derivative of `atanh`.",
+    lambda xp, out, x: 2 * x * out * out,
+    "[1.        1.3333334]",
+    at="[0.0, 0.5]",
+    forward=lambda xp, x: 1 / ((1 - x) * (1 + x)),
+    ref=lambda x: 1 / (1 - x * x),
+    **_INSIDE,
+)
+
+
+def _sech_squared(x):
+    h = np.exp(x)
+    r = np.reciprocal(h)
+    r += h
+    np.divide(2, r, out=r)
+    return np.multiply(r, r, out=h)
+
+
+def _tanh_slope(xp, x):
+    """(2 / (e^x + e^-x))^2: 1 - tanh(x)^2 has no digit left from x = 9 on, in float32."""
+    if x.dtype.kind == "c":
+        t = xp.lib.tanh(x)
+        return 1 - t * t
+    if xp is not NUMPY:
+        h = xp.lib.exp(x)
+        return xp.lib.square(2 / (h + 1 / h))
+    with np.errstate(over="ignore", divide="ignore"):
+        return in_blocks(_sech_squared, x)
+
+
+tanh_slope = _analytic(
+    "tanh_slope(x)",
+    "The derivative of `tanh`.",
+    lambda xp, out, x: -2 * out * xp.tanh(x),
+    "[1.0000000e+00 1.6993417e-17]",
+    at="[0.0, 20.0]",
+    forward=_tanh_slope,
+    ref=lambda x: 1 / np.cosh(x) ** 2,
+    cost=1,
+)
 
 
 def _acosh_slope(xp, x):
@@ -431,12 +485,18 @@ tan = _analytic(
     domain=(-1, 1),
 )
 asin = _analytic(
-    "asin(x)", "Arcsine, in radians.", _asin_slope, "1.5707964", "1.0", forward="arcsin", **_INSIDE
+    "asin(x)",
+    "Arcsine, in radians.",
+    lambda xp, x: xp.asin_slope(x),
+    "1.5707964",
+    "1.0",
+    forward="arcsin",
+    **_INSIDE,
 )
 acos = _analytic(
     "acos(x)",
     "Arccosine, in radians.",
-    lambda xp, x: -_asin_slope(xp, x),
+    lambda xp, x: -xp.asin_slope(x),
     "[1.5707964 0.       ]",
     forward="arccos",
     **_INSIDE,
@@ -475,6 +535,8 @@ sinh = _analytic(
 cosh = _analytic(
     "cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]", cost=1
 )
+# by the result, as in other libraries: twice as fast, and exact to 1 ulp of 1. It is 0 from |x| = 9
+# on, in float32, where the slope is below 1e-7
 tanh = _analytic(
     "tanh(x)", "Hyperbolic tangent.", lambda xp, out: 1 - out * out, "[0.        0.7615942]", cost=1
 )
@@ -494,7 +556,7 @@ acosh = _analytic(
 atanh = _analytic(
     "atanh(x)",
     "Inverse hyperbolic tangent.",
-    lambda xp, x: 1 / ((1 - x) * (1 + x)),
+    lambda xp, x: xp.atanh_slope(x),
     "[0.         0.54930615]",
     at="[0.0, 0.5]",
     forward="arctanh",

@@ -163,19 +163,25 @@ def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     return _in_dtype(xp, lambda x: _nanmean(xp, x, axis, keepdims), x, dtype)
 
 
+def _deviations(xp, x, axis, correction, keepdims):
+    """Distances from the mean, 0 for NaN; and the divisor of the sum of their squares."""
+    d = xp.where(xp.isnan(x), 0.0, x - _nanmean(xp, x, axis, True))
+    return d, _or_nan(xp, _counted(xp, x, axis, keepdims) - correction)
+
+
 def _nanvar(xp, x, axis, correction, keepdims):
     if x.dtype.kind in "biu":
         return xp.var(x, axis=axis, correction=correction, keepdims=keepdims)
-    d = xp.where(xp.isnan(x), 0.0, x - _nanmean(xp, x, axis, True))
+    d, n = _deviations(xp, x, axis, correction, keepdims)
     squares = xp.real(d * xp.conj(d)) if d.dtype.kind == "c" else d * d
-    n = _or_nan(xp, _counted(xp, x, axis, keepdims) - correction)
     return xp.sum(squares, axis=axis, keepdims=keepdims) / n
 
 
 def _nanstd(xp, x, axis, correction, keepdims):
-    v = _nanvar(xp, x, axis, correction, keepdims)
-    none = xp.equal(v, 0)
-    return xp.where(none, 0.0, xp.sqrt(xp.where(none, 1.0, v)))
+    if x.dtype.kind in "biu":
+        return xp.std(x, axis=axis, correction=correction, keepdims=keepdims)
+    d, n = _deviations(xp, x, axis, correction, keepdims)
+    return xp.vector_norm(d, axis=axis, keepdims=keepdims) / xp.sqrt(n)
 
 
 def _nan_spread(name, formula, what):

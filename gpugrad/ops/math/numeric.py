@@ -407,13 +407,15 @@ def _angle_vjp(xp, g, x, deg):
     if x.dtype.kind != "c":  # 0 or pi: steps
         return g * 0
     g = g * (180 / math.pi) if deg else g
-    return xp.masked_divide(g * (1j * x), xp.real(x * xp.conj(x)))
+    size = xp.abs(x)  # its square may overflow
+    return xp.masked_divide(xp.masked_divide(g * (1j * x), size), size)
 
 
 def _angle_jvp(xp, t, x, deg):
     if x.dtype.kind != "c":
         return t * 0
-    turned = xp.masked_divide(xp.imag(t * xp.conj(x)), xp.real(x * xp.conj(x)))
+    size = xp.abs(x)
+    turned = xp.masked_divide(xp.imag(t * xp.conj(xp.masked_divide(x, size))), size)
     return turned * (180 / math.pi) if deg else turned
 
 

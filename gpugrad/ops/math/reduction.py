@@ -20,6 +20,7 @@ from gpugrad.ops._axes import (
     per_count,
     reduced,
 )
+from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.math.cumulative import REAL_DTYPE
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
@@ -206,7 +207,13 @@ var = _spread("var", _var, "Variance along axes: mean squared distance from the 
 
 
 def _std(xp, x, axis, correction, keepdims, ddof):
-    return xp.lib.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
+    n = _freedom(x.shape, axis, correction, ddof)
+    if n <= 0:
+        return xp.lib.sqrt(
+            xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
+        )
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    return root_of_powers(xp, d, 2, axis, keepdims, divisor=n)
 
 
 def _std_slope(xp, out, x, axis, correction, ddof):

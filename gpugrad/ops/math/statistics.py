@@ -162,13 +162,18 @@ def _weights_of(name, what, w, n):
     return w
 
 
-def _covariance(xp, name, m, y, fweights, aweights, rowvar, ddof):
+def _observations(xp, name, m, y, rowvar):
     x = _rows(xp, name, m, rowvar)
-    if y is not None:
-        y = _rows(xp, name, y, rowvar)
-        if x.shape[1] != y.shape[1]:
-            raise ShapeError(f"{name}: {x.shape[1]} and {y.shape[1]} observations.")
-        x = xp.concat([x, y])
+    if y is None:
+        return x
+    y = _rows(xp, name, y, rowvar)
+    if x.shape[1] != y.shape[1]:
+        raise ShapeError(f"{name}: {x.shape[1]} and {y.shape[1]} observations.")
+    return xp.concat([x, y])
+
+
+def _covariance(xp, name, m, y, fweights, aweights, rowvar, ddof):
+    x = _observations(xp, name, m, y, rowvar)
     n = x.shape[1]
     if fweights is None and aweights is None:
         d = x - xp.mean(x, axis=1, keepdims=True)
@@ -282,12 +287,12 @@ def corrcoef(xp, x, /, y=None, *, rowvar=True):
     [[ 1. -1.]
      [-1.  1.]]
     """
-    c = _covariance(xp, "corrcoef", x, y, None, None, rowvar, 0)
-    n = c.shape[0]
-    v = xp.real(xp.diagonal(c))
-    constant = xp.equal(v, 0)
-    s = xp.sqrt(xp.where(constant, 1.0, v))
-    c = _clipped(xp, c / xp.reshape(s, (n, 1)) / xp.reshape(s, (1, n)))
-    undefined = xp.reshape(constant, (n, 1)) | xp.reshape(constant, (1, n))
-    c = xp.where(undefined, float("nan"), c)
+    x = _observations(xp, "corrcoef", x, y, rowvar)
+    n = x.shape[0]
+    d = x - xp.mean(x, axis=1, keepdims=True)
+    s = xp.vector_norm(d, axis=1, keepdims=True)
+    constant = xp.equal(s, 0)
+    d = d / xp.where(constant, 1.0, s)
+    c = _clipped(xp, xp.matmul(d, conjugate(xp, xp.permute_dims(d, (1, 0)))))
+    c = xp.where(constant | xp.reshape(constant, (1, n)), float("nan"), c)
     return xp.reshape(c, ()) if n == 1 else c

@@ -7,7 +7,9 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops.special import normal
+from gpugrad.ops.special.common import horner
 from gpugrad.registry.record import elementwise, op
 
 
@@ -47,7 +49,12 @@ selu = elementwise(
         SELU_SCALE * xp.lib.maximum(x, 0)
         + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0))
     ),
-    d=[lambda xp, out: xp.where(out >= 0, SELU_SCALE, out + SELU_SCALE * SELU_ALPHA)],
+    # not out + SELU_SCALE * SELU_ALPHA, which is 0 where exp(x) has been rounded away
+    d=[
+        lambda xp, x: xp.where(
+            x >= 0, SELU_SCALE, (SELU_SCALE * SELU_ALPHA) * xp.exp(xp.minimum(x, 0))
+        )
+    ],
     ref=lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * (np.exp(x) - 1)),
     doc="1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
     " is 1.0507.",
@@ -67,11 +74,43 @@ def _sigmoid(xp, x):
     return np.divide(1, t, out=t)
 
 
+def _logistic_density(x):
+    h = np.exp(x)
+    r = np.reciprocal(h)
+    r += h
+    r += 2
+    return np.reciprocal(r, out=r)
+
+
+def _sigmoid_slope(xp, x):
+    """1 / (e^x + e^-x + 2): s * (1 - s) has no digit left from x = 17 on, in float32."""
+    if x.dtype.kind == "c":
+        s = _sigmoid(xp, x)
+        return s * (1 - s)
+    if xp is not NUMPY:
+        h = xp.lib.exp(x)
+        return 1 / (h + 1 / h + 2)
+    with np.errstate(over="ignore", divide="ignore"):
+        return in_blocks(_logistic_density, x)
+
+
+sigmoid_slope = elementwise(
+    "sigmoid_slope(x)",
+    kinds="fc",
+    forward=_sigmoid_slope,
+    d=[lambda xp, out, x: -out * xp.tanh(0.5 * x)],
+    ref=lambda x: 0.25 / np.cosh(0.5 * x) ** 2,
+    doc="The derivative of `sigmoid`.",
+    example=("[0.0, 20.0]", "[2.5000000e-01 2.0611537e-09]"),
+    cost=1,
+)
+
+
 sigmoid = elementwise(
     "sigmoid(x)",
     kinds="fc",
     forward=_sigmoid,
-    d=[lambda xp, out: out * (1 - out)],
+    d=[lambda xp, out: out * (1 - out)],  # as tanh's
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
@@ -105,16 +144,27 @@ softsign = elementwise(
 )
 
 
-def _silu_d(xp, x):
-    s = xp.sigmoid(x)
+def _silu_slope(xp, x):
+    s = _sigmoid(xp, x)
     return s * (1 + x * (1 - s))
 
+
+silu_slope = elementwise(
+    "silu_slope(x)",
+    kinds="fc",
+    forward=_silu_slope,
+    d=[lambda xp, x: xp.sigmoid_slope(x) * (2 - x * xp.tanh(0.5 * x))],
+    ref=lambda x: (1 + np.exp(-x) + x * np.exp(-x)) / (1 + np.exp(-x)) ** 2,
+    doc="The derivative of `silu`.",
+    example=("[0.0, 100.0]", "[0.5 1. ]"),
+    cost=1,
+)
 
 silu = elementwise(
     "silu(x)",
     kinds="fc",
     forward=lambda xp, x: x * _sigmoid(xp, x),
-    d=[_silu_d],
+    d=[lambda xp, x: xp.silu_slope(x)],
     ref=lambda x: x / (1 + np.exp(-x)),
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
@@ -122,15 +172,34 @@ silu = elementwise(
 )
 
 
-def _mish_d(xp, x):
-    t = xp.tanh(xp.softplus(x))
-    return t + x * (1 - t * t) * xp.sigmoid(x)
+def _mish_slope(xp, x):
+    t = xp.lib.tanh(_softplus(xp, x))
+    return t + x * (1 - t * t) * _sigmoid(xp, x)
 
+
+def _mish_second_derivative(xp, x):
+    """With t = tanh(softplus(x)) and its derivative w s: 2 w s + x w (s' - 2 t s^2)."""
+    y, s = xp.softplus(x), xp.sigmoid(x)
+    bend = xp.sigmoid_slope(x) - 2 * xp.tanh(y) * s * s
+    return xp.tanh_slope(y) * (2 * s + x * bend)
+
+
+mish_slope = elementwise(
+    "mish_slope(x)",
+    forward=_mish_slope,
+    d=[_mish_second_derivative],
+    ref=lambda x: (
+        np.tanh(np.log1p(np.exp(x))) + x / (1 + np.exp(-x)) / np.cosh(np.log1p(np.exp(x))) ** 2
+    ),
+    doc="The derivative of `mish`.",
+    example=("[0.0, 100.0]", "[0.6 1. ]"),
+    cost=1,
+)
 
 mish = elementwise(
     "mish(x)",
     forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)),
-    d=[_mish_d],
+    d=[lambda xp, x: xp.mish_slope(x)],
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
     doc="`x` times tanh(softplus(x)).",
     example=("[0.0, 100.0]", "[  0. 100.]"),
@@ -140,7 +209,7 @@ mish = elementwise(
 quick_gelu = elementwise(
     "quick_gelu(x)",
     forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
-    d=[lambda xp, x: _silu_d(xp, 1.702 * x)],
+    d=[lambda xp, x: xp.silu_slope(1.702 * x)],
     ref=lambda x: x / (1 + np.exp(-1.702 * x)),
     cost=1,
     doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
@@ -179,10 +248,43 @@ hardswish = elementwise(
     cost=0,
 )
 
+# (x - tanh(x)) / x^3 as a polynomial of x^2 up to |x| = 0.3, highest power first. The last six
+# are enough for float32.
+_TANHSHRINK = (
+    -1.5918905069328964e-05, 3.927832388331683e-05, -9.691537956929451e-05, 0.00023912911424355248,
+    -0.000590027440945586, 0.0014558343870513183, -0.003592128036572481, 0.008863235529902197,
+    -0.021869488536155203, 0.05396825396825397, -2 / 15, 1 / 3,
+)  # fmt: skip
+
+
+def _tanhshrink(xp, x):
+    if xp is NUMPY and x.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return in_blocks(_tanhshrink_of_block, x)
+    near = xp.lib.abs(x) < 0.3
+    small = xp.lib.where(near, x, 0)
+    square = small * small
+    return xp.lib.where(near, small * square * horner(square, _TANHSHRINK), x - xp.lib.tanh(x))
+
+
+def _tanhshrink_of_block(x):
+    terms = _TANHSHRINK[-6:] if x.dtype == np.float32 else _TANHSHRINK
+    square = x * x
+    series = terms[0] * square
+    for c in terms[1:]:
+        series += c
+        series *= square
+    series *= x
+    out = np.tanh(x)
+    np.subtract(x, out, out=out)
+    np.copyto(out, series, where=square < 0.09)
+    return out
+
+
 tanhshrink = elementwise(
     "tanhshrink(x)",
     kinds="fc",
-    forward=lambda xp, x: x - xp.lib.tanh(x),
+    forward=_tanhshrink,
     d=[lambda xp, x: xp.square(xp.tanh(x))],
     ref=lambda x: x - np.tanh(x),
     doc="`x` minus its hyperbolic tangent.",
@@ -228,10 +330,10 @@ def hardtanh(xp, x, /, min_val=-1.0, max_val=1.0):
     return xp.lib.minimum(xp.lib.maximum(x, min_val), max_val)
 
 
-def _elu_vjp(xp, g, out, alpha):
-    if alpha == 1:
-        return g * (xp.minimum(out, 0) + 1)
-    return g * xp.where(out > 0, 1, out + alpha)
+def _elu_vjp(xp, g, x, alpha):
+    """By the exponential of `x`: the result has lost it to rounding far below 0."""
+    slope = xp.exp(xp.minimum(x, 0))
+    return g * (slope if alpha == 1 else xp.where(x > 0, 1, alpha * slope))
 
 
 @_activation(
@@ -255,7 +357,7 @@ def elu(xp, x, /, alpha=1.0):
 
 
 @_activation(
-    lambda xp, g, out, alpha: g * (xp.minimum(out / alpha, 0) + 1),
+    lambda xp, g, x, alpha: g * xp.exp(xp.minimum(x, 0) / alpha),
     lambda x, alpha=1.0: np.where(x > 0, x, alpha * (np.exp(x / alpha) - 1)),
     [{}, {"alpha": 0.5}],
     wrong={"alpha": 0},

@@ -166,6 +166,17 @@ def _cosine_ref(x1, x2, y, margin=0.0):
     return np.where(y > 0, 1 - cos, np.maximum(cos - margin, 0))
 
 
+def _near_unit(xp, x):
+    """Vectors over their lengths, which a cosine does not depend on: constants to a gradient.
+
+    Returns:
+        These vectors, and their squares plus torch's 1e-12, scaled like them.
+    """
+    inverse = xp.stop_gradient(1 / xp.hypot(xp.vector_norm(x, axis=-1, keepdims=True), 1e-6))
+    x = x * inverse
+    return x, xp.sum(x * x, axis=-1) + xp.square(1e-6 * xp.squeeze(inverse, axis=-1))
+
+
 @loss(
     _cosine_ref,
     calls(
@@ -194,8 +205,8 @@ def cosine_embedding_loss(xp, x1, x2, y, /, *, margin=0.0):
             f"cosine_embedding_loss: y has shape {y.shape}, it must be {x1.shape[:-1]}: the shape "
             "of the vectors without the last axis."
         )
-    squares = [xp.sum(x * x, axis=-1) + 1e-12 for x in (x1, x2)]  # torch's number
-    cos = xp.sum(x1 * x2, axis=-1) / xp.sqrt(squares[0] * squares[1])
+    (x1, square1), (x2, square2) = (_near_unit(xp, x) for x in (x1, x2))
+    cos = xp.sum(x1 * x2, axis=-1) / xp.sqrt(square1 * square2)
     return xp.where(xp.greater(y, 0), 1 - cos, _positive(xp, cos - margin))
 
 

@@ -17,16 +17,38 @@ from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.ops._axes import all_axes, batch_axis, count
+from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
 
 
 def inverse_root(xp, var, eps):
-    """1 / sqrt(var + eps), or 0 where that is infinite."""
+    """1 / sqrt(var + eps), or 0 where that is infinite; NaN where the variance has overflowed."""
     s = var + eps
     regular = xp.not_equal(s, 0)
-    return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0)
+    return xp.where(regular, xp.rsqrt(xp.where(regular, s, 1)), 0) + 0 * s
+
+
+def _inverse_length(xp, size, eps):
+    """1 / sqrt(size * size + eps), or 0 where that is infinite; the square may overflow."""
+    if size.dtype.kind == "c":
+        return inverse_root(xp, size * size, eps)
+    if eps:
+        return 1 / xp.hypot(size, math.sqrt(eps))
+    nothing = size == 0
+    return xp.where(nothing, 0, 1 / xp.where(nothing, 1, size))
+
+
+def _root_mean_square(xp, x, axis, eps):
+    """Along axes, which stay. With `eps` it need not be exact where squares vanish."""
+    n = max(count(x.shape, axis), 1)
+    if xp is NUMPY:
+        with np.errstate(over="ignore"):
+            mean = xp.sum_of_products(x, x, axis=axis) / n
+        if mean.dtype.kind == "c" or all_in_range(mean, smallest=not eps):
+            return np.sqrt(mean)
+    return root_of_powers(xp, x, 2, axis, True, divisor=n)
 
 
 def _check_axes(name, x, axis):
@@ -87,8 +109,8 @@ def sum_of_products(xp, x, y, /, axis=-1):
 
 
 def _standardize_ref(x, axis=-1, eps=1e-5):
-    mean, var = np.mean(x, axis, keepdims=True), np.var(x, axis, keepdims=True)
-    return (x - mean) / np.sqrt(var + eps), mean, var
+    mean, std = np.mean(x, axis, keepdims=True), np.std(x, axis, keepdims=True)
+    return (x - mean) / np.sqrt(std**2 + eps), mean, std
 
 
 _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
@@ -116,25 +138,26 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
         eps: added to the variance.
 
     Returns:
-        Tensors (x - mean) / sqrt(var + eps), mean and var; the last two have length 1 along
-        `axis`. Where var + eps is 0, the result and its gradient are 0.
+        Tensors (x - mean) / sqrt(std^2 + eps), mean and standard deviation; the last two have
+        length 1 along `axis`. Where std^2 + eps is 0, the result and its gradient are 0. (The
+        variance would overflow where the result does not.)
 
-    >>> out, mean, var = gg.standardize([1.0, 3.0], eps=0.0)
-    >>> print(out, mean, var)
-    [-1.  1.] [2.] [1.]
+    >>> out, mean, std = gg.standardize([1.0, 5.0], eps=0.0)
+    >>> print(out, mean, std)
+    [-1.  1.] [3.] [2.]
     """
     _check_axes("standardize", x, axis)
     n = max(count(x.shape, axis), 1)
     mean = xp.add_reduce(x, axis=axis, keepdims=True) / n
     d = x - mean
-    var = xp.sum_of_products(d, d, axis=axis) / n
-    d *= inverse_root(xp, var, eps)
-    return d, mean, var
+    std = _root_mean_square(xp, d, axis, eps)
+    d *= _inverse_length(xp, std, eps)
+    return d, mean, std
 
 
 def _rms_standardize_ref(x, axis=-1, eps=1e-6):
-    mean_square = np.mean(x * x, axis, keepdims=True)
-    return x / np.sqrt(mean_square + eps), mean_square
+    root = np.sqrt(np.mean(x * x, axis, keepdims=True))
+    return x / np.sqrt(root**2 + eps), root
 
 
 def _standardize_grad_samples(rng):
@@ -144,13 +167,18 @@ def _standardize_grad_samples(rng):
         yield [uniform(rng, *s, low=0.5) for s in shapes], {"axis": axis, "eps": eps}
 
 
-def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
+def _standardize_grad_ref(g, out, std, g_mean, g_std, axis=-1, eps=1e-5):
     def mean(x):
         return np.mean(x, axis, keepdims=True)
 
-    n, std = out.size / var.size, np.sqrt(var + eps)
-    d = (g - mean(g) - out * mean(g * out)) / std
-    return d + g_mean / n + g_var * 2 * out * std / n
+    n, length = out.size / std.size, np.sqrt(std**2 + eps)
+    d = (g - mean(g) - out * mean(g * out)) / length
+    return d + g_mean / n + g_std * out * length / std / n
+
+
+def _by_length(xp, g, size, scale):
+    """A gradient by the size, to multiply the standardized array; 0 where the size is 0."""
+    return xp.masked_divide(xp.where(size == 0, 0, g), size * scale)
 
 
 @op(
@@ -159,26 +187,26 @@ def _standardize_grad_ref(g, out, var, g_mean, g_var, axis=-1, eps=1e-5):
     cuda=kernels.standardize_grad,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
-def standardize_grad(xp, g, out, var, g_mean, g_var, /, axis=-1, *, eps=1e-5):
+def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):
     """The gradient of `standardize` by its input.
 
     Args:
-        g, g_mean, g_var: the gradients by its three results.
-        out, var: its first and third result.
+        g, g_mean, g_std: the gradients by its three results.
+        out, std: its first and third result.
         axis, eps: as for `standardize`.
 
     Returns:
         Tensor of the shape of `out`.
 
-    >>> args = [1.0, 0.0, 0.0], [-1.2247449, 0.0, 1.2247449], [0.6666667], [0.0], [0.0]
+    >>> args = [1.0, 0.0, 0.0], [-1.2247449, 0.0, 1.2247449], [0.8164966], [0.0], [0.0]
     >>> print(gg.standardize_grad(*args, eps=0.0).numpy().round(4))
     [ 0.2041 -0.4082  0.2041]
     """
     n = max(count(out.shape, axis), 1)
-    scale = inverse_root(xp, var, eps)
+    scale = _inverse_length(xp, std, eps)
     # d = out * slope / n + shift + g * scale: small factors, so that large arrays are read once
     shift = (g_mean - scale * xp.sum(g, axis=axis, keepdims=True)) / n
-    slope = 2 * g_var * ((var + eps) * scale) - scale * xp.sum_of_products(g, out, axis=axis)
+    slope = _by_length(xp, g_std, std, scale) - scale * xp.sum_of_products(g, out, axis=axis)
     d = out * (slope / n) + shift
     d += g * scale  # in place, as `d` has the array type of all arguments
     return d
@@ -203,27 +231,27 @@ def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
         eps: added to the mean square.
 
     Returns:
-        Tensors x / sqrt(mean_square + eps) and mean_square, which has length 1 along `axis`.
-        Where mean_square + eps is 0, the result and its gradient are 0.
+        Tensors x / sqrt(root^2 + eps) and the root of the mean square, which has length 1 along
+        `axis`. Where root^2 + eps is 0, the result and its gradient are 0.
 
-    >>> out, mean_square = gg.rms_standardize([1.0, 7.0], eps=0.0)
-    >>> print(out, mean_square)
-    [0.2 1.4] [25.]
+    >>> out, root = gg.rms_standardize([1.0, 7.0], eps=0.0)
+    >>> print(out, root)
+    [0.2 1.4] [5.]
     """
     _check_axes("rms_standardize", x, axis)
-    mean_square = xp.sum_of_products(x, x, axis=axis) / max(count(x.shape, axis), 1)
-    return x * inverse_root(xp, mean_square, eps), mean_square
+    root = _root_mean_square(xp, x, axis, eps)
+    return x * _inverse_length(xp, root, eps), root
 
 
 def _rms_grad_samples(rng):
-    for (g, out, ms, g_ms, _), keywords in _standardize_grad_samples(rng):
-        yield [g, out, ms, g_ms], keywords
+    for (g, out, root, g_root, _), keywords in _standardize_grad_samples(rng):
+        yield [g, out, root, g_root], keywords
 
 
-def _rms_grad_ref(g, out, mean_square, g_ms, axis=-1, eps=1e-6):
-    n, root = out.size / mean_square.size, np.sqrt(mean_square + eps)
-    d = (g - out * np.mean(g * out, axis, keepdims=True)) / root
-    return d + g_ms * 2 * out * root / n
+def _rms_grad_ref(g, out, root, g_root, axis=-1, eps=1e-6):
+    n, length = out.size / root.size, np.sqrt(root**2 + eps)
+    d = (g - out * np.mean(g * out, axis, keepdims=True)) / length
+    return d + g_root * out * length / root / n
 
 
 @op(
@@ -232,24 +260,24 @@ def _rms_grad_ref(g, out, mean_square, g_ms, axis=-1, eps=1e-6):
     cuda=kernels.rms_standardize_grad,
     errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
-def rms_standardize_grad(xp, g, out, mean_square, g_ms, /, axis=-1, *, eps=1e-6):
+def rms_standardize_grad(xp, g, out, root, g_root, /, axis=-1, *, eps=1e-6):
     """The gradient of `rms_standardize` by its input.
 
     Args:
-        g, g_ms: the gradients by its two results.
-        out, mean_square: its results.
+        g, g_root: the gradients by its two results.
+        out, root: its results.
         axis, eps: as for `rms_standardize`.
 
     Returns:
         Tensor of the shape of `out`.
 
-    >>> print(gg.rms_standardize_grad([5.0, 0.0], [0.5, 1.5], [25.0], [0.0], eps=0.0))
+    >>> print(gg.rms_standardize_grad([5.0, 0.0], [0.5, 1.5], [5.0], [0.0], eps=0.0))
     [ 0.875 -0.375]
     """
     n = max(count(out.shape, axis), 1)
-    scale = inverse_root(xp, mean_square, eps)
+    scale = _inverse_length(xp, root, eps)
     along = scale * xp.sum_of_products(g, out, axis=axis)
-    slope = 2 * g_ms * ((mean_square + eps) * scale) - along
+    slope = _by_length(xp, g_root, root, scale) - along
     d = out * (slope / n)
     d += g * scale
     return d

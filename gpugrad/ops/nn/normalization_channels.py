@@ -128,7 +128,8 @@ def batch_norm(
     if on_gpu(x) or x.dtype in HALF:
         y, mean, var = xp.standardize_affine(x, weight, bias, axis=others, along=axis, eps=eps)
     else:
-        out, mean, var = xp.standardize(x, axis=others, eps=eps)
+        out, mean, std = xp.standardize(x, axis=others, eps=eps)
+        var = std * std
         y = affine(xp, "batch_norm", out, weight, bias, axis)
     channels = (x.shape[axis],)
     n = x.size // max(channels[0], 1)

@@ -125,10 +125,11 @@ def standardize_affine(
     [-2.  2.] [2.] [1.]
     """
     if centered:
-        out, mean, var = xp.standardize(wide(xp, x), axis=axis, eps=eps)
+        out, mean, std = xp.standardize(wide(xp, x), axis=axis, eps=eps)
     else:
-        out, var = xp.rms_standardize(wide(xp, x), axis=axis, eps=eps)
-        mean = xp.lib.zeros_like(var)
+        out, std = xp.rms_standardize(wide(xp, x), axis=axis, eps=eps)
+        mean = xp.lib.zeros_like(std)
+    var = std * std
     y = affine(xp, "standardize_affine", out, wide(xp, weight), wide(xp, bias), along)
     return narrowed(xp, y, x, weight, bias), mean, var
 

@@ -6,14 +6,15 @@ of order 0 and 1, and `yn`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gpugrad.ops.special.common import library_of_order, scipy_op
+from gpugrad.ops.special.common import library_of_order, over_x, scipy_op
 
-
-def _divide(xp, value, x, at_zero):
-    """`value` / x, and its limit at 0."""
-    return xp.where(x == 0, at_zero, value / xp.where(x == 0, 1, x))
+# I1(x) / x as a polynomial of x^2, highest power first. That of J1 has alternating signs.
+_I1_OVER_X = [0.5 / (4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(8, -1, -1)]
+_J1_OVER_X = [c * (-1) ** k for k, c in enumerate(_I1_OVER_X)]
 
 
 _POSITIVE = {"singular": True, "domain": (0.3, 3)}
@@ -23,7 +24,7 @@ i0 = scipy_op("i0(x)", lambda xp, x: xp.i1(x))(
     example=("[0.0, 1.0]", "[1.        1.2660658]"),
 )
 
-i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - _divide(xp, out, x, 0.5))(
+i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - over_x(xp, out, x, _I1_OVER_X))(
     doc="Modified Bessel function of the first kind, of order 1.",
     example=("[0.0, 1.0]", "[0.        0.5651591]"),
 )
@@ -35,7 +36,9 @@ i0e = scipy_op("i0e(x)", lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out, captur
 
 i1e = scipy_op(
     "i1e(x)",
-    lambda xp, out, x: xp.i0e(x) - xp.sign(x) * out - _divide(xp, out, x, 0.5),
+    lambda xp, out, x: (
+        xp.i0e(x) - xp.sign(x) * out - over_x(xp, out, x, _I1_OVER_X, xp.exp(-xp.abs(x)))
+    ),
     captures=True,
 )(
     doc="exp(-|x|) times `i1`, which does not overflow.",
@@ -77,7 +80,7 @@ j0 = scipy_op("j0(x)", lambda xp, x: -xp.j1(x))(
     example=("[0.0, 1.0]", "[1.        0.7651977]"),
 )
 
-j1 = scipy_op("j1(x)", lambda xp, out, x: xp.j0(x) - _divide(xp, out, x, 0.5))(
+j1 = scipy_op("j1(x)", lambda xp, out, x: xp.j0(x) - over_x(xp, out, x, _J1_OVER_X))(
     doc="Bessel function of the first kind, of order 1.",
     example=("[0.0, 1.0]", "[0.        0.4400506]"),
 )

@@ -77,12 +77,24 @@ def horner(x, coefficients):
     return total
 
 
+def over_x(xp, value, x, terms, scale=1):
+    """``value / x``; near 0 a polynomial of x^2 times `scale`, whose derivatives do not cancel."""
+    near = xp.abs(x) < 0.5
+    small = xp.where(near, x, 0)
+    return xp.where(near, scale * horner(small * small, terms), value / xp.where(near, 1, x))
+
+
 # ---- families closed under differentiation, with the order as metadata ---------------------
 
 
-def _exponential_remainder_vjp(xp, g, z, order):
+def _exponential_remainder_slope(xp, z, order):
+    """phi_k - k phi_(k+1), or (phi_(k-1) - k phi_k) / z where the first would cancel."""
     r = xp.exponential_remainder(z, order=order)
-    return g * (r - order * xp.exponential_remainder(z, order=order + 1))
+    far = z < -1
+    safe = xp.where(far, z, -1)
+    below = xp.exp(safe) if order == 1 else xp.exponential_remainder(safe, order=order - 1)
+    left = (below - order * xp.exponential_remainder(safe, order=order)) / safe
+    return xp.where(far, left, r - order * xp.exponential_remainder(z, order=order + 1))
 
 
 def _exponential_remainder_ref(z, order=1):
@@ -91,7 +103,7 @@ def _exponential_remainder_ref(z, order=1):
 
 
 @op(
-    vjp=[_exponential_remainder_vjp],
+    vjp=[lambda xp, g, z, order: g * _exponential_remainder_slope(xp, z, order)],
     batch=lambda xp, batched, z, order: xp.exponential_remainder(z, order=order),
     samples=shaped(([(4,)], {}), ([()], {"order": 2}), ([(0, 2)], {}), ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
@@ -174,7 +186,7 @@ def spherical_jn(xp, z, /, *, n=0):
 
 exprel = scipy_op(
     "exprel(x)",
-    lambda xp, x: xp.exponential_remainder(x) - xp.exponential_remainder(x, order=2),
+    lambda xp, x: _exponential_remainder_slope(xp, x, 1),
     forward=lambda xp, x: xp.exponential_remainder(x),
 )(doc="(exp(x) - 1) / x, and 1 at 0.", example=("[0.0, 1.0]", "[1.        1.7182819]"))
 

@@ -142,14 +142,14 @@ huber = scipy_op(
 def _pseudo_huber_delta(xp, delta, x):
     """(h - delta)^2 / h with h = hypot(delta, x), computed without the difference."""
     h = xp.hypot(delta, x)
-    excess = xp.masked_divide(x * x, h + delta)
-    return xp.masked_divide(excess * excess, h)
+    excess = x * xp.masked_divide(x, h + delta)
+    return excess * xp.masked_divide(excess, h)
 
 
 pseudo_huber = scipy_op(
     "pseudo_huber(delta, x)",
     _pseudo_huber_delta,
-    lambda xp, delta, x: xp.masked_divide(delta * x, xp.hypot(delta, x)),
+    lambda xp, delta, x: delta * xp.masked_divide(x, xp.hypot(delta, x)),
     samples=grid(2, ((0.3, 2), (-3, 3))),
 )(
     doc="A smooth form of Huber's loss, delta^2 (sqrt(1 + (x / delta)^2) - 1).\n\n"

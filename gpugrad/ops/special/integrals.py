@@ -10,7 +10,14 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
-from gpugrad.ops.special.common import double, horner, library_has, library_of_order, scipy_op
+from gpugrad.ops.special.common import (
+    double,
+    horner,
+    library_has,
+    library_of_order,
+    over_x,
+    scipy_op,
+)
 from gpugrad.registry.record import elementwise, op
 
 # Complete elliptic integrals of m, the square of the modulus:
@@ -160,9 +167,11 @@ def _sici_vjp(xp, g, x):
     return g[0] * xp.sinc(x / math.pi) + xp.masked_multiply(g[1], xp.cos(x) / x)
 
 
+_SINH_OVER_X = [1 / math.factorial(2 * k + 1) for k in range(8, -1, -1)]
+
+
 def _shichi_vjp(xp, g, x):
-    safe = xp.where(x == 0, 1, x)
-    shi = xp.where(x == 0, 1, xp.sinh(safe) / safe)
+    shi = over_x(xp, xp.sinh(x), x, _SINH_OVER_X)
     return g[0] * shi + xp.masked_multiply(g[1], xp.cosh(x) / x)
 
 

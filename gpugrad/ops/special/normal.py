@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops.special.common import double, horner, library_has, scipy_op
 from gpugrad.registry.record import elementwise
 
@@ -114,9 +115,6 @@ log_ndtr = scipy_op(
 )
 
 
-_BLOCK = 2**16
-"""Elements per block, so that twenty passes over a block stay in the cache."""
-
 # With Q(x), x >= 0, the probability that a standard normal number is above x, and
 # t = 1 / (1 + 0.32 x): Q(x) exp(x * x / 2) = t * P(t). These are the coefficients of the minimax
 # polynomial P, lowest term first, with a relative error of 3.2e-8.
@@ -125,14 +123,6 @@ _TAIL = (
     0.127661529, 0.127660947, 0.114622361, 0.0878290722, 0.0586541235,
     -0.00937805005, 0.0653288569, -0.146708291, 0.0954077055, -0.0210782686,
 )  # fmt: skip
-
-
-def _in_blocks(formula, x):
-    flat = x.reshape(-1)
-    out = np.empty_like(flat)
-    for i in range(0, flat.size, _BLOCK):
-        out[i : i + _BLOCK] = formula(flat[i : i + _BLOCK])
-    return out.reshape(x.shape)
 
 
 def _tail(x):
@@ -155,19 +145,20 @@ def _gelu(x):
 
 def _slope(x):
     size, p, e = _tail(x)
-    return 0.5 + np.copysign(0.5 - p + size * e * (1 / _ROOT_2PI), x)
+    below = p - size * e * (1 / _ROOT_2PI)  # the slope at -|x|
+    return np.where(x < 0, below, 1 - below)
 
 
 def gelu(xp, x):
     """`x` times the probability that a standard normal number is below `x`."""
     if xp is NUMPY and x.dtype == np.float32:
-        return _in_blocks(_gelu, x)
+        return in_blocks(_gelu, x)
     return 0.5 * x * xp.special.erfc(x / -_ROOT_2)  # 1 + erf would round to 0 from x = -6 on
 
 
 def _gelu_slope(xp, x):
     if xp is NUMPY and x.dtype == np.float32:
-        return _in_blocks(_slope, x)
+        return in_blocks(_slope, x)
     return 0.5 * xp.special.erfc(x / -_ROOT_2) + x * xp.lib.exp(-0.5 * x * x) / _ROOT_2PI
 
 
@@ -191,27 +182,48 @@ _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 _CUBE = 0.044715 * _ROOT_2_OVER_PI
 
 
-def _tanh_parts(tanh, x):
-    """The tanh, the derivative of its argument, and the part of that that grows with x."""
+def _tanh_parts(x):
+    """The argument u of the tanh, its derivative, and the part of that that grows with x."""
     square = x * x
     grows = 3 * _CUBE * square
-    return tanh(x * (_ROOT_2_OVER_PI + _CUBE * square)), _ROOT_2_OVER_PI + grows, grows
+    return x * (_ROOT_2_OVER_PI + _CUBE * square), _ROOT_2_OVER_PI + grows, grows
 
 
 def gelu_tanh(xp, x):
-    """`gelu` by a tanh."""
-    return 0.5 * x * (1 + xp.lib.tanh(x * (_ROOT_2_OVER_PI + _CUBE * (x * x))))
+    """`gelu` by a tanh: x (1 + tanh(u)) / 2, which is x / (1 + exp(-2 u)) and loses no digits."""
+    if xp is NUMPY:
+        with np.errstate(over="ignore"):
+            return in_blocks(_gelu_tanh, x)
+    return x / (1 + xp.lib.exp((-2 * _ROOT_2_OVER_PI - 2 * _CUBE * (x * x)) * x))
+
+
+def _gelu_tanh(x):
+    t = x * x
+    t *= -2 * _CUBE
+    t -= 2 * _ROOT_2_OVER_PI
+    t *= x
+    np.exp(t, out=t)
+    t += 1
+    return np.divide(x, t, out=t)
 
 
 def _tanh_slope(xp, x):
-    t, inner, _ = _tanh_parts(xp.lib.tanh, x)
-    # far from 0, x * inner may overflow where 1 - t * t is 0
-    return 0.5 * (1 + t + xp.masked_multiply(1 - t * t, x * inner))
+    return in_blocks(lambda x: _tanh_slope_of(xp, x), x) if xp is NUMPY else _tanh_slope_of(xp, x)
+
+
+def _tanh_slope_of(xp, x):
+    """S + x u' (1 - tanh(u)^2) / 2 with s = 1 / (1 + exp(-2 u)), by e = exp(-2 |u|)."""
+    u, inner, _ = _tanh_parts(x)
+    e = xp.lib.exp(-2 * xp.lib.abs(u))
+    share = 1 / (1 + e)
+    # far from 0, x * inner may overflow where e is 0
+    rest = xp.masked_multiply(e * share * share, x * inner)
+    return share * xp.lib.where(u < 0, e, 1) + 2 * rest
 
 
 def _tanh_second_derivative(xp, x):
-    t, inner, grows = _tanh_parts(xp.tanh, x)
-    return xp.masked_multiply(1 - t * t, inner + grows - x * t * inner * inner)
+    u, inner, grows = _tanh_parts(x)
+    return xp.masked_multiply(xp.tanh_slope(u), inner + grows - x * xp.tanh(u) * inner * inner)
 
 
 def _tanh_slope_ref(x):
