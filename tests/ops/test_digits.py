@@ -71,7 +71,7 @@ EXACT = {
     "log10": (mp.log10, POSITIVE),
     "log1p": (log1p, (-0.99, np.inf)),
     "log2": (lambda x: mp.log(x, 2), POSITIVE),
-    "log_cosh": (lambda x: log(mp.cosh(x)), EVERYWHERE),
+    "log_cosh": (lambda x: log(mp.cosh(x)), BY_RESULT),
     "log_sigmoid": (lambda x: -softplus(-x), EVERYWHERE),
     "logaddexp": (softplus, BY_RESULT),
     "mish": (lambda x: x * tanh(softplus(x)), EVERYWHERE),
@@ -81,7 +81,7 @@ EXACT = {
     "rsqrt": (lambda x: 1 / sqrt(x), POSITIVE),
     "selu": (lambda x: SCALE * (x if x > 0 else ALPHA * expm1(x)), EVERYWHERE),
     "shi": (mp.shi, SMALL),
-    "sigmoid": (sigmoid, BY_RESULT),
+    "sigmoid": (sigmoid, (0.1, 2)),  # the second derivative is s * (1 - s) * (1 - 2 * s)
     "silu": (lambda x: x * sigmoid(x), EVERYWHERE),
     "sin": (mp.sin, EVERYWHERE),
     "sinh": (mp.sinh, EVERYWHERE),
