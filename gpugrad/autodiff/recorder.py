@@ -276,7 +276,7 @@ class Recorder(Listener):
         """
         log: list[Entry] = list(self.log)  # a backward pass may be reading the old list
         self.log = []  # frees that list, so that the ints of dropped entries lose its references
-        tapes = [r for r in recorders if type(r.known) is set]
+        tapes = [r for r in recorders if type(getattr(r, "known", None)) is set]
         kept, places, many = list[Entry](), list[int](), 2 + len(tapes)
         try:
             while log:

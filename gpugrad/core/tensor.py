@@ -332,6 +332,12 @@ class View(Tensor):
         fresh = self.op.eager(self.parent, **self.named)
         self._array, self._number = fresh._data, fresh._id
         self._seen = None if type(self.root) is Shared else self.root._data
+        for recorder in threads.stack:
+            recorder.refreshed(self)
+
+    def forget(self) -> None:
+        """Run the op again when the view is next read."""
+        self._seen = None
 
     @property
     def _data(self) -> Any:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from gpugrad.core.tensor import recorders, threads
+from gpugrad.core.tensor import View, recorders, threads
 from gpugrad.core.variable import Variable
 
 __all__ = ["EndOfBlock", "Listener", "leave_ended_blocks"]
@@ -95,6 +95,9 @@ class Listener:
 
     def assigned(self, variable: Variable) -> None:
         """Called before a Variable gets another value."""
+
+    def refreshed(self, view: View) -> None:
+        """Called when a view has run its op again, after a write to its root."""
 
     def barrier(self, name: str, ids: Sequence[int], out: int) -> None:
         """Called when an op without a gradient has read a known or dead Tensor."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
-from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
+from gpugrad.core.tensor import Tensor, View, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable, read_together, write_together
 from gpugrad.errors import TraceError
 from gpugrad.trace.array import LEFT, TRACED, Traced, current, is_traced, pause_trace, user_line
@@ -60,6 +60,7 @@ class Tracing(Listener):
         self._born = next_id()
         self._undo: list[Callable[[], None]] = []
         self._constants: dict[int, Value] = {}
+        self._refreshed: list[weakref.ref[View]] = []
         self._kept: list[Any] = []  # constants: their ids, which are keys, stay in use
         self._variables: dict[int, tuple[Variable, Any]] = {}
         self._scope = self._new_scope()
@@ -102,6 +103,9 @@ class Tracing(Listener):
         self._open = False
 
     def _leave(self) -> None:
+        for weak in self._refreshed:  # from a write outside: their arrays are this trace's
+            if (view := weak()) is not None:
+                view.forget()
         current.trace = self._outer
         self._scope.__exit__()
         stack = self._stack or []
@@ -186,6 +190,10 @@ class Tracing(Listener):
         known = self._written.get(id(x))
         if known is None or known[0]() is not x:
             self._written[id(x)] = weakref.ref(x), x._data, user_line()
+
+    def refreshed(self, view: View) -> None:
+        """Remember a view that has got an array of this trace."""
+        self._refreshed.append(weakref.ref(view))
 
     def _undo_writes(self) -> str:
         """Give the Tensors that were written to their old arrays back.

@@ -996,3 +996,23 @@ def test_a_body_that_writes_runs_on_after_other_examples_are_done():
 
     f = gg.vmap(lambda x: gg.while_loop(lambda x: x < 2.5, body, x))
     assert f(gg.constant([0.0, 1.0, 5.0])).tolist() == [3, 3, 5]
+
+
+def test_branches_read_views_of_what_was_written_outside():
+    def f(x):
+        y = x * 2
+        v, w = y[1:], y.reshape(-1)
+
+        def yes():
+            return gg.sum(y * y) + gg.sum(v * 3) + gg.sum(w[0] * v)
+
+        y[0] = gg.cond(gg.sum(x) > 0, yes, lambda: gg.sum(v))
+        first = gg.cond(gg.sum(x) > 0, yes, lambda: gg.sum(v))
+        far = lambda c: c < 1000.0  # noqa: E731
+        return gg.while_loop(far, lambda c: c + gg.sum(v * y[0]) + gg.sum(w), first)
+
+    x = gg.constant([1.0, 2.0, 3.0])
+    traced = gg.function(f)
+    assert [traced(x).item() for _ in range(2)] == [f(x).item()] * 2
+    assert gg.grad(traced)(x).tolist() == gg.grad(f)(x).tolist()
+    assert gg.hessian(traced)(x).tolist() == gg.hessian(f)(x).tolist()

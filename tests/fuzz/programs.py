@@ -23,7 +23,6 @@ from gpugrad.core.devices import CPU, Device
 from gpugrad.errors import GpugradError
 from gpugrad.testing.checks.subject import Sample, Subject
 
-VIEWS = False  # whether writing into a view writes into its base, as in NumPy
 DIFFERENT_WITHOUT_ELEMENTS = {  # from NumPy
     *("standardize", "rms_standardize"),  # the mean is 0, and NaN in NumPy
     *("nanquantile", "nanpercentile"),  # NumPy's result lacks the axes of q
@@ -410,23 +409,25 @@ class Writer:
         self.run(self.pick(texts), v, assigns=v)
 
     def write(self) -> None:
-        """Element assignment to a copy of a value; with VIEWS also to a view of one."""
+        """Element assignment to a copy of a value, and to views of one."""
         x, y, name = self.some(), self.real(), f"x{next(self.numbers)}"
         part = f"[{self.index(self.value(x).shape, basic=True)}]"
         how = self.pick(["=", "+=", "*=", "-="])
         copy = f"{name} = gg.positive({x})\n"
         lines = [f"{copy}{name}{part} {how} like({y}, {name}{part})"]
-        if VIEWS:
-            whole = part if "..." in part else f"{part[:-1]}, ...]"  # NumPy's elements are no views
-            view = self.pick([".T", whole, ".reshape(-1)", "[None]", "[..., ::-1]"])
-            augmented = how if how != "=" else "+="
-            lines += [
-                f"{copy}view = {name}{view}\nview[...] {how} like({y}, view)",
-                f"{copy}view = {name}{view}\nview {augmented} like({y}, view)",
-                f"{copy}alias = {name}\nalias {augmented} like({y}, alias)",
-            ]
-            if self.value(x).ndim > 1:
-                lines.append(f"{copy}for row in {name}:\n    row[...] {how} like({y}, row)")
+        whole = part if "..." in part else f"{part[:-1]}, ...]"  # NumPy's elements are no views
+        view = self.pick([".T", whole, ".reshape(-1)", "[None]", "[..., ::-1]"])
+        augmented = how if how != "=" else "+="
+        write = f"view[...] {how} like({y}, view)"
+        lines += [
+            f"{copy}view = {name}{view}\n{write}",
+            f"{copy}view = {name}{view}\nview {augmented} like({y}, view)",
+            f"{copy}alias = {name}\nalias {augmented} like({y}, alias)",
+            f"{copy}view, other = {name}{view}, {name}[..., None]\n{write}\nother += other[::-1]",
+            f"{copy}view = {name}[None]{view}[...]\n{name} *= 0.5\n{write}",
+        ]
+        if self.value(x).ndim > 1:
+            lines.append(f"{copy}for row in {name}:\n    row[...] {how} like({y}, row)")
         self.run(self.pick(lines), name)
 
     def body(self, t: str, depth: int = 2) -> str:

@@ -26,7 +26,7 @@ from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.scopes import Scope, scopes
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, View, tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
@@ -63,6 +63,7 @@ class _Borrowed:
 
     def __init__(self, x: Tensor) -> None:
         self._x, self.before = x, x._data
+        self.is_view = isinstance(x, View)
         self.source = give_each_example(x._read())
         array = innermost_array(self.source._data)
         self.value = Value(array)
@@ -110,17 +111,21 @@ class BranchTrace(Tracing):
         self._paused.__enter__()
         graphs.append(self)
         super().listen(place)
-        for x in self._borrowed.values():
-            x.put(x.array)
+        self._lend(True)
         return self
 
     def _leave(self) -> None:
-        for x in self._borrowed.values():
-            x.put(x.before)
+        self._lend(False)
         if self in graphs:
             graphs.remove(self)
         super()._leave()
         self._paused.__exit__()
+
+    def _lend(self, traced: bool) -> None:
+        """Let the borrowed Tensors hold traced arrays, or their own again."""
+        roots_first = sorted(self._borrowed.values(), key=lambda x: x.is_view)
+        for x in roots_first:
+            x.put(x.array if traced else x.before)
 
     def _new_scope(self) -> Scope:
         return Scope(scopes[get_ident()])  # the outer trace's own: a branch assigns nothing
