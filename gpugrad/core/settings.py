@@ -70,8 +70,13 @@ class Key:
     """All settings in force. Equal settings share one object, which is compared by identity."""
 
     __slots__ = ("values",)
-    NAMES = ("the default device", "the matmul precision", "set_deterministic", "nn.training",
-             "debug.nans")  # fmt: skip
+    NAMES = (
+        "the default device",
+        "the matmul precision",
+        "set_deterministic",
+        "nn.training",
+        "debug.nans",
+    )
 
     def __init__(self, values: tuple[Any, str, bool, bool, str]) -> None:
         self.values = values
