@@ -80,7 +80,7 @@ def record(
                 if entry is None:
                     if not out._id:
                         out._id = serial = next_id()
-                        if not serial % _BETWEEN:
+                        if not serial & 63:  # a look at the logs' growth now and then
                             _grow(out)
                     entry = (op, out._id, ids, shapes_and_dtypes, saved, params)
                 log = recorder.log
@@ -95,7 +95,6 @@ def record(
                 recorder.bury(ids, out)
 
 
-_BETWEEN = 64  # serial numbers between two estimates of what the logs hold; a power of two
 _ENTRY_BYTES = 1000
 _LEAST_BYTES = 2**24  # that a log must have grown by before its dead branches are looked for
 
@@ -104,7 +103,7 @@ def _grow(out: Tensor) -> None:
     """Tell the recorders of this thread that some entries like that of `out` have been added."""
     for recorder in threads.stack:
         if type(recorder.known) is set:
-            recorder.grow(_BETWEEN * (out.nbytes + _ENTRY_BYTES))
+            recorder.grow(64 * (out.nbytes + _ENTRY_BYTES))
 
 
 def record_many(
@@ -122,7 +121,7 @@ def record_many(
             if entry is None:
                 for out in outs:
                     out._id = serial = out._id or next_id()
-                    if not serial % _BETWEEN:
+                    if not serial & 63:
                         _grow(out)
                 numbered = tuple((out._id, out.shape, out.dtype) for out in outs)
                 entry = (op, numbered, ids, shapes_and_dtypes, saved, params)

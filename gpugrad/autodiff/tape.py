@@ -75,7 +75,7 @@ class GradientTape(Recorder):
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         super().__init__()
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
-        self._entered = self._usable = self._explains = False
+        self._entered = self._usable = self._used = self._explains = False
 
     def source(self, x: Tensor) -> Tensor:
         """The Tensor to differentiate by: `x`, or its value when it was watched."""
@@ -88,8 +88,9 @@ class GradientTape(Recorder):
         if self._stack is not None:
             raise TapeError("The tape is recording already; it cannot be entered again.")
         if not self._usable:
-            self._clear()
-            self._usable = True
+            if self._used:
+                self._clear()
+            self._usable = self._used = True
         self._entered = True
         return self.listen()  # last: Ctrl-C after it is Ctrl-C in the `with` block
 
