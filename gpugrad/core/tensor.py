@@ -125,17 +125,17 @@ class Tensor:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A new NumPy array with the values (copied from the GPU if they are there)."""
-        return devices.host(self._data)
+        return devices.host(self._values())
 
     def item(self) -> Any:
         """The only element as a Python number; ArgumentError unless there is exactly one."""
         if self.size != 1:
             raise ArgumentError(f"item: one element is needed, the shape is {self.shape}.")
-        return self._data.item()
+        return self._values().item()
 
     def tolist(self) -> Any:
         """Nested Python lists of the values; a Python number for a 0-d tensor."""
-        return self._data.tolist()
+        return self._values().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self._handed_out("a NumPy array")
@@ -187,7 +187,7 @@ class Tensor:
                 "Only a 0-d integer tensor can be an index, this one has dtype "
                 f"{self.dtype} and shape {self.shape}."
             )
-        return int(self._data)
+        return int(self._values())
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -195,7 +195,7 @@ class Tensor:
                 f"The truth value of a tensor of shape {self.shape} is ambiguous: use gg.any(x) "
                 "or gg.all(x)."
             )
-        return bool(self._data.item())
+        return bool(self._values().item())
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -234,9 +234,10 @@ class Tensor:
         )
 
     def __str__(self) -> str:
-        if backend.READINGS[type(self._data)].nesting:
-            return str(self._data)  # raises if it is traced
-        return format_values(self._data, separator=" ")
+        array = self._values()
+        if backend.READINGS[type(array)].nesting:
+            return str(array)  # raises if it is traced
+        return format_values(array, separator=" ")
 
     def _repr_inline_(self, max_width: int) -> str:
         """The line of at most `max_width` characters that xarray shows."""
@@ -246,6 +247,10 @@ class Tensor:
     def _read(self) -> Tensor:
         """The Tensor that an op reads: itself, or a plain Tensor for a subclass."""
         return self if type(self) is Tensor else tensor_with_id(self._data, self._id)
+
+    def _values(self) -> Any:
+        """The array, for Python to read values from, which a trace refuses."""
+        return self._data
 
     def _glance(self) -> Tensor:
         """`_read` for an op that moves elements, and saves none of them."""

@@ -129,6 +129,11 @@ class Variable(Tensor):
         t._id = self._id
         return t
 
+    def _values(self) -> Any:
+        if scopes and get_ident() in scopes:
+            return self._read()._data  # so that a trace knows of it
+        return self._data
+
     def value(self) -> Tensor:
         """A Tensor of the current value; a later assign does not change it.
 

@@ -400,3 +400,19 @@ def test_a_gradient_may_follow_an_optimizer_update():
         same(step(x), traced(x))
         same(v, others[0]), same(w, others[1])
     assert traced.cache_info() == (3, 1, 0)
+
+
+ASKS = {
+    "numpy": lambda v: v.numpy(), "item": lambda v: v.item(), "tolist": lambda v: v.tolist(),
+    "float": float, "int": int, "bool": lambda v: 1.0 if v else 2.0, "asarray": np.asarray,
+    "comparison": lambda v: 1.0 if v > 1 else 2.0, "text": lambda v: float(str(v)),
+    "format": lambda v: float(f"{v:.1f}"), "part": lambda v: v[...].item(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=list(ASKS))
+def test_a_variables_value_asked_for_in_a_trace_is_no_silent_constant(ask):
+    v = gg.Variable(2.0)
+    with pytest.raises(gg.errors.TraceError, match="a value was asked for"):
+        gg.function(lambda x: x * ask(v))(X)
+    assert v.numpy() == 2.0
