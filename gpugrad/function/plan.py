@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gpugrad.core.backend import NUMPY, reading
+from gpugrad.core.backend import NUMPY
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.cpu.replay import CpuReplay
@@ -88,8 +88,7 @@ def optimized(program: Program, options: Options) -> Program:
 
 def planned(program: Program, options: Options) -> tuple[Program, Any]:
     """The program in groups, or on a GPU in kernels, and the object that replays it."""
-    arrays = [s.results[0] for s in program.steps if s.results]
-    xp = next((xp for xp in map(reading, arrays) if xp is not NUMPY), NUMPY)
+    xp = next((s.xp for s in program.steps if s.xp not in (None, NUMPY)), NUMPY)
     if xp is not NUMPY:
         program = run_on_host(program)
     if numerics():

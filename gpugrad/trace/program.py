@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gpugrad.core.backend import Reading
 from gpugrad.core.variable import Variable
 
 __all__ = [
@@ -124,7 +125,9 @@ class Step:
             effect changes. None if that is not possible.
         backward: whether it belongs to a backward pass.
         phase: steps of different phases are never grouped.
-        results: the arrays of `outs` in the traced run, until the program is planned.
+        results: the arrays of `outs` in the traced run, until the program is planned, if the step
+            reads only constants and they are small. All others are freed by who has read them last.
+        xp: the reading of the arrays, or None if the step was not executed.
     """
 
     __slots__ = (
@@ -139,6 +142,7 @@ class Step:
         "results",
         "undo",
         "variables",
+        "xp",
     )
 
     def __init__(
@@ -157,6 +161,7 @@ class Step:
         self.name, self.call, self.variables = name or op.name, call, tuple(variables)
         self.undo, self.backward, self.phase = undo, False, 0
         self.results: list[Any] = []
+        self.xp: Reading | None = None
 
     @property
     def parts(self) -> Sequence[Step]:

@@ -22,7 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, as_array, between_numbers, reading
+from gpugrad.core.backend import (
+    ARRAYS,
+    NUMPY,
+    READINGS,
+    Reading,
+    as_array,
+    between_numbers,
+    reading,
+)
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, View, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable, read_together, write_together
@@ -41,6 +49,8 @@ from gpugrad.trace.program import (
 )
 
 __all__ = ["Tracing"]
+
+LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
 
 
 class Tracing(Listener):
@@ -61,6 +71,7 @@ class Tracing(Listener):
         self._undo: list[Callable[[], None]] = []
         self._constants: dict[int, Value] = {}
         self._refreshed: list[weakref.ref[View]] = []
+        self._foldable: set[int] = set()
         self._kept: list[Any] = []  # constants: their ids, which are keys, stay in use
         self._variables: dict[int, tuple[Variable, Any]] = {}
         self._scope = self._new_scope()
@@ -277,11 +288,20 @@ class Tracing(Listener):
             params["index"], parts = _template(params["index"], len(args))
             args += self._place_all(parts)
         step = Step(op, args, params, [out.value for out in outs])
-        step.results = [out.inner for out in outs] if real else []
+        if real:
+            self.executed(step, xp, [out.inner for out in outs])
         self.program.steps.append(step)
         if length_depends_on_values(step):
             outs = self._check_lengths(op.name, outs)
         return tuple(outs) if op.outputs > 1 else outs[0]
+
+    def executed(self, step: Step, xp: Reading, results: list[Any]) -> None:
+        """Note what a step was executed on, and its results if they may be folded."""
+        step.xp = xp
+        small = all(a.nbytes <= LARGEST or 0 in a.strides for a in results)
+        if small and all(v.constant is not None or id(v) in self._foldable for v in step.inputs):
+            step.results = results
+            self._foldable.update(map(id, step.outs))
 
     def _check_lengths(self, name: str, outs: list[Traced]) -> list[Traced]:
         """Make replays call the function instead if their results would have another length."""

@@ -1,6 +1,7 @@
 """Memory of a replay: predicted before it runs, limited by recomputation, and freed."""
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -293,3 +294,18 @@ def test_a_plan_keeps_no_array_of_the_traced_run(device):
     steps = [step for program in programs for s in program.steps for step in (s, *s.parts)]
     assert steps
     assert not any(step.results for step in steps)
+
+
+def test_tracing_frees_each_value_after_its_last_reader():
+    arrays = []
+
+    def f(x):
+        for _ in range(20):
+            x = gg.tanh(x) * 1.01
+            arrays.append(weakref.ref(x._data.inner))  # NumPy arrays of the traced run
+        alive.append(sum(a() is not None for a in arrays))
+        return x
+
+    alive = []
+    gg.function(f)(gg.ones((100, 100)))
+    assert alive[0] <= 2

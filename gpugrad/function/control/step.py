@@ -32,7 +32,7 @@ from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
-from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
@@ -159,7 +159,8 @@ def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> lis
         written = Step(None, args, {}, values, name=step.name, call=step, undo=step.undo)
     else:
         written = Step(step, args, {}, values)
-        written.results = [] if isinstance(trace, BranchTrace) else results
+        if not isinstance(trace, BranchTrace):
+            trace.executed(written, reading(*results), results)
     trace.program.steps.append(written)
     return outs
 

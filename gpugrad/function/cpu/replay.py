@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NUMPY, reading
+from gpugrad.core.backend import ARRAYS, NUMPY
 from gpugrad.core.scopes import updating
 from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
@@ -75,8 +75,7 @@ class CpuReplay:
         assert updated <= {v._id for v in self._moved}
         self._updates = bool(updated)
         self.buffered: set[int] = set()
-        arrays = [s.results[0] for s in program.steps if s.results]
-        self.xp = reading(*arrays[:1])
+        self.xp = next((s.xp for s in program.steps if s.xp is not None), NUMPY)
         self._write()
         self.source = "\n    ".join(self._lines) + "\n"
         self.arena_bytes = sum(int(np.prod(s)) * d.itemsize for s, d in self._buffers)

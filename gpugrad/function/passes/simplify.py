@@ -19,18 +19,14 @@ __all__ = ["fold_constants", "remove_dead", "remove_identities", "share_common",
 
 # ---- constants ---------------------------------------------------------------------------
 
-LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
-
 
 def fold_constants(program: Program) -> Program:
     """Replace steps that read only constants by their results in the traced run."""
     rewriter = Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        known = step.op is not None and len(step.results) == len(step.outs)  # not in a branch
-        constant = known and all(v.constant is not None for v in step.inputs)
-        small = all(array is not None and array.nbytes <= LARGEST for array in step.results)
-        if constant and (small or all(0 in array.strides for array in step.results)):
+        known = step.op is not None and len(step.results) == len(step.outs)
+        if known and all(v.constant is not None for v in step.inputs):
             for out, array in zip(step.outs, step.results, strict=True):
                 rewriter.replace(out, Value(array, constant=True))
         else:
