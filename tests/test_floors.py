@@ -17,7 +17,18 @@ FLOORS = [
 """Folders and public namespaces. Each imports only from those before it."""
 
 SHELVES = {
-    "ops": ["_axes", "arrays", "math", "linalg", "fft", "special", "random", "nn", "__init__"]
+    "ops": [
+        "_axes",
+        "_loops",
+        "arrays",
+        "math",
+        "linalg",
+        "fft",
+        "special",
+        "random",
+        "nn",
+        "__init__",
+    ]
 }
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 

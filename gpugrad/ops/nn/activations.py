@@ -8,6 +8,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops.special import normal
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import elementwise, op
 
 
@@ -355,6 +356,7 @@ def threshold_(xp, x, /, threshold, value):
     >>> print(gg.threshold([-1.0, 2.0], 0.0, 9.0))
     [9. 2.]
     """
+    check_numbers("threshold", value=value)
     return xp.lib.where(x <= threshold, value, x)
 
 
