@@ -9,17 +9,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
+import stat
 import sys
 import types
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
@@ -27,6 +28,11 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
 from gpugrad.transforms.recompute import recompute_grad
+
+try:
+    import fcntl
+except ImportError:  # on Windows; `save` then keeps the temporary files of killed processes
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["load", "restore", "save"]
 
@@ -47,6 +53,8 @@ class _Optimizer(Protocol):
 
 
 _CHECKSUM = "gpugrad.crc32"  # metadata key of a checksum, which the format itself lacks
+_MARK = f"{_CHECKSUM}="  # begins its value, so that a damaged key is noticed; older files lack it
+_METADATA = "__metadata__"
 _OPTIMIZER = "optimizer/"  # prefix of an optimizer's state; dotted names contain no slash
 _DTYPES = {
     "BOOL": "bool",
@@ -64,6 +72,7 @@ _DTYPES = {
     "C64": "complex64",
     "BF16": BFLOAT16,
 }
+_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
 def save(
@@ -76,7 +85,8 @@ def save(
     """Write arrays to a safetensors file, which any reader of that format can open.
 
     The file is written under a temporary name and then renamed, so that after a crash there is
-    either the old file or the new one.
+    either the old file or the new one. A file that is replaced keeps its mode, and a symbolic link
+    keeps pointing to it. Equal values and metadata give equal bytes.
 
     Args:
         path: the file; its folder must exist.
@@ -85,8 +95,8 @@ def save(
         optimizer: optimizer whose state for these Variables is written too, or None.
 
     Raises:
-        ArgumentError, DTypeError: names or metadata are not strings, or a value is complex128,
-            which the format lacks.
+        ArgumentError, DTypeError: names or metadata are not strings, a name is ``__metadata__``,
+            or a value is complex128, which the format lacks.
         CheckpointError: the file cannot be written; an older one is unchanged.
 
     >>> import gpugrad as gg, tempfile
@@ -103,47 +113,124 @@ def save(
     for what in (*values, *strings, *strings.values()):
         if not isinstance(what, str):
             raise ArgumentError(f"save: names and metadata must be strings, got {what!r:.60}.")
-    arrays = {name: _to_numpy(name, value) for name, value in values.items()}
-    strings[_CHECKSUM] = _checksum(arrays)
-    _write(Path(path), safetensors.numpy.save(arrays, strings))
+        if any("\ud800" <= c <= "\udfff" for c in what):
+            raise ArgumentError(f"save: {what!r:.60} is not valid Unicode.")
+    if _METADATA in values:
+        raise ArgumentError(f"save: the format reserves the name {_METADATA!r}; use another.")
+    arrays = {name: _to_numpy(name, values[name]) for name in sorted(values)}
+    strings[_CHECKSUM] = _MARK + _checksum(arrays, strings)
+    _write(Path(path), _serialize(arrays, strings))
 
 
 def _to_numpy(name: str, value: Any) -> Array:
-    # in C order: safetensors 0.8.0 writes memory of any layout without reordering it
+    # in C order: the file holds the bytes as they lie in memory
     data = value.numpy() if isinstance(value, Tensor) else constant(value, device="cpu").numpy()
     array = np.asarray(data, data.dtype.newbyteorder("="), order="C")
-    if array.dtype not in [np.dtype(d) for d in _DTYPES.values()]:
+    if array.dtype not in _NAMES:
         raise DTypeError(f"save: '{name}' is {array.dtype}, which safetensors does not support.")
     return array
 
 
-def _checksum(arrays: Mapping[str, Array]) -> str:
+def _bytes(array: Array) -> Any:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _serialize(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
+    """The content of a file. `safetensors.serialize` orders the metadata differently each time."""
+    header: dict[str, Any] = {_METADATA: dict(sorted(metadata.items()))}
+    parts, end = [], 0
+    for name in sorted(arrays, key=lambda n: -arrays[n].itemsize):  # so that each is aligned
+        array = arrays[name]
+        start, end = end, end + array.nbytes
+        header[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": array.shape,
+            "data_offsets": (start, end),
+        }
+        parts.append(_bytes(array))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
+
+
+def _checksum(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
+    """A checksum of all that a file says, in whatever order."""
+    kept = sorted((k, v) for k, v in metadata.items() if k != _CHECKSUM)
+    total = zlib.crc32(json.dumps(kept).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        about = json.dumps([name, _NAMES[array.dtype], array.shape])
+        total = zlib.crc32(_bytes(array), zlib.crc32(about.encode(), total))
+    return f"{total:08x}"
+
+
+def _checksum_of_values(arrays: Mapping[str, Array]) -> str:
+    """The checksum in files that lack `_MARK`."""
     total = 0
     for name in sorted(arrays):
-        data: Any = arrays[name].reshape(-1).view(np.uint8)
-        total = zlib.crc32(data, zlib.crc32(name.encode(), total))
+        total = zlib.crc32(_bytes(arrays[name]), zlib.crc32(name.encode(), total))
     return f"{total:08x}"
 
 
 def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        path = Path(os.path.realpath(path))  # a link stays, its file is replaced
+        mode = _mode_of(path)
+        _remove_temporary_files(path)
+        with _temporary_file(path) as file:
             file.write(content)
             file.flush()
+            if mode is not None and mode != stat.S_IMODE(os.fstat(file.fileno()).st_mode):
+                os.chmod(file.name, mode)
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if fcntl is None:
+                file.close()  # Windows does not rename an open file
+            os.replace(file.name, path)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
     with contextlib.suppress(OSError):  # the new name must survive a power cut as well
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _mode_of(path: Path) -> int | None:
+    """The permissions of a file that will be replaced; None if there is none yet."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise CheckpointError(f"{path} cannot be written: it is not a regular file.")
+    return stat.S_IMODE(mode)
+
+
+@contextlib.contextmanager
+def _temporary_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file beside `path`, locked while it is open and removed unless it was renamed."""
+    name = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(name, "xb") as file:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # of a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def _remove_temporary_files(path: Path) -> None:
+    """Remove what killed processes left beside `path`; the files of running ones are locked."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp")
+    for entry in os.scandir(path.parent) if fcntl is not None else ():
+        if not pattern.fullmatch(entry.name):
+            continue
+        with contextlib.suppress(OSError), open(entry.path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(entry.path)
 
 
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
@@ -168,17 +255,27 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]
             name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"]).copy()
             for name, part in parts
         }
-        metadata = {str(k): str(v) for k, v in header.get("__metadata__", {}).items()}
+        metadata = {str(k): str(v) for k, v in header.get(_METADATA, {}).items()}
     except KeyError as error:
         raise CheckpointError(
             f"{path} holds values of dtype {error}, which is not supported."
         ) from error
     except (safetensors.SafetensorError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
-    checksum = metadata.pop(_CHECKSUM, None)
-    if checksum is not None and checksum != _checksum(arrays):
-        raise CheckpointError(f"{path} is damaged: its checksum does not match its values.")
+    if not _is_intact(arrays, metadata):
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
+    metadata.pop(_CHECKSUM, None)
     return arrays, metadata
+
+
+def _is_intact(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bool:
+    """Whether the checksum is right; files of other writers have none."""
+    checksum = metadata.get(_CHECKSUM)
+    if checksum is None:
+        return not any(value.startswith(_MARK) for value in metadata.values())
+    if checksum.startswith(_MARK):
+        return checksum == _MARK + _checksum(arrays, metadata)
+    return checksum == _checksum_of_values(arrays)
 
 
 def restore(

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -244,6 +244,8 @@ def reraise(
             raise error
         raise type(error)(f"{name}: {error}") from error
     meaning = _meaning(error)
+    if meaning is None and _is_by_parameter(error, params.values()):
+        meaning = DTypeError, "The docs of its parameters say what they may be."
     if meaning is None:
         error.add_note(f"Raised inside the op {name}, given {describe(arrays, params)}.")
         if type(error).__name__ in ("CUDARuntimeError", "CUDADriverError"):
@@ -293,6 +295,13 @@ def _memory() -> str:
     pool, free = cupy.get_default_memory_pool(), cupy.cuda.runtime.memGetInfo()[0]
     held, kept = pool.used_bytes(), pool.free_bytes()
     return f"Arrays hold {held:,} bytes, the pool keeps {kept:,}, the device has {free:,} free. "
+
+
+def _is_by_parameter(error: Exception, values: Iterable[Any]) -> bool:
+    """Whether a parameter lacks an attribute that the op asked for, or does not convert to C++."""
+    if isinstance(error, AttributeError):
+        return any(error.obj is value for value in values)
+    return isinstance(error, RuntimeError) and "Unable to cast Python instance" in str(error)
 
 
 def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:

@@ -3,6 +3,9 @@
 import json
 import os
 import stat
+import subprocess
+import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -211,6 +214,80 @@ def test_file_has_the_permissions_of_any_new_file(path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
+def test_replaced_file_keeps_its_mode_and_the_links_to_it(path):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    path.chmod(0o640)
+    link, dangling = path.with_name("latest"), path.with_name("next")
+    link.symlink_to(path.name)
+    dangling.symlink_to("new")
+    for each in (link, dangling):
+        checkpoint.save(each, {"w": gg.zeros(2)})
+        assert each.is_symlink()
+        np.testing.assert_array_equal(checkpoint.load(each)[0]["w"], [0, 0])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    np.testing.assert_array_equal(checkpoint.load(path)[0]["w"], [0, 0])
+
+
+def test_only_regular_files_are_replaced(path):
+    os.mkfifo(path)
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        checkpoint.save(path, {"w": gg.ones(2)})
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_reserved_and_invalid_names_are_refused_before_writing(path):
+    checkpoint.save(path, {"w": gg.ones(2)})
+    content = path.read_bytes()
+    for name, words in (("__metadata__", "reserves the name"), ("\ud800", "valid Unicode")):
+        with pytest.raises(ArgumentError, match=words):
+            checkpoint.save(path, {"w": gg.zeros(2), name: gg.ones(2)})
+    assert path.read_bytes() == content
+
+
+def test_equal_values_give_equal_bytes(path):
+    tensors = {f"layer{i}": gg.ones(i, dtype=d) for i, d in enumerate(["int8", "float32"] * 4)}
+    metadata = {f"key{i}": "é" for i in range(8)}
+    contents = set()
+    for turn in (list, reversed):
+        for _ in range(3):  # a hash of Rust's or Python's would order them at random
+            checkpoint.save(path, dict(turn(list(tensors.items()))), dict(turn(metadata.items())))
+            contents.add(path.read_bytes())
+    assert len(contents) == 1
+    assert checkpoint.load(path)[1] == metadata
+
+
+KILLED = """
+import os, sys
+import gpugrad as gg
+os.replace = lambda a, b: os._exit(1)
+gg.checkpoint.save(sys.argv[1], {"w": gg.ones(2)})
+"""
+
+
+def test_temporary_files_of_killed_processes_are_removed_by_the_next_save(path):
+    other = path.with_name(f".b{path.name}.0123abcd.tmp")
+    other.write_bytes(b"of another checkpoint")
+    subprocess.run([sys.executable, "-c", KILLED, path], check=False)
+    assert len(list(path.parent.iterdir())) == 2
+    checkpoint.save(path, {"w": gg.ones(2)})
+    assert sorted(path.parent.iterdir()) == sorted([path, other])
+
+
+def test_temporary_file_of_a_save_that_is_running_is_kept(path, monkeypatch):
+    replace, inner = os.replace, []
+
+    def save_in_between(a, b):
+        if not inner:
+            inner.append(True)
+            checkpoint.save(path, {"w": gg.zeros(2)})
+        replace(a, b)
+
+    monkeypatch.setattr(os, "replace", save_in_between)
+    checkpoint.save(path, {"w": gg.ones(2)})
+    np.testing.assert_array_equal(checkpoint.load(path)[0]["w"], [1, 1])
+    assert list(path.parent.iterdir()) == [path]
+
+
 # ---- files that are not checkpoints -----------------------------------------------------
 
 
@@ -232,16 +309,32 @@ def test_file_cut_anywhere_is_damaged(path):
             checkpoint.load(path)
 
 
-def test_any_byte_that_changed_is_noticed(path):
-    checkpoint.save(path, {"weights": gg.arange(4, dtype="float32"), "b": gg.ones(2)})
+@pytest.mark.parametrize("bit", [1, 2, 16, 32])
+def test_any_byte_that_changed_is_noticed(path, bit):
+    saved = {"weights": gg.arange(4, dtype="float32"), "b": gg.ones((2, 1))}
+    checkpoint.save(path, saved, {"epoch": "3"})
     content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    for i in range(start, len(content)):
+    for i in range(len(content)):
         changed = bytearray(content)
-        changed[i] ^= 1
+        changed[i] ^= bit
         path.write_bytes(bytes(changed))
-        with pytest.raises(CheckpointError, match="damaged"):
+        with pytest.raises(CheckpointError, match=r"damaged|not supported"):
             checkpoint.load(path)
+
+
+def test_files_whose_checksum_covers_only_the_values_still_load(path):
+    arrays = {"w": np.arange(3.0), "b": np.ones(2, np.float32)}
+    total = 0
+    for name in sorted(arrays):
+        total = zlib.crc32(arrays[name].view(np.uint8), zlib.crc32(name.encode(), total))
+    metadata = {"gpugrad.crc32": f"{total:08x}", "epoch": "3"}
+    safetensors.numpy.save_file(arrays, path, metadata)
+    loaded, rest = checkpoint.load(path)
+    assert_same(dict(sorted(loaded.items())), dict(sorted(arrays.items())))
+    assert rest == {"epoch": "3"}
+    path.write_bytes(path.read_bytes()[:-1] + b"\1")
+    with pytest.raises(CheckpointError, match="checksum"):
+        checkpoint.load(path)
 
 
 @pytest.mark.parametrize("content", [b"hello", b"\x00" * 100, b"PK\x03\x04" * 50, b"\xff" * 16])

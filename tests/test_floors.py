@@ -21,6 +21,7 @@ SHELVES = {
         "_axes",
         "_blocks",
         "_roots",
+        "_loops",
         "arrays",
         "math",
         "linalg",

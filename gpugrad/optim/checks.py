@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DeviceError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
 
-__all__ = ["Gradient", "check_condition", "check_gradient", "check_pairs"]
+__all__ = [
+    "Gradient",
+    "check_condition",
+    "check_count",
+    "check_gradient",
+    "check_number",
+    "check_pairs",
+]
 
 Gradient = Tensor | IndexedSlices
 
@@ -28,6 +44,28 @@ def check_condition(name: str, when: Any) -> Tensor:
             f"{name}: when must have one element, its shape is {when.shape}. Use gg.any or gg.all."
         )
     return when
+
+
+def check_number(name: str, key: str, value: Any, low: float, high: float) -> float:
+    """A number of a loaded state, above `low` and at most `high`.
+
+    Raises:
+        CheckpointError: it is not.
+    """
+    if value.dtype.kind in "iuf" and low < value <= high:
+        return float(value)
+    raise CheckpointError(f"{name}: '{key}' is {value}, expected a number in ({low}, {high}].")
+
+
+def check_count(name: str, key: str, value: Any) -> int:
+    """A count of a loaded state: an integer, at least 0.
+
+    Raises:
+        CheckpointError: it is not.
+    """
+    if value.dtype.kind in "iuf" and 0 <= value < 2**53 and value == np.floor(value):
+        return int(value)
+    raise CheckpointError(f"{name}: '{key}' is {value}, expected a count of steps.")
 
 
 def check_pairs(

@@ -17,7 +17,7 @@ from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
-from gpugrad.optim.checks import Gradient
+from gpugrad.optim.checks import Gradient, check_count, check_number
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.trace.array import current_trace
@@ -304,7 +304,7 @@ class LossScaleOptimizer:
         """Load a state that `state_dict` returned: all of it, or on an error nothing.
 
         Raises:
-            CheckpointError: as for the inner optimizer, or the state has no scale.
+            CheckpointError: as for the inner optimizer, or the state has no scale or a wrong one.
         """
         inner, own = dict(state), {}
         for variable in (self.scale._scale, self.scale._good):
@@ -319,6 +319,10 @@ class LossScaleOptimizer:
                     f"{self.name}: '{variable.name}' must be a number, got {value.dtype} "
                     f"{value.shape}."
                 )
+            if variable is self.scale._good:
+                check_count(self.name, variable.name, value.numpy())
+            else:
+                check_number(self.name, variable.name, value.numpy(), 0.0, 2.0**127)
             own[variable] = constant(value, variable.dtype, device=variable.device)
         self.inner_optimizer.load_state_dict(inner, names)
         self.scale._end_step()

@@ -39,7 +39,14 @@ from gpugrad.optim.arrays import (
     scratch_like,
     split_work,
 )
-from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
+from gpugrad.optim.checks import (
+    Gradient,
+    check_condition,
+    check_count,
+    check_gradient,
+    check_number,
+    check_pairs,
+)
 from gpugrad.optim.clip import Limits, check_limits, clip
 from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
@@ -455,7 +462,8 @@ class Optimizer:
             names: as for `state_dict`. If None, the Variables passed to `build`.
 
         Raises:
-            CheckpointError: the state belongs to another optimizer or to other Variables.
+            CheckpointError: the state belongs to another optimizer or to other Variables, or a
+                number in it is out of range.
         """
         named = self._names(names)
         left = {k: _to_numpy(v) for k, v in state.items()}
@@ -470,15 +478,17 @@ class Optimizer:
                 )
             return array
 
-        iterations = int(take("iterations", ()))
+        iterations = check_count(self.name, "iterations", take("iterations", ()))
         states: dict[int, State] = {}
         for name, variable in named.items():
             if f"{name}.step" not in left:
                 continue  # it had no step yet
             loaded = State(variable, self.slots)
-            loaded.step = int(take(f"{name}.step", ()))
+            step = f"{name}.step"
+            loaded.step = check_count(self.name, step, take(step, ()))
             for slot, average in loaded.averages.items():
-                average.scale = float(take(f"{name}.{slot}.scale", ()))
+                scale = f"{name}.{slot}.scale"
+                average.scale = check_number(self.name, scale, take(scale, ()), 0.0, 1.0)
                 array = take(f"{name}.{slot}", average.array.shape)
                 if array.dtype != average.array.dtype:
                     raise CheckpointError(

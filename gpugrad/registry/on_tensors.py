@@ -40,6 +40,7 @@ from gpugrad.core.tensor import (
     wrap,
 )
 from gpugrad.errors import ArgumentError, reraise
+from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 
@@ -147,8 +148,7 @@ def _text(op: Any) -> str:
     """The text with names that ops of one form share, so that it is compiled once for them."""
     lines = _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
-    if "axis" in op.params:  # axis=[1, 2], as TensorFlow has it; a tape keeps what cannot change
-        lines.append("if type(axis) is list: axis = tuple(axis)")
+    lines += _check_parameters(op)
     passed = ", ".join(f"{k}={k}" for k in op.params)
     inputs = ", ".join(f"{n}_" for n in names)
     shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
@@ -184,6 +184,39 @@ def _text(op: Any) -> str:
         ]
     lines.append("return out")
     return "\n    ".join(lines) + "\n"
+
+
+def _check_parameters(op: Any) -> list[str]:
+    """The lines that look at parameters of unusual types; a parameter left out costs nothing.
+
+    An op of a user may take objects of any type, except as its `axis`.
+    """
+    lines, ours = [], op.home.startswith("gpugrad.")
+    for k, default in op.params.items():
+        if not ours and k != "axis":
+            continue
+        if type(default) is bool:
+            lines.append(
+                f"if {k} is not {default} and {k} is not {not default}: "
+                f"{k} = check_flag(NAME, {k!r}, {k})"
+            )
+        elif k not in ("index", "dtype"):  # which have checks of their own
+            unset = None if default is None else f"_d_{k}"
+            passed = "" if default is inspect.Parameter.empty else f"{k} is not {unset} and "
+            lines.append(
+                f"if {passed}type({k}) not in {_usual(op, k, default)}: "
+                f"{k} = check_unusual(op, {k!r}, {k})"
+            )
+    return lines
+
+
+def _usual(op: Any, parameter: str, default: Any) -> str:
+    """The name in `_SCOPE` of the types that a parameter of an op may have without a check."""
+    if parameter == "axis":
+        return "AXES"
+    if type(default) is float:
+        return "REAL"
+    return "USUAL_COMPLEX" if "c" in op.kinds else "USUAL"
 
 
 def _result(op: Any) -> list[str]:
@@ -467,7 +500,13 @@ def _refusing_complex(op: Any, ids: str) -> str:
 _PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}
 """Types of parameters that hold no Tensor."""
 
+_REAL = frozenset((float, int, bool, Tensor))
+_AXES = frozenset((int, tuple, type(None), Tensor))
+_USUAL = (_PLAIN | _REAL | {tuple, list, np.ndarray}) - {complex}
+
 _SCOPE = {
+    "AXES": _AXES, "REAL": _REAL, "USUAL": _USUAL, "USUAL_COMPLEX": _USUAL | {complex},
+    "check_flag": check_flag, "check_unusual": check_unusual,
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
     "beside": _beside, "block": block, "meet_levels": meet_levels, "glance": glance,

@@ -153,7 +153,7 @@ def test_a_functions_result_is_a_view_where_numpys_is(name, args, dtype):
         expected = effects(getattr(np, name), a.copy, args, places)
     except Exception:  # it takes other arguments
         return
-    if name in REFUSES_MORE or (name == "histogram" and dtype == "complex128"):
+    if name in REFUSES_MORE or (name.startswith("histogram") and dtype == "complex128"):
         return
     seen = effects(getattr(gg, name), lambda: gg.asarray(a), args, places)
     if name == "diag":  # a copy here, read-only in NumPy

@@ -184,6 +184,10 @@ def test_a_state_without_a_scale_is_refused():
     optimizer.apply_gradients([(gg.constant([np.inf], "float32"), gg.Variable(np.ones(1, "f4")))])
     with pytest.raises(CheckpointError, match=r"'loss_scale' must be a number, got float32 \(1,\)"):
         optimizer.load_state_dict({**state, "loss_scale": gg.ones(1)})
+    for name, values in (("loss_scale", (np.nan, 0.0, np.inf)), ("good_steps", (-1, 0.5, np.nan))):
+        for value in values:
+            with pytest.raises(CheckpointError, match=f"'{name}' is"):
+                optimizer.load_state_dict({**state, name: np.asarray(value)})
     assert float(optimizer.loss_scale) == 2.0**14
 
 

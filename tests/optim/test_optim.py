@@ -535,6 +535,21 @@ def test_wrong_state_changes_nothing(rng):
         optim.SGD().load_state_dict(state, {"w": v})
 
 
+@pytest.mark.parametrize(
+    ("name", "fraction"), [("iterations", 0.5), ("w.step", 0.5), ("w.m.scale", 1.5)]
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1, None, 1e300, 1j, True])
+def test_wrong_counts_and_scales_change_nothing(name, fraction, value):
+    v, optimizer = gg.Variable(np.array(START)), optim.Adam(0.1)
+    run(optimizer, v, GRADIENTS)
+    state = optimizer.state_dict({"w": v})
+    wrong = np.asarray(fraction if value is None else value)
+    with pytest.raises(CheckpointError, match=f"'{name}' is"):
+        optimizer.load_state_dict({**state, name: wrong}, {"w": v})
+    after = optimizer.state_dict({"w": v})
+    assert all((after[k].numpy() == state[k].numpy()).all() for k in state)
+
+
 def test_late_variable_is_bias_corrected_by_its_own_steps():
     a, b = gg.Variable(np.ones(1)), gg.Variable(np.ones(1))
     optimizer = optim.Adam(0.1)

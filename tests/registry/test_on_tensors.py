@@ -35,7 +35,7 @@ def concat(arrays, /, axis=_d_axis):
         if Batched in ARRAYS: arrays = meet_levels(*arrays)
         ids = [x._id for x in arrays]
         *arrays_, kind = meet('concat', *[x._data for x in arrays])
-        if type(axis) is list: axis = tuple(axis)
+        if axis is not _d_axis and type(axis) not in AXES: axis = check_unusual(op, 'axis', axis)
         r_ = impl[kind](arrays_, axis=axis)
     except Exception as e: reraise(e, 'concat', {'arrays': arrays}, {'axis': axis})
     if type(r_) not in ARRAYS: r_ = asarray(r_, kind)

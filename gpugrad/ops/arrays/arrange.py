@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def tile(xp, x, /, repetitions):
     [[1. 2. 1. 2.]
      [1. 2. 1. 2.]]
     """
-    reps = as_tuple(repetitions)
+    reps = tuple(operator.index(r) for r in as_tuple(repetitions))
     if any(r < 0 for r in reps):
         raise ArgumentError(f"tile: repetitions={repetitions} must not be negative.")
     return xp.lib.tile(x, reps)

@@ -20,6 +20,7 @@ from gpugrad.errors import (
 from gpugrad.ops import _axes
 from gpugrad.ops.arrays.grids import from_numpy
 from gpugrad.ops.arrays.index_rules import check_range
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -289,5 +290,6 @@ def checked_index(xp, x, /, *, length):
     >>> print(gg.checked_index([0, 2], length=3))
     [0 2]
     """
+    check_numbers("checked_index", "iu", x=x)
     check_range("checked_index", x, length, axis=0, first=0)
     return x

@@ -160,6 +160,14 @@ _ATOMIC = frozenset(("int32", "uint32", "uint64", "float16", "float32", "float64
 
 def atomic_add(lib: Any, out: Any, index: Any, values: Any) -> None:
     """``lib.add.at``, also for dtypes that CuPy does not support there."""
+    if lib is np and np.ndim(values) > 1 and isinstance(index, tuple):
+        # NumPy 2.4 reads beyond the shape of values with more axes than out[index], and crashes
+        shape = np.broadcast_to(False, out.shape)[index].shape
+        if np.ndim(values) > len(shape):
+            raise ShapeError(
+                f"Values of shape {values.shape} do not broadcast to {shape}, the shape of the "
+                "elements at the index."
+            )
     if lib is np or out.dtype.name in _ATOMIC:
         lib.add.at(out, index, values)
     elif out.dtype.kind == "c":

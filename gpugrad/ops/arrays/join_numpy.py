@@ -13,6 +13,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
+from gpugrad.ops._loops import check_order
 from gpugrad.ops.arrays.join import cut
 from gpugrad.registry.record import op
 
@@ -204,7 +205,7 @@ def array_split(ary, indices_or_sections, axis=0):
         List of Tensors.
 
     Raises:
-        ArgumentError: the number of pieces is below 1.
+        ArgumentError: the number of pieces is below 1, or above both 10,000 and the length.
         AxisError: `ary` does not have the axis.
 
     >>> [part.tolist() for part in gg.array_split([1.0, 2.0, 3.0], 2)]
@@ -214,9 +215,8 @@ def array_split(ary, indices_or_sections, axis=0):
     axis = check_axis("array_split", axis, x.shape)
     if np.ndim(indices_or_sections):
         return cut(x, [operator.index(i) for i in indices_or_sections], axis)
-    n, sections = x.shape[axis], operator.index(indices_or_sections)
-    if sections < 1:
-        raise ArgumentError(f"array_split: need at least 1 piece, got {sections}.")
+    n = x.shape[axis]
+    sections = check_order("array_split", "sections", indices_or_sections, 1, max(n, 10_000))
     return cut(x, [n // sections * k + min(k, n % sections) for k in range(1, sections)], axis)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops._axes import index_along
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -76,6 +77,7 @@ def pad_constant(xp, x, /, pad_width, *, value=0.0):
     >>> print(gg.pad_constant([1.0, 2.0], (1, 2)))
     [0. 1. 2. 0. 0.]
     """
+    check_numbers("pad_constant", "biufcV" if x.dtype.kind == "c" else "biufV", value=value)
     pairs = _widths(pad_width, x.ndim)
     shape = tuple(b + n + a for n, (b, a) in zip(x.shape, pairs, strict=True))
     out = xp.lib.full(shape, value, dtype=x.dtype)
@@ -94,6 +96,8 @@ def _pad_with_values(xp, x, axis, width, values):
 def _pad_with_ramps(xp, x, axis, width, ends):
     """Pads with equal steps from each edge to an end value."""
     before, after = width
+    if max(width) > 10_000:  # each element is an op
+        raise ArgumentError(f"pad: a linear_ramp of {max(width)} elements is longer than 10,000.")
     first = xp.getitem(x, index=index_along(axis, slice(0, 1)))
     last = xp.getitem(x, index=index_along(axis, slice(x.shape[axis] - 1, x.shape[axis])))
     rising = [ends[0] + (first - ends[0]) * (k / before) for k in range(before)]

@@ -11,6 +11,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -180,6 +181,7 @@ def bin_edges(xp, x, /, *, bins, range=None):
     >>> print(gg.bin_edges([1.0, 5.0, 2.0], bins=2))
     [1. 3. 5.]
     """
+    check_numbers("bin_edges", "biufV", x=x)
     if not isinstance(bins, (int, np.integer)) or bins < 1:
         raise ArgumentError(f"bin_edges: bins={bins!r} must be an int from 1, or an array.")
     if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):

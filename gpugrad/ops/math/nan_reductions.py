@@ -17,6 +17,7 @@ from gpugrad.errors import AxisError
 from gpugrad.ops._axes import expand, how_many, per_count
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -189,6 +190,7 @@ def _nan_spread(name, formula, what):
 
     def spread(xp, x, /, axis=None, *, dtype=None, correction=0.0, keepdims=False, ddof=None):
         less = correction if ddof is None else ddof
+        check_numbers(name, "biuf", correction=less)
         return _in_dtype(xp, lambda x: formula(xp, x, axis, less, keepdims), x, dtype)
 
     spread.__doc__ = f"""{what}.

@@ -14,6 +14,7 @@ from gpugrad.core.samples import calls, grid, integers, shaped, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import elementwise, op
 
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -112,8 +113,9 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
     [1. 0. 9.]
     """
+    keywords = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    check_numbers("nan_to_num", **{k: v for k, v in keywords.items() if v is not None})
     if x.dtype.kind == "c":
-        keywords = {"nan": nan, "posinf": posinf, "neginf": neginf}
         parts = [xp.nan_to_num(part, **keywords) for part in (xp.real(x), xp.imag(x))]
         return xp.complex(*parts)
     if x.dtype.kind in "biu":

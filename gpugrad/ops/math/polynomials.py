@@ -13,6 +13,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops._loops import check_order
 from gpugrad.registry.record import op
 
 _PAIRS = shaped([(4,), (2,)], [(2,), (3,)], [(3,), (3,)], [(1,), (2,)])
@@ -190,7 +191,7 @@ def polyint(xp, p, /, m=1, k=None):
 
     Args:
         p: array of one axis: coefficients, highest power first.
-        m: how many times to integrate.
+        m: how many times to integrate, from 0 to 100.
         k: the constants of integration, one for each time, or one for all; None is 0.
 
     Returns:
@@ -200,8 +201,7 @@ def polyint(xp, p, /, m=1, k=None):
     [2. 1. 0.]
     """
     _vectors("polyint", p)
-    if m < 0:
-        raise ArgumentError(f"polyint: m={m} is negative.")
+    m = check_order("polyint", "m", m, 0, 100)
     constants = [0.0 if k is None else k] * m if isinstance(k, (int, float, type(None))) else k
     if len(constants) != m:
         raise ArgumentError(f"polyint: {len(constants)} constants for m={m} integrations.")

@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -191,6 +192,8 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
             "interp: points and values must be two sequences of one length, their shapes are "
             f"{points.shape} and {values.shape}."
         )
+    ends = {"left": left, "right": right}
+    check_numbers("interp", **{side: v for side, v in ends.items() if v is not None})
     if period == 0:
         raise ArgumentError("interp: the period must not be 0.")
     if type(x) in SCALARS:

@@ -12,6 +12,7 @@ from gpugrad.core.samples import along_axis, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.ops.math.reduction import EMPTY
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -255,6 +256,7 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
      [3. 9.]]
     """
     ddof = (0 if bias else 1) if ddof is None else ddof
+    check_numbers("cov", "biuf", ddof=ddof)
     c = _covariance(xp, "cov", m, y, fweights, aweights, rowvar, ddof)
     return xp.reshape(c, ()) if c.shape == (1, 1) else c
 

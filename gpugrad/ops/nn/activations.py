@@ -10,6 +10,7 @@ from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops.special import normal
 from gpugrad.ops.special.common import horner
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import elementwise, op
 
 
@@ -457,6 +458,7 @@ def threshold_(xp, x, /, threshold, value):
     >>> print(gg.threshold([-1.0, 2.0], 0.0, 9.0))
     [9. 2.]
     """
+    check_numbers("threshold", value=value)
     return xp.lib.where(x <= threshold, value, x)
 
 

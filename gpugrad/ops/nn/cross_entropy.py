@@ -5,10 +5,12 @@ The gradients are named ops, with gradients and kernels of their own.
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
-from gpugrad.core.backend import HALF, NUMPY
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
@@ -103,6 +105,8 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     [[ 0.5 -0.5]]
     """
     same_shape("softmax_cross_entropy_grad", logits=logits, labels=labels)
+    if type(g_) in SCALARS:
+        raise DTypeError(f"softmax_cross_entropy_grad: g_ must be an array, got {g_}.")
     total = xp.sum(labels, axis=axis, keepdims=True)  # 1, if they are probabilities
     return xp.expand_dims(g_, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
 
@@ -123,7 +127,7 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
         raise ArgumentError(f"{name}: label_smoothing={label_smoothing} must be from 0 to 1.")
     kept = None
     if ignore_index is not None:
-        kept = labels != ignore_index
+        kept = labels != operator.index(ignore_index)
         labels = labels * kept
     if labels.size and (labels.min() < 0 or labels.max() >= logits.shape[-1]):
         raise IndexOutOfBoundsError(
@@ -219,7 +223,7 @@ def sparse_softmax_cross_entropy(
     losses = losses if kept is None else xp.lib.where(kept, losses, xp.lib.zeros_like(losses))
     if dtype is None and logits.dtype in HALF:
         dtype = logits.dtype
-    return losses if dtype is None else losses.astype(dtype)
+    return losses if dtype is None else losses.astype(as_dtype(dtype))
 
 
 def _kept_gradient(xp, g, labels, ignore_index):

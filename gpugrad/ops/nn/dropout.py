@@ -8,6 +8,7 @@ numbers in the stream, and draws them again for the gradient.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.generator import default_generator
 from gpugrad.ops.random.sampling import Source
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -137,7 +139,8 @@ def stream_dropout(xp, x, /, *, key, first, p):
     """
     if not 0 <= p < 1:
         raise ArgumentError(f"stream_dropout: p={p} must be from 0 to below 1.")
-    numbers = philox.uniform(key, first, x.size, np.float32).reshape(x.shape)
+    key = [operator.index(word) for word in key]
+    numbers = philox.uniform(key, operator.index(first), x.size, np.float32).reshape(x.shape)
     scale = x.dtype.type(1 / (1 - p))  # rounded as in a product with a Python number
     return xp.lib.where(xp.lib.asarray(numbers >= np.float32(p)), x * scale, x.dtype.type(0))
 
@@ -189,6 +192,7 @@ def stream_mask(xp, stream, /, *, shape, p):
         raise DTypeError(f"stream_mask: the stream is {stream.dtype}; it must be uint64.")
     if stream.shape != (4,):
         raise ShapeError(f"stream_mask: the stream has shape {stream.shape}; it must be (4,).")
+    check_numbers("stream_mask", "biuf", p=p)
     k0, k1, first, third = stream.tolist()
     numbers = philox.uniform((k0, k1), first + (third << 128), math.prod(shape), np.float32)
     return xp.lib.asarray((numbers >= np.float32(p)).reshape(shape))

@@ -5,6 +5,7 @@ Classes are along axis 1, as in torch (axis 0 for a single example).
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
             f"the shape of the scores without axis {axis}, the axis of the classes."
         )
     lib, n = xp.lib, x.shape[axis]
-    ignored = labels == ignore_index
+    ignored = labels == operator.index(ignore_index)
     places = lib.where(ignored, 0, labels)
     if not is_captured(x) and places.size and (places.min() < 0 or places.max() >= n):
         raise IndexOutOfBoundsError(

@@ -267,10 +267,11 @@ def local_response_norm(xp, x, /, size, *, alpha=1e-4, beta=0.75, k=1.0, axis=1)
     axis = _channel_axis("local_response_norm", x, axis)
     n = x.shape[axis]
     widths = [(0, 0)] * x.ndim
-    widths[axis] = (size // 2, (size - 1) // 2)
+    before, after = min(size // 2, n), min((size - 1) // 2, n)  # beyond are zeros
+    widths[axis] = (before, after)
     squares = xp.pad(xp.square(x), tuple(widths))
     until = (slice(None),) * axis
     total = xp.getitem(squares, index=(*until, slice(0, n)))
-    for first in range(1, size):
+    for first in range(1, before + after + 1):
         total = total + xp.getitem(squares, index=(*until, slice(first, first + n)))
     return xp.masked_divide(x, (k + total * (alpha / size)) ** beta)

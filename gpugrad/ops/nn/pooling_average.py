@@ -15,6 +15,7 @@ from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
 from gpugrad.ops.nn.spatial import spatial
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -103,8 +104,10 @@ def _mean_of_windows(
 ):
     size, step, _, pairs = pool_geometry(name, n, x, kernel_size, stride, padding, 1, ceil_mode)
     padding = ints(name, "padding", padding, n, 0)
-    if divisor_override is not None and not divisor_override:
-        raise ArgumentError(f"{name}: divisor_override={divisor_override!r} must not be 0.")
+    if divisor_override is not None:
+        check_numbers(name, "iuf", divisor_override=divisor_override)
+        if not divisor_override:
+            raise ArgumentError(f"{name}: divisor_override={divisor_override!r} must not be 0.")
     lengths, divisor = x.shape[x.ndim - n :], divisor_override or 1
     x = pad_last(xp, x, pairs)
     for k, axis in enumerate(range(x.ndim - n, x.ndim)):

@@ -110,7 +110,7 @@ _UNIT = {"size": (1,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
 
 def _check_windows(name, x, size, step, dilation, padding):
     places = _windows(x.shape, size, step, dilation, padding) if len(size) <= x.ndim else (0,)
-    if min(places) < 1:
+    if min((*places, *size)) < 1:
         raise ShapeError(f"{name}: windows of {size} do not fit in x {x.shape}.")
     return places
 

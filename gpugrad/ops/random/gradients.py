@@ -21,7 +21,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import op
 
@@ -34,6 +34,8 @@ def _float64(lib, alpha, log_x, order):
     if order < 1:
         raise ArgumentError(f"order must be 1 or more, got {order}.")
     dtype = lib.result_type(alpha.dtype, log_x.dtype)
+    if dtype.kind == "c":
+        raise DTypeError("The parameters and samples must be real.")
     return dtype, lib.asarray(alpha, dtype=lib.float64), lib.asarray(log_x, dtype=lib.float64)
 
 

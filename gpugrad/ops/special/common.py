@@ -14,6 +14,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.ops._loops import check_order
 from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
@@ -54,6 +55,7 @@ def library_of_order(name):
     function = library(name)
 
     def forward(xp, n, x):
+        need_real(xp, n)
         out = function(xp, xp.lib.asarray(n), x)  # CuPy's polygamma takes arrays only
         keeps = hasattr(x, "dtype") and getattr(n, "dtype", np.dtype(int)).kind in "iu"
         return out.astype(xp.lib.result_type(x, xp.lib.float32)) if keeps else out
@@ -61,11 +63,16 @@ def library_of_order(name):
     return forward
 
 
+def need_real(xp, *arrays):
+    """DTypeError if there is a complex number, of which a cast would drop the imaginary part."""
+    if xp.lib.result_type(*arrays).kind == "c":
+        raise DTypeError("Complex numbers are not supported. Take gg.real(x) if that is meant.")
+
+
 def double(xp, *arrays):
     """Arguments in float64, as SciPy computes float32 too, and the dtype of the result."""
+    need_real(xp, *arrays)
     dtype = xp.lib.result_type(*arrays, xp.lib.float32)
-    if dtype.kind == "c":  # the cast would drop the imaginary part
-        raise DTypeError("Complex numbers are not supported. Take gg.real(x) if that is meant.")
     return *(xp.lib.asarray(a, dtype=xp.lib.float64) for a in arrays), dtype
 
 
@@ -117,13 +124,12 @@ def exponential_remainder(xp, z, /, *, order=1):
     are ``phi_k - k phi_(k+1)``.
 
     Args:
-        order: int, 1 or more.
+        order: int, from 1 to 100.
 
     >>> print(gg.exponential_remainder([0.0, 1.0], order=2))
     [0.5       0.7182818]
     """
-    if order < 1:
-        raise ArgumentError(f"exponential_remainder: order must be at least 1, got {order}.")
+    order = check_order("exponential_remainder", "order", order, 1, 100)
     lib = xp.lib
     z, dtype = double(xp, z)
     near = lib.abs(z) < 1
@@ -159,15 +165,14 @@ def spherical_jn(xp, z, /, *, n=0):
     """Spherical Bessel function of the first kind.
 
     Args:
-        n: the order, a non-negative int. (`gg.special.spherical_jn` takes it first.)
+        n: the order, an int from 0 to 140. (`gg.special.spherical_jn` takes it first.)
 
     It is the power series (DLMF 10.53.1) up to z = n + 1, and upward recurrence beyond.
 
     >>> print(gg.spherical_jn([0.0, 1.0]))
     [1.       0.841471]
     """
-    if n < 0:
-        raise ArgumentError(f"spherical_jn: n={n} must not be negative.")
+    n = check_order("spherical_jn", "n", n, 0, 140)  # float64 holds the factors of the series
     lib = xp.lib
     z, dtype = double(xp, z)
     near = lib.abs(z) < n + 1
@@ -319,5 +324,6 @@ def lambertw(xp, z, /, k=0, tol=1e-8):
     >>> print(gg.real(gg.special.lambertw([0.0, 1.0])))
     [0.         0.56714326]
     """
+    need_real(xp, k)
     out = xp.special.lambertw(z, k, tol)
     return out.astype(xp.lib.result_type(z.dtype, xp.lib.complex64))

@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
+from gpugrad.ops._loops import check_order
 from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.ops.special.common import library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
@@ -109,13 +110,12 @@ def multigammaln(xp, a, /, d):
 
     Args:
         a: array of any shape, above (d - 1) / 2.
-        d: int, the number of variables, at least 1.
+        d: int, the number of variables, from 1 to 10,000; for 1 it is `gammaln`.
 
     >>> print(gg.special.multigammaln([3.0], 2))
     [1.5501964]
     """
-    if d < 1:
-        raise ArgumentError(f"multigammaln: d={d} must be at least 1, for which it is gammaln.")
+    d = check_order("multigammaln", "d", d, 1, 10_000)
     total = xp.gammaln(a) + d * (d - 1) / 4 * math.log(math.pi)
     for j in range(1, d):
         total = total + xp.gammaln(a - 0.5 * j)

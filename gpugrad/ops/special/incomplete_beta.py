@@ -23,7 +23,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.ops.math.elementwise import unless_infinite
-from gpugrad.ops.special.common import double, library_has, scipy_op
+from gpugrad.ops.special.common import double, library_has, need_real, scipy_op
 from gpugrad.ops.special.incomplete_gamma import DECAY, add_node_axis, integrate, mask_limits
 from gpugrad.registry.record import elementwise, op
 
@@ -45,6 +45,7 @@ def _beta_moment(xp, c, n, x, y, j, k):
     complex plane, so the integral is split there.
     """
     lib = xp.lib
+    need_real(xp, j, k)
     c, n, x, y, dtype = double(xp, c, n, x, y)
     end = lib.minimum((DECAY - n * lib.log(y)) / c, DECAY / lib.maximum(c - n * x, 1e-300))
     for _ in range(NEWTON):

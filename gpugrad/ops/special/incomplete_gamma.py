@@ -21,7 +21,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import device_of
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
-from gpugrad.ops.special.common import double, scipy_op
+from gpugrad.ops.special.common import double, need_real, scipy_op
 from gpugrad.registry.record import elementwise, op
 
 DECAY = 34.0  # an integral stops where its integrand has fallen by exp(-DECAY), about 2e-15
@@ -58,6 +58,7 @@ def add_node_axis(*values):
 def _gamma_moment(xp, c, x, upper, j, m):
     """The decay x expm1(s) - c s is convex: Newton's method from beyond never overshoots."""
     lib = xp.lib
+    need_real(xp, j, m)
     c, x, dtype = double(xp, c, x)
     upper = lib.asarray(upper)
     sign = lib.where(upper, 1.0, -1.0)
