@@ -539,3 +539,39 @@ def test_scipy_and_sklearn_take_tensors(outcomes, name):
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     print(json.dumps(_probe()))
+
+
+# ---- evenly spaced numbers ------------------------------------------------------------------
+
+ENDS = {
+    "numbers": (1.0, 4.0), "an array and a number": ([1.0, 2.0], 4.0),
+    "arrays": ([1.0, 2.0], [[3.0], [4.0]]), "negative": (-1.0, -8.0), "complex": (1j, 2.0 + 1j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_spaced_numbers_between_tensors_are_numpys(name, ends):
+    arrays = [np.asarray(end) for end in ends]
+    tensors = [gg.constant(a, a.dtype) for a in arrays]
+    for endpoint in (True, False):
+        desired = getattr(np, name)(*arrays, 5, endpoint=endpoint)
+        for start, stop in [tensors, (tensors[0], arrays[1]), (arrays[0], tensors[1])]:
+            for library in (gg, np):
+                result = getattr(library, name)(start, stop, 5, endpoint=endpoint)
+                np.testing.assert_allclose(result, desired, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_spaced_numbers_between_tensors_have_gradients_and_are_traced(name):
+    space = getattr(gg, name)
+    a, b = gg.constant(1.5, "float64"), gg.constant(2.0, "float64")
+    gg.testing.check_grads(lambda a, b: space(a, b, 4), (a, b))
+    np.testing.assert_allclose(gg.function(lambda a: space(a, b, 4))(a), space(a, b, 4))
+    pairs = gg.vmap(lambda a: space(a, b, 4))(gg.stack([a, a + 1]))
+    np.testing.assert_allclose(pairs[1], space(a + 1, b, 4))
+
+
+def test_logspace_takes_a_tensor_as_its_base():
+    base = gg.constant([2.0, 3.0], "float64")
+    np.testing.assert_allclose(gg.logspace(1, 2, 3, base=base), [[2, 3], [2**1.5, 3**1.5], [4, 9]])
