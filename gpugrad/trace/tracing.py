@@ -16,7 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, as_array, between_numbers, reading
+from gpugrad.core.backend import (
+    ARRAYS,
+    NUMPY,
+    READINGS,
+    SCALARS,
+    as_array,
+    between_numbers,
+    reading,
+)
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TraceError
