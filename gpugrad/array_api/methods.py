@@ -100,6 +100,16 @@ def _adjoint(self: Tensor) -> Tensor:
     return elementwise.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
 
 
+def _matvec(self: Tensor, x: Any) -> Tensor:
+    """The product with a vector; SciPy finds it and makes a linear operator of the matrix."""
+    return products.matmul(self, x)
+
+
+def _rmatvec(self: Tensor, x: Any) -> Tensor:
+    """The product of the conjugate transpose with a vector."""
+    return products.matmul(_adjoint(self), x)
+
+
 def _copy(self: Tensor) -> Tensor:
     """A copy; the gradient flows through."""
     return creation.asarray(self, copy=True)
@@ -177,7 +187,8 @@ _METHODS = {
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "ptp": statistics.ptp, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
-    "dot": products.dot, "trace": products.trace, "conj": elementwise.conj,
+    "dot": products.dot, "matvec": _matvec, "rmatvec": _rmatvec,
+    "trace": products.trace, "conj": elementwise.conj,
     "conjugate": elementwise.conj, "clip": comparison.clip, "round": comparison.round_,
     "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
     "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,
