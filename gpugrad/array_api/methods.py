@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from gpugrad.array_api import numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.core import backend, devices, dlpack
@@ -120,15 +122,21 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
-def _view(self: Tensor, dtype: Any = None) -> Tensor:
+def _view(self: Tensor, dtype: Any = None) -> Any:
     """The same tensor, or its bytes reinterpreted as another dtype, as NumPy's method.
 
     Viewing complex numbers as real and imaginary parts is differentiable; other changes of dtype
-    have no gradient.
+    have no gradient. Bytes without a meaning, such as ``"V8"``, are those of a NumPy array, by
+    which zarr compares values.
 
     Raises:
         DTypeError: a tape watches the tensor, whose gradient would be cut.
     """
+    if isinstance(dtype, str) and dtype.lstrip("|").startswith("V"):
+        try:
+            return np.array(self).view(dtype)
+        except (TypeError, ValueError) as error:
+            raise DTypeError(f"view: {self.dtype} {self.shape} as {dtype}: {error}") from error
     dtype = self.dtype if dtype is None else backend.as_dtype(dtype)
     if dtype == self.dtype:
         return shaping.reshape(self, self.shape)

@@ -351,6 +351,35 @@ def test_array_in_place_operators_take_tensors_that_no_tape_watches():
             a += x
 
 
+def test_view_as_bytes_is_numpys():
+    raw = gg.asarray(A).view("V8")
+    assert raw.dtype == np.dtype("V8")
+    assert np.array_equal(raw, A.view("V8"))
+    with pytest.raises(DTypeError, match="8"):
+        gg.asarray(A).view("V7")
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_dlpack_passes_bfloat16_on(versioned):
+    class Foreign:
+        """An array of another library, which exports the memory of `x`."""
+
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, max_version=None, **options):
+            return self.x.__dlpack__(max_version=(1, 0) if versioned else None)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    x = gg.asarray([[1.0, 2.5], [3.0, -4.0]], dtype="bfloat16")
+    y = gg.from_dlpack(Foreign(x))
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y.numpy(), x.numpy())
+    assert gg.grad(lambda y: gg.sum(y * y))(y).tolist() == [[2.0, 5.0], [6.0, -8.0]]
+
+
 def test_scipy_minimizes_with_hessians_and_jacobians():
     import scipy.optimize
 
