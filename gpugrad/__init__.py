@@ -42,9 +42,9 @@ from gpugrad.ops.arrays.arrange import (
 from gpugrad.ops.math.bits import packbits, unpackbits
 from gpugrad.ops.math.comparison import (
     floor, ceil, trunc, round_ as round, equal, not_equal, less, less_equal, greater,
-    greater_equal, maximum, minimum, where, logical_and, logical_or, logical_xor, logical_not,
-    bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
-    bitwise_invert, isfinite, isinf, isnan, signbit, clip,
+    greater_equal, maximum, minimum, where_ as where, logical_and, logical_or,
+    logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift,
+    bitwise_right_shift, bitwise_invert, isfinite, isinf, isnan, signbit, clip,
 )
 from gpugrad.ops.arrays.creation import (
     zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,

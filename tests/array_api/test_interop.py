@@ -351,6 +351,26 @@ def test_array_in_place_operators_take_tensors_that_no_tape_watches():
             a += x
 
 
+@pytest.mark.parametrize("x", [A > 0, np.round(A), V], ids=["bool", "matrix", "vector"])
+def test_where_of_a_condition_alone_gives_its_indices(x):
+    for found in (gg.where(x), gg.where(gg.asarray(x)), np.where(gg.asarray(x))):
+        for actual, desired in zip(found, np.where(x), strict=True):
+            _same(actual, desired)
+    with pytest.raises(DTypeError, match="where"):
+        gg.where(x, None, 1.0)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "divmod"])
+def test_integer_division_by_zero_warns_as_numpys(name):
+    x, zero = np.array([1, -2]), np.array([0, 0])
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        desired = getattr(np, name)(x, zero)
+    for number in (zero, 0):
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            actual = getattr(gg, name)(gg.asarray(x), number)
+        np.testing.assert_array_equal(np.array(actual), np.array(desired))
+
+
 def test_view_as_bytes_is_numpys():
     raw = gg.asarray(A).view("V8")
     assert raw.dtype == np.dtype("V8")
