@@ -61,6 +61,8 @@ def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[
 
 def pack_tensors(structure: Any, values: Sequence[Any]) -> Any:
     """A structure with other leaves in the places of its Tensors."""
+    if isinstance(structure, Tensor):
+        return values[0]
     rest = iter(values)
     return nest.map_structure(lambda x: next(rest) if isinstance(x, Tensor) else x, structure)
 

@@ -208,10 +208,8 @@ class GradientTape(Recorder):
         [2.0, 40.0]
         """
         as_unconnected(unconnected_gradients)
-        targets, leaves = (
-            flatten_tensors("target", target),
-            flatten_tensors("sources", sources, with_none=True),
-        )
+        targets = flatten_tensors("target", target)
+        leaves = flatten_tensors("sources", sources, with_none=True)
         seeds = [None] * len(targets)
         if output_gradients is not None:
             upstream = nest.flatten_like(target, output_gradients, "output_gradients")
