@@ -13,7 +13,9 @@ from gpugrad.errors import ArgumentError
 
 __all__ = ["REDUCTIONS"]
 
+# NumPy's definition of initial=, which no op has
 _COMBINED_BY = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+# The result of no elements: what where= puts in the place of those that it leaves out
 _OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True}
 
 

@@ -182,7 +182,7 @@ def where_(condition, x=None, y=None, /):
 
 
 where_.__name__ = where_.__qualname__ = "where"
-where_.op = where.op  # it is the op's function to `gg.testing.check_op`
+vars(where_)["op"] = vars(where)["op"]  # it is the op's function to `gg.testing.check_op`
 
 # ---- logic and bits ----------------------------------------------------------------------
 
