@@ -1218,8 +1218,9 @@ def test_complex_product_with_a_real_source_gives_a_real_gradient():
 
 @pytest.mark.parametrize(
     "call",
-    [gg.softplus, lambda z: gg.softmax(z, axis=0), gg.special.gamma, lambda z: gg.multiply_no_nan(2.0, z),
-     lambda z: gg.nn.layer_norm(z), lambda z: gg.nn.mse_loss(z, z + 1)],
+    [gg.softplus, lambda z: gg.softmax(z, axis=0), gg.special.gamma,
+     lambda z: gg.multiply_no_nan(2.0, z), lambda z: gg.nn.layer_norm(z),
+     lambda z: gg.nn.mse_loss(z, z + 1)],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["tape", "forward", "function", "graph"])
 def test_real_only_ops_refuse_to_record_complex_tensors(call, mode):
