@@ -37,14 +37,14 @@ from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.arrays.apply import apply_along_axis, apply_over_axes, einsum_path
 from gpugrad.ops.arrays.arrange import (
-    flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter,
+    flip, roll, tile, repeat, tril, triu, diagonal, diagonal_scatter, diag_embed,
 )
 from gpugrad.ops.math.bits import packbits, unpackbits
 from gpugrad.ops.math.comparison import (
     floor, ceil, trunc, round_ as round, equal, not_equal, less, less_equal, greater,
-    greater_equal, maximum, minimum, where, logical_and, logical_or, logical_xor, logical_not,
-    bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_right_shift,
-    bitwise_invert, isfinite, isinf, isnan, signbit, clip,
+    greater_equal, maximum, minimum, where_ as where, logical_and, logical_or,
+    logical_xor, logical_not, bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift,
+    bitwise_right_shift, bitwise_invert, isfinite, isinf, isnan, signbit, clip,
 )
 from gpugrad.ops.arrays.creation import (
     zeros, ones, empty, full, zeros_like, ones_like, empty_like, full_like, arange, linspace,
@@ -273,8 +273,8 @@ __all__ = [
     "cuda", "cumprod", "cumsum", "cumulative_logsumexp", "cumulative_max", "cumulative_min",
     "cumulative_prod", "cumulative_sum", "cumulative_trapezoid", "custom_gradient", "custom_jvp",
     "debug", "deg2rad", "degrees", "delete", "det", "deterministic", "device", "devices", "diag",
-    "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter", "diff",
-    "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e", "ediff1d", "einsum",
+    "diag_embed", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diagonal_scatter",
+    "diff", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e", "ediff1d", "einsum",
     "einsum_path", "elementwise", "elementwise_kernel", "elu", "empty", "empty_like", "equal",
     "erf", "erfc", "errors", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fft",
     "fill_diagonal", "finfo", "fix", "flatnonzero", "flatten", "flip", "fliplr", "flipud",

@@ -65,7 +65,7 @@ class IndexOutOfBoundsError(GpugradError, IndexError):
     """An index beyond the end of its axis."""
 
 
-class SingularMatrixError(ArgumentError):
+class SingularMatrixError(ArgumentError, np.linalg.LinAlgError):
     """A matrix that has no inverse, or is not positive definite, where one is needed."""
 
 

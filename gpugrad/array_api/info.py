@@ -57,9 +57,9 @@ class _Info:
         dtypes = {name: np.dtype(name) for name in _DTYPES.split()}
         return {name: dtype for name, dtype in dtypes.items() if isdtype(dtype, kinds)}
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Return all devices that answer, the CPU first."""
-        return devices()
+        return tuple(devices())
 
 
 def __array_namespace_info__() -> _Info:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from gpugrad.array_api import numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.core import backend, devices, dlpack
@@ -100,6 +102,16 @@ def _adjoint(self: Tensor) -> Tensor:
     return elementwise.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
 
 
+def _matvec(self: Tensor, x: Any) -> Tensor:
+    """The product with a vector; SciPy finds it and makes a linear operator of the matrix."""
+    return products.matmul(self, x)
+
+
+def _rmatvec(self: Tensor, x: Any) -> Tensor:
+    """The product of the conjugate transpose with a vector."""
+    return products.matmul(_adjoint(self), x)
+
+
 def _copy(self: Tensor) -> Tensor:
     """A copy; the gradient flows through."""
     return creation.asarray(self, copy=True)
@@ -110,15 +122,21 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
-def _view(self: Tensor, dtype: Any = None) -> Tensor:
+def _view(self: Tensor, dtype: Any = None) -> Any:
     """The same tensor, or its bytes reinterpreted as another dtype, as NumPy's method.
 
     Viewing complex numbers as real and imaginary parts is differentiable; other changes of dtype
-    have no gradient.
+    have no gradient. Bytes without a meaning, such as ``"V8"``, are those of a NumPy array, by
+    which zarr compares values.
 
     Raises:
         DTypeError: a tape watches the tensor, whose gradient would be cut.
     """
+    if isinstance(dtype, str) and dtype.lstrip("|").startswith("V"):
+        try:
+            return np.array(self).view(dtype)
+        except (TypeError, ValueError) as error:
+            raise DTypeError(f"view: {self.dtype} {self.shape} as {dtype}: {error}") from error
     dtype = self.dtype if dtype is None else backend.as_dtype(dtype)
     if dtype == self.dtype:
         return shaping.reshape(self, self.shape)
@@ -177,7 +195,8 @@ _METHODS = {
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "ptp": statistics.ptp, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
-    "dot": products.dot, "trace": products.trace, "conj": elementwise.conj,
+    "dot": products.dot, "matvec": _matvec, "rmatvec": _rmatvec,
+    "trace": products.trace, "conj": elementwise.conj,
     "conjugate": elementwise.conj, "clip": comparison.clip, "round": comparison.round_,
     "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
     "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
 from gpugrad.core.tensor import Tensor, tensor
@@ -51,7 +52,7 @@ _UFUNC_DEFAULTS: dict[str, Any] = {
     "subok": True,
     "where": True,
 }
-_WITHOUT_EFFECT = frozenset(("kind", "subok"))  # on values
+_WITHOUT_EFFECT = frozenset(("kind", "subok", "hermitian"))  # on values
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
 _PRINTS = frozenset(("array2string", "array_repr", "array_str"))
 
@@ -66,7 +67,10 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
             return NotImplemented
     (out,) = keywords.pop("out", None) or (None,)
     if out is not None:
+        where = keywords.pop("where", True) if method == "__call__" else True
         result = array_ufunc(self, ufunc, method, *inputs, **keywords)
+        if where is not True:
+            result = TENSOR.where(where, result, out)
         return _write(_title(ufunc, method), out, result)
     if method == "at":
         return _at(ufunc, *inputs)
@@ -79,18 +83,25 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
         }
         if method in ("reduce", "accumulate"):
             options.setdefault("axis", 0)
-        if _accepts(function, inputs, options):
-            return function(*inputs, **options)
+        masked = REDUCTIONS.get(_REDUCTIONS.get(ufunc.__name__, "")) if method == "reduce" else None
+        for candidate in (function, masked):
+            if candidate is not None and _accepts(candidate, inputs, options):
+                return candidate(*inputs, **options)
     return _on_values(_title(ufunc, method), getattr(ufunc, method), inputs, keywords)
 
 
-def _write(title: str, out: Any, result: Any) -> Tensor:
-    if not isinstance(out, Tensor):
+def _write(title: str, out: Any, result: Any) -> Any:
+    """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
+    if isinstance(out, Tensor):
+        return write(title, out, result)
+    try:
+        np.copyto(out, np.asarray(result), casting="same_kind")
+    except DTypeError as error:
         raise DTypeError(
-            f"{title}: the result is a Tensor and is not written to a NumPy array: use x = x + y "
-            "instead of an array's +=, and no out=; or convert it with y.numpy()."
-        )
-    return write(title, out, result)
+            f"{title}: the result would be written to a NumPy array: use x = x + y instead of an "
+            f"array's +=, and no out=. {error}"
+        ) from None
+    return out
 
 
 def _at(ufunc: Any, x: Any, index: Any, *values: Any) -> None:
@@ -173,10 +184,12 @@ def array_function(
         shown = [v.numpy() if isinstance(v, Tensor) else v for v in args]
         return function(*shown, **keywords)
     ours = None if name in _IN_PLACE and not isinstance(target, Tensor) else _counterpart(function)
-    if ours is not None:
-        call = _translate_arguments(function, ours, args, keywords)
-        if call is not None:
-            return ours(*call[0], **call[1])
+    masked = REDUCTIONS.get(_NAMES.get(name, name)) if function.__module__ == "numpy" else None
+    for candidate in (ours, masked):
+        if candidate is not None:
+            call = _translate_arguments(function, candidate, args, keywords)
+            if call is not None:
+                return candidate(*call[0], **call[1])
     return _on_values(title, function, args, keywords)
 
 
@@ -187,8 +200,9 @@ def _counterpart(function: Any) -> Callable[..., Any] | None:
     for part in function.__module__.split(".")[1:]:
         home = getattr(home, part, None)
     name = function.__name__
-    if function.__module__ == "numpy" and name in _ADAPTERS:
-        return _ADAPTERS[name]
+    adapter = _ADAPTERS.get(f"{function.__module__}.{name}".removeprefix("numpy."))
+    if adapter is not None:
+        return adapter
     ours = getattr(home, _NAMES.get(name, name), None)
     return ours if callable(ours) and not isinstance(ours, type) else None
 
@@ -293,6 +307,21 @@ def _transpose(a: Any, /, axes: Any = None) -> Any:
     return tensor(a).transpose(*(() if axes is None else (tuple(axes),)))
 
 
+def _cross(
+    a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = TENSOR.moveaxis(a, axisa, -1), TENSOR.moveaxis(b, axisb, -1)
+    return TENSOR.moveaxis(TENSOR.cross(a, b, axis=-1), -1, axisc)
+
+
+def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    if not compute_uv:
+        return TENSOR.svdvals(a)
+    return _public().linalg.svd(a, full_matrices=full_matrices)
+
+
 def _size(a: Any, axis: Any = None) -> Any:
     shape = tensor(a).shape
     if axis is None:
@@ -310,6 +339,8 @@ _METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient 
 _ADAPTERS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
     "copy": _copy,
+    "cross": _cross,
+    "linalg.svd": _svd,
     "outer": _outer_product,
     "sort": _sort,
     "take": _take,

@@ -21,6 +21,7 @@ __all__ = [
     "check_upstream",
     "fill_unconnected",
     "flatten_tensors",
+    "pack_tensors",
     "zeros_for",
 ]
 
@@ -40,11 +41,13 @@ class AggregationMethod:
     EXPERIMENTAL_ACCUMULATE_N = 2
 
 
-def flatten_tensors(what: str, structure: Any) -> list[Tensor]:
-    """The Tensors of a structure; DTypeError for anything else."""
+def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[Tensor]:
+    """The Tensors of a structure, which may hold None `with_none`; DTypeError for others."""
     if isinstance(structure, Tensor):
         return [structure]
     leaves = nest.flatten(structure)
+    if with_none and structure is not None:
+        leaves = [leaf for leaf in leaves if leaf is not None]
     for leaf in leaves:
         if isinstance(leaf, IndexedSlices):
             raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
@@ -54,6 +57,14 @@ def flatten_tensors(what: str, structure: Any) -> list[Tensor]:
                 f"them; got {type(leaf).__name__} {leaf!r:.60}."
             )
     return leaves
+
+
+def pack_tensors(structure: Any, values: Sequence[Any]) -> Any:
+    """A structure with other leaves in the places of its Tensors."""
+    if isinstance(structure, Tensor):
+        return values[0]
+    rest = iter(values)
+    return nest.map_structure(lambda x: next(rest) if isinstance(x, Tensor) else x, structure)
 
 
 def check_upstream(what: str, targets: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:

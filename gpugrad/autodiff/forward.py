@@ -16,6 +16,7 @@ from gpugrad.autodiff.arguments import (
     check_like,
     fill_unconnected,
     flatten_tensors,
+    pack_tensors,
     zeros_for,
 )
 from gpugrad.autodiff.backward import refit, zeros
@@ -91,7 +92,7 @@ class ForwardAccumulator(Listener):
         """
         leaves = flatten_tensors("jvp", primals)
         tangents = [copy(self.known[t._id]) if t._id in self.known else None for t in leaves]
-        return nest.pack(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
+        return pack_tensors(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
 
     def take(self, entry: Any, out: Any) -> None:
         """Compute the tangent of an op's result; only enclosing recorders see the computation."""

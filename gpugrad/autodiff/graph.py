@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,11 +16,17 @@ from gpugrad.autodiff.arguments import (
 )
 from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
+from gpugrad.core.nest import flatten_like
 from gpugrad.core.tensor import Tensor, tensor, threads
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import EndOfBlock
 
-__all__ = ["Graph", "gradients"]
+__all__ = ["Graph", "GraphNeeded", "gradients", "in_graph"]
+
+
+class GraphNeeded(TapeError):
+    """`gradients` was called in a traced function: it is traced again, inside a Graph."""
 
 
 class _Everything:
@@ -98,6 +106,17 @@ class _Default:
     _block = property(fset=_set_block)
 
 
+def in_graph(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, run inside a Graph of its own."""
+
+    @functools.wraps(f)
+    def run(*args: Any, **keywords: Any) -> Any:
+        with Graph().as_default():
+            return f(*args, **keywords)
+
+    return run
+
+
 def gradients(
     ys: Any,
     xs: Any,
@@ -112,8 +131,9 @@ def gradients(
     """Sum of dy/dx over `ys` for each x, from the log of an enclosing Graph or tape.
 
     Args:
-        ys, xs: a Tensor, or a flat list of them. With a `Graph`, any tensor can be an x; with a
-            `GradientTape`, tensors that it watches and tensors computed from them.
+        ys, xs: a Tensor, or nested lists of them. With a `Graph` and inside `gg.function`, any
+            tensor can be an x; with a `GradientTape`, tensors that it watches and tensors computed
+            from them.
         grad_ys: upstream gradients, one per y; None (also as an entry) means ones.
         stop_gradients: tensors to treat as constants.
         unconnected_gradients: ``"none"`` or ``"zero"``.
@@ -140,25 +160,28 @@ def gradients(
     as_unconnected(unconnected_gradients)
     active = [r for r in reversed(threads.stack) if isinstance(r, Recorder)]
     recorder = next((r for r in active if isinstance(r, Graph)), active[0] if active else None)
-    if recorder is None:
-        raise TapeError(
+    is_traced = current_trace() is not None and not isinstance(recorder, Graph)
+    if recorder is None or is_traced:
+        raise (GraphNeeded if is_traced else TapeError)(
             "gradients: nothing is being recorded here. Compute ys inside `with "
             "gg.Graph().as_default():` (records everything) or a GradientTape, and call it there."
         )
 
     def as_list(what: str, value: Any) -> list[Any]:
-        leaves = list(value) if isinstance(value, (list, tuple)) else [value]
-        for leaf in leaves:
-            if isinstance(leaf, (dict, list, tuple)) or leaf is None:
-                raise DTypeError(f"gradients: {what} must be a Tensor or a flat list of Tensors.")
-        return [leaf if isinstance(leaf, Tensor) else tensor(leaf) for leaf in leaves]
+        if isinstance(value, (list, tuple)):
+            return [leaf for part in value for leaf in as_list(what, part)]
+        if isinstance(value, dict) or value is None:
+            raise DTypeError(f"gradients: {what} must be a Tensor or a list of Tensors.")
+        return [value if isinstance(value, Tensor) else tensor(value)]
 
     targets, sources = as_list("ys", ys), as_list("xs", xs)
     seeds: list[Any] = [None] * len(targets)
     if grad_ys is not None:
+        parts = list(ys) if isinstance(ys, (list, tuple)) else [ys]
         upstream = list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
-        if len(upstream) != len(targets):
-            raise ArgumentError(f"gradients: {len(upstream)} grad_ys for {len(targets)} ys.")
+        if len(upstream) != len(parts):
+            raise ArgumentError(f"gradients: {len(upstream)} grad_ys for {len(parts)} ys.")
+        upstream = flatten_like(parts, upstream, "grad_ys")
         seeds = check_upstream("grad_ys", targets, upstream)
     for target, seed in zip(targets, seeds, strict=True):
         if target.dtype.kind == "c" and seed is None:

@@ -14,6 +14,7 @@ from gpugrad.autodiff.arguments import (
     check_upstream,
     fill_unconnected,
     flatten_tensors,
+    pack_tensors,
     zeros_for,
 )
 from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
@@ -110,11 +111,9 @@ class GradientTape(Recorder):
             TapeError: the tape is not recording in this thread (nothing would be recorded).
             DTypeError: something that is neither a Tensor nor a Variable.
         """
-        leaves = [
-            leaf.values if isinstance(leaf, IndexedSlices) else leaf
-            for leaf in nest.flatten(tensor)
-        ]
-        for leaf in flatten_tensors("watch", leaves):
+        leaves = nest.flatten(tensor)
+        values = [x.values if isinstance(x, IndexedSlices) else x for x in leaves]
+        for leaf in flatten_tensors("watch", values, with_none=tensor is not None):
             elsewhere = self._stack is not None and self._stack is not threads.stack
             if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
@@ -205,7 +204,7 @@ class GradientTape(Recorder):
 
         Args:
             target: a Tensor, or a nested structure of them (their gradients add up).
-            sources: a Tensor or Variable, or a nested structure of them.
+            sources: a Tensor or Variable, or a nested structure of them, and of None.
             output_gradients: upstream gradients, in the structure of `target`, each of its
                 target's shape and dtype; None means ones.
             unconnected_gradients: ``"none"`` or ``"zero"``: the gradient of a source that the
@@ -227,7 +226,8 @@ class GradientTape(Recorder):
         [2.0, 40.0]
         """
         as_unconnected(unconnected_gradients)
-        targets, leaves = flatten_tensors("target", target), flatten_tensors("sources", sources)
+        targets = flatten_tensors("target", target)
+        leaves = flatten_tensors("sources", sources, with_none=True)
         seeds = [None] * len(targets)
         if output_gradients is not None:
             upstream = nest.flatten_like(target, output_gradients, "output_gradients")
@@ -235,7 +235,7 @@ class GradientTape(Recorder):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
-        return nest.pack(sources, fill_unconnected(grads, leaves, unconnected_gradients))
+        return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected_gradients))
 
     def jacobian(
         self,
@@ -267,7 +267,7 @@ class GradientTape(Recorder):
         zero = as_unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
         if not isinstance(target, Tensor):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
-        leaves = flatten_tensors("sources", sources)
+        leaves = flatten_tensors("sources", sources, with_none=True)
         self._begin("jacobian")
         rows = self._rows(target, (), leaves, chunk_bytes)
         results: list[Any] = []
@@ -278,7 +278,7 @@ class GradientTape(Recorder):
             else:
                 results.append(zeros_for(source, shape) if zero else None)
         self._end(results)
-        return nest.pack(sources, results)
+        return pack_tensors(sources, results)
 
     def _rows(
         self, target: Tensor, lead: tuple[int, ...], sources: list[Tensor], chunk_bytes: int

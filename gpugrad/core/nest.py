@@ -8,9 +8,11 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, ValuesView
 from typing import Any
 
+import numpy as np
+
 from gpugrad.errors import StructureError
 
-__all__ = ["children", "flatten", "flatten_like", "map_structure", "pack"]
+__all__ = ["children", "flatten", "flatten_like", "is_constant", "map_structure", "pack"]
 
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
@@ -30,6 +32,11 @@ def _child_lister(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
         names = [f.name for f in dataclasses.fields(kind)]
         return lambda structure: [(name, getattr(structure, name)) for name in names]
     return None
+
+
+def is_constant(leaf: Any) -> bool:
+    """Whether a leaf is no number, such as None, a name or a function: it has no gradient."""
+    return leaf is None or isinstance(leaf, (str, bytes, np.dtype)) or callable(leaf)
 
 
 def flatten(structure: Any) -> list[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.autodiff.batched import levels_running
+from gpugrad.autodiff.graph import GraphNeeded, in_graph
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
@@ -76,7 +77,7 @@ class Function:
         self._pairs: dict[Any, Any] = {}
         self._lock = threading.RLock()
         self._counts = [0, 0, 0]
-        self._warned = False
+        self._warned = self._in_graph = False
         self._creating: set[Any] = set()
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -117,7 +118,11 @@ class Function:
             once = False
             with self._lock, recording_stopped():
                 try:
-                    pair = Pair(self._f, args, keywords, wanted, self._options, self._signature)
+                    pair = self._with_graph(
+                        lambda: Pair(
+                            self._f, args, keywords, wanted, self._options, self._signature
+                        )
+                    )
                 except NotReplayable as error:
                     pair = False  # it has effects
                     once = error.once
@@ -259,16 +264,33 @@ class Function:
         self, args: Any, keywords: Any, trial: bool = False
     ) -> tuple[Tracing, Any, list[Any]]:
         """A trace of a call, the form of the result, and its arrays."""
-        trace = Tracing(trial=trial, passes=self._options.passes)
+
+        def traced() -> tuple[Tracing, Any, list[Any]]:
+            trace = Tracing(trial=trial, passes=self._options.passes)
+            try:
+                with trace:
+                    inputs = self._signature.inputs(trace, args, keywords, [])
+                    form, outputs = split_arrays(self._f(*inputs[0], **inputs[1]))
+                    trace.returned(outputs)
+            except BaseException:
+                trace.end()
+                raise
+            return trace, form, outputs
+
+        return self._with_graph(traced)
+
+    def _with_graph(self, trace: Callable[[], Any]) -> Any:
+        """The result of `trace`; if the function calls `gradients`, traced once more in a Graph.
+
+        A Graph numbers and keeps everything, so other functions are traced without one.
+        """
         try:
-            with trace:
-                args, keywords, _ = self._signature.inputs(trace, args, keywords, [])
-                form, outputs = split_arrays(self._f(*args, **keywords))
-                trace.returned(outputs)
-        except BaseException:
-            trace.end()
-            raise
-        return trace, form, outputs
+            return trace()
+        except GraphNeeded:
+            if self._in_graph:  # it has stopped recording
+                raise
+            self._in_graph, self._f = True, in_graph(self._f)
+            return trace()
 
     def _creates(self, key: Any, variable: Variable) -> None:
         """Note that a call has created a Variable. The next call will not, so it is traced anew."""

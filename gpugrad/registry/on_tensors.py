@@ -343,8 +343,9 @@ def _read_arguments(op: Any) -> list[str]:
         if op.kind != "composite":
             same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
+        numbers_stay = op.kind == "elementwise" or op.is_opened  # the ops of its body convert them
         how, others = (
-            ("meet", "") if op.kind != "primitive"
+            ("meet", "") if numbers_stay
             else ("meet_arrays", f", fixed={op.indices}" if op.indices else "")
         )  # fmt: skip
         meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]

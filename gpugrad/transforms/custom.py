@@ -66,11 +66,13 @@ class _CustomCall(RecordedCall):
         inputs: list[Tensor],
         n_positional: int,
         variables: list[Variable],
+        is_input: list[bool],
     ) -> None:
         super().__init__(name)
         self._grad_fn, self._n_positional = grad_fn, n_positional
         self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
         self._variables = variables
+        self._is_input = is_input  # for each leaf of the arguments: others are text, or None
         self._trains = is_training()
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
@@ -100,6 +102,8 @@ class _CustomCall(RecordedCall):
     def _by_inputs(self, returned: Any) -> list[Any]:
         """One gradient for each input; keyword-only arguments may have been left out."""
         grads = nest.flatten(returned)
+        if len(grads) == len(self._is_input):  # one for each argument, as in TensorFlow
+            grads = [g for g, is_one in zip(grads, self._is_input, strict=True) if is_one]
         if len(grads) == self._n_positional and self._n_positional:
             grads += [None] * (len(self._inputs) - len(grads))
         if len(grads) != len(self._inputs):
@@ -157,9 +161,9 @@ def custom_gradient(f: Function | None = None) -> Function:
             Variable among its arguments it gets a Tensor, the value at the call.
             ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for unused
             ones) and returns one for each number among the arguments, in order (None for no
-            gradient). If `f` reads trainable Variables that are not arguments, ``grad_fn(*upstream,
-            variables=...)`` gets them, and must return ``(gradients of arguments, gradients of
-            variables)``.
+            gradient); or one for every argument, with None for text, None and the like. If `f`
+            reads trainable Variables that are not arguments, ``grad_fn(*upstream, variables=...)``
+            gets them, and must return ``(gradients of arguments, gradients of variables)``.
 
     Keyword arguments count like positional ones; keyword-only ones come last, and their
     gradients may be left out. The gradient holds in forward mode too. The second derivative
@@ -189,6 +193,7 @@ def custom_gradient(f: Function | None = None) -> Function:
         args, keywords = nest.map_structure(_as_input, (bound.args, bound.kwargs))
         positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
         inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
+        is_input = [isinstance(x, Tensor) for x in nest.flatten((args, keywords))]
         args, keywords = nest.map_structure(_as_value, (args, keywords))
         with Accesses() as read:
             pair = f(*args, **keywords)
@@ -206,7 +211,7 @@ def custom_gradient(f: Function | None = None) -> Function:
                 "gradient function must take a keyword argument `variables`."
             )
         if recorders:
-            call = _CustomCall(name, grad_fn, inputs, len(positional), variables)
+            call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
             outs = _record(call, outs, inputs, variables)
         return nest.pack(result, outs)
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.autodiff.arguments import zeros_for
+from gpugrad.autodiff.arguments import pack_tensors, zeros_for
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, reraise
@@ -36,50 +37,60 @@ def _name(f: Function) -> str:
     return str(getattr(f, "__name__", f))
 
 
-def _tensors(f: Function, n: int, structure: Any) -> Any:
-    """Argument `n` of `f` with new Tensors for its leaves, so that equal ones stay distinct."""
+def _sources(f: Function, n: int, structure: Any) -> tuple[Any, Any]:
+    """Argument `n` of `f` as it is passed on, and the Tensors to differentiate by in its structure.
+
+    These are new, so that equal ones stay distinct. The function gets copies, which it may write
+    to. In the place of a Module are its trainable Variables by name.
+    """
+    if isinstance(structure, (list, tuple)) and numbers_only(structure):
+        structure = tensor(structure)  # a list of plain numbers is one array, not a structure
+    leaves = nest.flatten(structure)
     try:
-        return _fresh(structure)
+        sources = [_source(leaf, leaf is structure) for leaf in leaves]
     except DTypeError as error:
         reraise(error, f"derivative of {_name(f)}: argument {n}", {}, {})
+    passed = [
+        copy(source) if isinstance(source, Tensor) and source is not leaf else leaf
+        for source, leaf in zip(sources, leaves, strict=True)
+    ]
+    return nest.pack(structure, passed), nest.pack(structure, sources)
 
 
-def _fresh(structure: Any) -> Any:
-    """New Tensors for the leaves; a list of plain numbers is one array, not a structure."""
-    if isinstance(structure, (list, tuple)) and not any(
-        isinstance(leaf, Tensor) or hasattr(leaf, "shape") for leaf in nest.flatten(structure)
-    ):
-        structure = tensor(structure)
-
-    def fresh(leaf: Any) -> Tensor:
-        x = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
-        if not is_inexact(x.dtype):
-            raise DTypeError(f"{x.dtype} has no gradient: pass a float, or leave it out.")
-        number_any(x)
-        return x
-
-    return nest.map_structure(fresh, structure)
+def _source(leaf: Any, alone: bool) -> Any:
+    """What to differentiate by in the place of a leaf; a constant beside others stays."""
+    if hasattr(leaf, "named_variables"):
+        return {name: v for name, v in leaf.named_variables() if v.trainable}
+    if nest.is_constant(leaf) and not alone:
+        return leaf
+    x = leaf if isinstance(leaf, Variable) else TENSOR.positive(tensor(leaf))
+    if not is_inexact(x.dtype):
+        raise DTypeError(f"{x.dtype} has no gradient: pass a float, or leave it out.")
+    number_any(x)
+    return x
 
 
-def _copies(structure: Any) -> Any:
-    """Copies of the Tensors for the function to write to; the originals do not change."""
-    return nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), structure)
+def _tensors(structure: Any) -> list[Tensor]:
+    return [leaf for leaf in nest.flatten(structure) if isinstance(leaf, Tensor)]
+
+
+def _results(y: Any) -> list[Any]:
+    """The leaves of a result that must be Tensors."""
+    return [leaf for leaf in nest.flatten(y) if leaf is y or not nest.is_constant(leaf)]
 
 
 def _split(
     f: Function, args: tuple[Any, ...], argnums: int | Sequence[int]
 ) -> tuple[list[Any], Any]:
-    """Arguments with new Tensors at `argnums`, and these new arguments alone."""
-    arguments = list(args)
+    """The arguments to pass, and the sources among them at `argnums`."""
+    arguments, sources = list(args), []
     numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"argnums: {n} is out of range for {len(args)} arguments.")
-        arguments[n] = _tensors(f, n, arguments[n])
-    wanted = tuple(arguments[n] for n in numbers)
-    for n, w in zip(numbers, wanted, strict=True):
-        arguments[n] = _copies(w)
-    return arguments, wanted if isinstance(argnums, Sequence) else wanted[0]
+        arguments[n], source = _sources(f, n, args[n])
+        sources.append(source)
+    return arguments, tuple(sources) if isinstance(argnums, Sequence) else sources[0]
 
 
 def _scalar(y: Any, f: Function) -> Tensor:
@@ -109,7 +120,9 @@ def value_and_grad(
     Args:
         f: function that returns a 0-d Tensor (with `has_aux`, a pair of it and anything else).
         argnums: position, or positions, of the arguments to differentiate by; each may be a
-            nested structure.
+            nested structure. Leaves of it that are no numbers, such as None or the name in a
+            dataclass, stay in the gradient. That of a `Module` is a dict of the gradients of its
+            trainable Variables by name.
         has_aux: whether `f` returns more than that number.
 
     Raises:
@@ -125,11 +138,12 @@ def value_and_grad(
     def with_grad(*args: Any, **keywords: Any) -> Any:
         arguments, wanted = _split(f, args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(wanted)
+            tape.watch(_tensors(wanted))
             y = f(*arguments, **keywords)
             value, aux = _pair(y, f) if has_aux else (y, None)
-        g = tape.gradient(_scalar(value, f), wanted, unconnected_gradients="zero")
-        g = nest.map_structure(tensor, g)  # IndexedSlices of a gathered argument become dense
+        grads = tape.gradient(_scalar(value, f), _tensors(wanted), unconnected_gradients="zero")
+        # IndexedSlices of a gathered argument become dense
+        g = pack_tensors(wanted, [tensor(grad) for grad in grads])
         return (y, g) if not has_aux else ((value, aux), g)
 
     return with_grad
@@ -158,15 +172,19 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
-    fresh = tuple(_tensors(f, n, p) for n, p in enumerate(primals))
+    arguments, sources = _split(f, primals, range(len(primals)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(fresh)
-        y = f(*_copies(fresh))
-    target = _copies(y)
+        tape.watch(_tensors(sources))
+        y = f(*arguments)
+    target = nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), y)
 
     def pull(cotangent: Any) -> Any:
-        g = tape.gradient(target, fresh, output_gradients=cotangent, unconnected_gradients="zero")
-        return nest.map_structure(tensor, g)
+        pairs = zip(
+            nest.flatten(target), nest.flatten_like(target, cotangent, "cotangent"), strict=True
+        )
+        upstream = [g for leaf, g in pairs if leaf is target or not nest.is_constant(leaf)]
+        grads = tape.gradient(_results(target), _tensors(sources), upstream, "zero")
+        return pack_tensors(sources, [tensor(grad) for grad in grads])
 
     return y, pull
 
@@ -184,10 +202,13 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
                 f"{what}: pass a list with one entry for each argument of the function, such as "
                 f"[x]; got a {type(value).__name__}."
             )
-    fresh = [_tensors(f, n, p) for n, p in enumerate(primals)]
-    with ForwardAccumulator(fresh, list(tangents)) as acc:
-        y = f(*fresh)
-    return y, acc.jvp(y, unconnected_gradients="zero")
+    arguments, sources = _split(f, tuple(primals), range(len(primals)))
+    directions = nest.flatten_like(sources, tangents, "tangents")
+    leaves = zip(nest.flatten(sources), directions, strict=True)
+    pairs = [(x, t) for x, t in leaves if isinstance(x, Tensor)]
+    with ForwardAccumulator([x for x, _ in pairs], [t for _, t in pairs]) as acc:
+        y = f(*arguments)
+    return y, pack_tensors(y, acc.jvp(_results(y), unconnected_gradients="zero"))
 
 
 def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
@@ -241,7 +262,11 @@ def jacobian(
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _with_jacobian(f, argnums, GradientTape.jacobian, chunk_bytes)
+    return _with_jacobian(f, argnums, _rows, chunk_bytes)
+
+
+def _rows(tape: GradientTape, target: Any, sources: Any, *options: Any, **more: Any) -> Any:
+    return pack_tensors(sources, tape.jacobian(target, _tensors(sources), *options, **more))
 
 
 def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
@@ -249,11 +274,15 @@ def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Fu
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
         arguments, wanted = _split(f, args, argnums)
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.watch(wanted)
+            tape.watch(_tensors(wanted))
             y = f(*arguments, **keywords)
-        return nest.map_structure(
-            lambda t: take(tape, t, wanted, "zero", chunk_bytes=chunk_bytes), y
-        )
+
+        def derivatives(leaf: Any) -> Any:
+            if leaf is not y and nest.is_constant(leaf):
+                return leaf
+            return take(tape, leaf, wanted, "zero", chunk_bytes=chunk_bytes)
+
+        return nest.map_structure(derivatives, y)
 
     return with_jacobian
 

@@ -53,7 +53,8 @@ def vmap(
     Args:
         f: function of Tensors, in any nested structure, that returns the same. It sees the
             shapes of one example. It may compute gradients and read Tensors from outside, but not
-            branch on values: ``if x > 0`` raises, use `gg.where`.
+            branch on values: ``if x > 0`` raises, use `gg.where`. Leaves that are no numbers, such
+            as None, are the same for all examples.
         in_axes: the batch axis of each argument; None for an argument that all examples share.
             One for all arguments, or one for each, which may follow an argument's structure. The
             batch axis of keyword arguments is 0.
@@ -89,11 +90,14 @@ def vmap(
             )
         axes = _axis_of_each_leaf("in_axes", tuple(args), in_axes)
         axes += [0] * len(nest.flatten(keywords))
-        pairs = zip(nest.flatten((args, keywords)), axes, strict=True)
+        pairs = [
+            (leaf, None if nest.is_constant(leaf) else axis)
+            for leaf, axis in zip(nest.flatten((args, keywords)), axes, strict=True)
+        ]
         leaves = [leaf if axis is None else tensor(leaf) for leaf, axis in pairs]
         axes = [
             axis if axis is None else _from_zero("in_axes", leaf, axis, leaf.ndim)
-            for leaf, axis in zip(leaves, axes, strict=True)
+            for leaf, (_, axis) in zip(leaves, pairs, strict=True)
         ]
         size = _batch_size(name, leaves, axes, in_axes, axis_size)
         level = Level(size, randomness)
@@ -137,6 +141,9 @@ def _collect(name: str, result: Any, level: Level, out_axes: Any) -> Any:
     outs = []
     axes = _axis_of_each_leaf("out_axes", result, out_axes)
     for leaf, axis in zip(nest.flatten(result), axes, strict=True):
+        if leaf is not result and nest.is_constant(leaf):
+            outs.append(leaf)
+            continue
         out = tensor(leaf) if isinstance(leaf, IndexedSlices) or axis is not None else leaf
         if axis is not None:
             axis = _from_zero("out_axes", out, axis, out.ndim + 1)

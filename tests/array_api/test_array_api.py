@@ -190,6 +190,7 @@ def test_namespace_describes_itself():
     }  # fmt: skip
     assert info.default_device() == "cpu"
     assert "cpu" in info.devices()
+    assert type(info.devices()) is tuple
     defaults = info.default_dtypes()
     assert defaults["real floating"] == gg.asarray(1.0).dtype
     assert defaults["complex floating"] == gg.asarray(1j).dtype

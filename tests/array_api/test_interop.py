@@ -45,7 +45,14 @@ DIFFERENTIABLE = {
     "clip": lambda t: np.clip(t(A), -0.5, 0.5),
     "clip a_min": lambda t: np.clip(t(A), a_min=0, a_max=None),
     "concatenate": lambda t: np.concatenate([t(A), t(B)], 1), "copy": lambda t: np.copy(t(A)),
-    "cross": lambda t: np.cross(t(A[:, :3]), t(B[:, :3])), "cumprod": lambda t: np.cumprod(t(A), 1),
+    "cross": lambda t: np.cross(t(A[:, :3]), t(B[:, :3])),
+    "cross axes": lambda t: np.cross(t(A[:, :3]), t(B[:, :3]), axisa=0, axisb=1, axisc=0),
+    "cross axis": lambda t: np.cross(t(A), t(B), axis=0),
+    "einsum of lists": lambda t: np.einsum(t(A), [0, 1], t(B), [2, 1], [2, 0]),
+    "einsum of lists, implicit": lambda t: np.einsum(t(A), [1, 0]),
+    "einsum optimize": lambda t: np.einsum("ij,ij->i", t(A), t(B), optimize=True),
+    "linalg.svd values": lambda t: np.linalg.svd(t(M), compute_uv=False),
+    "cumprod": lambda t: np.cumprod(t(A), 1),
     "cumsum": lambda t: np.cumsum(t(A)), "cumulative_sum": lambda t: np.cumulative_sum(t(V)),
     "diagonal": lambda t: np.diagonal(t(M), 1, 1, 2),
     "diff": lambda t: np.diff(t(A), 2, 0, prepend=1.0), "dot": lambda t: np.dot(t(A), t(V)),
@@ -141,14 +148,13 @@ def test_numpy_functions_write_a_tensors_values_into_numpys_arrays():
 def test_numpy_computes_functions_that_gpugrad_lacks():
     x = gg.asarray(A)
     assert type(np.lib.scimath.sqrt(x)) is np.ndarray
-    assert np.sum(x, where=A > 0) == np.sum(A, where=A > 0)
     assert np.frexp(x)[1].tolist() == np.frexp(A)[1].tolist()
     assert np.allclose(x, A)
     assert np.array_equal(x, A)
 
 
 @pytest.mark.parametrize("call", [
-    np.lib.scimath.sqrt, lambda x: np.sum(x, where=A > 0),
+    np.lib.scimath.sqrt, lambda x: np.logaddexp.reduce(x, where=A > 0),
     lambda x: np.add.reduceat(x, [0, 1]), np.asarray, lambda x: np.array([x, x]), np.float64,
 ], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64"])  # fmt: skip
 def test_numpy_never_cuts_a_gradient_silently(call):
@@ -176,10 +182,12 @@ def test_error_names_the_numpy_function():
     lambda x, a: np.add(x, 1.0, out=a), lambda x, a: np.sum(x, out=a),
     lambda x, a: operator.iadd(a, x), lambda x, a: np.add.at(a, [0], x[0]),
 ], ids=["out=", "sum out=", "iadd", "add.at"])  # fmt: skip
-def test_writing_a_result_into_a_numpy_array_is_refused(call):
+def test_writing_a_watched_result_into_a_numpy_array_is_refused(call):
     x, a = gg.asarray(A), A.copy()
-    with pytest.raises(DTypeError, match=r"NumPy array|write to a Tensor"):
-        call(x, a)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match=r"NumPy array|write to a Tensor"):
+            call(x, a)
     assert a.tolist() == A.tolist()
     assert x.tolist() == A.tolist()
 
@@ -222,6 +230,196 @@ def test_masked_elements_are_refused():
 def test_user_defined_ufunc_is_not_mapped_to_an_op():
     square = np.frompyfunc(lambda x: x + 1, 1, 1)
     assert square(gg.asarray([1.0])).tolist() == [2.0]
+
+
+# ---- evenly spaced numbers ------------------------------------------------------------------
+
+ENDS = {
+    "numbers": (1.0, 4.0), "an array and a number": ([1.0, 2.0], 4.0),
+    "arrays": ([1.0, 2.0], [[3.0], [4.0]]), "negative": (-1.0, -8.0), "complex": (1j, 2.0 + 1j),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_spaced_numbers_between_tensors_are_numpys(name, ends):
+    arrays = [np.asarray(end) for end in ends]
+    tensors = [gg.constant(a, a.dtype) for a in arrays]
+    for endpoint in (True, False):
+        desired = getattr(np, name)(*arrays, 5, endpoint=endpoint)
+        for start, stop in [tensors, (tensors[0], arrays[1]), (arrays[0], tensors[1])]:
+            for library in (gg, np):
+                result = getattr(library, name)(start, stop, 5, endpoint=endpoint)
+                np.testing.assert_allclose(result, desired, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace", "geomspace"])
+def test_spaced_numbers_between_tensors_have_gradients_and_are_traced(name):
+    space = getattr(gg, name)
+    a, b = gg.constant(1.5, "float64"), gg.constant(2.0, "float64")
+    gg.testing.check_grads(lambda a, b: space(a, b, 4), (a, b))
+    np.testing.assert_allclose(gg.function(lambda a: space(a, b, 4))(a), space(a, b, 4))
+    pairs = gg.vmap(lambda a: space(a, b, 4))(gg.stack([a, a + 1]))
+    np.testing.assert_allclose(pairs[1], space(a + 1, b, 4))
+
+
+def test_logspace_takes_a_tensor_as_its_base():
+    base = gg.constant([2.0, 3.0], "float64")
+    np.testing.assert_allclose(gg.logspace(1, 2, 3, base=base), [[2, 3], [2**1.5, 3**1.5], [4, 9]])
+
+
+# ---- arguments that gpugrad's functions lack -----------------------------------------------------
+
+_MASK = A > -0.5
+
+
+@pytest.mark.parametrize("initial", [None, 0.25])
+@pytest.mark.parametrize("where", [None, A > -0.5, A[0] > -2.0])
+@pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": (0, 1), "keepdims": True}], ids=str)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "nansum", "nanprod", "nanmax",
+                                  "nanmin"])  # fmt: skip
+def test_numpy_reduction_takes_where_and_initial(name, options, where, initial):
+    options = options | ({} if where is None else {"where": where})
+    options |= {} if initial is None else {"initial": initial}
+    x = GAPS if name.startswith("nan") else A
+
+    def call(x):
+        return getattr(np, name)(x, **options)
+
+    if where is not None and initial is None and name[-3:] in ("max", "min"):
+        with pytest.raises(ValueError, match="initial"):
+            call(gg.asarray(x))
+        return
+    _same(call(gg.asarray(x)), call(x))
+    if not name.startswith("nan"):
+        gg.testing.check_grads(call, (gg.asarray(x),))
+
+
+@pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
+def test_numpy_mean_and_variance_take_where(name, options):
+    where = np.array([[True, False, True, True], [True, True, False, True], [False] + 3 * [True]])
+    x = np.where(B > 1.5, np.nan, B) if name.startswith("nan") else B
+    for more in [{}] if name.endswith("mean") else [{}, {"ddof": 1}]:
+
+        def call(x, more=more):
+            return getattr(np, name)(x, where=where, **options, **more)
+
+        _same(call(gg.asarray(x)), call(x))
+        if not name.startswith("nan"):
+            gg.testing.check_grads(call, (gg.asarray(x),))
+
+
+def test_numpy_any_and_all_take_where():
+    x, where = A > 0, B > 0
+    for name in ("any", "all"):
+        call = getattr(np, name)
+        _same(call(gg.asarray(x), axis=0, where=where), call(x, axis=0, where=where))
+
+
+OUT = {
+    "add": lambda x, out: np.add(x, x, out=out), "sum": lambda x, out: np.sum(x, 0, out=out[0]),
+    "matmul": lambda x, out: np.matmul(x, x[:, :3], out=out[:, :3]),
+    "cumsum": lambda x, out: np.cumsum(x, 1, out=out),
+    "concatenate": lambda x, out: np.concatenate([x[:1], x[1:]], out=out),
+    "clip": lambda x, out: np.clip(x, -0.5, 0.5, out=out),
+    "where": lambda x, out: np.add(x, 1, out=out, where=_MASK[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_numpy_function_writes_to_out(name):
+    square = M[0] if name == "matmul" else A
+    outs = [np.full((3, 4), 7.0)[:, : square.shape[1]] for _ in range(3)]
+    tensor_out = gg.asarray(outs[2].copy())
+    returned = OUT[name](square, outs[0])
+    on_array = OUT[name](gg.asarray(square), outs[1])
+    OUT[name](gg.asarray(square), tensor_out)
+    np.testing.assert_allclose(outs[1], outs[0])
+    np.testing.assert_allclose(tensor_out, outs[0])
+    assert on_array.shape == returned.shape
+    assert type(on_array) is np.ndarray
+
+
+def test_array_in_place_operators_take_tensors_that_no_tape_watches():
+    a, x = np.ones(3), gg.asarray(V[:3])
+    a += x
+    np.testing.assert_allclose(a, 1 + V[:3])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match=r"x = x \+ y"):
+            a += x
+
+
+@pytest.mark.parametrize("x", [A > 0, np.round(A), V], ids=["bool", "matrix", "vector"])
+def test_where_of_a_condition_alone_gives_its_indices(x):
+    for found in (gg.where(x), gg.where(gg.asarray(x)), np.where(gg.asarray(x))):
+        for actual, desired in zip(found, np.where(x), strict=True):
+            _same(actual, desired)
+    with pytest.raises(DTypeError, match="where"):
+        gg.where(x, None, 1.0)
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "divmod"])
+def test_integer_division_by_zero_warns_as_numpys(name):
+    x, zero = np.array([1, -2]), np.array([0, 0])
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        desired = getattr(np, name)(x, zero)
+    for number in (zero, 0):
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            actual = getattr(gg, name)(gg.asarray(x), number)
+        np.testing.assert_array_equal(np.array(actual), np.array(desired))
+
+
+def test_view_as_bytes_is_numpys():
+    raw = gg.asarray(A).view("V8")
+    assert raw.dtype == np.dtype("V8")
+    assert np.array_equal(raw, A.view("V8"))
+    with pytest.raises(DTypeError, match="V7"):
+        gg.asarray(A).view("V7")
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_dlpack_passes_bfloat16_on(versioned):
+    class Foreign:
+        """An array of another library, which exports the memory of `x`."""
+
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, max_version=None, **options):
+            return self.x.__dlpack__(max_version=(1, 0) if versioned else None)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+    x = gg.asarray([[1.0, 2.5], [3.0, -4.0]], dtype="bfloat16")
+    y = gg.from_dlpack(Foreign(x))
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y.numpy(), x.numpy())
+    assert gg.grad(lambda y: gg.sum(y * y))(y).tolist() == [[2.0, 5.0], [6.0, -8.0]]
+
+
+def test_scipy_minimizes_with_hessians_and_jacobians():
+    import scipy.optimize
+
+    def rosenbrock(x):
+        return gg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    start, grad, hess = np.array([1.3, 0.7]), gg.grad(rosenbrock), gg.hessian(rosenbrock)
+    for method in ("Newton-CG", "trust-exact", "trust-ncg", "trust-krylov", "dogleg"):
+        result = scipy.optimize.minimize(rosenbrock, start, method=method, jac=grad, hess=hess)
+        np.testing.assert_allclose(result.x, [1, 1], rtol=1e-3, err_msg=method)
+
+    def residuals(x):
+        return gg.stack([x[0] - 1, 10 * (x[1] - x[0] ** 2)])
+
+    for method in ("trf", "dogbox"):
+        for loss in ("linear", "soft_l1"):
+            result = scipy.optimize.least_squares(
+                residuals, start, gg.jacobian(residuals), method=method, loss=loss
+            )
+            np.testing.assert_allclose(result.x, [1, 1], rtol=1e-3, err_msg=method)
 
 
 # ---- devices ----------------------------------------------------------------------------------

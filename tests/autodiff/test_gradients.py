@@ -145,12 +145,48 @@ def test_gradients_with_respect_to_a_number_are_none(graph):
     assert values(gg.gradients(C(2.0) * 3, 3.0)) == [None]
 
 
-@pytest.mark.parametrize("bad", [None, {"a": 1}, [[1.0]]], ids=repr)
-def test_gradients_take_flat_lists_only(bad, graph):
+def test_gradients_take_nested_lists(graph):
+    a, b = C(2.0), C(3.0)
+    y, z = a * b, b * b
+    assert values(gg.gradients([[y], (z,)], [a, [b]])) == [3.0, 8.0]
+    assert values(gg.gradients([[y], z], b, grad_ys=[[C(10.0)], None])) == [26.0]
+    assert values(gg.gradients([[y]], [a], stop_gradients=[[b]])) == [3.0]
+
+
+def test_gradients_in_a_traced_function_need_no_graph():
+    v = gg.Variable(1.0)
+    runs = []
+
+    @gg.function
+    def slopes(x):
+        runs.append(1)
+        v.assign_add(1.0)
+        y = x * x
+        z = y * v
+        return gg.gradients(z, [x, y, v])
+
+    for k in range(3):
+        assert values(slopes(C(3.0 + k))) == [2 * (3 + k) * (2 + k), 2 + k, (3 + k) ** 2]
+    assert v.numpy() == 4.0
+    assert len(runs) == 2  # without a Graph, then with one
+    with gg.GradientTape() as tape:
+        x = C(2.0)
+        tape.watch(x)
+        slope = gg.function(lambda x: gg.gradients(x * x * x, x)[0])(x)
+    assert (slope.item(), tape.gradient(slope, x).item()) == (12.0, 12.0)
+    inner = gg.function(lambda x: gg.gradients(x * x, x)[0])
+    assert gg.function(lambda x: inner(x) + 1)(C(2.0)).item() == 5.0
+    branch = gg.function(lambda x: gg.cond(x > 0, lambda: gg.gradients(x * x, x)[0], lambda: x))
+    with pytest.raises(TapeError, match=r"gg\.Graph\(\)\.as_default\(\)"):
+        branch(C(2.0))
+
+
+@pytest.mark.parametrize("bad", [None, {"a": 1}, [{"a": 1}]], ids=repr)
+def test_gradients_take_tensors_and_lists_only(bad, graph):
     x = C(2.0)
-    with pytest.raises(DTypeError, match="flat list"):
+    with pytest.raises(DTypeError, match="list of Tensors"):
         gg.gradients(bad, x)
-    with pytest.raises(DTypeError, match="flat list"):
+    with pytest.raises(DTypeError, match="list of Tensors"):
         gg.gradients(x, bad)
 
 

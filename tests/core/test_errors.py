@@ -144,3 +144,9 @@ def test_gpugrad_messages_name_the_op_once(name):
         with pytest.raises(ShapeError) as caught:
             gg.errors.reraise(ShapeError(message), getattr(xp, name).op.name, {}, {})
         assert str(caught.value).count(name) == 1
+
+
+def test_singular_matrix_is_a_linalg_error_of_numpy():
+    for call in (gg.linalg.inv, gg.linalg.cholesky):
+        with pytest.raises(np.linalg.LinAlgError):
+            call(np.zeros((2, 2)))

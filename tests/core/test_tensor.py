@@ -351,13 +351,6 @@ def test_error_shows_a_dtype_that_is_a_class():
         gg.sum(C([1.0]), axis=4, dtype=np.float64)
 
 
-def test_in_place_operator_on_an_array_refuses_a_tensor():
-    a = np.ones(2)
-    with pytest.raises(TypeError):
-        a += C([1.0, 2.0])
-    assert a.tolist() == [1.0, 1.0]
-
-
 # ---- indexing -------------------------------------------------------------------------------
 
 A = np.arange(24.0).reshape(2, 3, 4)

@@ -258,3 +258,18 @@ def test_layers_with_the_same_seed_are_equal():
 def test_initializer_that_needs_two_axes_raises_for_one():
     with pytest.raises(ShapeError, match=r"\(3,\)"):
         nn.Dense(2, 3, bias_initializer=nn.initializers.glorot_uniform)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_max_pool_of_padding_only_has_the_gradient_0(n):
+    pool, x = getattr(gg.nn, f"max_pool{n}d"), gg.constant(np.full((2, 1, *[1] * n), 3.0))
+
+    def finite(x):
+        y = pool(x, 2, stride=1, padding=1, dilation=2)  # its elements lie beside x
+        return gg.sum(gg.where(gg.isfinite(y), y, 0.0))
+
+    assert pool(x, 2, stride=1, padding=1, dilation=2).numpy().max() == -np.inf
+    for f in (finite, lambda x: gg.sum(pool(x, 2, stride=1, padding=1, dilation=2))):
+        assert not gg.grad(f)(x).numpy().any()
+    assert not gg.hvp(finite, [x], [gg.ones_like(x)])[0].numpy().any()
+    assert gg.jvp(finite, [x], [gg.ones_like(x)])[1].item() == 0

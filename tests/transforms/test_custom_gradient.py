@@ -190,6 +190,24 @@ def test_custom_gradient_returns_a_slot_for_each_number_but_none_for_text():
     assert gradient(lambda x: f(x, 2.0, "double"), C(3.0)) == [2.0]
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("other", [None, "text"])
+def test_custom_gradient_may_return_none_for_an_argument_that_is_no_number(other, place):
+    @gg.custom_gradient
+    def f(*args):
+        numbers = [a for a in args if isinstance(a, gg.Tensor)]
+        grads = [None if a is other else k for k, a in enumerate(args)]
+
+        def grad(dy):
+            return tuple(None if k is None else dy * (7.0 + k) for k in grads)
+
+        return numbers[0] * numbers[1], grad
+
+    x = [gg.constant(2.0), gg.constant(3.0)]
+    slopes = gg.grad(lambda x: f(*x[:place], other, *x[place:]))(x)
+    assert [s.item() for s in slopes] == [7.0 + k for k in range(3) if k != place]
+
+
 def test_custom_gradient_is_converted_to_the_dtype_of_the_argument():
     @gg.custom_gradient
     def f(x):

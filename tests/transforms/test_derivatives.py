@@ -1,13 +1,18 @@
 """linearize, custom_jvp, implicit_diff, checkpoint; and products beside masked branches."""
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 from comparing import near
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
+from gpugrad.core import nest
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, SingularMatrixError
 from gpugrad.testing import check_grads
 
+C = gg.constant
 X = gg.constant([4.0, 9.0, 2.0], dtype=gg.float64)
 
 
@@ -263,3 +268,110 @@ def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
         np.testing.assert_allclose(row.numpy(), gg.jacobian(f)(example).numpy())
     with pytest.raises(ShapeError, match="batch axis"):
         gg.batch_jacobian(gg.tanh)(x[0])
+
+
+# ---- leaves that are no numbers ----------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Layer:
+    kernel: Any
+    name: str = "layer"
+    bias: Any = None
+    activation: Any = gg.tanh
+
+
+def _layer_loss(layer, scale=2.0):
+    return gg.sum(layer.activation(layer.kernel) * scale)
+
+
+STRUCTURES = {  # a structure and its loss
+    "None in a dict": ({"a": C([1.0, 2.0]), "b": None}, lambda p: gg.sum(p["a"] ** 3)),
+    "None in a list": ([None, C([1.0, 2.0])], lambda p: gg.sum(p[1] ** 3)),
+    "dataclass": (Layer(C([1.0, 2.0])), _layer_loss),
+    "nested": ({"l": [Layer(C([1.0, 2.0]))], "n": ("x", None)}, lambda p: _layer_loss(p["l"][0])),
+}
+
+
+def _arrays(structure):
+    return [x.numpy() for x in nest.flatten(structure) if isinstance(x, gg.Tensor)]
+
+
+def _others(structure):
+    return [x for x in nest.flatten(structure) if not isinstance(x, gg.Tensor)]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_leaves_that_are_no_numbers_stay_in_every_derivative(name):
+    p, loss = STRUCTURES[name]
+    (x,) = (leaf for leaf in nest.flatten(p) if isinstance(leaf, gg.Tensor))
+
+    def of_array(x):
+        return loss(nest.map_structure(lambda leaf: x if isinstance(leaf, gg.Tensor) else leaf, p))
+
+    ones = nest.map_structure(lambda v: gg.ones(2) if isinstance(v, gg.Tensor) else v, p)
+    g = gg.grad(of_array)(x).numpy()
+    results = {
+        "grad": (gg.grad(loss)(p), g),
+        "value_and_grad": (gg.value_and_grad(loss)(p)[1], g),
+        "vjp": (gg.vjp(loss, p)[1](C(1.0))[0], g),
+        "jacobian": (gg.jacobian(loss)(p), g),
+        "jvp": (gg.jvp(loss, [p], [ones])[1], g.sum()),
+        "hvp": (gg.hvp(loss, [p], [ones])[0], gg.hessian(of_array)(x).numpy().sum(0)),
+        "traced": (gg.function(gg.grad(loss))(p), g),
+    }
+    for title, (result, desired) in results.items():
+        np.testing.assert_allclose(*_arrays(result), desired, err_msg=title, rtol=1e-6)
+        if title not in ("jvp", "hvp"):
+            assert _others(result) == _others(p), title
+    (second,) = _arrays(gg.hessian(loss)(p))
+    np.testing.assert_allclose(second, gg.hessian(of_array)(x).numpy(), rtol=1e-6)
+
+
+def test_vmap_shares_leaves_that_are_no_numbers():
+    layers = Layer(C([[1.0, 2.0], [3.0, 4.0]]))
+    out = gg.vmap(lambda layer: {"y": _layer_loss(layer), "of": layer.name, "no": None})(layers)
+    np.testing.assert_allclose(out["y"], 2 * np.tanh([[1, 2], [3, 4]]).sum(1), rtol=1e-6)
+    assert (out["of"], out["no"]) == ("layer", None)
+    with pytest.raises(DTypeError, match="None is not a number"):
+        gg.vmap(lambda x: None)(C([1.0]))
+
+
+def test_tape_gives_none_for_none_among_its_sources():
+    x = C([1.0, 2.0])
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch({"a": x, "b": None})
+        y = x * x
+    g = tape.gradient([y], {"a": x, "b": None})
+    assert (g["a"].tolist(), g["b"]) == ([2.0, 4.0], None)
+    assert tape.jacobian(y, [None, x])[0] is None
+    for bad in (None, "text", ["text"]):
+        with pytest.raises(DTypeError, match="expected Tensors"):
+            tape.gradient(y, bad)
+        with pytest.raises(DTypeError, match="expected Tensors"):
+            tape.gradient(bad, x)
+
+
+def test_argument_without_a_number_is_refused():
+    for bad in (None, "text"):
+        with pytest.raises(DTypeError, match="is not a number"):
+            gg.grad(lambda x: x)(bad)
+
+
+def test_gradient_by_a_module_has_its_variables_names():
+    model = gg.nn.Sequential([gg.nn.Dense(3, 4), gg.nn.Dense(4, 1)])
+    x = gg.ones((2, 3))
+
+    def loss(model, x):
+        return gg.sum(model(x) ** 2)
+
+    value, g = gg.value_and_grad(loss)(model, x)
+    with gg.GradientTape() as tape:
+        desired = loss(model, x)
+    variables = {n: v for n, v in model.named_variables() if v.trainable}
+    assert value.item() == desired.item()
+    for name, d in tape.gradient(desired, variables).items():
+        np.testing.assert_array_equal(g[name], d)
+    by_both = gg.grad(loss, (0, 1))(model, x)
+    assert by_both[0].keys() == variables.keys()
+    assert by_both[1].shape == x.shape

@@ -61,7 +61,8 @@ template <class T> __global__ void window_max(const T* x, T* out, long long size
   out[e] = T(top);
 }
 
-// The index of the first element that is not below the maximum; the window's last if there is none.
+// The index of the first element that is not below the maximum; the window's last if there is none,
+// -1 for a window of padding only.
 template <class T>
 __global__ void window_argmax(
     const T* x, const T* out, long long* found, long long size, AXES_GIVEN) {
@@ -77,12 +78,14 @@ __global__ void window_argmax(
   long long i1 = (long long)w.i1 * a1.step + (a1.size - 1) * a1.dilation - a1.before;
   long long i2 = (long long)w.i2 * a2.step + (a2.size - 1) * a2.dilation - a2.before;
   long long where = (i0 * a1.length + i1) * a2.length + i2;
+  bool empty = true;
   each_element(w, a0, a1, a2, [&](long long at) {
+    empty = false;
     if (A(image[at]) < top) return false;
     where = at;
     return true;
   });
-  found[e] = where;
+  found[e] = empty ? -1 : where;
 }
 
 __device__ inline int first_window(int i, const Axis& a) {  // the first that reaches i

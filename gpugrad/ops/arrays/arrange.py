@@ -10,8 +10,9 @@ import numpy as np
 from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import as_tuple
+from gpugrad.ops._axes import as_tuple, check_axis
 from gpugrad.ops.arrays.shape import moves, need_matrices
+from gpugrad.registry.record import op
 
 
 @moves(
@@ -343,3 +344,50 @@ def diagonal_scatter(xp, x, /, *, offset, shape):
     i = xp.lib.arange(n)
     out[..., i + row, i + column] = x
     return out
+
+
+def _diag_embed_reference(x, offset=0, axis1=-2, axis2=-1):
+    n = x.shape[-1] + abs(offset)
+    matrices = _diagonal_scatter_reference(x, offset, (*x.shape[:-1], n, n))
+    return np.moveaxis(matrices, (-2, -1), (axis1, axis2))
+
+
+@op(
+    kinds="fic",
+    samples=shaped(
+        ([(3,)], {}),
+        ([(2, 3)], {"offset": 1}),
+        ([(2, 2)], {"offset": -2, "axis1": 0, "axis2": 2}),
+        ([(2, 3)], {"axis1": 2, "axis2": 0, "offset": 1}),
+        ([(2, 0)], {}),
+    ),
+    ref=_diag_embed_reference,
+    errors=[
+        ([np.float64(1)], {}, ShapeError, r"diag_embed.*\(\)"),
+        ([np.ones(2)], {"axis1": 2}, AxisError, "axis 2"),
+        ([np.ones(2)], {"axis1": 0, "axis2": 0}, AxisError, "diag_embed.*same"),
+    ],
+)
+def diag_embed(xp, x, /, offset=0, axis1=-2, axis2=-1):
+    """Build square matrices from their diagonals, 0 elsewhere; torch's function.
+
+    Args:
+        x: array of shape (..., length of the diagonal).
+        offset: the diagonal; 0 is the main one, positive ones lie above it.
+        axis1, axis2: the axes of the result for the rows and for the columns.
+
+    Returns:
+        Tensor with one axis more, of length x.shape[-1] + abs(offset) like the other.
+
+    >>> print(gg.diag_embed([[1.0, 2.0], [3.0, 4.0]])[1])
+    [[3. 0.]
+     [0. 4.]]
+    """
+    if not x.ndim:
+        raise ShapeError("diag_embed: x must have an axis, its shape is ().")
+    axis1, axis2 = (check_axis("diag_embed", a, (*x.shape, 0)) for a in (axis1, axis2))
+    if axis1 == axis2:
+        raise AxisError(f"diag_embed: axis1 and axis2 are the same axis, {axis1}.")
+    n = x.shape[-1] + abs(offset)
+    matrices = xp.diagonal_scatter(x, offset=offset, shape=(*x.shape[:-1], n, n))
+    return xp.moveaxis(matrices, (-2, -1), (axis1, axis2))

@@ -206,11 +206,14 @@ def linspace(
     """Make `num` evenly spaced values from `start` to `stop`.
 
     Args:
-        start, stop: numbers, or 0-d Tensors, which receive gradients.
+        start, stop: numbers or arrays; Tensors receive gradients.
         num: how many.
         dtype: if None, the Tensors' dtype, or float32 (complex64 if an end is complex).
         device: if None, the Tensors' device, or the default device.
         endpoint: whether `stop` is included.
+
+    Returns:
+        Tensor of shape (num,), or (num, ...) for arrays of any shape.
 
     Raises:
         ArgumentError: `num` is negative.
@@ -222,7 +225,9 @@ def linspace(
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         like = start if isinstance(start, Tensor) else stop
         real = np.float32 if like.dtype.kind in "biu" else np.empty(0, like.dtype).real.dtype
+        ndim = max(np.ndim(start), np.ndim(stop))
         t = linspace(0, 1, num, dtype=real, device=like.device, endpoint=endpoint)
+        t = TENSOR.reshape(t, (num, *(1,) * ndim))
         return asarray(start * (1 - t) + stop * t, dtype=dtype, device=device)
     values = np.linspace(start, stop, num, endpoint=endpoint)
     floats = np.complex64 if values.dtype.kind == "c" else np.float32

@@ -10,7 +10,7 @@ from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
-from gpugrad.ops.arrays.creation import asarray
+from gpugrad.ops.arrays.creation import asarray, linspace, zeros_like
 
 
 def from_numpy(values: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -118,15 +118,15 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
     """Make numbers with evenly spaced logarithms, from base**start to base**stop.
 
     Args:
-        start, stop: exponents of the first and last number.
+        start, stop: exponents of the first and last number; Tensors receive gradients.
         num: how many.
         endpoint: whether the last number is included.
-        base: base of the powers.
-        dtype: float32 if None.
-        device: the default device if None.
+        base: base of the powers; a Tensor receives a gradient.
+        dtype: if None, the Tensors' dtype, or float32.
+        device: if None, the Tensors' device, or the default device.
 
     Returns:
-        Tensor of shape (num,).
+        Tensor of shape (num,), or (num, ...) for arrays of any shape.
 
     Raises:
         ArgumentError: `num` is negative.
@@ -136,6 +136,12 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
     """
     if num < 0:
         raise ArgumentError(f"logspace: num must not be negative, got {num}.")
+    if any(isinstance(x, Tensor) for x in (start, stop, base)):
+        zero = zeros_like(TENSOR.add(start, TENSOR.add(stop, base)))
+        exponents = linspace(
+            TENSOR.add(start, zero), TENSOR.add(stop, zero), num, endpoint=endpoint
+        )
+        return asarray(TENSOR.power(base, exponents), dtype=dtype, device=device)
     return from_numpy(np.logspace(start, stop, num, endpoint, base), dtype or np.float32, device)
 
 
@@ -144,23 +150,29 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
     """Make a geometric sequence: each number is the one before times the same factor.
 
     Args:
-        start, stop: the first and last number; not 0.
+        start, stop: the first and last number; not 0. Tensors receive gradients.
         num: how many.
         endpoint: whether `stop` is included.
-        dtype: float32 if None, complex64 for complex ends.
-        device: the default device if None.
+        dtype: if None, the Tensors' dtype, or float32 (complex64 if an end is complex).
+        device: if None, the Tensors' device, or the default device.
 
     Returns:
-        Tensor of shape (num,).
+        Tensor of shape (num,), or (num, ...) for arrays of any shape.
 
     Raises:
-        ArgumentError: `num` is negative, or an end is 0.
+        ArgumentError: `num` is negative, or an end is the number 0. If it is a Tensor, the result
+            is NaN or 0.
 
     >>> print(gg.geomspace(1.0, 8.0, 4))
     [1. 2. 4. 8.]
     """
-    if num < 0 or start == 0 or stop == 0:
+    ends = [x for x in (start, stop) if not isinstance(x, Tensor)]
+    if num < 0 or any(np.any(np.equal(x, 0)) for x in ends):
         raise ArgumentError(f"geomspace: invalid sequence: start={start}, stop={stop}, num={num}.")
+    if len(ends) < 2:
+        ratio = TENSOR.divide(stop, start)
+        steps = linspace(zeros_like(ratio), 1, num, endpoint=endpoint)
+        return asarray(start * TENSOR.power(ratio, steps), dtype=dtype, device=device)
     values = np.geomspace(start, stop, num, endpoint)
     single = np.complex64 if values.dtype.kind == "c" else np.float32
     return from_numpy(values, dtype or single, device)

@@ -180,16 +180,19 @@ def _solving(name):
     return batch
 
 
-def _triangular_b(xp, g, a, b_shape, lower, adjoint):
+def _triangular_b(xp, g, a, b_shape, lower, adjoint, unit_diagonal):
+    options = {"lower": lower, "adjoint": not adjoint, "unit_diagonal": unit_diagonal}
     g = _columns(xp, g, len(b_shape) == 1)
-    return _for_b(xp, xp.solve_triangular(a, g, lower=lower, adjoint=not adjoint), b_shape)
+    return _for_b(xp, xp.solve_triangular(a, g, **options), b_shape)
 
 
-def _triangular_a(xp, g, out, a, b_shape, lower, adjoint):
+def _triangular_a(xp, g, out, a, b_shape, lower, adjoint, unit_diagonal):
+    options = {"lower": lower, "adjoint": not adjoint, "unit_diagonal": unit_diagonal}
     g, x = (_columns(xp, y, len(b_shape) == 1) for y in (g, out))
-    y = xp.solve_triangular(a, g, lower=lower, adjoint=not adjoint)
+    y = xp.solve_triangular(a, g, **options)
     d = -(_outer(xp, x, y) if adjoint else _outer(xp, y, x))
-    return xp.sum_to(xp.tril(d) if lower else xp.triu(d), a.shape)
+    k = int(unit_diagonal)
+    return xp.sum_to(xp.tril(d, k=-k) if lower else xp.triu(d, k=k), a.shape)
 
 
 def _outer(xp, x, y):
@@ -197,8 +200,10 @@ def _outer(xp, x, y):
     return xp.matmul(x, adjoint(xp, y))
 
 
-def _triangular_ref(a, b, lower, adjoint=False):
+def _triangular_ref(a, b, lower, adjoint=False, unit_diagonal=False):
     a = np.tril(a) if lower else np.triu(a)
+    if unit_diagonal:
+        a = np.where(np.eye(a.shape[-1], dtype=bool), 1, a)
     return np.linalg.solve(a.swapaxes(-1, -2).conj() if adjoint else a, b)
 
 
@@ -208,6 +213,9 @@ _LOWER = {"lower": True}
 def _triangular_samples(rng):
     for k, make in enumerate(_matrices(*_SYSTEMS)):
         yield make(rng)[0], {"lower": k % 2 == 0, "adjoint": k % 4 > 1}
+    for k in range(4):
+        arrays = [uniform(rng, 3, 3), uniform(rng, 3, 2)]
+        yield arrays, {"lower": k % 2 == 0, "adjoint": k > 1, "unit_diagonal": True}
 
 
 @op(
@@ -224,7 +232,7 @@ def _triangular_samples(rng):
         ([np.eye(2), np.ones(2)], {}, TypeError, "lower"),
     ],
 )
-def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
+def solve_triangular(xp, a, b, /, *, lower, adjoint=False, unit_diagonal=False):
     """Solution of a @ x = b for triangular matrices.
 
     Args:
@@ -233,6 +241,7 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
         lower: which triangle. It has no default, as SciPy's is the upper one and TensorFlow's
             the lower one.
         adjoint: whether to solve with the conjugate transpose of `a`. `lower` is about `a`.
+        unit_diagonal: whether to take the diagonal for ones, and not to read it.
 
     Returns:
         Tensor of shape (..., n, k), or (..., n) for a vector.
@@ -256,13 +265,20 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False):
     elif xp is NUMPY:  # SciPy's own function takes ten times as long for small matrices
         out = np.empty(columns.shape, dtype)
         (trtrs,) = xp.linalg.get_lapack_funcs(("trtrs",), (a, columns))
+        options = {
+            "lower": bool(lower),
+            "trans": 2 * bool(adjoint),
+            "unitdiag": bool(unit_diagonal),
+        }
         for i in np.ndindex(stack):
-            out[i], at = trtrs(a[i], columns[i], lower=bool(lower), trans=2 * bool(adjoint))
+            out[i], at = trtrs(a[i], columns[i], **options)
             if at:
                 raise _singular("solve_triangular", f"the matrix is singular: a 0 in row {at - 1}")
     else:
         trans = "C" if adjoint else "N"
-        out = xp.linalg.solve_triangular(a, columns, lower=lower, trans=trans)
+        out = xp.linalg.solve_triangular(
+            a, columns, lower=lower, trans=trans, unit_diagonal=unit_diagonal
+        )
         out = _regular(xp, "solve_triangular", out, a, columns)
     return out[..., 0] if b.ndim == 1 else out
 

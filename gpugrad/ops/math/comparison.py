@@ -6,6 +6,7 @@ import numpy as np
 
 from gpugrad.core.samples import calls, integers, shaped, uniform
 from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.ops.arrays.gather import nonzero
 from gpugrad.registry.record import elementwise, op
 
 
@@ -153,6 +154,35 @@ where = elementwise(
     example=("[True, False], 1.0, 2.0", "[1. 2.]"),
     cost=0,
 )
+
+
+def where_(condition, x=None, y=None, /):
+    """`x` where the condition holds, else `y`; without the two, where it holds, as `nonzero`.
+
+    The branch not taken gets a gradient of exactly 0, even where its derivative is infinite.
+
+    Args:
+        condition: array of booleans, or of numbers that are true if they are not 0.
+        x, y: arrays or numbers. All three are broadcast.
+
+    Returns:
+        Tensor of the broadcast shape; or a tuple of int64 Tensors, one for each axis, whose length
+        depends on the values.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+        DTypeError: something is neither a number nor an array of numbers, or only `y` is missing.
+
+    >>> print(gg.where([True, False], 1.0, 2.0), gg.where([True, False])[0])
+    [1. 2.] [0]
+    """
+    if x is None and y is None:
+        return nonzero(condition)
+    return where(condition, x, y)
+
+
+where_.__name__ = where_.__qualname__ = "where"
+vars(where_)["op"] = vars(where)["op"]  # it is the op's function to `gg.testing.check_op`
 
 # ---- logic and bits ----------------------------------------------------------------------
 

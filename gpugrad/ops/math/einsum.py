@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 
 import numpy as np
 
@@ -195,7 +196,25 @@ def _product(xp, one, other, wanted):
     return xp.reshape(z, tuple(lengths[c] for c in labels)), labels
 
 
-def einsum(subscripts, *operands):
+def _spelt(operands):
+    """``a, [0, 1], b, [1, 2], [0, 2]`` as subscripts and operands."""
+    letters = sorted(_LETTERS)  # so that the order of the letters is that of the numbers
+
+    def term(labels):
+        try:
+            return "".join("..." if k is Ellipsis else letters[operator.index(k)] for k in labels)
+        except (TypeError, IndexError):
+            raise ArgumentError(
+                "einsum: pass subscripts first, as a string, or a list of labels, ints from 0 to "
+                f"51, after each operand; got {labels!r:.60}."
+            ) from None
+
+    arrays, terms = operands[: len(operands) // 2 * 2 : 2], list(map(term, operands[1::2]))
+    result = f"->{term(operands[-1])}" if len(operands) % 2 else ""
+    return ",".join(terms) + result, arrays
+
+
+def einsum(subscripts, *operands, optimize=None):
     """Sum products over labelled axes, in Einstein's notation.
 
     Args:
@@ -203,7 +222,9 @@ def einsum(subscripts, *operands):
             ``"ij,jk->ik"``. Labels that the result lacks are summed over; a label that an operand
             repeats takes its diagonal; ``...`` stands for all other axes, which are broadcast.
             Without ``->`` the result has the labels that occur once, sorted.
-        *operands: arrays, or numbers.
+        *operands: arrays, or numbers. As in NumPy, lists of ints may stand for subscripts:
+            ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+        optimize: accepted for NumPy; the order of the products is always chosen.
 
     Returns:
         Tensor with the axes that the subscripts name.
@@ -216,5 +237,5 @@ def einsum(subscripts, *operands):
     [12. 34.]
     """
     if not isinstance(subscripts, str):
-        raise ArgumentError(f"einsum: subscripts must be a string, got {subscripts!r:.60}.")
+        subscripts, operands = _spelt([subscripts, *operands])
     return _einsum(list(operands), subscripts=subscripts)

@@ -348,17 +348,22 @@ def _gaussian_ref(x, y, var, full=False, eps=1e-6):
         sample(real(2, 3), real(2, 3), real(2, 3, low=0.5)),
         sample(real(2, 3), real(2, 3), real(2, low=0.5), full=True, reduction="none"),
         sample(real(2, 3), real(2, 3), real(2, 1, low=0.5), reduction="sum"),
+        sample(real(2, 3), real(3), real(2, 3, low=0.5)),
+        sample(real(2, 1), real(2, 3), real(2, low=0.5), reduction="none"),
     ),
-    [([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)")],
-    same=2,
+    [
+        ([np.ones((2, 3)), np.ones((2, 3)), np.ones((3, 3))], {}, ShapeError, r"var.*\(3, 3\)"),
+        ([np.ones((2, 3)), np.ones(2), np.ones((2, 3))], {}, ShapeError, r"\(2, 3\).*\(2,\)"),
+    ],
+    same=0,
 )
 def gaussian_nll_loss(xp, x, y, var, /, *, full=False, eps=1e-6):
     """Negative log-likelihood of normal distributions with means and variances.
 
     Args:
         x: the means.
-        y: the observations, of the same shape (or one number).
-        var: the variances: of the same shape, without the last axis or with length 1 for it, or
+        y: the observations; they are broadcast against the means. Or one number.
+        var: the variances: of the shape of `x`, without the last axis or with length 1 for it, or
             one number.
         full: whether to add the constant log(2 pi) / 2.
         eps: the smallest variance. As in torch, the gradient ignores this bound, so that a

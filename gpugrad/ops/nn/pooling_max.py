@@ -75,7 +75,9 @@ def _pool_samples(n_arrays):
     """Values that are all different, so that no finite difference makes a tie."""
 
     def sampler(rng):
+        in_padding = [((2, 1), (2,), (1,), (2,), ((1, 1),))]  # its only maximum is -inf
         for shape, *windows in (
+            *in_padding[: n_arrays - 1],
             ((5,), (2,), (2,), (1,), ((1, 0),)),
             ((2, 4, 3), (2, 2), (1, 1), (1, 2), ((0, 0), (1, 1))),
             ((1, 2, 3, 2), (2, 2, 1), (1, 3, 1), (1, 1, 1), ((0, 0), (0, 0), (0, 0))),
@@ -165,13 +167,14 @@ def _window_argmax_batch(xp, batched, x, out, **windows):
 def _window_argmax_ref(x, out, size, step, dilation, padding):
     n = len(size)
     flat = np.arange(math.prod(x.shape[-n:])).reshape(x.shape[-n:])
-    flat = np.pad(flat, padding)
+    flat = np.pad(flat, padding, constant_values=-1)
     where = np.empty(out.shape, np.int64)
     windows = _each_window(x, size, step, dilation, padding)
     numbers = _each_window(flat, size, step, dilation, ((0, 0),) * n)
     for (at, window), (_, places) in zip(windows, numbers, strict=True):
         lead = window.shape[: window.ndim - n]
-        where[..., *at] = places.ravel()[window.reshape(*lead, places.size).argmax(-1)]
+        index = places.ravel()[window.reshape(*lead, places.size).argmax(-1)]
+        where[..., *at] = np.where((places < 0).all(), -1, index)
     return where
 
 
@@ -193,7 +196,7 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
 
     Returns:
         int64 Tensor of the shape of `out`: the place, counted through the last axes of `x` in
-        row-major order. Its gradient is None.
+        row-major order; -1 for a window of padding only. Its gradient is None.
 
     >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
     >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
@@ -211,7 +214,7 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
     # a window one pass to compare, and two on bytes.
     before = lib.zeros(out.shape, dtype="uint8" if math.prod(size) < 256 else "int32")
     searching = lib.ones(out.shape, dtype=bool)
-    cuts, shift, first = _layout(
+    cuts, shift, first, empty = _layout(
         x.shape[x.ndim - n :], places, size, step, dilation, tuple(map(tuple, padding))
     )
     for cut in cuts:
@@ -219,7 +222,8 @@ def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
             at, of = cut
             searching[at] &= x[of] < top[at]
         before += searching
-    return lib.asarray(shift).take(before) + lib.asarray(first)
+    where = lib.asarray(shift).take(before) + lib.asarray(first)
+    return where if empty is None else lib.where(lib.asarray(empty), -1, where)
 
 
 @functools.lru_cache(maxsize=64)
@@ -228,9 +232,9 @@ def _layout(lengths, places, size, step, dilation, padding):
 
     For each element of a window: the windows in which it lies inside the array, and the slice of
     these elements. Then two terms whose sum is an element's place in the array: one by its number
-    in the window, one by the window.
+    in the window, one by the window. Then which windows have no element, or None if all have some.
     """
-    cuts = []
+    cuts, empty = [], np.ones(places, bool)
     for offset in np.ndindex(*size):
         axes = [
             _inside(o * d - a, length, s, m)
@@ -240,13 +244,16 @@ def _layout(lengths, places, size, step, dilation, padding):
         ]
         here = all(at.stop > at.start for at, _ in axes)
         cuts.append([(Ellipsis, *s) for s in zip(*axes, strict=True)] if here else None)
+        if here:
+            empty[cuts[-1][0]] = False
     shift, first = np.zeros(1, np.int64), np.zeros((), np.int64)
     for k, s, d, (a, _), m, length in zip(
         size, step, dilation, padding, places, lengths, strict=True
     ):
         shift = (shift[:, None] * length + np.arange(k) * d).ravel()
         first = first[..., None] * length + np.arange(m) * s - a
-    return cuts, np.append(shift, shift[-1]), first  # the last: `out` is above all elements
+    shift = np.append(shift, shift[-1])  # the last: `out` is above all elements
+    return cuts, shift, first, empty if empty.any() else None
 
 
 def _inside(start, length, step, places):
@@ -261,7 +268,8 @@ def _window_scatter_ref(g, where, lengths, size, step, dilation, padding):
     lead = g.shape[: g.ndim - n]
     out = np.zeros((*lead, math.prod(lengths)), g.dtype)
     for at in np.ndindex(*lead):
-        np.add.at(out[at], where[at].ravel(), g[at].ravel())
+        kept = where[at] >= 0
+        np.add.at(out[at], where[at][kept], g[at][kept])
     return out.reshape(*lead, *lengths)
 
 
@@ -300,6 +308,9 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
     """
     if g.shape != where.shape:
         raise ShapeError(f"window_scatter: g {g.shape} and where {where.shape} differ in shape.")
+    places = g.shape[g.ndim - len(size) :]
+    if _layout(lengths, places, size, step, dilation, tuple(map(tuple, padding)))[-1] is not None:
+        g, where = xp.where(where < 0, 0, g), xp.maximum(where, 0)
     lead = g.shape[: g.ndim - len(size)]
     flat = (*lead, math.prod(g.shape[g.ndim - len(size) :]))
     d = xp.scatter_along_axis(

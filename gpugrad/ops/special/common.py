@@ -18,6 +18,7 @@ from gpugrad.ops._loops import check_order
 from gpugrad.ops.math.elementwise import unless_infinite
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
+from gpugrad.registry.rules import conjugate
 
 
 def library_has(xp, name):
@@ -147,8 +148,9 @@ def _spherical_jn_vjp(xp, g, z, n):
     z = unless_infinite(z)
     above = xp.spherical_jn(z, n=n + 1)
     if n == 0:
-        return -g * above
-    return g * ((n * xp.spherical_jn(z, n=n - 1) - (n + 1) * above) / (2 * n + 1))
+        return -g * conjugate(xp, above)
+    d = (n * xp.spherical_jn(z, n=n - 1) - (n + 1) * above) / (2 * n + 1)
+    return g * conjugate(xp, d)
 
 
 @op(
@@ -157,6 +159,7 @@ def _spherical_jn_vjp(xp, g, z, n):
     samples=shaped(
         ([(4,)], {}), ([()], {"n": 1}), ([(0, 2)], {}), ([(2, 3)], {"n": 2}), domain=(-9, 9)
     ),
+    kinds="fc",
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
     errors=[([np.ones(2)], {"n": -1}, ArgumentError, "n=-1")],
     captures=True,
@@ -174,7 +177,8 @@ def spherical_jn(xp, z, /, *, n=0):
     """
     n = check_order("spherical_jn", "n", n, 0, 140)  # float64 holds the factors of the series
     lib = xp.lib
-    z, dtype = double(xp, z)
+    dtype = lib.result_type(z, lib.float32)
+    z = z.astype("complex128" if dtype.kind == "c" else "float64")
     near = lib.abs(z) < n + 1
     small, large = lib.where(near, z, 0.0), lib.where(near, n + 1.0, z)
     series, square = 0 * small + 1, -0.5 * small * small
@@ -199,6 +203,7 @@ sinc = elementwise(
     "sinc(x)",
     forward=lambda xp, x: xp.lib.sinc(x),
     ref="numpy.sinc",
+    kinds="fc",
     d=[lambda xp, x: -math.pi * xp.spherical_jn(math.pi * x, n=1)],
     doc="sin(pi x) / (pi x), and 1 at 0. Its derivatives are exact at 0 and near it.",
     example=("[0.0, 0.5]", "[1.        0.6366198]"),
