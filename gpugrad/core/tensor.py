@@ -44,8 +44,11 @@ __all__ = [
 ]
 
 new = object.__new__
-next_id = itertools.count(1).__next__
-"""Serial numbers. A Tensor has 0 until a recorder needs it; a Variable has one from the start."""
+next_id = itertools.count(1025).__next__
+"""Serial numbers. A Tensor has 0 until a recorder needs it; a Variable has one from the start.
+
+Each is an int object of its own, whose references a tape counts; Python shares small ints.
+"""
 
 recorders: list[Any] = []
 """Every tape and accumulator that records, in all threads. Ops check whether there is one."""

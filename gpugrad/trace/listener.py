@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from gpugrad.core.host_memory import keep_freed_memory, untouched
 from gpugrad.core.tensor import View, recorders, threads
 from gpugrad.core.variable import Variable
 
@@ -59,6 +60,8 @@ class Listener:
 
     def listen(self, place: int | None = None) -> Self:
         """Follow this thread's ops from now on, as the innermost listener or at a position."""
+        if untouched:
+            keep_freed_memory()
         try:
             self._stack = stack = threads.stack
             if stack:
