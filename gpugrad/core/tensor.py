@@ -429,18 +429,43 @@ def _is_element(index: Any) -> bool:
     return bool(parts) and {int}.issuperset(map(type, parts))
 
 
+def _shares(array: Any, of: Any) -> bool:
+    base = array.base
+    return array is of or (base is not None and (base is of or base is of.base))
+
+
+def _shares_in_rows(parent: Tensor, op: Any, params: tuple[Any, ...]) -> bool:
+    """Whether an op is a view if the root's elements lie in row-major order.
+
+    NumPy's reshape copies if the memory does not allow a view. A user does not see the order of the
+    elements in memory, which a traced function changes: whether a write reaches the root must not
+    depend on it.
+    """
+    line = parent.line[::-1] if isinstance(parent, View) else []
+    array = root = np.empty(parent.root.shape if isinstance(parent, View) else parent.shape, bool)
+    for each, values in [*((v.op, v.params) for v in line), (op, params)]:
+        if each.kind == "elementwise":
+            array = root = np.empty(array.shape, bool)
+        else:
+            array = each.bare(backend.NUMPY)(array, **dict(zip(each.params, values, strict=True)))
+    return _shares(array, root)
+
+
 def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:
     """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
-    inner, of_inner = array, of
-    if array.base is True:  # they wrap others
-        if not array.ndim and op.name == "getitem" and _is_element(*params):
-            return wrap(array)
-        inner, of_inner = backend.innermost_array(array), backend.innermost_array(of)
-    base = inner.base
-    shares = inner is of_inner or (base is not None and (base is of_inner or base is of_inner.base))
+    wraps = array.base is True
+    if not isinstance(parent, Tensor) or (
+        wraps and not array.ndim and op.name == "getitem" and _is_element(*params)
+    ):
+        return wrap(array)
+    root = parent.root._data if type(parent) is View else of
     if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy
         shares = True
-    if not (shares and isinstance(parent, Tensor)):
+    elif op.name != "getitem" and (wraps or not root.flags.c_contiguous):
+        shares = _shares_in_rows(parent, op, params)
+    else:
+        shares = _shares(backend.innermost_array(array), backend.innermost_array(of))
+    if not shares:
         return wrap(array)
     if type(parent) is Shared:
         return share(array)

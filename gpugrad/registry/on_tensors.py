@@ -229,7 +229,7 @@ def _result(op: Any) -> list[str]:
         return [*lines, wrapped]
     (n,), values = op.arrays, "(" + "".join(f"{k}, " for k in op.params) + ")"
     unless = ""
-    if op.kind != "elementwise":  # a view in NumPy, whatever the memory is here
+    if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
         lines.append(f"if r_.base is None and r_ is not {n}_: {wrapped}")
         unless = "el"
     return [

@@ -444,3 +444,27 @@ def test_a_tape_copies_what_it_saves_of_shared_memory(make, part):
         with pytest.raises(DTypeError, match="shares its memory"):
             x[0] = 1.0
     assert x.tolist() == [7.0] * 3
+
+
+def test_whether_reshape_is_a_view_does_not_depend_on_the_order_in_memory():
+    def f(x):
+        y = gg.positive(x.T)  # its memory has the order of x, but not in a traced function
+        y.reshape(-1)[0] = 50
+        z = (x * 1).T.reshape(-1)  # a copy in NumPy, too
+        z[1] = 70
+        w = y.T.ravel()
+        w[2] = 90
+        return y, z, w, x * 1
+
+    x = gg.asarray(A)
+    expected = [a.tolist() for a in f(x)]
+    traced = gg.function(f)
+    assert [a.tolist() for a in traced(x)] == expected
+    assert [a.tolist() for a in traced(x)] == expected
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        assert [a.tolist() for a in f(x)] == expected
+    batched = gg.vmap(f)(gg.stack([x, x]))
+    assert [a[0].tolist() for a in batched] == expected
+    assert expected[0][0][0] == 50
+    assert expected[3] == A.tolist()
