@@ -20,7 +20,7 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Tensor, View, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging
@@ -345,7 +345,7 @@ def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[A
         staging = Staging()
 
     def start_leaf(leaf: Any) -> Callable[[], Any]:
-        array = leaf._data if type(leaf) is Tensor else leaf
+        array = leaf._data if type(leaf) in (Tensor, View) else leaf
         if type(array) is not np.ndarray or array.dtype not in TYPES:
             return lambda: _convert(leaf, d)
         finish_copy = staging(array)

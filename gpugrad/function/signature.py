@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Shared, Tensor, View, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.trace.tracing import Tracing
@@ -237,9 +237,12 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
     )
 
 
+_TENSORS = frozenset((Tensor, View, Shared))
+
+
 def _are_tensors(args: Any, keywords: Any) -> bool:
-    """Whether all arguments are plain Tensors, as in most calls: then no nest is traversed."""
-    return not keywords and {*map(type, args)} == {Tensor}
+    """Whether all arguments are Tensors, as in most calls: then no nest is traversed."""
+    return not keywords and bool(args) and _TENSORS.issuperset(map(type, args))
 
 
 def _value(leaf: Any) -> tuple[type, Any]:

@@ -247,3 +247,11 @@ def test_a_static_tensor_under_a_tape_has_no_gradient():
         near(gg.grad(lambda x: f(x, n))(X), 6 * X.numpy(), 1e-6)
     with pytest.raises(DTypeError, match="static argument"):
         gg.grad(lambda n: f(X, n))(n)
+
+
+def test_views_and_shared_tensors_have_the_signature_of_other_tensors():
+    f = gg.function(lambda x: x * 2)
+    x = gg.ones((64, 8))
+    for argument in (x[3:11], gg.ones((8, 8)), gg.asarray(np.ones((8, 8), np.float32), copy=False)):
+        assert f(argument).tolist() == np.full((8, 8), 2).tolist()
+    assert f.cache_info().traces == 1
