@@ -28,7 +28,7 @@ import numpy as np
 import gpugrad as gg
 weights = [gg.Variable(np.random.randn({WIDTH}, {WIDTH}).astype(np.float32) / 16)
            for _ in range({LAYERS})]
-x = gg.random.normal(({ROWS}, {WIDTH}))
+x = gg.random.normal((ROWS, {WIDTH}))
 def step(x):
     with gg.GradientTape() as tape:
         for w in weights:
@@ -45,7 +45,7 @@ THEIRS = (
 import torch
 torch.manual_seed(0)
 weights = [torch.nn.Parameter(torch.randn({WIDTH}, {WIDTH}) / 16) for _ in range({LAYERS})]
-x = torch.randn({ROWS}, {WIDTH})
+x = torch.randn(ROWS, {WIDTH})
 def step(x):
     for w in weights:
         h = torch.nn.functional.gelu(x @ w)
@@ -101,19 +101,24 @@ print(peak() - before)
 )
 
 
-def measured(program: str) -> float:
+def measured(program: str, rows: int) -> float:
     """The number that a program prints: MiB."""
     output = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"ROWS = {rows}\n{program}"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return float(output.stdout)
 
 
 def main() -> None:
     """Print a table."""
-    argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--small", action="store_true", help="tiny arrays, to try the bench itself")
+    rows_of_x = 64 if parser.parse_args().small else ROWS
     has_torch = importlib.util.find_spec("torch") is not None
-    eager = measured(OURS + RUN)
+    eager = measured(OURS + RUN, rows_of_x)
     rows = [
         ("1,420 dead branches under a tape", DEAD_OURS, DEAD_THEIRS),
         (f"a step of {LAYERS} layers", None, THEIRS + RUN),
@@ -121,9 +126,9 @@ def main() -> None:
     ]
     print(f"{'growth of the peak, MiB':36} {'gpugrad':>9} {'torch':>9} {'of eager':>9}")
     for title, ours, theirs in rows:
-        ours_mib = eager if ours is None else measured(ours)
-        theirs_mib = f"{measured(theirs):9.0f}" if theirs and has_torch else f"{'':9}"
-        share = f"{ours_mib / eager:9.2f}" if "function" in title else ""
+        ours_mib = eager if ours is None else measured(ours, rows_of_x)
+        theirs_mib = f"{measured(theirs, rows_of_x):9.0f}" if theirs and has_torch else f"{'':9}"
+        share = f"{ours_mib / max(eager, 1e-9):9.2f}" if "function" in title else ""
         print(f"{title:36} {ours_mib:9.0f} {theirs_mib} {share}")
 
 

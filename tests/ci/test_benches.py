@@ -22,6 +22,7 @@ SMALL = {
     "imports": ["--rounds", "1"],
     "jacobian": ["--rounds", "1"],
     "matmul": ["--rounds", "1"],
+    "memory": ["--small"],
     "mlp": ["--rounds", "1", "--only", "torch, default Adam", "NumPy by hand"],
     "nn": ["--rounds", "1", "--small"],
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
@@ -29,7 +30,7 @@ SMALL = {
 }
 """Arguments that make each bench short; overhead is not here, as ci/check runs it."""
 
-NO_FIGURES = {"imports", "nn"}
+NO_FIGURES = {"imports", "memory", "nn"}
 """Benches that print one table for all and write no figures."""
 
 ON_A_GPU = {

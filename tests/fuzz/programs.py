@@ -28,6 +28,12 @@ DIFFERENT_WITHOUT_ELEMENTS = {  # from NumPy
     *("nanquantile", "nanpercentile"),  # NumPy's result lacks the axes of q
 }
 
+NOT_DRAWN = {
+    "stop_gradient": "the programs call it `frozen`",
+    "window_argmax": "it needs the windows' maxima",
+    "searchsorted": "its samples have ties, which the rounding of other ops breaks",
+}
+
 HELPERS = '''
 def like(y, x):
     """`y` in the shape and dtype of `x`: its elements are repeated or cut."""
@@ -137,7 +143,7 @@ def registry() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """By name: elementwise ops with domains, ops along axes with domains, samples of all ops."""
     elementwise, along_axis, samples = {}, {}, {}
     for name, op in sorted(gg.OPS.items()):
-        if name in ("stop_gradient", "window_argmax"):  # `frozen`; and it needs the windows' maxima
+        if name in NOT_DRAWN:
             continue
         subject = Subject(op, 0, 1, CPU)
         samples[name] = subject.samples
@@ -270,7 +276,7 @@ class Writer:
         args = [self.into(self.fitting(names[0]), d) for d in registry()[0][op]]
         x = names[0]
         if len(args) == 1 and self.value(x).dtype.kind == "c" and "c" in gg.OPS[op].kinds:
-            args = [x]
+            args = [f"({x} + (0.3 + 0.4j))"]  # off the branch cuts, on which signs of 0 decide
         self.add(self.call(op, map(_Source, args), {}))
 
     def into(self, x: str, domain: tuple[float, float]) -> str:
