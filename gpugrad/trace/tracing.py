@@ -135,8 +135,8 @@ class Tracing(Listener):
         if where and kind is None:
             raise TraceError(
                 f"{where} writes to a Tensor that is an argument of the traced function or was "
-                "created outside of it: later calls would not. Write to a copy and return that, as "
-                "in x = gg.positive(x); x[i] = v; or use a Variable."
+                "created outside of it: later calls would not. For x += v write x = x + v. For "
+                "x[i] = v write to a copy and return that: x = x.copy(). Or use a Variable."
             )
 
     def _moved_variables(self) -> list[tuple[Variable, Value, Any]]:
