@@ -78,17 +78,18 @@ def record(
         for i in ids:
             if i in known:
                 if entry is None:
-                    if not out._id:
+                    serial = out._id
+                    if not serial:
                         out._id = serial = next_id()
                         if not serial & 63:  # a look at the logs' growth now and then
                             _grow(out)
-                    entry = (op, out._id, ids, shapes_and_dtypes, saved, params)
+                    entry = (op, serial, ids, shapes_and_dtypes, saved, params)
                 log = recorder.log
                 if log is None:  # a ForwardAccumulator
                     recorder.take(entry, out)
                 else:
                     log.append(entry)
-                    known.add(out._id)
+                    known.add(serial)
                 break
         else:
             if recorder.dead:
