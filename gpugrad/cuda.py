@@ -20,7 +20,8 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, View, wrap
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging

@@ -16,8 +16,9 @@ from gpugrad.core import backend, devices
 from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.from_python import numbers_only
-from gpugrad.core.tensor import Shared, Tensor, View, index_parts, operand, tensor, threads
+from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, threads
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.ops.arrays import index_rules, indexing
 from gpugrad.ops.arrays.gather import index_along_axis, nonzero

@@ -16,7 +16,8 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
-from gpugrad.core.tensor import Shared, Tensor, next_id, share
+from gpugrad.core.tensor import Tensor, next_id
+from gpugrad.core.views import Shared, share
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]

@@ -23,9 +23,7 @@ from gpugrad.errors import ArgumentError, DTypeError
 
 __all__ = [
     "ALONE",
-    "Shared",
     "Tensor",
-    "View",
     "glance",
     "holds_tensor",
     "index_parts",
@@ -35,11 +33,9 @@ __all__ = [
     "operand",
     "recorders",
     "require_one_library",
-    "share",
     "tensor",
     "tensor_with_id",
     "threads",
-    "view_or_copy",
     "wrap",
 ]
 
@@ -267,8 +263,8 @@ class Tensor:
         """The array, for a caller that keeps it: nobody will write to it."""
         return self._data
 
-    def _own(self, views: Collection[View] = ()) -> Any:
-        """The array for the caller to write to, copied first if others can see it than `views`."""
+    def _own(self, views: Collection[Any] = ()) -> Any:
+        """The array for the caller to write to, copied first if others see it than `views`."""
         data = self._data
         # here refer to it the attribute and `data`; for each view, its array and `_seen`
         if is_shared(data, 2 + 2 * len(views)) or any(
@@ -304,180 +300,6 @@ class Tensor:
         def __ge__(self, other: Any) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
-
-
-class View(Tensor):
-    """A Tensor of elements of another one: writes to either show in both, as in NumPy.
-
-    A write may give the root a new array. The view then runs its op again, when it is next read,
-    so that recorders see where its elements come from.
-
-    Attributes:
-        parent: the Tensor, View or Variable that the op was called with.
-        op, params: the record of the op, and its parameters.
-        root: the Tensor that owns the elements.
-    """
-
-    __slots__ = ("_array", "_number", "_seen", "op", "params", "parent", "root")
-
-    _array: Any
-    _number: int
-    _seen: Any  # the root's array when this view's was computed
-    parent: Tensor
-    op: Any
-    params: tuple[Any, ...]
-    root: Tensor
-
-    @property
-    def named(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return dict(zip(self.op.params, self.params, strict=True))
-
-    def _refresh(self) -> None:
-        if hasattr(self.root._data, "donated"):  # the view keeps its elements
-            self._seen = self.root._data
-            return
-        fresh = self.op.eager(self.parent, **self.named)
-        self._array, self._number = fresh._data, fresh._id
-        self._seen = None if type(self.root) is Shared else self.root._data
-        for recorder in threads.stack:
-            recorder.refreshed(self)
-
-    def forget(self) -> None:
-        """Run the op again when the view is next read."""
-        self._seen = None
-
-    @property
-    def _data(self) -> Any:
-        if self.root._data is not self._seen:
-            self._refresh()
-        return self._array
-
-    @_data.setter
-    def _data(self, array: Any) -> None:
-        self._array, self._seen = array, self.root._data
-
-    @property
-    def _id(self) -> int:
-        if self.root._data is not self._seen:
-            self._refresh()
-        return self._number
-
-    @_id.setter
-    def _id(self, serial: int) -> None:
-        self._number = serial
-
-    def _read(self) -> Tensor:
-        data = self._data
-        if recorders and type(self.root) is Shared:
-            data = devices.copy_array(data)
-        return tensor_with_id(data, self._id)
-
-    def _glance(self) -> Tensor:
-        return tensor_with_id(self._data, self._id)
-
-    def _kept(self) -> Any:
-        return devices.copy_array(self._data) if type(self.root) is Shared else self._data
-
-    @property
-    def line(self) -> list[View]:
-        """The view, the view that it is a view of, and so on."""
-        views, v = [], self
-        while isinstance(v, View):
-            views.append(v)
-            v = v.parent  # type: ignore[assignment]
-        return views
-
-
-class Shared(Tensor):
-    """A Tensor of memory that others may write to, for example another library's array.
-
-    What a recorder may save of it is copied. A write goes to the memory, where all see it.
-    """
-
-    __slots__ = ()
-
-    def _read(self) -> Tensor:
-        data = devices.copy_array(self._data) if recorders else self._data
-        return tensor_with_id(data, self._id)
-
-    def _glance(self) -> Tensor:
-        return tensor_with_id(self._data, self._id)
-
-    def _snapshot(self) -> Tensor:
-        return self
-
-    def _kept(self) -> Any:
-        return devices.copy_array(self._data)
-
-    def _own(self, views: Collection[View] = ()) -> Any:
-        return self._data
-
-
-def share(array: Any) -> Tensor:
-    """A Tensor around an array to which others may write."""
-    if type(array) is np.ndarray and not array.flags.writeable:
-        return wrap(array)
-    t = new(Shared)
-    t._data, t._id = array, next_id()
-    return t
-
-
-def _is_element(index: Any) -> bool:
-    """Whether an index is ints only: of a whole element NumPy returns a number, not a view."""
-    parts = index if type(index) is tuple else (index,)
-    return bool(parts) and {int}.issuperset(map(type, parts))
-
-
-def _shares(array: Any, of: Any) -> bool:
-    base = array.base
-    return array is of or (base is not None and (base is of or base is of.base))
-
-
-def _shares_in_rows(parent: Tensor, op: Any, params: tuple[Any, ...]) -> bool:
-    """Whether an op is a view if the root's elements lie in row-major order.
-
-    NumPy's reshape copies if the memory does not allow a view. A user does not see the order of the
-    elements in memory, which a traced function changes: whether a write reaches the root must not
-    depend on it.
-    """
-    line = parent.line[::-1] if isinstance(parent, View) else []
-    array = root = np.empty(parent.root.shape if isinstance(parent, View) else parent.shape, bool)
-    for each, values in [*((v.op, v.params) for v in line), (op, params)]:
-        if each.kind == "elementwise":
-            array = root = np.empty(array.shape, bool)
-        else:
-            array = each.bare(backend.NUMPY)(array, **dict(zip(each.params, values, strict=True)))
-    return _shares(array, root)
-
-
-def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:
-    """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
-    wraps = array.base is True
-    if not isinstance(parent, Tensor) or (
-        wraps and not array.ndim and op.name == "getitem" and _is_element(*params)
-    ):
-        return wrap(array)
-    root = parent.root._data if type(parent) is View else of
-    if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy
-        shares = True
-    elif op.name != "getitem" and (wraps or not root.flags.c_contiguous):
-        shares = _shares_in_rows(parent, op, params)
-    else:
-        shares = _shares(backend.innermost_array(array), backend.innermost_array(of))
-    if not shares:
-        return wrap(array)
-    if type(parent) is Shared:
-        return share(array)
-    out = new(View)
-    out._array, out._number, out.parent, out.op, out.params = array, 0, parent, op, params
-    if type(parent) is Tensor:
-        out.root, out._seen = parent, of
-    elif type(parent) is View:
-        out.root, out._seen = parent.root, parent._seen
-    else:  # the value of a Variable now
-        out.root, out._seen = wrap(of), of
-    return out
 
 
 def tensor_with_id(data: Any, serial: int) -> Tensor:

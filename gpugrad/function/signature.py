@@ -11,8 +11,9 @@ import numpy as np
 
 from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
-from gpugrad.core.tensor import Shared, Tensor, View, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError
 from gpugrad.trace.tracing import Tracing
 

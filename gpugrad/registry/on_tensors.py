@@ -27,18 +27,8 @@ from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_ar
 from gpugrad.core.devices import meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import (
-    Tensor,
-    View,
-    glance,
-    index_parts,
-    new,
-    operand,
-    recorders,
-    tensor,
-    view_or_copy,
-    wrap,
-)
+from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
+from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced

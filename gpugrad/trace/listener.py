@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from gpugrad.core.host_memory import keep_freed_memory, untouched
-from gpugrad.core.tensor import View, recorders, threads
+from gpugrad.core.tensor import recorders, threads
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import View
 
 __all__ = ["EndOfBlock", "Listener", "leave_ended_blocks"]
 

@@ -33,8 +33,9 @@ from gpugrad.core.backend import (
     reading,
 )
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
-from gpugrad.core.tensor import Tensor, View, index_parts, next_id, require_one_library, wrap
+from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable, read_together, write_together
+from gpugrad.core.views import View
 from gpugrad.errors import TraceError
 from gpugrad.trace.array import LEFT, TRACED, Traced, current, is_traced, pause_trace, user_line
 from gpugrad.trace.listener import Listener

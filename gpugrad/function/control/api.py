@@ -18,7 +18,8 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
 from gpugrad.core.devices import full_on_device_of
-from gpugrad.core.tensor import Tensor, View, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.control.step import ControlStep
 from gpugrad.function.control.tracing import (

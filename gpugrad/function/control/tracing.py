@@ -26,8 +26,9 @@ from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.scopes import Scope, scopes
-from gpugrad.core.tensor import Tensor, View, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor, threads, wrap
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import View
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.own_gradient import GradientOverride

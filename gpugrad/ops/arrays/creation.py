@@ -13,7 +13,8 @@ from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import Tensor, share, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.views import share
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
 
