@@ -1,4 +1,4 @@
-"""Values of an array as text, for `repr` and `str`."""
+"""Values of an array and numbers of bytes as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import BFLOAT16
 
-__all__ = ["format_values"]
+__all__ = ["format_bytes", "format_values"]
 
 
 def format_values(array: Any, separator: str = ", ", prefix: str = "") -> str:
@@ -30,3 +30,16 @@ def format_values(array: Any, separator: str = ", ", prefix: str = "") -> str:
     threshold = 1 if is_long else 1001
     options: Any = {"threshold": threshold, "edgeitems": 3, "max_line_width": 88}
     return np.array2string(values, separator=separator, prefix=prefix, **options)
+
+
+def format_bytes(n: int) -> str:
+    """A number of bytes in readable form.
+
+    >>> format_bytes(100), format_bytes(10_000), format_bytes(123 << 20)
+    ('100 B', '9.77 KiB', '123 MiB')
+    """
+    if n < 1024:
+        return f"{n} B"
+    unit = min((n.bit_length() - 1) // 10, 4)
+    amount = n / (1 << 10 * unit)
+    return f"{amount:.{max(0, 3 - len(str(int(amount))))}f} {' KMGT'[unit]}iB"

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from gpugrad.core.format import format_bytes
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of", "size"]
+__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of"]
 
 
 _LABELS = {
@@ -59,24 +60,12 @@ class Memory:
     kept: int
 
     def __str__(self) -> str:
-        lines = [f"peak {size(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
+        lines = [f"peak {format_bytes(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
         for field in fields(self):
             if field.name in _LABELS and getattr(self, field.name):
-                lines.append(f"  {_LABELS[field.name]:<18}{size(getattr(self, field.name)):>10}")
+                amount = format_bytes(getattr(self, field.name))
+                lines.append(f"  {_LABELS[field.name]:<18}{amount:>10}")
         return "\n".join(lines)
-
-
-def size(n: int) -> str:
-    """A number of bytes in readable form.
-
-    >>> size(100), size(10_000), size(123 << 20)
-    ('100 B', '9.77 KiB', '123 MiB')
-    """
-    if n < 1024:
-        return f"{n} B"
-    unit = min((n.bit_length() - 1) // 10, 4)
-    amount = n / (1 << 10 * unit)
-    return f"{amount:.{max(0, 3 - len(str(int(amount))))}f} {' KMGT'[unit]}iB"
 
 
 def roots_of(program: Program) -> dict[int, int]:

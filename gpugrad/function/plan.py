@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.memory import measure, size
+from gpugrad.function.memory import measure
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.remat import rematerialize
@@ -76,12 +77,12 @@ def optimized(program: Program, options: Options) -> Program:
         program, least = rematerialize(program, limit, peak)
     if least > limit:
         if options.remat:
-            reason = f"and at least {size(least)} with all recomputation"
+            reason = f"and at least {format_bytes(least)} with all recomputation"
         else:
             reason = "and remat='auto', which recomputes values instead of keeping them, is off"
         raise OutOfMemoryError(
-            f"{options.name}: a replay takes {size(needed)}, {reason}; memory_limit is "
-            f"{size(limit)}. Use smaller batches, or a higher limit."
+            f"{options.name}: a replay takes {format_bytes(needed)}, {reason}; memory_limit is "
+            f"{format_bytes(limit)}. Use smaller batches, or a higher limit."
         )
     return program
 

@@ -9,8 +9,8 @@ from comparing import near, same
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
+from gpugrad.core.format import format_bytes
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.memory import size
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(1024, 256)).astype("f4"))  # 1 MiB
@@ -87,7 +87,8 @@ def test_memory_reports_its_parts():
     assert 1 <= memory.step <= memory.of
     text = str(memory)
     assert "kept for backward" in text
-    assert f"peak {size(memory.peak)}, at step {memory.step} of {memory.of}: {memory.text}" in text
+    peak = format_bytes(memory.peak)
+    assert f"peak {peak}, at step {memory.step} of {memory.of}: {memory.text}" in text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpugrad.function.memory import Memory, lives, size
+from gpugrad.core.format import format_bytes
+from gpugrad.function.memory import Memory, lives
 from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
 __all__ = ["dot", "page"]
@@ -171,8 +172,8 @@ def _cells(
             timed = '<td class="bar time"><em>not measured</em></td>'
         else:
             timed = bar(seconds, longest, f"{seconds * 1e6:,.1f} us", "time")
-        makes = size(sum(v.nbytes for v in step.outs)) if step.outs else ""
-        cells.append(f"{timed}<td>{makes}</td>{bar(n, most, size(n), 'held')}")
+        makes = format_bytes(sum(v.nbytes for v in step.outs)) if step.outs else ""
+        cells.append(f"{timed}<td>{makes}</td>{bar(n, most, format_bytes(n), 'held')}")
     return cells
 
 
@@ -182,13 +183,13 @@ def _facts(program: Program, times: Sequence[float | None], memory: Memory) -> s
     facts = {
         "steps": str(len(program.steps)),
         "steps one by one": f"{sum(known) * 1e6:,.1f} us" if known else "not measured",
-        "peak memory": size(memory.peak),
-        "arguments": size(memory.inputs),
-        "Variables": size(memory.variables),
-        "optimizers' own": size(memory.averages),
-        "planned buffers": size(memory.arena),
-        "results": size(memory.outputs),
-        "kept for backward": size(memory.kept),
+        "peak memory": format_bytes(memory.peak),
+        "arguments": format_bytes(memory.inputs),
+        "Variables": format_bytes(memory.variables),
+        "optimizers' own": format_bytes(memory.averages),
+        "planned buffers": format_bytes(memory.arena),
+        "results": format_bytes(memory.outputs),
+        "kept for backward": format_bytes(memory.kept),
     }
     return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())
 
