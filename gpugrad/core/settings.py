@@ -1,7 +1,8 @@
 """Settings of the process and of a thread, and one key that represents all of them.
 
 ============================  ===============================================================
-the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`
+the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`,
+                              `Variable.trainable`
 a thread, in a ``with``       `training`, `gg.device`, `gg.debug.nans`
 ============================  ===============================================================
 
@@ -29,10 +30,12 @@ __all__ = [
     "get_matmul_precision",
     "is_training",
     "key",
+    "mode_is_chosen",
     "numerics",
     "set_default_device",
     "set_deterministic",
     "set_matmul_precision",
+    "switch_trainable",
     "training",
 ]
 
@@ -46,6 +49,8 @@ class _Process:
         self.device: Any = None
         self.matmul_precision = MATMUL_PRECISIONS[0]
         self.deterministic = False
+        self.switched: frozenset[int] = frozenset()
+        """The serial numbers of Variables whose `trainable` has changed, and not back."""
         self.version = object()  # replaced by every change
 
 
@@ -76,9 +81,10 @@ class Key:
         "set_deterministic",
         "nn.training",
         "debug.nans",
+        "Variable.trainable",
     )
 
-    def __init__(self, values: tuple[Any, str, bool, bool, str]) -> None:
+    def __init__(self, values: tuple[Any, str, bool, bool, str, frozenset[int]]) -> None:
         self.values = values
 
     def changes(self, other: Key) -> list[tuple[str, Any, Any]]:
@@ -106,7 +112,7 @@ def _renewed_key(choose_device: Callable[[], Any]) -> Key:
     process, thread = _process, _thread
     values = (
         device, process.matmul_precision, process.deterministic, thread.training[-1],
-        thread.numerics[-1],
+        thread.numerics[-1], process.switched,
     )  # fmt: skip
     result = _keys.get(values) or _keys.setdefault(values, Key(values))
     _thread.cached = version, result
@@ -233,6 +239,14 @@ def numerics() -> str:
     return _thread.numerics[-1]
 
 
+# ---- which Variables are trainable: see `Variable.trainable` -----------------------------
+
+
+def switch_trainable(number: int) -> None:
+    """Note that a Variable, by its serial number, has become trainable or ceased to be."""
+    _set_process("switched", _process.switched ^ {number})
+
+
 # ---- training ----------------------------------------------------------------------------
 
 
@@ -289,3 +303,8 @@ def is_training() -> bool:
     False
     """
     return _thread.training[-1]
+
+
+def mode_is_chosen() -> bool:
+    """Whether this thread is inside a `training` block, with either mode."""
+    return len(_thread.training) > 1

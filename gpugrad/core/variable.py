@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import Any
 
-from gpugrad.core import backend, devices
+from gpugrad.core import backend, devices, settings
 from gpugrad.core.backend import TENSOR, as_array, innermost_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
@@ -48,7 +48,7 @@ class Variable(Tensor):
     3.0
     """
 
-    __slots__ = ("_fits", "_name", "_trainable", "_value")
+    __slots__ = ("_created_trainable", "_fits", "_name", "_trainable", "_value")
 
     _value: Any  # the array that all threads see
 
@@ -73,7 +73,7 @@ class Variable(Tensor):
         self._value = innermost_array(data) if scopes else data  # without what a trace puts around
         self._data = data
         self._name = name or f"Variable_{self._id}"
-        self._trainable = bool(trainable)
+        self._trainable = self._created_trainable = bool(trainable)
         self._fits = data.shape if shape is _ANY else shape
         self._check_shape("Variable", data.shape)
         for recorder in threads.stack:
@@ -104,13 +104,38 @@ class Variable(Tensor):
 
     @property
     def name(self) -> str:
-        """The name; by default one with a serial number."""
+        """The name; by default one with a serial number, in a `gg.nn.Module` the path."""
         return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
 
     @property
     def trainable(self) -> bool:
-        """Whether tapes watch the Variable on first use."""
+        """Whether tapes watch the Variable on first use; may be set.
+
+        A traced function is traced again for other settings of its Variables.
+
+        >>> v = gg.Variable(1.0)
+        >>> v.trainable = False
+        >>> with gg.GradientTape() as tape:
+        ...     y = v * 2
+        >>> tape.watched_variables()
+        ()
+        """
         return self._trainable
+
+    @trainable.setter
+    def trainable(self, on: bool) -> None:
+        if on != self._trainable:
+            self._trainable = bool(on)
+            settings.switch_trainable(self._id)
+
+    @property
+    def created_trainable(self) -> bool:
+        """Whether the Variable was trainable when it was created."""
+        return self._created_trainable
 
     def _read(self) -> Tensor:
         """The current value under the Variable's serial number, for an op.
@@ -295,13 +320,14 @@ class Variable(Tensor):
         v._id, data = next_id(), self._data
         v._value = innermost_array(data) if scopes else data
         v._data = data
-        v._name, v._trainable, v._fits = self._name, self._trainable, self._fits
+        v._name, v._fits = self._name, self._fits
+        v._trainable, v._created_trainable = self._trainable, self._created_trainable
         return v
 
     def __reduce__(self) -> Any:
         values = devices.host(self._data)
-        state = values, str(self.device), self._trainable, self._name, self._fits
-        return _unpickle_variable, state
+        trainable = self._trainable, self._created_trainable
+        return _unpickle_variable, (values, str(self.device), trainable, self._name, self._fits)
 
     def __repr__(self) -> str:
         return (
@@ -310,8 +336,12 @@ class Variable(Tensor):
         )
 
 
-def _unpickle_variable(values: Any, device: str, trainable: bool, name: str, fits: Any) -> Variable:
-    return Variable(values, trainable, name, shape=fits, device=device)
+def _unpickle_variable(
+    values: Any, device: str, trainable: tuple[bool, bool], name: str, fits: Any
+) -> Variable:
+    v = Variable(values, trainable[0], name, shape=fits, device=device)
+    v._created_trainable = trainable[1]
+    return v
 
 
 # ---- several Variables at once: no bytecode runs in between, so no interrupt comes and no other

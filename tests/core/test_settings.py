@@ -35,7 +35,13 @@ PROCESS_WIDE = [
 
 
 def test_key_names_every_setting():
-    assert key().values == ("cpu", "highest", False, False, "")
+    assert key().values[:-1] == ("cpu", "highest", False, False, "")
+    v, before = gg.Variable(1.0), key()
+    v.trainable = False
+    (change,) = key().changes(before)
+    assert change[0] == "Variable.trainable"
+    v.trainable = True
+    assert key() is before
 
 
 @pytest.mark.parametrize(("choose", "values", "name"), PROCESS_WIDE)

@@ -59,10 +59,33 @@ def test_variable_attributes():
     assert (v.name, v.trainable, v.shape, v.ndim, v.size) == ("w", False, (1, 2), 2, 2)
     assert gg.Variable(1).trainable is True
     assert gg.Variable(1.0).name
-    with pytest.raises(AttributeError):
-        v.trainable = True
     assert repr(v).startswith("Variable([[1., 2.]], shape=(1, 2), dtype=float32, device=cpu")
     assert "name='w'" in repr(v)
+
+
+def test_trainable_may_be_set_and_functions_are_traced_for_each_setting():
+    v, runs = gg.Variable(3.0), []
+
+    @gg.function
+    def slope():
+        runs.append(v.trainable)
+        with gg.GradientTape() as tape:
+            y = v * v
+        return tape.gradient(y, v, unconnected_gradients="zero")
+
+    assert slope().item() == 6
+    v.trainable = False
+    assert slope().item() == 0
+    v.trainable = True
+    assert slope().item() == 6
+    assert runs == [True, False]  # the first trace serves again
+
+
+def test_copies_of_a_frozen_variable_know_how_it_was_created():
+    v = gg.Variable(1.0)
+    v.trainable = False
+    for other in (copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
+        assert (other.trainable, other.created_trainable) == (False, True)
 
 
 # ---- assign ---------------------------------------------------------------------------------
