@@ -1,6 +1,7 @@
 """Initial values of Variables: functions of a shape, a random generator and a dtype.
 
-To change a parameter, use ``functools.partial(normal, stddev=0.02)`` or write your own function.
+Each is called as ``initializer(shape, generator=None, dtype="float32")`` and returns a Tensor. To
+change another parameter, use ``functools.partial(normal, stddev=0.02)`` or write your own function.
 
 `fan_in` and `fan_out` are the last two lengths of the shape, each times the product of the others
 (height and width of a convolution kernel).
@@ -12,15 +13,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad import random
-from gpugrad.core.backend import as_dtype
+from gpugrad import linalg, random
+from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ShapeError
+from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.random.generator import Generator
 
 __all__ = [
     "Initializer",
+    "full",
     "glorot_normal",
     "glorot_uniform",
     "he_normal",
@@ -28,7 +30,10 @@ __all__ = [
     "lecun_normal",
     "normal",
     "ones",
+    "orthogonal",
+    "truncated_normal",
     "uniform",
+    "variance_scaling",
     "zeros",
 ]
 
@@ -44,6 +49,13 @@ def zeros(shape: Shape, *, generator: Generator | None = None, dtype: Any = "flo
 def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
     """Ones."""
     return constant(1, as_dtype(dtype), shape)
+
+
+def full(
+    shape: Shape, *, value: float = 0.0, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """One value everywhere."""
+    return constant(value, as_dtype(dtype), shape)
 
 
 def normal(
@@ -113,6 +125,98 @@ def lecun_normal(
     """Normal numbers of variance 1 / fan_in, for layers before a SELU."""
     stddev = math.sqrt(1 / _fans(shape)[0])
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
+
+
+def truncated_normal(
+    shape: Shape,
+    *,
+    mean: float = 0.0,
+    stddev: float = 0.05,
+    generator: Generator | None = None,
+    dtype: Any = "float32",
+) -> Tensor:
+    """Normally distributed numbers within two standard deviations of the mean.
+
+    `stddev` is that of the normal distribution before it is cut: 0.88 of it remains.
+
+    >>> draws = gg.nn.initializers.truncated_normal((1000,), stddev=1.0)
+    >>> bool(gg.all(abs(draws) <= 2))
+    True
+    """
+    return random.truncated_normal(shape, mean, stddev, dtype=dtype, generator=generator)
+
+
+def variance_scaling(
+    shape: Shape,
+    *,
+    scale: float = 1.0,
+    mode: str = "fan_in",
+    distribution: str = "truncated_normal",
+    generator: Generator | None = None,
+    dtype: Any = "float32",
+) -> Tensor:
+    """Numbers of variance scale / fan, as the initializer of this name in Keras and JAX.
+
+    Args:
+        shape: at least two lengths.
+        scale: the variance times the fan. Glorot's initializers have 1 and ``"fan_avg"``, He's 2
+            and ``"fan_in"``, LeCun's 1 and ``"fan_in"``.
+        mode: ``"fan_in"``, ``"fan_out"`` or ``"fan_avg"``, their mean.
+        distribution: ``"truncated_normal"``, ``"normal"`` or ``"uniform"``.
+        generator, dtype: as for all initializers.
+
+    Raises:
+        ArgumentError: an unknown `mode` or `distribution`, or a `scale` that is not above 0.
+
+    >>> gg.nn.initializers.variance_scaling((3, 2), scale=2.0, mode="fan_out").shape
+    (3, 2)
+    """
+    fan_in, fan_out = _fans(shape)
+    fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
+    if mode not in fans:
+        raise ArgumentError(f"variance_scaling: mode={mode!r:.60} is not one of {[*fans]}.")
+    if not scale > 0:
+        raise ArgumentError(f"variance_scaling: scale must be above 0, got {scale!r:.60}.")
+    stddev = math.sqrt(scale / fans[mode])
+    how = {"generator": generator, "dtype": dtype}
+    if distribution == "uniform":
+        return uniform(shape, low=-math.sqrt(3) * stddev, high=math.sqrt(3) * stddev, **how)
+    if distribution == "normal":
+        return normal(shape, stddev=stddev, **how)
+    if distribution == "truncated_normal":
+        return truncated_normal(shape, stddev=stddev / _CUT_STDDEV, **how)
+    raise ArgumentError(
+        f"variance_scaling: distribution={distribution!r:.60} is not 'truncated_normal', 'normal' "
+        "or 'uniform'."
+    )
+
+
+_CUT_STDDEV = 0.87962566103423978
+"""The standard deviation of standard normal numbers within [-2, 2]."""
+
+
+def orthogonal(
+    shape: Shape, *, gain: float = 1.0, generator: Generator | None = None, dtype: Any = "float32"
+) -> Tensor:
+    """A matrix with orthonormal columns, or rows if those are fewer, times `gain`.
+
+    More than two axes are joined into rows, but for the last. Saxe et al. 2014, "Exact solutions to
+    the nonlinear dynamics of learning in deep linear neural networks".
+
+    >>> q = gg.nn.initializers.orthogonal((4, 2))
+    >>> bool(gg.allclose(q.T @ q, gg.eye(2), atol=1e-6))
+    True
+    """
+    _fans(shape)  # which checks the shape
+    rows, columns = math.prod(shape[:-1]), shape[-1]
+    wide = "float64" if as_dtype(dtype) == "float64" else "float32"  # QR has no 16-bit floats
+    draws = random.normal((max(rows, columns), min(rows, columns)), dtype=wide, generator=generator)
+    q, r = linalg.qr(draws)
+    signs = TENSOR.where(TENSOR.diagonal(r) < 0, -1, 1)  # so that all rotations are equally likely
+    q = TENSOR.multiply(q, TENSOR.astype(signs, q.dtype))
+    if rows < columns:
+        q = TENSOR.matrix_transpose(q)
+    return TENSOR.astype(TENSOR.reshape(TENSOR.multiply(q, gain), shape), as_dtype(dtype))
 
 
 def _fans(shape: Shape) -> tuple[int, int]:

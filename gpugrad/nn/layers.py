@@ -1,10 +1,10 @@
-"""Dense, convolution, embedding, dropout and flatten layers, and Sequential."""
+"""Dense, embedding and dropout layers, Flatten, Identity and Sequential."""
 
 from __future__ import annotations
 
+import functools
 import math
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from gpugrad.core.backend import TENSOR
@@ -14,39 +14,29 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
-from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
+from gpugrad.nn.arguments import (
+    Activation,
+    activation_suffix,
+    check_activation,
+    warn_without_training,
+    whole_numbers,
+)
+from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, uniform, zeros
 from gpugrad.nn.module import Module
 from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
 
-__all__ = ["Conv2d", "Dense", "Dropout", "Embedding", "Flatten", "Sequential", "whole_numbers"]
-
-Activation = Callable[[Any], Any] | None
-
-
-def whole_numbers(layer: str, **lengths: Any) -> list[int]:
-    """Convert lengths to ints; raise an ArgumentError that names one that is not a positive int."""
-    numbers = []
-    for what, n in lengths.items():
-        try:
-            numbers.append(operator.index(n))
-        except TypeError:
-            numbers.append(0)
-        if numbers[-1] < 1:
-            raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r:.60}.")
-    return numbers
-
-
-def _check_activation(layer: str, activation: Any) -> None:
-    if activation is not None and not callable(activation):
-        raise ArgumentError(
-            f"{layer}: activation must be a function such as gg.relu, got {activation!r}."
-        )
-
-
-def _activation_suffix(activation: Activation) -> str:
-    name = getattr(activation, "__name__", None)
-    return f", activation={name}" if name else ""
+__all__ = [
+    "AlphaDropout",
+    "Bilinear",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "EmbeddingBag",
+    "Flatten",
+    "Identity",
+    "Sequential",
+]
 
 
 class Dense(Module):
@@ -88,16 +78,11 @@ class Dense(Module):
         dtype: Any = "float32",
     ) -> None:
         units_in, units_out = whole_numbers("Dense", units_in=units_in, units_out=units_out)
-        _check_activation("Dense", activation)
+        check_activation("Dense", activation)
         self.units_in, self.units_out, self.activation = units_in, units_out, activation
-        self.kernel = Variable(
-            kernel_initializer((units_in, units_out), generator=generator, dtype=dtype),
-            name="kernel",
-        )
-        self.bias: Variable | None = None
-        if use_bias:
-            bias = bias_initializer((units_out,), generator=generator, dtype=dtype)
-            self.bias = Variable(bias, name="bias")
+        how = {"generator": generator, "dtype": dtype}
+        self.kernel = Variable(kernel_initializer((units_in, units_out), **how))
+        self.bias = Variable(bias_initializer((units_out,), **how)) if use_bias else None
 
     def forward(self, x: Any) -> Tensor:
         """Map x of shape (..., units_in) to (..., units_out).
@@ -105,7 +90,7 @@ class Dense(Module):
         Raises:
             ShapeError: the last axis of x does not have length units_in.
         """
-        x = tensor(x)
+        x = self._input(x, self.kernel)
         if not x.ndim or x.shape[-1] != self.units_in:
             raise ShapeError(
                 f"Dense: the last axis of x must have length {self.units_in}, but its shape is "
@@ -117,92 +102,57 @@ class Dense(Module):
         return y if self.activation is None else self.activation(y)
 
     def _repr_args(self) -> str:
-        return f"{self.units_in}, {self.units_out}{_activation_suffix(self.activation)}"
+        return f"{self.units_in}, {self.units_out}{activation_suffix(self.activation)}"
 
 
-class Conv2d(Module):
-    """activation(conv2d(x, weight, bias)), for images with channels first.
+class Bilinear(Module):
+    """x1 @ weight[k] @ x2 + bias[k] for each output k.
 
     Args:
-        channels_in, channels_out: channels of the input and of the output.
-        size: height and width of a window: a pair, or an int for both.
-        activation: function of a Tensor, such as ``gg.relu``, or None.
-        use_bias: whether there is a bias.
-        stride, padding, dilation, groups: see `gg.nn.conv2d`.
-        weight_initializer, bias_initializer, generator, dtype: as for `Dense`. The weight's
-            initializer gets the shape (height, width, in, out), to compute fans from.
+        units_in1, units_in2: lengths of the inputs' last axes.
+        units_out: length of the output's last axis.
+        use_bias, bias_initializer, generator, dtype: as for `Dense`.
+        weight_initializer: as for `Dense`; by default uniform numbers within
+            1 / sqrt(units_in1) of 0.
 
     Attributes:
-        weight: Variable of shape (channels_out, channels_in / groups, height, width).
-        bias: Variable of shape (channels_out,), or None.
+        weight: Variable of shape (units_out, units_in1, units_in2).
+        bias: Variable of shape (units_out,), or None.
 
-    Raises:
-        ArgumentError: a length is not a positive int, or `groups` does not divide both channels.
-
-    >>> layer = gg.nn.Conv2d(3, 8, 3, gg.relu, stride=2, padding="same")
-    >>> layer
-    Conv2d(3, 8, (3, 3), stride=2, padding='same', activation=relu)
-      weight: float32 (8, 3, 3, 3)
-      bias: float32 (8,)
-    >>> layer(gg.ones((1, 3, 32, 32))).shape
-    (1, 8, 16, 16)
+    >>> gg.nn.Bilinear(2, 3, 4)(gg.ones((5, 2)), gg.ones((5, 3))).shape
+    (5, 4)
     """
 
     def __init__(
         self,
-        channels_in: int,
-        channels_out: int,
-        size: int | tuple[int, int],
-        activation: Activation = None,
+        units_in1: int,
+        units_in2: int,
+        units_out: int,
         use_bias: bool = True,
         *,
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] | str = 0,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        weight_initializer: Initializer = glorot_uniform,
+        weight_initializer: Initializer | None = None,
         bias_initializer: Initializer = zeros,
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        pair = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
-        if len(pair) != 2:
-            raise ArgumentError(f"Conv2d: size must be an int or a pair, got {size!r:.60}.")
-        channels_in, channels_out, height, width, groups = whole_numbers(
-            "Conv2d",
-            channels_in=channels_in,
-            channels_out=channels_out,
-            height=pair[0],
-            width=pair[1],
-            groups=groups,
+        n1, n2, n = whole_numbers(
+            "Bilinear", units_in1=units_in1, units_in2=units_in2, units_out=units_out
         )
-        _check_activation("Conv2d", activation)
-        if channels_in % groups or channels_out % groups:
-            raise ArgumentError(
-                f"Conv2d: groups={groups} must divide channels_in={channels_in} and "
-                f"channels_out={channels_out}."
-            )
-        self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
-        self.size = (height, width)
-        self.how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-        shape = (height, width, channels_in // groups, channels_out)
-        weight = weight_initializer(shape, generator=generator, dtype=dtype)
-        self.weight = Variable(TENSOR.permute_dims(weight, axes=(3, 2, 0, 1)), name="weight")
-        self.bias: Variable | None = None
-        if use_bias:
-            bias = bias_initializer((channels_out,), generator=generator, dtype=dtype)
-            self.bias = Variable(bias, name="bias")
+        how = {"generator": generator, "dtype": dtype}
+        bound = n1**-0.5
+        initializer = weight_initializer or functools.partial(uniform, low=-bound, high=bound)
+        self.weight = Variable(initializer((n, n1, n2), **how))
+        self.bias = Variable(bias_initializer((n,), **how)) if use_bias else None
 
-    def forward(self, x: Any) -> Tensor:
-        """Map x of shape (..., channels_in, height, width); raises as `gg.nn.conv2d` does."""
-        y: Tensor = functional.conv2d(x, self.weight, self.bias, **self.how)
-        return y if self.activation is None else self.activation(y)
+    def forward(self, x1: Any, x2: Any) -> Tensor:
+        """Map (..., units_in1) and (..., units_in2) to (..., units_out)."""
+        x1, x2 = self._input(x1, self.weight), self._input(x2, self.weight)
+        y: Tensor = functional.bilinear(x1, x2, self.weight, self.bias)
+        return y
 
     def _repr_args(self) -> str:
-        defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-        how = "".join(f", {k}={v!r}" for k, v in self.how.items() if v != defaults[k])
-        sizes = f"{self.channels_in}, {self.channels_out}, {self.size}"
-        return f"{sizes}{how}{_activation_suffix(self.activation)}"
+        n, n1, n2 = self.weight.shape
+        return f"{n1}, {n2}, {n}"
 
 
 class Embedding(Module):
@@ -235,15 +185,9 @@ class Embedding(Module):
         dtype: Any = "float32",
     ) -> None:
         rows, width = whole_numbers("Embedding", rows=rows, width=width)
-        if padding_idx is not None and padding_idx not in range(-rows, rows):
-            raise ArgumentError(
-                f"Embedding: padding_idx={padding_idx!r:.60} is out of bounds for {rows} rows."
-            )
-        self.padding_idx, self.sparse = padding_idx, sparse
-        weight = constant(initializer((rows, width), generator=generator, dtype=dtype))
-        if padding_idx is not None:
-            weight[padding_idx] = 0.0  # `constant` has copied what may be a user's array
-        self.weight = Variable(weight, name="weight")
+        self.rows, self.width, self.padding_idx, self.sparse = rows, width, padding_idx, sparse
+        how = {"generator": generator, "dtype": dtype}
+        self.weight = _table("Embedding", (rows, width), padding_idx, initializer, **how)
 
     def forward(self, indices: Any) -> Tensor:
         """Map indices of any shape to (*shape, width); raises as `gg.nn.embedding` does."""
@@ -251,6 +195,74 @@ class Embedding(Module):
             tensor(indices), self.weight, padding_idx=self.padding_idx, sparse=self.sparse
         )
         return y
+
+    def _repr_args(self) -> str:
+        return f"{self.rows}, {self.width}"
+
+
+def _table(
+    layer: str, shape: tuple[int, int], padding_idx: Any, initializer: Initializer, **how: Any
+) -> Variable:
+    """The Variable of an embedding, whose row `padding_idx` is 0."""
+    rows = shape[0]
+    if padding_idx is not None and padding_idx not in range(-rows, rows):
+        raise ArgumentError(
+            f"{layer}: padding_idx={padding_idx!r:.60} is out of bounds for {rows} rows."
+        )
+    weight = constant(initializer(shape, **how))
+    if padding_idx is not None:
+        weight[padding_idx] = 0.0  # `constant` has copied what may be a user's array
+    return Variable(weight)
+
+
+class EmbeddingBag(Module):
+    """Means, sums or maxima of the rows that each bag of indices reads from a table.
+
+    Args:
+        rows: number of rows.
+        width: length of a row.
+        mode: ``"mean"``, ``"sum"`` or ``"max"``.
+        padding_idx, sparse, initializer, generator, dtype: as for `Embedding`.
+
+    Attributes:
+        weight: Variable of shape (rows, width).
+
+    >>> gg.nn.EmbeddingBag(100, 8)(gg.constant([[1, 99, 1]])).shape
+    (1, 8)
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        width: int,
+        *,
+        mode: str = "mean",
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        initializer: Initializer = normal,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        rows, width = whole_numbers("EmbeddingBag", rows=rows, width=width)
+        how = {"generator": generator, "dtype": dtype}
+        self.rows, self.width, self.mode = rows, width, mode
+        self.padding_idx, self.sparse = padding_idx, sparse
+        self.weight = _table("EmbeddingBag", (rows, width), padding_idx, initializer, **how)
+
+    def forward(self, indices: Any, per_sample_weights: Any = None) -> Tensor:
+        """Map indices of shape (n, m) to (n, width); raises as `gg.nn.embedding_bag` does."""
+        y: Tensor = functional.embedding_bag(
+            tensor(indices),
+            self.weight,
+            per_sample_weights,
+            mode=self.mode,
+            padding_idx=self.padding_idx,
+            sparse=self.sparse,
+        )
+        return y
+
+    def _repr_args(self) -> str:
+        return f"{self.rows}, {self.width}, mode={self.mode!r}"
 
 
 class Dropout(Module):
@@ -276,6 +288,7 @@ class Dropout(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Apply dropout in training; otherwise return `x` itself."""
+        warn_without_training(self)
         y: Tensor = functional.dropout(
             x,
             self.p,
@@ -287,6 +300,44 @@ class Dropout(Module):
 
     def _repr_args(self) -> str:
         return f"{self.p}"
+
+
+class AlphaDropout(Module):
+    """In `gg.nn.training`, dropout that keeps mean and variance, for layers with SELU.
+
+    Args:
+        p, generator: as for `Dropout`.
+
+    >>> print(gg.nn.AlphaDropout(0.5)(gg.ones(3)))
+    [1. 1. 1.]
+    """
+
+    def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
+        check_probability("AlphaDropout", "p", p)
+        self.p, self.generator = p, generator
+
+    def forward(self, x: Any) -> Tensor:
+        """Apply `gg.nn.alpha_dropout` in training; otherwise return `x` itself."""
+        warn_without_training(self)
+        y: Tensor = functional.alpha_dropout(
+            x, self.p, training=is_training(), generator=self.generator
+        )
+        return y
+
+    def _repr_args(self) -> str:
+        return f"{self.p}"
+
+
+class Identity(Module):
+    """Return the input, as a placeholder for a layer.
+
+    >>> print(gg.nn.Identity()(gg.ones(2)))
+    [1. 1.]
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        """`x` as a Tensor."""
+        return tensor(x)
 
 
 class Sequential(Module):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import GpugradError, StructureError, reraise
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, StructureError, reraise
+from gpugrad.nn.summary import summary
+from gpugrad.nn.tree import named_parts, parts_of, replaced
 
-__all__ = ["Module"]
+__all__ = ["HookHandle", "LoadReport", "Module", "functional_call"]
+
+M = TypeVar("M", bound="Module")
 
 _TRAINING = "Set training mode for a block: with gg.nn.training():"
 _HINTS = {  # for names of torch and Keras
@@ -19,19 +24,59 @@ _HINTS = {  # for names of torch and Keras
     "trainable_weights": "It has trainable_variables.",
     "weights": "It has variables.",
     "named_parameters": "It has named_variables().",
+    "requires_grad_": "It has freeze() and unfreeze().",
     "zero_grad": "Gradients are not stored: tape.gradient returns them.",
     "to": "Its Variables stay on their device; create it inside with gg.device(device):",
 }
 
 
-class Module:
+class LoadReport(NamedTuple):
+    """The names that `Module.load_state` could not match."""
+
+    missing: list[str]
+    """Variables without a value."""
+    unexpected: list[str]
+    """Values without a Variable."""
+
+
+class HookHandle:
+    """A hook of a Module; `remove` takes it off."""
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self._hooks = hooks
+        hooks[id(self)] = hook
+
+    def remove(self) -> None:
+        """Take the hook off; a second time does nothing."""
+        self._hooks.pop(id(self), None)
+
+
+class _NamesParts(type):
+    """Names the Variables and Modules in a Module by their paths, once it is constructed.
+
+    The Modules inside it were constructed before, so a name ends as the path from the outermost.
+    """
+
+    def __call__(cls, *args: Any, **keywords: Any) -> Any:
+        module = super().__call__(*args, **keywords)
+        for path, part in named_parts(module, Module):
+            if isinstance(part, Variable):
+                part.name = path
+            else:
+                part.__dict__["_path"] = path
+        return module
+
+
+class Module(metaclass=_NamesParts):
     """Base class of layers and models.
 
     A subclass implements `forward` and assigns Variables and Modules as attributes.
 
     Nothing is registered. Variables are found in attributes, in lists, tuples and dicts in
     attributes, and in the Modules among these, in the order in which the attributes were first
-    assigned. A Variable that is reachable twice counts once, under its first name.
+    assigned. A Variable that is reachable twice counts once, under its first name. When a Module
+    has been constructed, its Variables are named by their paths, such as ``layers.0.kernel``, and
+    errors in the `forward` of a layer begin with the layer's path.
 
     >>> class Scale(gg.nn.Module):
     ...     def __init__(self):
@@ -39,21 +84,33 @@ class Module:
     ...     def forward(self, x):
     ...         return x * self.factor
     >>> model = Scale()
-    >>> print(model(3.0), list(model.state_dict()))
+    >>> print(model(3.0), list(model.state()))
     6.0 ['factor']
     """
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """The result of `forward`."""
-        return self.forward(*args, **keywords)
+        """The result of `forward`, between the hooks."""
+        try:
+            if "_hooks" in self.__dict__:
+                return self._call_with_hooks(args, keywords)
+            return self.forward(*args, **keywords)
+        except GpugradError as error:
+            _name_layer(error, self)
+            raise
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result; a subclass must implement it."""
         raise NotImplementedError(f"{type(self).__name__} does not implement forward.")
 
+    # ---- parts
+
     def named_variables(self) -> Iterator[tuple[str, Variable]]:
         """Pairs of a dotted name, such as ``layers.0.kernel``, and a Variable."""
-        return _variables_in("", self, set())
+        return ((path, v) for path, v in named_parts(self, Module) if isinstance(v, Variable))
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """Pairs of a dotted name and a Module; the first is "" and this Module."""
+        return ((path, m) for path, m in named_parts(self, Module) if isinstance(m, Module))
 
     @property
     def variables(self) -> list[Variable]:
@@ -65,30 +122,128 @@ class Module:
         """All trainable Variables."""
         return [variable for variable in self.variables if variable.trainable]
 
-    def state_dict(self) -> dict[str, Variable]:
+    def freeze(self: M) -> M:
+        """Make all Variables not trainable, and return the Module.
+
+        >>> layer = gg.nn.Dense(2, 3).freeze()
+        >>> layer.trainable_variables
+        []
+        >>> len(layer.unfreeze().trainable_variables)
+        2
+        """
+        for variable in self.variables:
+            variable.trainable = False
+        return self
+
+    def unfreeze(self: M) -> M:
+        """Make Variables trainable again that were created so, and return the Module.
+
+        Others, such as the running statistics of `BatchNorm`, stay as they are.
+        """
+        for variable in self.variables:
+            if variable.created_trainable:
+                variable.trainable = True
+        return self
+
+    # ---- state
+
+    def state(self) -> dict[str, Variable]:
         """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
         return dict(self.named_variables())
 
-    def load_state_dict(self, values: Mapping[str, Any]) -> None:
-        """Assign a value to every Variable, by dotted name; on an error to none.
+    def load_state(self, values: Mapping[str, Any], *, strict: bool = True) -> LoadReport:
+        """Assign values to the Variables, by dotted name; on an error to none.
+
+        Args:
+            values: arrays by name, as `state` returns them.
+            strict: whether every Variable must have a value, and every value a Variable.
+
+        Returns:
+            The names that did not match: with `strict`, none.
 
         Raises:
-            StructureError: names are missing or unexpected.
+            StructureError: `strict`, and names are missing or unexpected.
             ShapeError, DTypeError, DeviceError: a value does not fit its Variable.
+
+        >>> layer = gg.nn.Dense(1, 1)
+        >>> layer.load_state({"kernel": [[2.0]], "scale": 1.0}, strict=False)
+        LoadReport(missing=['bias'], unexpected=['scale'])
         """
-        mine = self.state_dict()
-        if set(mine) != set(values):
+        mine = self.state()
+        report = LoadReport(sorted(set(mine) - set(values)), sorted(set(values) - set(mine)))
+        if strict and any(report):
             raise StructureError(
-                f"load_state_dict: missing {sorted(set(mine) - set(values))}, unexpected "
-                f"{sorted(set(values) - set(mine))}."
+                f"load_state: missing {report.missing}, unexpected {report.unexpected}. With "
+                "strict=False, names that match are loaded."
             )
-        for name, variable in mine.items():  # check first, by assigning to a copy
+        loaded = {name: v for name, v in mine.items() if name in values}
+        for name, variable in loaded.items():  # check first, by assigning to a copy
             try:
                 variable.__deepcopy__({}).assign(values[name])
             except (GpugradError, RuntimeError) as error:  # torch raises it for a parameter
-                reraise(error, f"load_state_dict: {name}", {}, {})
-        for name, variable in mine.items():
+                reraise(error, f"load_state: {name}", {}, {})
+        for name, variable in loaded.items():
             variable.assign(values[name])
+        return report
+
+    state_dict = state  # torch's names
+    load_state_dict = load_state
+
+    # ---- looking inside
+
+    def register_forward_hook(self, hook: Callable[[Any, Any, Any], Any]) -> HookHandle:
+        """Call ``hook(module, args, result)`` after each `forward`; other than None it replaces it.
+
+        >>> layer, sizes = gg.nn.Dense(3, 2), []
+        >>> handle = layer.register_forward_hook(lambda module, args, y: sizes.append(y.shape))
+        >>> _ = layer(gg.ones((5, 3)))
+        >>> handle.remove()
+        >>> sizes
+        [(5, 2)]
+        """
+        return self._add_hook("after", hook)
+
+    def register_forward_pre_hook(self, hook: Callable[[Any, Any], Any]) -> HookHandle:
+        """Call ``hook(module, args)`` before each `forward`; a tuple replaces the arguments."""
+        return self._add_hook("before", hook)
+
+    def _add_hook(self, when: str, hook: Any) -> HookHandle:
+        if not callable(hook):
+            raise ArgumentError(f"{type(self).__name__}: the hook must be callable, got {hook!r}.")
+        hooks = self.__dict__.setdefault("_hooks", {"before": {}, "after": {}})
+        return HookHandle(hooks[when], hook)
+
+    def _call_with_hooks(self, args: Any, keywords: Any) -> Any:
+        hooks = self.__dict__["_hooks"]
+        for hook in list(hooks["before"].values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **keywords)
+        for hook in list(hooks["after"].values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def summary(self, *inputs: Any) -> str:
+        """A table of the Modules inside: results' shapes, numbers of parameters, memory.
+
+        Args:
+            inputs: arguments of `forward`, which then runs once for the shapes. Without any, the
+                table has no shapes.
+
+        >>> model = gg.nn.Sequential(gg.nn.Dense(4, 3), gg.nn.Dense(3, 1))
+        >>> print(model.summary(gg.ones((8, 4))))
+        layer     type        result  parameters  memory
+        ------------------------------------------------
+                  Sequential  (8, 1)          19    76 B
+        layers.0  Dense       (8, 3)          15    60 B
+        layers.1  Dense       (8, 1)           4    16 B
+        ------------------------------------------------
+        19 parameters (76 B), 19 of them trainable
+        """
+        return summary(self, inputs)
 
     def __getattr__(self, name: str) -> Any:
         hint = f" {_HINTS[name]}" if name in _HINTS else ""
@@ -99,7 +254,7 @@ class Module:
         """The class, and a line ``name: part`` for each Module and Variable."""
         parts: list[str] = []
         for key, value in vars(self).items():
-            for name, part in _parts(key, value):
+            for name, part in parts_of(key, value, Module):
                 text = _describe(part) if isinstance(part, Variable) else repr(part)
                 parts.append(f"  {name}: " + text.replace("\n", "\n  "))
         return "\n".join([f"{type(self).__name__}({self._repr_args()})", *parts])
@@ -109,36 +264,68 @@ class Module:
         n = sum(v.size for v in self.variables)
         return f"{n:,} numbers" if n else ""
 
+    # ---- for layers
 
-def _children(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, Module):
-        return list(vars(value).items())
-    if isinstance(value, (list, tuple)):
-        return [(str(i), v) for i, v in enumerate(value)]
-    if isinstance(value, dict):
-        return [(str(k), v) for k, v in value.items()]
-    return []
+    def _input(self, x: Any, weight: Tensor | None) -> Tensor:
+        """`x` as a Tensor that does not turn the results of a 32 or 16-bit layer into float64.
 
-
-def _variables_in(name: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable]]:
-    if id(value) in seen:
-        return
-    if isinstance(value, Variable):
-        seen.add(id(value))
-        yield name, value
-    elif isinstance(value, (Module, list, tuple, dict)):
-        seen.add(id(value))
-        for key, child in _children(value):
-            yield from _variables_in(f"{name}.{key}" if name else key, child, seen)
+        Raises:
+            DTypeError: `x` is 64-bit, the layer's weights are not.
+        """
+        x = tensor(x)
+        if weight is not None and x.dtype.char in "dDiIlLqQ" and weight.dtype.char not in "dD":
+            raise DTypeError(
+                f"{type(self).__name__}: x is {x.dtype} and the weights are {weight.dtype}, so the "
+                f"result would be float64. Pass gg.astype(x, '{weight.dtype}'), or create the "
+                f"layer with dtype='float64'."
+            )
+        return x
 
 
-def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The Modules and Variables in an attribute, also inside containers."""
-    if isinstance(value, (Module, Variable)):
-        yield name, value
-    elif isinstance(value, (list, tuple, dict)):
-        for key, child in _children(value):
-            yield from _parts(f"{name}.{key}", child)
+def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords: Any) -> Any:
+    """Call a Module with other values in the place of its Variables, which stay as they are.
+
+    Args:
+        module: the Module.
+        state: arrays by dotted name; Variables without one keep their value.
+        args, keywords: the arguments of the call.
+
+    Returns:
+        The result. Gradients, `vmap` and forward mode go through the arrays of `state`, so that
+        `vmap` over stacked weights runs an ensemble.
+
+    Raises:
+        StructureError: `state` has a name that is no Variable of the Module.
+        ShapeError: an array does not have the shape of its Variable.
+
+    >>> model = gg.nn.Dense(2, 1, use_bias=False)
+    >>> kernels = gg.constant([[[1.0], [0.0]], [[0.0], [1.0]]])  # of two models
+    >>> ensemble = gg.vmap(lambda k, x: gg.nn.functional_call(model, {"kernel": k}, x), (0, None))
+    >>> print(ensemble(kernels, gg.constant([3.0, 5.0])))
+    [[3.]
+     [5.]]
+    """
+    mine = module.state()
+    if unknown := sorted(set(state) - set(mine)):
+        raise StructureError(f"functional_call: {unknown} are not among {sorted(mine)}.")
+    values: dict[int, Any] = {}
+    for name, value in state.items():
+        value, variable = tensor(value), mine[name]
+        try:
+            variable._check_shape("functional_call", value.shape)
+        except GpugradError as error:
+            reraise(error, f"functional_call: {name}", {}, {})
+        values[variable._id] = value
+    copy = replaced(module, Module, lambda v: values.get(v._id, v))
+    return copy(*args, **keywords)
+
+
+def _name_layer(error: GpugradError, layer: Module) -> None:
+    """Begin a message with the path of the innermost layer in whose `forward` the error came."""
+    path = layer.__dict__.get("_path")
+    if path and not hasattr(error, "layer") and error.args and isinstance(error.args[0], str):
+        error.layer = path  # type: ignore[attr-defined]  # read here alone
+        error.args = (f"{path}: {error.args[0]}", *error.args[1:])
 
 
 def _describe(variable: Variable) -> str:

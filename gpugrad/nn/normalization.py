@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gpugrad.autodiff.batched import levels_of
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.settings import is_training
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional
+from gpugrad.nn.arguments import check_range, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import ones, zeros
-from gpugrad.nn.layers import whole_numbers
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.draws import is_repeated
 
-__all__ = ["BatchNorm", "LayerNorm"]
+__all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
 
 
 class LayerNorm(Module):
@@ -47,21 +45,157 @@ class LayerNorm(Module):
         use_bias: bool = True,
         dtype: Any = "float32",
     ) -> None:
-        lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
-        named = {f"length {k}": n for k, n in enumerate(lengths)}
-        self.shape = tuple(whole_numbers("LayerNorm", **named))
-        self.eps = _check_range("LayerNorm", "eps", eps, math.inf)
-        self.weight = Variable(ones(self.shape, dtype=dtype), name="weight")
-        self.bias = Variable(zeros(self.shape, dtype=dtype), name="bias") if use_bias else None
+        self.shape = _lengths("LayerNorm", shape)
+        self.eps = check_range("LayerNorm", "eps", eps, math.inf)
+        self.weight = Variable(ones(self.shape, dtype=dtype))
+        self.bias = Variable(zeros(self.shape, dtype=dtype)) if use_bias else None
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.layer_norm` does."""
         axes = tuple(range(-len(self.shape), 0))
+        x = self._input(x, self.weight)
         y: Tensor = functional.layer_norm(x, self.weight, self.bias, axis=axes, eps=self.eps)
         return y
 
     def _repr_args(self) -> str:
         return f"{self.shape}"
+
+
+class RMSNorm(Module):
+    """RMS normalisation over the last axes: x / sqrt(mean(x^2) + eps) * weight.
+
+    Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+
+    Args:
+        shape: lengths of the last axes, or one length.
+        eps: added to the mean square; if None, the smallest step of the dtype.
+        dtype: dtype of the Variable.
+
+    Attributes:
+        weight: Variable of shape `shape`, initially ones.
+
+    >>> print(gg.nn.RMSNorm(2, eps=0)([[3.0, 3.0]]))
+    [[1. 1.]]
+    """
+
+    def __init__(
+        self, shape: int | tuple[int, ...], *, eps: float | None = None, dtype: Any = "float32"
+    ) -> None:
+        self.shape = _lengths("RMSNorm", shape)
+        self.eps = None if eps is None else check_range("RMSNorm", "eps", eps, math.inf)
+        self.weight = Variable(ones(self.shape, dtype=dtype))
+
+    def forward(self, x: Any) -> Tensor:
+        """Normalise x of shape (..., *shape); raises as `gg.nn.rms_norm` does."""
+        x, axes = self._input(x, self.weight), tuple(range(-len(self.shape), 0))
+        y: Tensor = functional.rms_norm(x, self.weight, axis=axes, eps=self.eps)
+        return y
+
+    def _repr_args(self) -> str:
+        return f"{self.shape}"
+
+
+class GroupNorm(Module):
+    """Normalisation of groups of channels of each example, then a scale and shift by channel.
+
+    Wu and He 2018, "Group Normalization".
+
+    Args:
+        groups: number of groups; must divide `channels`.
+        channels: number of channels.
+        eps: added to the variance.
+        axis: axis of the channels.
+        dtype: dtype of the Variables.
+
+    Attributes:
+        weight, bias: Variables of shape (channels,), initially ones and zeros.
+
+    >>> gg.nn.GroupNorm(2, 4)(gg.ones((1, 4, 3, 3))).shape
+    (1, 4, 3, 3)
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        channels: int,
+        *,
+        eps: float = 1e-5,
+        axis: int = 1,
+        dtype: Any = "float32",
+    ) -> None:
+        groups, channels = whole_numbers("GroupNorm", groups=groups, channels=channels)
+        if channels % groups:
+            raise ArgumentError(f"GroupNorm: groups={groups} must divide channels={channels}.")
+        self.groups, self.channels, self.axis = groups, channels, axis
+        self.eps = check_range("GroupNorm", "eps", eps, math.inf)
+        self.weight = Variable(ones((channels,), dtype=dtype))
+        self.bias = Variable(zeros((channels,), dtype=dtype))
+
+    def forward(self, x: Any) -> Tensor:
+        """Normalise x; raises as `gg.nn.group_norm` does."""
+        y: Tensor = functional.group_norm(
+            self._input(x, self.weight),
+            self.weight,
+            self.bias,
+            num_groups=self.groups,
+            eps=self.eps,
+            axis=self.axis,
+        )
+        return y
+
+    def _repr_args(self) -> str:
+        return f"{self.groups}, {self.channels}"
+
+
+class InstanceNorm(Module):
+    """Normalisation of each channel of each example over its other axes.
+
+    Ulyanov et al. 2016, "Instance Normalization".
+
+    Args:
+        channels: number of channels.
+        eps: added to the variance.
+        affine: whether there are a trainable scale and shift, as in Keras; torch has none unless
+            asked.
+        axis: axis of the channels.
+        dtype: dtype of the Variables.
+
+    Attributes:
+        weight, bias: Variables of shape (channels,), initially ones and zeros, or None.
+
+    >>> print(gg.nn.InstanceNorm(1, eps=0)([[[1.0, 3.0]]]))
+    [[[-1.  1.]]]
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        eps: float = 1e-5,
+        affine: bool = True,
+        axis: int = 1,
+        dtype: Any = "float32",
+    ) -> None:
+        (channels,) = whole_numbers("InstanceNorm", channels=channels)
+        self.channels, self.axis = channels, axis
+        self.eps = check_range("InstanceNorm", "eps", eps, math.inf)
+        self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
+        self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        """Normalise x; raises as `gg.nn.instance_norm` does."""
+        y: Tensor = functional.instance_norm(
+            self._input(x, self.weight), self.weight, self.bias, eps=self.eps, axis=self.axis
+        )
+        return y
+
+    def _repr_args(self) -> str:
+        return f"{self.channels}"
+
+
+def _lengths(layer: str, shape: Any) -> tuple[int, ...]:
+    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(whole_numbers(layer, **{f"length {k}": n for k, n in enumerate(lengths)}))
 
 
 class BatchNorm(Module):
@@ -106,15 +240,13 @@ class BatchNorm(Module):
     ) -> None:
         (channels,) = whole_numbers("BatchNorm", channels=channels)
         self.channels, self.axis = channels, axis
-        self.momentum = _check_range("BatchNorm", "momentum", momentum, 1)
-        self.eps = _check_range("BatchNorm", "eps", eps, math.inf)
+        self.momentum = check_range("BatchNorm", "momentum", momentum, 1)
+        self.eps = check_range("BatchNorm", "eps", eps, math.inf)
         shape = (channels,)
-        self.weight = Variable(ones(shape, dtype=dtype), name="weight")
-        self.bias = Variable(zeros(shape, dtype=dtype), name="bias")
-        self.running_mean, self.running_var = (
-            Variable(fill(shape, dtype=dtype), trainable=False, name=name)
-            for fill, name in ((zeros, "running_mean"), (ones, "running_var"))
-        )
+        self.weight = Variable(ones(shape, dtype=dtype))
+        self.bias = Variable(zeros(shape, dtype=dtype))
+        self.running_mean = Variable(zeros(shape, dtype=dtype), trainable=False)
+        self.running_var = Variable(ones(shape, dtype=dtype), trainable=False)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; also raises as `gg.nn.batch_norm` does.
@@ -124,7 +256,8 @@ class BatchNorm(Module):
             DTypeError: x is complex.
             ArgumentError: in training, under vmap.
         """
-        x, trains = tensor(x), is_training()
+        x, trains = self._input(x, self.weight), is_training()
+        warn_without_training(self)
         if x.dtype.kind == "c":
             raise DTypeError(
                 f"BatchNorm: x is {x.dtype}. Normalise real and imaginary parts separately."
@@ -147,6 +280,11 @@ class BatchNorm(Module):
         )
         if trains and not is_repeated():  # a recomputation for a gradient must not count again
             for variable, new in ((self.running_mean, mean), (self.running_var, var)):
+                if not isinstance(variable, Variable):
+                    raise ArgumentError(
+                        "BatchNorm: functional_call got a Tensor for the running statistics, "
+                        "which training assigns to. Leave them out of its state."
+                    )
                 variable.assign(TENSOR.astype(new, variable.dtype))
         return y
 
@@ -164,10 +302,3 @@ class BatchNorm(Module):
 
     def _repr_args(self) -> str:
         return f"{self.channels}"
-
-
-def _check_range(layer: str, what: str, value: Any, most: float) -> float:
-    if not isinstance(value, (int, float, np.number)) or not 0 <= value <= most:
-        limits = "of at least 0" if most == math.inf else f"from 0 to {most}"
-        raise ArgumentError(f"{layer}: {what} must be a number {limits}, got {value!r:.60}.")
-    return float(value)

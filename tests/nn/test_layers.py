@@ -93,7 +93,7 @@ def test_batch_norm_uses_the_batch_in_training_and_running_statistics_after(rng,
     ("make", "words"),
     [
         (lambda: gg.nn.Conv2d(0, 1, 1), "Conv2d: channels_in.*got 0"),
-        (lambda: gg.nn.Conv2d(1, 1, (3, 0.5)), "Conv2d: width.*got 0.5"),
+        (lambda: gg.nn.Conv2d(1, 1, (3, 0.5)), "Conv2d: size.1..*got 0.5"),
         (lambda: gg.nn.Conv2d(3, 2, 1, groups=2), "groups=2 must divide channels_in=3"),
         (lambda: gg.nn.Conv2d(1, 1, 1, "relu"), "activation must be a function"),
         (lambda: gg.nn.Embedding(3, -1), "Embedding: width.*got -1"),
@@ -101,8 +101,8 @@ def test_batch_norm_uses_the_batch_in_training_and_running_statistics_after(rng,
         (lambda: gg.nn.BatchNorm("2"), "BatchNorm: channels.*got '2'"),
         (lambda: gg.nn.Dropout(1.5), "Dropout: p.*1.5"),
         (lambda: gg.nn.Dropout("0.5"), "Dropout: p='0.5'"),
-        (lambda: gg.nn.Conv2d(3, 4, 3.0), "Conv2d: height.*got 3.0"),
-        (lambda: gg.nn.Conv2d(3, 4, (3, 3, 3)), "size must be an int or a pair"),
+        (lambda: gg.nn.Conv2d(3, 4, 3.0), "Conv2d: size.0..*got 3.0"),
+        (lambda: gg.nn.Conv2d(3, 4, (3, 3, 3)), "size must be an int or 2 ints"),
         (lambda: gg.nn.LayerNorm(3.0), "LayerNorm: length 0.*got 3.0"),
         (lambda: gg.nn.LayerNorm(3, eps=-1), "LayerNorm: eps.*got -1"),
         (lambda: gg.nn.BatchNorm(3, momentum=99), "BatchNorm: momentum.*to 1, got 99"),
@@ -133,9 +133,9 @@ def test_padding_row_is_zero_and_an_index_may_be_a_scalar():
 def test_batch_norm_names_what_it_cannot_normalize(rng):
     layer = gg.nn.BatchNorm(3)
     kept = layer.running_var.numpy()
-    x = gg.constant(rng.normal(size=(4, 2, 3)))
+    x = gg.constant(rng.normal(size=(4, 2, 3)), "float32")
     with gg.nn.training():
-        for bad in (np.ones((1, 3)), np.ones((0, 3))):
+        for bad in (np.ones((1, 3), "f4"), np.ones((0, 3), "f4")):
             with pytest.raises(ShapeError, match="each of 3 channels needs at least two values"):
                 layer(bad)
         with pytest.raises(ArgumentError, match=r"under vmap .*LayerNorm"):
@@ -143,7 +143,6 @@ def test_batch_norm_names_what_it_cannot_normalize(rng):
         with pytest.raises(DTypeError, match="x is complex64"):
             layer(np.ones((4, 3), np.complex64))
         np.testing.assert_array_equal(layer.running_var, kept)
-        assert layer(np.ones((4, 3))).dtype == np.float64  # NumPy's default, and float32 Variables
     assert gg.vmap(layer)(x).shape == x.shape
 
 
@@ -151,7 +150,7 @@ def test_loading_names_the_variable_that_does_not_fit():
     model = gg.nn.Sequential(gg.nn.Dense(2, 3), gg.nn.Dense(3, 3))
     values = {k: v.numpy() for k, v in model.state_dict().items()}
     values["layers.1.kernel"] = np.ones((2, 3), np.float32)
-    with pytest.raises(ShapeError, match=r"load_state_dict: layers\.1\.kernel: .*\(2, 3\)"):
+    with pytest.raises(ShapeError, match=r"load_state: layers\.1\.kernel: .*\(2, 3\)"):
         model.load_state_dict(values)
 
 

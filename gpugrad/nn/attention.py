@@ -1,0 +1,336 @@
+"""Multi-head attention with rotary positions and a key-value cache, and the Transformer block."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR, as_dtype
+from gpugrad.core.convert import constant
+from gpugrad.core.settings import is_training
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.nn import functional
+from gpugrad.nn.arguments import Activation, warn_without_training, whole_numbers
+from gpugrad.nn.initializers import Initializer, glorot_uniform
+from gpugrad.nn.layers import Dense, Dropout
+from gpugrad.nn.module import Module
+from gpugrad.nn.normalization import LayerNorm
+from gpugrad.ops.arrays.creation import arange
+from gpugrad.ops.nn.dropout import check_probability
+from gpugrad.ops.random.generator import Generator
+
+__all__ = ["KeyValueCache", "MultiHeadAttention", "TransformerBlock", "rotary_embedding"]
+
+
+class KeyValueCache(NamedTuple):
+    """Keys and values of earlier positions, for generation: see `MultiHeadAttention.new_cache`."""
+
+    keys: Tensor
+    """(..., kv_heads, length, width of a head)."""
+    values: Tensor
+    """As `keys`."""
+    used: Tensor
+    """The number of positions that are filled: an int32 scalar."""
+
+
+def rotary_embedding(x: Any, positions: Any = None, *, base: float = 10_000.0) -> Tensor:
+    """Rotate pairs of features by angles proportional to the position.
+
+    Feature k of the first half and feature k of the second half are a pair, with the angle
+    ``position * base ** (-2 k / width)``. Su et al. 2021, "RoFormer".
+
+    Args:
+        x: Tensor of shape (..., length, width), such as queries or keys; the width is even.
+        positions: integers of shape (length,); 0, 1, 2... if None.
+        base: the angle's base.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ShapeError: `x` has fewer than two axes, or an odd width.
+
+    >>> print(gg.nn.rotary_embedding([[1.0, 0.0], [1.0, 0.0]]))
+    [[1.        0.       ]
+     [0.5403023 0.841471 ]]
+    """
+    x = tensor(x)
+    if x.ndim < 2 or x.shape[-1] % 2:
+        raise ShapeError(
+            f"rotary_embedding: x must have the shape (..., length, even width), got {x.shape}."
+        )
+    half = x.shape[-1] // 2
+    frequencies = constant(base ** (-np.arange(half) / half), "float32", device=x.device)
+    if positions is None:
+        positions = arange(x.shape[-2], device=x.device)
+    angles = TENSOR.multiply(
+        TENSOR.expand_dims(TENSOR.astype(tensor(positions), frequencies.dtype), axis=-1),
+        frequencies,
+    )
+    cos, sin = (TENSOR.astype(f(angles), x.dtype) for f in (TENSOR.cos, TENSOR.sin))
+    first, second = x[..., :half], x[..., half:]
+    y: Tensor = TENSOR.concat([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    return y
+
+
+class MultiHeadAttention(Module):
+    """Attention of several heads: softmax(q k^T / sqrt(d)) v, projected from and to the width.
+
+    Vaswani et al. 2017, "Attention Is All You Need".
+
+    Args:
+        width: length of the last axis of the input and of the output.
+        heads: number of heads; must divide `width`.
+        kv_heads: number of heads of keys and values; must divide `heads`, as in grouped-query
+            attention. By default `heads`.
+        causal: whether a position sees only itself and earlier ones.
+        rotary: whether queries and keys get `rotary_embedding`.
+        context_width: length of the last axis of `context`, for cross-attention. If None, the
+            layer attends to its input.
+        dropout: probability with which `gg.nn.training` drops a weight of the softmax.
+        use_bias: whether the projections have biases.
+        kernel_initializer, generator, dtype: as for `Dense`.
+
+    Attributes:
+        in_proj: Dense from the input to queries, keys and values, in this order; for
+            cross-attention to the queries.
+        context_proj: Dense from the context to keys and values, or None.
+        out_proj: Dense from all heads to the output.
+
+    >>> layer = gg.nn.MultiHeadAttention(16, heads=4, kv_heads=2, causal=True)
+    >>> layer(gg.ones((3, 5, 16))).shape
+    (3, 5, 16)
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        kv_heads: int | None = None,
+        causal: bool = False,
+        rotary: bool = False,
+        context_width: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = glorot_uniform,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        name, kv_heads = type(self).__name__, heads if kv_heads is None else kv_heads
+        width, heads, kv_heads = whole_numbers(name, width=width, heads=heads, kv_heads=kv_heads)
+        if width % heads or heads % kv_heads:
+            raise ArgumentError(
+                f"{name}: heads={heads} must divide width={width}, and kv_heads={kv_heads} must "
+                "divide heads."
+            )
+        if rotary and width // heads % 2:
+            raise ArgumentError(
+                f"{name}: rotary needs an even width of heads, not {width}/{heads}."
+            )
+        check_probability(name, "dropout", dropout)
+        self.width, self.heads, self.kv_heads = width, heads, kv_heads
+        self.causal, self.rotary, self.dropout = causal, rotary, dropout
+        size = width // heads
+
+        def dense(units_in: int, units_out: int) -> Dense:
+            how = {"generator": generator, "dtype": dtype, "kernel_initializer": kernel_initializer}
+            return Dense(units_in, units_out, use_bias=use_bias, **how)
+
+        own = heads if context_width is not None else heads + 2 * kv_heads
+        self.in_proj = dense(width, own * size)
+        self.context_proj = (
+            None if context_width is None else dense(context_width, 2 * kv_heads * size)
+        )
+        self.out_proj = dense(width, width)
+
+    def forward(
+        self, x: Any, context: Any = None, *, mask: Any = None, cache: KeyValueCache | None = None
+    ) -> Any:
+        """Map x of shape (..., length, width) to the same shape.
+
+        Args:
+            x: the input.
+            context: array of shape (..., positions, context_width), for cross-attention only.
+            mask: booleans that broadcast to (..., heads, length, positions): True where a query
+                sees a key; or floats that are added to the scores.
+            cache: what `new_cache` or an earlier call returned; `x` is at the positions after it.
+
+        Returns:
+            The output; with a cache, the pair (output, next cache).
+
+        Raises:
+            ArgumentError: `context` is missing or not expected, or there are a `cache` and a
+                context or a mask.
+            ShapeError: shapes do not fit.
+            IndexOutOfBoundsError: the cache is full.
+        """
+        self._check(x, context, mask, cache)
+        q, k, v = self._projections(x, context)
+        start = 0 if cache is None else cache.used
+        if self.rotary:
+            q, k = (rotary_embedding(a, arange(a.shape[-2]) + start) for a in (q, k))
+        causal = self.causal
+        if cache is not None:
+            cache, mask = self._appended(cache, k, v)
+            k, v, causal = cache.keys, cache.values, False
+        if self.dropout:
+            warn_without_training(self)
+        y = functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            mask,
+            dropout_p=self.dropout if is_training() else 0.0,
+            is_causal=causal,
+            enable_gqa=self.kv_heads != self.heads,
+        )
+        y = TENSOR.swapaxes(y, axis1=-3, axis2=-2)
+        y = self.out_proj(TENSOR.reshape(y, (*y.shape[:-2], self.width)))
+        return y if cache is None else (y, cache)
+
+    def new_cache(self, batch: int | tuple[int, ...], length: int) -> KeyValueCache:
+        """An empty cache for `length` positions of a batch: a length, or several.
+
+        >>> layer = gg.nn.MultiHeadAttention(8, heads=2, causal=True)
+        >>> cache = layer.new_cache(1, length=10)
+        >>> y, cache = layer(gg.ones((1, 3, 8)), cache=cache)
+        >>> y, cache = layer(gg.ones((1, 1, 8)), cache=cache)
+        >>> y.shape, cache.used.item()
+        ((1, 1, 8), 4)
+        """
+        lengths = batch if isinstance(batch, tuple) else (batch,)
+        kernel = self.out_proj.kernel
+        shape = (*lengths, self.kv_heads, length, self.width // self.heads)
+        keys, values = (constant(0, kernel.dtype, shape, device=kernel.device) for _ in range(2))
+        return KeyValueCache(keys, values, constant(0, as_dtype("int32"), device=kernel.device))
+
+    def _check(self, x: Any, context: Any, mask: Any, cache: Any) -> None:
+        if (context is None) != (self.context_proj is None):
+            need = "needs" if context is None else "takes no"
+            raise ArgumentError(
+                f"MultiHeadAttention: this layer {need} context: context_width is "
+                f"{'set' if context is None else 'None'}."
+            )
+        if cache is not None and (context is not None or mask is not None or not self.causal):
+            raise ArgumentError(
+                "MultiHeadAttention: a cache is for causal self-attention, without a mask."
+            )
+
+    def _projections(self, x: Any, context: Any) -> list[Tensor]:
+        """Queries, keys and values, each of shape (..., heads, length, width of a head)."""
+        size, n = self.width // self.heads, self.kv_heads
+        joined: list[tuple[Tensor, tuple[int, ...]]]
+        if self.context_proj is None:
+            joined = [(self.in_proj(x), (self.heads, n, n))]
+        else:
+            joined = [(self.in_proj(x), (self.heads,)), (self.context_proj(context), (n, n))]
+        parts = []
+        for y, heads in joined:
+            at = 0
+            for h in heads:
+                part = y[..., at * size : (at + h) * size]
+                part = TENSOR.reshape(part, (*part.shape[:-1], h, size))
+                parts.append(TENSOR.swapaxes(part, axis1=-3, axis2=-2))
+                at += h
+        return parts
+
+    def _appended(self, cache: KeyValueCache, k: Tensor, v: Tensor) -> tuple[KeyValueCache, Tensor]:
+        """The cache with more keys and values, and the mask of what each new position sees."""
+        n, length = k.shape[-2], cache.keys.shape[-2]
+        at = arange(n, dtype="int32", device=k.device) + cache.used
+        keys, values = cache.keys.copy(), cache.values.copy()
+        keys[..., at, :] = k
+        values[..., at, :] = v
+        seen = arange(length, dtype="int32", device=k.device) <= TENSOR.expand_dims(at, axis=-1)
+        return KeyValueCache(keys, values, cache.used + n), seen
+
+    def _repr_args(self) -> str:
+        kv = f", kv_heads={self.kv_heads}" if self.kv_heads != self.heads else ""
+        flags = "".join(f", {f}=True" for f in ("causal", "rotary") if getattr(self, f))
+        return f"{self.width}, {self.heads}{kv}{flags}"
+
+
+class TransformerBlock(Module):
+    """Attention and a two-layer perceptron, each with a norm and a residual connection.
+
+    Args:
+        width, heads, kv_heads, causal, rotary, use_bias, kernel_initializer, generator, dtype: as
+            for `MultiHeadAttention`.
+        hidden: width of the perceptron's hidden layer; by default four times `width`.
+        activation: the perceptron's activation.
+        norm: the class of the norms, called with (width, dtype=dtype).
+        norm_first: whether norms come before attention and perceptron, as in GPT-2; if not, after
+            the residual sums, as in the first Transformer.
+        dropout: probability of dropping a weight of the softmax, and a feature of each branch.
+
+    Attributes:
+        attention: the MultiHeadAttention.
+        norm1, norm2: the norms of attention and perceptron.
+        hidden, out: the perceptron's Dense layers.
+        dropout: the Dropout of both branches.
+
+    >>> block = gg.nn.TransformerBlock(16, heads=4, causal=True)
+    >>> block(gg.ones((2, 5, 16))).shape
+    (2, 5, 16)
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        hidden: int | None = None,
+        *,
+        activation: Activation = functional.gelu,
+        norm: Any = LayerNorm,
+        norm_first: bool = True,
+        kv_heads: int | None = None,
+        causal: bool = False,
+        rotary: bool = False,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = glorot_uniform,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        how: dict[str, Any] = {
+            "use_bias": use_bias,
+            "kernel_initializer": kernel_initializer,
+            "generator": generator,
+            "dtype": dtype,
+        }
+        self.norm1 = norm(width, dtype=dtype)
+        self.attention = MultiHeadAttention(
+            width, heads, kv_heads=kv_heads, causal=causal, rotary=rotary, dropout=dropout, **how
+        )
+        self.norm2 = norm(width, dtype=dtype)
+        hidden = 4 * width if hidden is None else hidden
+        self.hidden = Dense(width, hidden, activation, **how)
+        self.out = Dense(hidden, width, **how)
+        self.dropout = Dropout(dropout) if dropout else None
+        self.norm_first = norm_first
+
+    def forward(self, x: Any, *, mask: Any = None, cache: KeyValueCache | None = None) -> Any:
+        """Map x of shape (..., length, width) to the same shape.
+
+        `mask` and `cache` are those of `MultiHeadAttention`.
+
+        Returns:
+            The output; with a cache, the pair (output, next cache).
+        """
+        y = self.attention(self.norm1(x) if self.norm_first else x, mask=mask, cache=cache)
+        if cache is not None:
+            y, cache = y
+        x = x + self._dropped(y)
+        if not self.norm_first:
+            x = self.norm1(x)
+        y = self._dropped(self.out(self.hidden(self.norm2(x) if self.norm_first else x)))
+        x = x + y
+        if not self.norm_first:
+            x = self.norm2(x)
+        return x if cache is None else (x, cache)
+
+    def _dropped(self, y: Tensor) -> Tensor:
+        return y if self.dropout is None else self.dropout(y)

@@ -1,0 +1,324 @@
+"""Recurrent layers and their cells: RNN, LSTM and GRU."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.convert import constant
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.function.control.api import scan
+from gpugrad.nn.arguments import whole_numbers
+from gpugrad.nn.initializers import Initializer, glorot_uniform, orthogonal, zeros
+from gpugrad.nn.layers import Dropout
+from gpugrad.nn.module import Module
+from gpugrad.ops.random.generator import Generator
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+
+
+class _Cell(Module):
+    """One step of a recurrent layer. The gates' columns stand side by side in the kernels."""
+
+    _gates: ClassVar[int]
+
+    def __init__(
+        self,
+        units_in: int,
+        units: int,
+        *,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = glorot_uniform,
+        recurrent_initializer: Initializer = orthogonal,
+        bias_initializer: Initializer = zeros,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+    ) -> None:
+        name = type(self).__name__
+        self.units_in, self.units = whole_numbers(name, units_in=units_in, units=units)
+        n, how = self._gates * self.units, {"generator": generator, "dtype": dtype}
+        self.kernel = Variable(kernel_initializer((self.units_in, n), **how))
+        self.recurrent_kernel = Variable(recurrent_initializer((self.units, n), **how))
+        self.bias = Variable(bias_initializer((n,), **how)) if use_bias else None
+
+    def initial_state(self, batch: tuple[int, ...]) -> Any:
+        """Zeros of the batch's shape, as the state before the first step."""
+        return constant(0, self.kernel.dtype, (*batch, self.units), device=self.kernel.device)
+
+    def project(self, x: Any) -> Tensor:
+        """The input's part of the gates, for one step or for all at once."""
+        x = self._input(x, self.kernel)
+        if not x.ndim or x.shape[-1] != self.units_in:
+            raise ShapeError(
+                f"{type(self).__name__}: the last axis of x must have length {self.units_in}, but "
+                f"its shape is {x.shape}."
+            )
+        y: Tensor = TENSOR.matmul(x, self.kernel)
+        return y if self.bias is None else TENSOR.add(y, self.bias)
+
+    def step(self, projected: Tensor, state: Any) -> Any:
+        """The next state, from the input's part of the gates."""
+        raise NotImplementedError
+
+    def output(self, state: Any) -> Tensor:
+        """The output of a step: the state, or a part of it."""
+        result: Tensor = state
+        return result
+
+    def forward(self, x: Any, state: Any = None) -> Any:
+        """The next state, from x of shape (..., units_in) and the state; by default zeros."""
+        projected = self.project(x)
+        return self.step(
+            projected, self.initial_state(projected.shape[:-1]) if state is None else state
+        )
+
+    def _repr_args(self) -> str:
+        return f"{self.units_in}, {self.units}"
+
+
+class RNNCell(_Cell):
+    """h = tanh(x @ kernel + h @ recurrent_kernel + bias).
+
+    Args:
+        units_in: length of the input's last axis.
+        units: length of the state's last axis.
+        use_bias: whether there is a bias.
+        kernel_initializer, recurrent_initializer, bias_initializer, generator, dtype: as for
+            `Dense`.
+
+    Attributes:
+        kernel: Variable of shape (units_in, units).
+        recurrent_kernel: Variable of shape (units, units).
+        bias: Variable of shape (units,), or None.
+
+    >>> gg.nn.RNNCell(3, 4)(gg.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    _gates = 1
+
+    def step(self, projected: Tensor, state: Any) -> Any:
+        """The next state."""
+        return TENSOR.tanh(projected + TENSOR.matmul(state, self.recurrent_kernel))
+
+
+class LSTMCell(_Cell):
+    """The cell of a long short-term memory: Hochreiter and Schmidhuber 1997.
+
+    The state is a pair (h, c). With i, f, g and o, four columns of
+    ``x @ kernel + h @ recurrent_kernel + bias``: c = sigmoid(f) c + sigmoid(i) tanh(g), and
+    h = sigmoid(o) tanh(c). The order is torch's and Keras's.
+
+    Args and attributes are those of `RNNCell`, but kernels and bias have 4 units columns. The part
+    of the bias for f begins at 1 with `unit_forget_bias`.
+
+    >>> h, c = gg.nn.LSTMCell(3, 4)(gg.ones((2, 3)))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    _gates = 4
+
+    def __init__(
+        self, units_in: int, units: int, *, unit_forget_bias: bool = True, **keywords: Any
+    ) -> None:
+        super().__init__(units_in, units, **keywords)
+        if unit_forget_bias and self.bias is not None:
+            n = self.units
+            bias = self.bias.value().copy()
+            bias[n : 2 * n] = 1.0
+            self.bias.assign(bias)
+
+    def initial_state(self, batch: tuple[int, ...]) -> Any:
+        """Zeros of the batch's shape, as the pair (h, c) before the first step."""
+        return super().initial_state(batch), super().initial_state(batch)
+
+    def step(self, projected: Tensor, state: Any) -> Any:
+        """The next state."""
+        h, c = state
+        n = self.units
+        gates = projected + TENSOR.matmul(h, self.recurrent_kernel)
+        i, f, g, o = (gates[..., k * n : (k + 1) * n] for k in range(4))
+        c = TENSOR.sigmoid(f) * c + TENSOR.sigmoid(i) * TENSOR.tanh(g)
+        return TENSOR.sigmoid(o) * TENSOR.tanh(c), c
+
+    def output(self, state: Any) -> Tensor:
+        """H."""
+        h: Tensor = state[0]
+        return h
+
+
+class GRUCell(_Cell):
+    """The cell of a gated recurrent unit: Cho et al. 2014.
+
+    With r, z and n, three columns of x @ kernel + bias, and of h @ recurrent_kernel +
+    recurrent_bias (marked '): r = sigmoid(r + r'), z = sigmoid(z + z'),
+    h = z h + (1 - z) tanh(n + r n'). The order and the place of r are torch's; in Keras they are
+    those of ``reset_after=True``, with z before r.
+
+    Args and attributes are those of `RNNCell`, but kernels and biases have 3 units columns, and
+    there is a `recurrent_bias`.
+
+    >>> gg.nn.GRUCell(3, 4)(gg.ones((2, 3))).shape
+    (2, 4)
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        units_in: int,
+        units: int,
+        *,
+        use_bias: bool = True,
+        bias_initializer: Initializer = zeros,
+        generator: Generator | None = None,
+        dtype: Any = "float32",
+        **keywords: Any,
+    ) -> None:
+        how = {"generator": generator, "dtype": dtype}
+        super().__init__(
+            units_in, units, use_bias=use_bias, bias_initializer=bias_initializer, **how, **keywords
+        )
+        shape = (3 * self.units,)
+        self.recurrent_bias = Variable(bias_initializer(shape, **how)) if use_bias else None
+
+    def step(self, projected: Tensor, state: Any) -> Any:
+        """The next state."""
+        n, own = self.units, TENSOR.matmul(state, self.recurrent_kernel)
+        if self.recurrent_bias is not None:
+            own = own + self.recurrent_bias
+        gates = TENSOR.sigmoid(projected[..., : 2 * n] + own[..., : 2 * n])
+        r, z = gates[..., :n], gates[..., n:]
+        new = TENSOR.tanh(projected[..., 2 * n :] + r * own[..., 2 * n :])
+        return new + z * (state - new)
+
+
+class _Recurrent(Module):
+    """Layers of cells that run along the time axis."""
+
+    _cell: ClassVar[type[_Cell]]
+
+    def __init__(
+        self,
+        units_in: int,
+        units: int,
+        layers: int = 1,
+        *,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        **keywords: Any,
+    ) -> None:
+        units_in, units, layers = whole_numbers(
+            type(self).__name__, units_in=units_in, units=units, layers=layers
+        )
+        self.units_in, self.units, self.bidirectional = units_in, units, bool(bidirectional)
+        both = 2 if bidirectional else 1
+        widths = [units_in, *[both * units] * (layers - 1)]
+        self.cells = [self._cell(n, units, **keywords) for n in widths]
+        self.reverse_cells = (
+            [self._cell(n, units, **keywords) for n in widths] if bidirectional else []
+        )
+        self.dropout = Dropout(dropout) if dropout and layers > 1 else None
+
+    def forward(self, x: Any, state: Any = None) -> tuple[Tensor, list[Any]]:
+        """Run over x of shape (batch..., time, units_in).
+
+        Args:
+            x: the input.
+            state: the states before the first step, as they are returned; by default zeros.
+
+        Returns:
+            The outputs of the last layer, of shape (batch..., time, units), twice as wide if
+            bidirectional; and the last state of each layer, for a bidirectional layer a pair.
+
+        Raises:
+            ShapeError: `x` has fewer than two axes, or its last is not `units_in` long.
+            ArgumentError: `state` has not one entry for each layer.
+        """
+        if state is not None and len(state) != len(self.cells):
+            raise ArgumentError(
+                f"{type(self).__name__}: state must have {len(self.cells)} entries, one for each "
+                f"layer, got {len(state)}."
+            )
+        last: list[Any] = []
+        for k, cell in enumerate(self.cells):
+            if k and self.dropout is not None:
+                x = self.dropout(x)
+            before = None if state is None else state[k]
+            if not self.bidirectional:
+                x, after = _run(cell, x, before)
+            else:
+                there, back = (None, None) if before is None else before
+                y, after_there = _run(cell, x, there)
+                z, after_back = _run(self.reverse_cells[k], x, back, reverse=True)
+                x, after = TENSOR.concat([y, z], axis=-1), (after_there, after_back)
+            last.append(after)
+        return x, last
+
+    def _repr_args(self) -> str:
+        layers = f", {len(self.cells)}" if len(self.cells) > 1 else ""
+        both = ", bidirectional=True" if self.bidirectional else ""
+        return f"{self.units_in}, {self.units}{layers}{both}"
+
+
+def _run(cell: _Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor, Any]:
+    """The outputs of a cell along the time axis, and its last state."""
+    projected = cell.project(x)  # of all steps in one product
+    if projected.ndim < 2:
+        raise ShapeError(f"{type(cell).__name__}: x needs a time axis, its shape is {x.shape}.")
+    steps = TENSOR.moveaxis(projected, source=-2, destination=0)
+
+    def step(carry: Any, part: Tensor) -> tuple[Any, Tensor]:
+        carry = cell.step(part, carry)
+        return carry, cell.output(carry)
+
+    first = cell.initial_state(steps.shape[1:-1]) if state is None else state
+    state, ys = scan(step, first, steps, reverse=reverse)
+    return TENSOR.moveaxis(ys, source=0, destination=-2), state
+
+
+class RNN(_Recurrent):
+    """A recurrent layer of `RNNCell` along the second-to-last axis.
+
+    Args:
+        units_in: length of the input's last axis.
+        units: length of the state's and output's last axis.
+        layers: number of layers, each of which reads the outputs of the one before.
+        bidirectional: whether cells of their own run backwards, too, and outputs are joined.
+        dropout: probability with which `gg.nn.training` drops outputs between layers.
+        keywords: arguments of the cell, such as `use_bias`, `generator` and `dtype`.
+
+    Attributes:
+        cells, reverse_cells: the cell of each layer, forwards and backwards.
+
+    >>> y, state = gg.nn.RNN(3, 4)(gg.ones((2, 7, 3)))
+    >>> y.shape, state[0].shape
+    ((2, 7, 4), (2, 4))
+    """
+
+    _cell = RNNCell
+
+
+class LSTM(_Recurrent):
+    """A recurrent layer of `LSTMCell`; args and attributes are those of `RNN`.
+
+    >>> y, [(h, c)] = gg.nn.LSTM(3, 4)(gg.ones((2, 7, 3)))
+    >>> y.shape, h.shape, c.shape
+    ((2, 7, 4), (2, 4), (2, 4))
+    """
+
+    _cell = LSTMCell
+
+
+class GRU(_Recurrent):
+    """A recurrent layer of `GRUCell`; args and attributes are those of `RNN`.
+
+    >>> y, state = gg.nn.GRU(3, 4, layers=2, bidirectional=True)(gg.ones((2, 7, 3)))
+    >>> y.shape, len(state)
+    ((2, 7, 8), 2)
+    """
+
+    _cell = GRUCell
