@@ -36,7 +36,7 @@ SHELVES = {
 
 OPTIONAL = {
     "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "nvmath", "scipy",
-    "sklearn", "tqdm",
+    "sklearn", "torch", "tqdm",
 }  # fmt: skip
 """Libraries that a function may import when it is called."""
 

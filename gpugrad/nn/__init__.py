@@ -32,6 +32,7 @@ from gpugrad.nn.layers import (
     Identity,
     Sequential,
 )
+from gpugrad.nn.load_torch import TorchReport, load_torch
 from gpugrad.nn.module import Module, functional_call
 from gpugrad.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from gpugrad.nn.of_functions import (
@@ -176,6 +177,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "TorchReport",
     "TransformerBlock",
     "Unfold",
     "Upsample",
@@ -183,6 +185,7 @@ __all__ = [
     "functional_call",
     "initializers",
     "is_training",
+    "load_torch",
     "rotary_embedding",
     "training",
 ]

@@ -16,10 +16,10 @@ from gpugrad.nn.layers import Dropout
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN", "Cell", "GRUCell", "LSTMCell", "RNNCell", "Recurrent"]
 
 
-class _Cell(Module):
+class Cell(Module):
     """One step of a recurrent layer. The gates' columns stand side by side in the kernels."""
 
     _gates: ClassVar[int]
@@ -78,7 +78,7 @@ class _Cell(Module):
         return f"{self.units_in}, {self.units}"
 
 
-class RNNCell(_Cell):
+class RNNCell(Cell):
     """h = tanh(x @ kernel + h @ recurrent_kernel + bias).
 
     Args:
@@ -104,7 +104,7 @@ class RNNCell(_Cell):
         return TENSOR.tanh(projected + TENSOR.matmul(state, self.recurrent_kernel))
 
 
-class LSTMCell(_Cell):
+class LSTMCell(Cell):
     """The cell of a long short-term memory: Hochreiter and Schmidhuber 1997.
 
     The state is a pair (h, c). With i, f, g and o, four columns of
@@ -150,7 +150,7 @@ class LSTMCell(_Cell):
         return h
 
 
-class GRUCell(_Cell):
+class GRUCell(Cell):
     """The cell of a gated recurrent unit: Cho et al. 2014.
 
     With r, z and n, three columns of x @ kernel + bias, and of h @ recurrent_kernel +
@@ -196,10 +196,10 @@ class GRUCell(_Cell):
         return new + z * (state - new)
 
 
-class _Recurrent(Module):
+class Recurrent(Module):
     """Layers of cells that run along the time axis."""
 
-    _cell: ClassVar[type[_Cell]]
+    _cell: ClassVar[type[Cell]]
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class _Recurrent(Module):
         return f"{self.units_in}, {self.units}{layers}{both}"
 
 
-def _run(cell: _Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor, Any]:
+def _run(cell: Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor, Any]:
     """The outputs of a cell along the time axis, and its last state."""
     projected = cell.project(x)  # of all steps in one product
     if projected.ndim < 2:
@@ -280,7 +280,7 @@ def _run(cell: _Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor
     return TENSOR.moveaxis(ys, source=0, destination=-2), state
 
 
-class RNN(_Recurrent):
+class RNN(Recurrent):
     """A recurrent layer of `RNNCell` along the second-to-last axis.
 
     Args:
@@ -302,7 +302,7 @@ class RNN(_Recurrent):
     _cell = RNNCell
 
 
-class LSTM(_Recurrent):
+class LSTM(Recurrent):
     """A recurrent layer of `LSTMCell`; args and attributes are those of `RNN`.
 
     >>> y, [(h, c)] = gg.nn.LSTM(3, 4)(gg.ones((2, 7, 3)))
@@ -313,7 +313,7 @@ class LSTM(_Recurrent):
     _cell = LSTMCell
 
 
-class GRU(_Recurrent):
+class GRU(Recurrent):
     """A recurrent layer of `GRUCell`; args and attributes are those of `RNN`.
 
     >>> y, state = gg.nn.GRU(3, 4, layers=2, bidirectional=True)(gg.ones((2, 7, 3)))

@@ -1,0 +1,259 @@
+"""Weights of torch models: where each layer's are, and in which layout."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad import checkpoint
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError, CheckpointError, ShapeError, StructureError
+from gpugrad.nn.attention import MultiHeadAttention
+from gpugrad.nn.layers import Dense, Sequential
+from gpugrad.nn.module import Module
+from gpugrad.nn.recurrent import Cell, GRUCell, Recurrent
+
+__all__ = ["TorchReport", "load_torch"]
+
+Array = np.ndarray[Any, Any]
+
+
+class TorchReport(NamedTuple):
+    """What `load_torch` matched."""
+
+    matched: dict[str, str]
+    """Names in the file, by the Variable's name; of two that were added, both."""
+    missing: list[str]
+    """Variables without a value."""
+    unexpected: list[str]
+    """Names in the file without a Variable."""
+
+    def __str__(self) -> str:
+        lines = [f"{ours} <- {theirs}" for ours, theirs in self.matched.items()]
+        lines += [f"{name}: missing" for name in self.missing]
+        lines += [f"{name}: unexpected" for name in self.unexpected]
+        return "\n".join(lines)
+
+
+class _Source(NamedTuple):
+    """Where a Variable's value comes from: names in the state, and how their arrays become it."""
+
+    variable: Variable
+    names: tuple[str, ...]
+    convert: Callable[..., Array]
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _transposed(array: Array) -> Array:
+    return array.T
+
+
+def _sources(module: Module, prefix: str) -> Iterator[_Source]:
+    """The sources of the Variables that a layer owns itself, by torch's names after `prefix`."""
+    if isinstance(module, Dense):
+        yield _Source(module.kernel, (f"{prefix}weight",), _transposed)
+        if module.bias is not None:
+            yield _Source(module.bias, (f"{prefix}bias",), _same)
+        return
+    for name, part in vars(module).items():
+        if isinstance(part, Variable):
+            yield _Source(part, (prefix + name,), _same)
+
+
+def _attention(module: MultiHeadAttention, prefix: str) -> Iterator[_Source]:
+    """torch.nn.MultiheadAttention joins queries, keys and values under names of its own."""
+    yield _Source(module.in_proj.kernel, (f"{prefix}in_proj_weight",), _transposed)
+    if module.in_proj.bias is not None:
+        yield _Source(module.in_proj.bias, (f"{prefix}in_proj_bias",), _same)
+    yield from _sources(module.out_proj, f"{prefix}out_proj.")
+
+
+def _cell(cell: Cell, prefix: str, suffix: str = "") -> Iterator[_Source]:
+    """A recurrent cell. torch adds two biases, of which RNN and LSTM need only the sum."""
+    yield _Source(cell.kernel, (f"{prefix}weight_ih{suffix}",), _transposed)
+    yield _Source(cell.recurrent_kernel, (f"{prefix}weight_hh{suffix}",), _transposed)
+    if cell.bias is None:
+        return
+    one, two = f"{prefix}bias_ih{suffix}", f"{prefix}bias_hh{suffix}"
+    if isinstance(cell, GRUCell):
+        assert cell.recurrent_bias is not None  # both or neither
+        yield _Source(cell.bias, (one,), _same)
+        yield _Source(cell.recurrent_bias, (two,), _same)
+    else:
+        yield _Source(cell.bias, (one, two), np.add)
+
+
+def _walk(module: Any, prefix: str, state: Mapping[str, Any], seen: set[int]) -> Iterator[_Source]:
+    """The sources of all Variables in a Module or container. A Sequential's layers are numbered."""
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    if isinstance(module, MultiHeadAttention) and f"{prefix}in_proj_weight" in state:
+        yield from _attention(module, prefix)
+        return
+    if isinstance(module, Cell):
+        yield from _cell(module, prefix)
+        return
+    if isinstance(module, Recurrent):
+        for k, cell in enumerate(module.cells):
+            yield from _cell(cell, prefix, f"_l{k}")
+        for k, cell in enumerate(module.reverse_cells):
+            yield from _cell(cell, prefix, f"_l{k}_reverse")
+        return
+    parts: Any
+    if isinstance(module, Sequential):
+        parts = enumerate(module.layers)
+    elif isinstance(module, Module):
+        yield from _sources(module, prefix)
+        parts = vars(module).items()
+    else:
+        parts = module.items() if isinstance(module, dict) else enumerate(module)
+    for name, part in parts:
+        if isinstance(part, (Module, list, tuple, dict)):
+            yield from _walk(part, f"{prefix}{name}.", state, seen)
+        elif isinstance(part, Variable) and not isinstance(module, Module):
+            yield _Source(part, (f"{prefix}{name}",), _same)
+
+
+def load_torch(
+    module: Module,
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    names: Mapping[str, str | None] | None = None,
+    as_is: str | Sequence[str] = (),
+    strict: bool = True,
+) -> TorchReport:
+    """Load the weights of a torch model into a Module of the same structure: all, or none.
+
+    Layers are matched by type: `Dense` transposes the weight of a Linear, `MultiHeadAttention`,
+    `RNN`, `LSTM` and `GRU` and their cells read torch's joined arrays, and the layers of a
+    `Sequential` are numbered as torch numbers them.
+
+    Args:
+        module: the model.
+        source: a state dict, of torch Tensors or of arrays; or the path of a safetensors file, or
+            of a file that ``torch.save`` wrote (which needs torch).
+        names: replacements of regular expressions in the source's names, in order, that turn them
+            into paths of the module. A name that matches one with None is dropped.
+        as_is: regular expressions of names whose matrices are not transposed, such as those of
+            the Conv1D layers in Hugging Face's GPT-2.
+        strict: whether every Variable must have a value and every value a Variable.
+
+    Returns:
+        What was matched; ``print`` lists it.
+
+    Raises:
+        StructureError: `strict`, and names are missing or unexpected; the message lists them.
+        ShapeError: a value does not fit its Variable.
+        CheckpointError: the file is missing or damaged.
+        ArgumentError: two names in the source become one.
+
+    >>> model = gg.nn.Sequential(gg.nn.Dense(2, 1), gg.nn.ReLU())
+    >>> state = {"0.weight": np.array([[1.0, 2.0]]), "0.bias": np.array([3.0])}
+    >>> print(gg.nn.load_torch(model, state))
+    layers.0.kernel <- 0.weight
+    layers.0.bias <- 0.bias
+    >>> print(model([[1.0, 1.0]]))
+    [[6.]]
+    """
+    state = _renamed(_read(source), names or {})
+    own = [as_is] if isinstance(as_is, str) else list(as_is)
+    paths = {id(v): name for name, v in module.state().items()}
+    matched: dict[str, str] = {}
+    values: dict[str, Array] = {}
+    used: set[str] = set()
+    for variable, theirs, convert in _walk(module, "", state, set()):
+        ours = paths[id(variable)]
+        if ours in matched or any(name not in state for name in theirs):
+            continue
+        originals = [state[name][0] for name in theirs]
+        if convert is _transposed and any(re.search(pattern, originals[0]) for pattern in own):
+            convert = _same
+        value = convert(*(_array(state[name][1]) for name in theirs))
+        values[ours] = _fitted(value, variable, ours, originals)
+        matched[ours] = " + ".join(originals)
+        used.update(theirs)
+    report = TorchReport(
+        matched,
+        [name for name in module.state() if name not in matched],
+        [original for name, (original, _) in state.items() if name not in used],
+    )
+    if strict and (report.missing or report.unexpected):
+        raise StructureError(
+            f"load_torch: missing {report.missing}, unexpected {report.unexpected}. Map names with "
+            "names={pattern: replacement}, drop some with None, or load what matches with "
+            "strict=False."
+        )
+    module.load_state(values, strict=False)
+    return report
+
+
+def _read(source: Any) -> Mapping[str, Any]:
+    if isinstance(source, Mapping):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        raise ArgumentError(
+            f"load_torch: expected a path or a state dict, got {type(source).__name__}."
+        )
+    if Path(source).suffix == ".safetensors":
+        return checkpoint.load(source)[0]
+    try:
+        import torch
+    except ImportError as error:
+        raise ArgumentError(
+            f"load_torch: only torch can read {source}. Install it, or save the weights as "
+            "safetensors."
+        ) from error
+    if not Path(source).exists():
+        raise CheckpointError(f"There is no file {source}.")
+    state: Mapping[str, Any] = torch.load(source, map_location="cpu", weights_only=True)
+    return state
+
+
+def _renamed(
+    state: Mapping[str, Any], names: Mapping[str, str | None]
+) -> dict[str, tuple[str, Any]]:
+    """By their new names, the old names and the values; without torch's counters of batches."""
+    renamed: dict[str, tuple[str, Any]] = {}
+    for original, value in state.items():
+        name: str | None = None if original.endswith("num_batches_tracked") else original
+        for pattern, replacement in names.items():
+            if name is not None and re.search(pattern, name):
+                name = None if replacement is None else re.sub(pattern, replacement, name)
+        if name is None:
+            continue
+        if name in renamed:
+            raise ArgumentError(
+                f"load_torch: {renamed[name][0]!r} and {original!r} both become {name!r}."
+            )
+        renamed[name] = original, value
+    return renamed
+
+
+def _array(value: Any) -> Array:
+    """A NumPy array of a value; of a torch Tensor without its gradient, bfloat16 as float32."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if "bfloat16" in str(value.dtype):
+            value = value.float()
+        value = value.numpy()
+    return np.asarray(value)
+
+
+def _fitted(value: Array, variable: Variable, ours: str, theirs: list[str]) -> Array:
+    """The value in the Variable's dtype."""
+    if value.shape != variable.shape:
+        raise ShapeError(
+            f"load_torch: {' + '.join(theirs)} gives an array of shape {value.shape}, but "
+            f"'{ours}' has shape {variable.shape}. If it should not be transposed, name it in "
+            "as_is=."
+        )
+    return value.astype(variable.dtype)

@@ -1,0 +1,213 @@
+"""Weights of torch models, from state dicts and files."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, CheckpointError, ShapeError, StructureError
+
+nn = gg.nn
+GPT2_NAMES = {  # Hugging Face's names
+    r"^transformer\.": "",
+    r"\.attn\.(bias|masked_bias)$": None,  # the causal mask
+    r"^lm_head\.weight$": None,  # the table of tokens once more
+    r"^wte\.": "tokens.",
+    r"^wpe\.": "positions.",
+    r"^h\.": "blocks.",
+    r"\.ln_1\.": ".norm1.",
+    r"\.ln_2\.": ".norm2.",
+    r"\.attn\.c_attn\.": ".attention.in_proj.",
+    r"\.attn\.c_proj\.": ".attention.out_proj.",
+    r"\.mlp\.c_fc\.": ".hidden.",
+    r"\.mlp\.c_proj\.": ".out.",
+    r"^ln_f\.": "norm.",
+}
+
+
+class GPT(nn.Module):
+    def __init__(self, tokens, length, width, heads, layers):
+        self.tokens, self.positions = nn.Embedding(tokens, width), nn.Embedding(length, width)
+        self.blocks = [
+            nn.TransformerBlock(width, heads, causal=True, activation=nn.GELU(approximate="tanh"))
+            for _ in range(layers)
+        ]
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.positions(np.arange(ids.shape[-1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x) @ gg.matrix_transpose(self.tokens.weight)
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype("f4")
+
+
+def test_layers_find_their_arrays_by_type():
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.BatchNorm(4),
+        nn.Sequential(nn.Flatten(), nn.Dense(4, 2, use_bias=False)),
+        nn.Embedding(5, 2),
+    )
+    state = {
+        "0.weight": numbers(4, 3, 3, 3),
+        "0.bias": numbers(4),
+        "1.weight": numbers(4),
+        "1.bias": numbers(4),
+        "1.running_mean": numbers(4),
+        "1.running_var": numbers(4),
+        "1.num_batches_tracked": np.array(7),
+        "2.1.weight": numbers(2, 4),
+        "3.weight": numbers(5, 2).astype("f8"),
+    }
+    report = nn.load_torch(model, state)
+    assert report.matched["layers.2.layers.1.kernel"] == "2.1.weight"
+    assert (report.missing, report.unexpected) == ([], [])
+    np.testing.assert_array_equal(model.state()["layers.2.layers.1.kernel"], numbers(2, 4).T)
+    np.testing.assert_array_equal(model.state()["layers.0.weight"], numbers(4, 3, 3, 3))
+    assert model.state()["layers.3.weight"].dtype == np.float32
+
+
+def test_names_that_do_not_match_raise_and_change_nothing():
+    model = nn.Dense(2, 3)
+    before = model.kernel.numpy()
+    state = {"weight": numbers(3, 2), "extra": numbers(1)}
+    with pytest.raises(StructureError, match=r"missing \['bias'\], unexpected \['extra'\]"):
+        nn.load_torch(model, state)
+    np.testing.assert_array_equal(model.kernel.numpy(), before)
+    report = nn.load_torch(model, state, strict=False)
+    np.testing.assert_array_equal(model.kernel.numpy(), state["weight"].T)
+    assert str(report) == "kernel <- weight\nbias: missing\nextra: unexpected"
+
+
+def test_wrong_shapes_and_names_that_meet_raise():
+    model = nn.Dense(2, 3, use_bias=False)
+    with pytest.raises(ShapeError, match=r"weight gives an array of shape \(3, 2\).*as_is"):
+        nn.load_torch(model, {"weight": numbers(2, 3)})
+    nn.load_torch(model, {"weight": numbers(2, 3)}, as_is="weight")
+    np.testing.assert_array_equal(model.kernel.numpy(), numbers(2, 3))
+    with pytest.raises(ArgumentError, match="'a' and 'b' both become 'weight'"):
+        nn.load_torch(model, {"a": 1, "b": 2}, names={"^[ab]$": "weight"})
+    with pytest.raises(ArgumentError, match="expected a path or a state dict, got int"):
+        nn.load_torch(model, 3)
+
+
+def test_a_safetensors_file_is_read(tmp_path):
+    path, model = tmp_path / "a.safetensors", nn.Dense(2, 1)
+    gg.checkpoint.save(path, {"net.weight": numbers(1, 2), "net.bias": numbers(1)})
+    nn.load_torch(model, path, names={r"^net\.": ""})
+    np.testing.assert_array_equal(model.kernel.numpy(), numbers(1, 2).T)
+    with pytest.raises(CheckpointError, match="There is no checkpoint"):
+        nn.load_torch(model, tmp_path / "b.safetensors")
+
+
+def test_a_file_of_torch_needs_torch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ArgumentError, match=r"only torch can read .*model\.pt.*safetensors"):
+        nn.load_torch(nn.Dense(1, 1), tmp_path / "model.pt")
+
+
+def gpt2_state(tokens=11, length=8, width=12, layers=2):
+    """A state with Hugging Face's names; its Conv1D matrices are (in, out)."""
+    rng = np.random.default_rng(3)
+
+    def a(*shape):
+        return (rng.normal(size=shape) * 0.3).astype("f4")
+
+    state = {"transformer.wte.weight": a(tokens, width), "transformer.wpe.weight": a(length, width)}
+    for k in range(layers):
+        h = f"transformer.h.{k}."
+        state |= {
+            f"{h}ln_1.weight": 1 + a(width), f"{h}ln_1.bias": a(width),
+            f"{h}attn.bias": np.tri(length)[None, None],
+            f"{h}attn.c_attn.weight": a(width, 3 * width), f"{h}attn.c_attn.bias": a(3 * width),
+            f"{h}attn.c_proj.weight": a(width, width), f"{h}attn.c_proj.bias": a(width),
+            f"{h}ln_2.weight": 1 + a(width), f"{h}ln_2.bias": a(width),
+            f"{h}mlp.c_fc.weight": a(width, 4 * width), f"{h}mlp.c_fc.bias": a(4 * width),
+            f"{h}mlp.c_proj.weight": a(4 * width, width), f"{h}mlp.c_proj.bias": a(width),
+        }  # fmt: skip
+    state |= {"transformer.ln_f.weight": 1 + a(width), "transformer.ln_f.bias": a(width)}
+    return state | {"lm_head.weight": state["transformer.wte.weight"]}
+
+
+def test_a_file_with_the_names_of_gpt2_is_read_whole():
+    model = GPT(11, 8, 12, 3, 2)
+    report = nn.load_torch(model, gpt2_state(), names=GPT2_NAMES, as_is=r"\.c_(attn|proj|fc)\.")
+    assert len(report.matched) == len(model.state()) == 28
+    assert (report.missing, report.unexpected) == ([], [])
+
+
+@pytest.mark.peers
+def test_a_model_with_the_names_of_gpt2_gives_torch_s_logits():
+    torch = pytest.importorskip("torch")
+    F = torch.nn.functional
+    state = {k: torch.from_numpy(np.asarray(v)) for k, v in gpt2_state().items()}
+    ids = np.array([[1, 5, 2, 10], [0, 3, 3, 7]])
+
+    def get(name):
+        return state["transformer." + name]
+
+    def norm(x, name):
+        return F.layer_norm(x, (12,), get(f"{name}.weight"), get(f"{name}.bias"))
+
+    def dense(x, name):
+        return x @ get(f"{name}.weight") + get(f"{name}.bias")
+
+    x = get("wte.weight")[ids] + get("wpe.weight")[:4]
+    for k in range(2):
+        q, key, v = dense(norm(x, f"h.{k}.ln_1"), f"h.{k}.attn.c_attn").split(12, -1)
+        q, key, v = (a.reshape(2, 4, 3, 4).transpose(1, 2) for a in (q, key, v))
+        y = F.scaled_dot_product_attention(q, key, v, is_causal=True)
+        x = x + dense(y.transpose(1, 2).reshape(2, 4, 12), f"h.{k}.attn.c_proj")
+        y = F.gelu(dense(norm(x, f"h.{k}.ln_2"), f"h.{k}.mlp.c_fc"), approximate="tanh")
+        x = x + dense(y, f"h.{k}.mlp.c_proj")
+    desired = norm(x, "ln_f") @ get("wte.weight").T
+
+    model = GPT(11, 8, 12, 3, 2)
+    nn.load_torch(model, state, names=GPT2_NAMES, as_is=r"\.c_(attn|proj|fc)\.")
+    np.testing.assert_allclose(model(ids).numpy(), desired.numpy(), 1e-4, 1e-5)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("kind", ["state", "pt", "bfloat16"])
+def test_models_of_torch_give_the_same_results(kind, tmp_path):
+    torch = pytest.importorskip("torch")
+    t = torch.nn
+    torch.manual_seed(0)
+    peer = t.ModuleDict(
+        {
+            "lstm": t.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True),
+            "gru": t.GRU(8, 4, batch_first=True),
+            "attention": t.MultiheadAttention(4, 2, batch_first=True),
+            "conv": t.Sequential(t.ConvTranspose1d(6, 4, 3), t.GroupNorm(2, 4), t.PReLU()),
+            "bilinear": t.Bilinear(6, 6, 3),
+        }
+    )
+    parts = {
+        "lstm": nn.LSTM(3, 4, layers=2, bidirectional=True),
+        "gru": nn.GRU(8, 4),
+        "attention": nn.MultiHeadAttention(4, 2),
+        "conv": nn.Sequential(nn.ConvTranspose1d(6, 4, 3), nn.GroupNorm(2, 4), nn.PReLU()),
+        "bilinear": nn.Bilinear(6, 6, 3),
+    }
+    model = nn.Module()
+    vars(model).update(parts)
+    if kind == "bfloat16":
+        peer = peer.bfloat16().float()
+    source = peer.bfloat16().state_dict() if kind == "bfloat16" else peer.state_dict()
+    if kind == "pt":
+        torch.save(source, tmp_path / "model.pt")
+        source = tmp_path / "model.pt"
+    nn.load_torch(model, source)
+    peer, x = peer.float(), numbers(2, 6, 3)
+    with torch.no_grad():
+        y = peer["gru"](peer["lstm"](torch.from_numpy(x))[0])[0]
+        y = peer["conv"](peer["attention"](y, y, y)[0]).numpy()
+        z = peer["bilinear"](torch.from_numpy(y), torch.from_numpy(y)).numpy()
+    actual = parts["conv"](parts["attention"](parts["gru"](parts["lstm"](x)[0])[0]))
+    np.testing.assert_allclose(actual.numpy(), y, 1e-4, 1e-5)
+    np.testing.assert_allclose(parts["bilinear"](actual, actual).numpy(), z, 1e-3, 1e-5)
