@@ -209,7 +209,7 @@ _KNOWN_AS = {  # by TensorFlow, torch or JAX
 }
 
 _NAMESPACES = (
-    "checkpoint", "cuda", "fft", "linalg", "nn", "optim", "random", "special", "testing",
+    "checkpoint", "cuda", "data", "fft", "linalg", "nn", "optim", "random", "special", "testing",
 )
 _ELSEWHERE = {
     "cond": "function.control.api", "mse": "nn", "prefetch_to_device": "cuda",

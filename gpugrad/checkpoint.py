@@ -233,8 +233,15 @@ def _remove_temporary_files(path: Path) -> None:
             os.unlink(entry.path)
 
 
-def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+def load(
+    path: str | os.PathLike[str], *, mmap: bool = False
+) -> tuple[dict[str, Array], dict[str, str]]:
     """Read a safetensors file.
+
+    Args:
+        path: the file.
+        mmap: whether arrays are read only where they are indexed, for files larger than memory.
+            They are read-only then, and the checksum is not verified, which would read all.
 
     Returns:
         NumPy arrays by name, and the metadata.
@@ -243,26 +250,41 @@ def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]
         CheckpointError: the file is missing, damaged or not a safetensors file.
     """
     try:
-        content = Path(path).read_bytes()
+        content = np.memmap(path, np.uint8, "r") if mmap else Path(path).read_bytes()
     except FileNotFoundError:
         raise CheckpointError(f"There is no checkpoint {path}.") from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # an empty file cannot be mapped
+        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
     try:
-        parts = safetensors.deserialize(content)  # type: ignore[no-untyped-call]
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        arrays = {
-            name: np.frombuffer(part["data"], _DTYPES[part["dtype"]]).reshape(part["shape"]).copy()
-            for name, part in parts
-        }
+        start = 8 + int.from_bytes(content[:8], "little")
+        if start > len(content):
+            raise ValueError("it ends before its header does")
+        header = json.loads(bytes(content[8:start]))
+        if isinstance(content, bytes):
+            arrays = {
+                name: np.frombuffer(part["data"], _DTYPES[part["dtype"]])
+                .reshape(part["shape"])
+                .copy()
+                for name, part in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+            }
+        else:
+            arrays = {
+                name: content[start + part["data_offsets"][0] : start + part["data_offsets"][1]]
+                .view(_DTYPES[part["dtype"]])
+                .reshape(part["shape"])
+                for name, part in header.items()
+                if name != _METADATA
+            }
         metadata = {str(k): str(v) for k, v in header.get(_METADATA, {}).items()}
     except KeyError as error:
         raise CheckpointError(
             f"{path} holds values of dtype {error}, which is not supported."
         ) from error
-    except (safetensors.SafetensorError, ValueError, AttributeError) as error:
+    except (safetensors.SafetensorError, ValueError, AttributeError, TypeError) as error:
         raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
-    if not _is_intact(arrays, metadata):
+    if not mmap and not _is_intact(arrays, metadata):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
     metadata.pop(_CHECKSUM, None)
     return arrays, metadata

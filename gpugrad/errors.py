@@ -20,6 +20,7 @@ __all__ = [
     "AxisError",
     "CheckpointError",
     "DTypeError",
+    "DataError",
     "DeviceError",
     "GpugradError",
     "IndexOutOfBoundsError",
@@ -99,6 +100,10 @@ class KernelError(GpugradError, RuntimeError):
 
 class OutOfMemoryError(GpugradError, MemoryError):
     """The device has too little memory for a result."""
+
+
+class DataError(GpugradError, RuntimeError):
+    """An example that a dataset or a map could not make."""
 
 
 class CheckpointError(GpugradError, ValueError):

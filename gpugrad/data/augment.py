@@ -1,0 +1,125 @@
+"""Random changes of a batch of images (n, channels, height, width), for `DataLoader(batch_map=)`.
+
+Each takes the images first and a `numpy.random.Generator` as `rng`, works on the whole batch at
+once and returns what it got: NumPy arrays, or Tensors on their device.
+
+>>> from functools import partial
+>>> images = np.arange(32.0).reshape(2, 1, 4, 4)
+>>> flip = partial(gg.data.augment.random_flip, p=1.0)
+>>> flip(images, rng=np.random.default_rng(0))[0, 0, 0].tolist()
+[3.0, 2.0, 1.0, 0.0]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.convert import constant
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.nn import functional
+
+__all__ = ["random_affine", "random_crop", "random_flip"]
+
+
+def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: int = -1) -> Any:
+    """Reverse each image along an axis with probability `p`: -1 flips left and right.
+
+    Raises:
+        ShapeError: the images have not four axes.
+        ArgumentError: `p` is not from 0 to 1.
+    """
+    n = _count("random_flip", images)
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"random_flip: p must be from 0 to 1, got {p!r:.60}.")
+    chosen = (rng.random(n) < p)[:, None, None, None]
+    if isinstance(images, Tensor):
+        flipped = TENSOR.flip(images, axis=axis)
+        return TENSOR.where(constant(chosen, device=images.device), flipped, images)
+    return np.where(chosen, np.flip(images, axis), images)
+
+
+def random_crop(
+    images: Any, *, size: int | tuple[int, int], rng: np.random.Generator, padding: int = 0
+) -> Any:
+    """A window of each image, at a random place; zeros of width `padding` are put around first.
+
+    Raises:
+        ShapeError: the images have not four axes, or are smaller than the window.
+    """
+    n = _count("random_crop", images)
+    height, width = size if isinstance(size, tuple) else (size, size)
+    lengths = [images.shape[2] + 2 * padding, images.shape[3] + 2 * padding]
+    if padding < 0 or not (0 < height <= lengths[0] and 0 < width <= lengths[1]):
+        raise ShapeError(
+            f"random_crop: a window of {(height, width)} does not fit into images of shape "
+            f"{tuple(images.shape)} with padding={padding}."
+        )
+    tops = rng.integers(lengths[0] - height + 1, size=n)
+    lefts = rng.integers(lengths[1] - width + 1, size=n)
+    rows = (tops[:, None] + np.arange(height))[:, None, :, None]
+    columns = (lefts[:, None] + np.arange(width))[:, None, None, :]
+    around = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+    examples = np.arange(n)[:, None, None, None]
+    channels = np.arange(images.shape[1])[None, :, None, None]
+    if isinstance(images, Tensor):
+        padded = TENSOR.pad(images, pad_width=around) if padding else images
+        return padded[examples, channels, rows, columns]
+    padded = np.pad(images, around) if padding else np.asarray(images)
+    return padded[examples, channels, rows, columns]
+
+
+def random_affine(
+    images: Any,
+    *,
+    rng: np.random.Generator,
+    degrees: float = 0.0,
+    translate: float = 0.0,
+    scale: tuple[float, float] = (1.0, 1.0),
+    shear: float = 0.0,
+) -> Any:
+    """Rotate, move, scale and shear each image by random amounts, with bilinear interpolation.
+
+    Args:
+        images: floats of shape (n, channels, height, width).
+        rng: the generator.
+        degrees: most degrees of rotation, in both directions.
+        translate: most of the height and width that an image moves by, in both directions.
+        scale: smallest and largest factor.
+        shear: most degrees of shear, in both directions.
+
+    Returns:
+        Images of the same shape; what comes from outside is 0.
+
+    Raises:
+        ShapeError: the images have not four axes.
+        ArgumentError: a scale is not above 0.
+    """
+    n = _count("random_affine", images)
+    if not 0 < scale[0] <= scale[1]:
+        raise ArgumentError(f"random_affine: scale must be a pair above 0, got {scale!r:.60}.")
+    angle, slant = (np.radians(rng.uniform(-d, d, n)) for d in (degrees, shear))
+    factor = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
+    move = rng.uniform(-2 * translate, 2 * translate, (n, 2))  # heights and widths are 2 long
+    cos, sin = np.cos(angle) / factor, np.sin(angle) / factor
+    ratio = images.shape[2] / images.shape[3]  # so that a rotation does not shear wide images
+    theta = np.empty((n, 2, 3))
+    theta[:, 0] = np.stack([cos + sin * np.tan(slant), -sin * ratio, move[:, 0]], -1)
+    theta[:, 1] = np.stack([(sin - cos * np.tan(slant)) / ratio, cos, move[:, 1]], -1)
+    x = tensor(images)
+    placed = constant(theta, x.dtype, device=x.device)
+    y = functional.grid_sample(x, functional.affine_grid(placed, x.shape))
+    return y if isinstance(images, Tensor) else y.numpy()
+
+
+def _count(name: str, images: Any) -> int:
+    if np.ndim(images) != 4:
+        raise ShapeError(
+            f"{name}: images must have the shape (n, channels, height, width), got "
+            f"{np.shape(images)}."
+        )
+    return int(images.shape[0])

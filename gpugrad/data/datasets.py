@@ -1,0 +1,150 @@
+"""Datasets: what has a length and returns one example for an index."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from gpugrad.core import nest
+from gpugrad.data.files import open_text
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+
+__all__ = ["Arrays", "Dataset", "Lines", "Windows"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Dataset(Protocol):
+    """What `DataLoader` needs: a list will do, or a dataset of torch.
+
+    A dataset that also has ``take(indices)``, which returns a whole batch, is asked for batches.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int) -> Any: ...
+
+
+class Arrays:
+    """Arrays of one length, such as images and labels; an example has an element of each.
+
+    Args:
+        arrays: arrays, also memory-mapped ones; or one nested structure of them, such as a dict.
+
+    Raises:
+        ArgumentError: there is no array.
+        ShapeError: first axes differ in length.
+
+    >>> gg.data.Arrays({"x": np.ones((3, 2)), "y": np.arange(3)})[1]["y"].item()
+    1
+    """
+
+    def __init__(self, *arrays: Any) -> None:
+        self.arrays = arrays[0] if len(arrays) == 1 else arrays
+        leaves = nest.flatten(self.arrays)
+        if not leaves:
+            raise ArgumentError("Arrays: no array was passed.")
+        shapes = [np.shape(leaf) for leaf in leaves]
+        if any(not shape for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
+            raise ShapeError(f"Arrays: first axes must have one length; the shapes are {shapes}.")
+        self._length = shapes[0][0]
+
+    def __len__(self) -> int:
+        return int(self._length)
+
+    def __getitem__(self, index: int) -> Any:
+        return nest.map_structure(lambda a: a[index], self.arrays)
+
+    def take(self, indices: Array) -> Any:
+        """The examples at the indices, stacked."""
+        return nest.map_structure(lambda a: a[indices], self.arrays)
+
+
+class Windows:
+    """Pairs of a window of tokens and the same window one token later, for language models.
+
+    Args:
+        tokens: array of one axis, also memory-mapped: see `open_text` and `open_npy`.
+        length: tokens in a window.
+        stride: distance between the starts of windows; by default `length`.
+        dtype: dtype of the results; indices are int32 or int64.
+
+    Raises:
+        ShapeError: `tokens` has not one axis, or fewer than length + 1 elements.
+        ArgumentError: `length` or `stride` is not above 0.
+
+    >>> dataset = gg.data.Windows(np.arange(10), length=4)
+    >>> len(dataset), [a.tolist() for a in dataset[1]]
+    (2, [[4, 5, 6, 7], [5, 6, 7, 8]])
+    """
+
+    def __init__(
+        self, tokens: Any, length: int, stride: int | None = None, dtype: Any = "int32"
+    ) -> None:
+        stride = length if stride is None else stride
+        if length < 1 or stride < 1:
+            raise ArgumentError(
+                f"Windows: length and stride must be above 0, got {length!r} and {stride!r}."
+            )
+        if np.ndim(tokens) != 1 or len(tokens) <= length:
+            raise ShapeError(
+                f"Windows: tokens must have one axis with more than length={length} elements, got "
+                f"the shape {np.shape(tokens)}."
+            )
+        self.tokens, self.length, self.stride, self.dtype = tokens, length, stride, np.dtype(dtype)
+
+    def __len__(self) -> int:
+        return int((len(self.tokens) - 1 - self.length) // self.stride + 1)
+
+    def __getitem__(self, index: int) -> tuple[Array, Array]:
+        x, y = self.take(np.array([index]))
+        return x[0], y[0]
+
+    def take(self, indices: Array) -> tuple[Array, Array]:
+        """The windows at the indices, stacked."""
+        if np.any((indices < 0) | (indices >= len(self))):
+            raise IndexOutOfBoundsError(f"Windows: an index is out of bounds for {len(self)}.")
+        starts = np.asarray(indices)[:, None] * self.stride + np.arange(self.length + 1)
+        both = np.asarray(self.tokens[starts], self.dtype)
+        return both[:, :-1], both[:, 1:]
+
+
+class Lines(Sequence[str]):
+    r"""The lines of a text file in UTF-8, without their ends; the file is memory-mapped.
+
+    Args:
+        path: the file. Where lines begin is found once, by reading it in pieces.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w") as file:
+    ...     _ = file.write("one\ntwo\n")
+    ...     file.flush()
+    ...     list(gg.data.Lines(file.name))
+    ['one', 'two']
+    """
+
+    _PIECE = 1 << 24
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._bytes = open_text(path)
+        pieces = range(0, len(self._bytes), self._PIECE)
+        ends = [
+            np.flatnonzero(self._bytes[at : at + self._PIECE] == ord("\n")) + at for at in pieces
+        ]
+        self._ends = np.concatenate(ends)
+        if not len(self._ends) or self._ends[-1] != len(self._bytes) - 1:
+            self._ends = np.append(self._ends, len(self._bytes))
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexOutOfBoundsError(f"Lines: index {index} is out of bounds for {len(self)}.")
+        index %= len(self)
+        start = self._ends[index - 1] + 1 if index else 0
+        return self._bytes[start : self._ends[index]].tobytes().decode().removesuffix("\r")

@@ -1,0 +1,56 @@
+"""Arrays in files that may be larger than memory: they are read where they are indexed.
+
+``gg.checkpoint.load(path, mmap=True)`` does so for safetensors files.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpugrad.errors import ArgumentError
+
+__all__ = ["open_npy", "open_text"]
+
+Array = np.ndarray[Any, Any]
+Path_ = str | os.PathLike[str]
+
+
+def open_npy(path: Path_) -> Array:
+    """The array of an ``.npy`` file, memory-mapped and read-only.
+
+    Raises:
+        ArgumentError: there is no such file, or it is not an ``.npy`` file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.arange(6).reshape(3, 2))
+    ...     gg.data.open_npy(f"{folder}/x.npy")[2].tolist()
+    [4, 5]
+    """
+    try:
+        array: Array = np.load(_existing("open_npy", path), mmap_mode="r")
+    except ValueError as error:
+        raise ArgumentError(f"open_npy: {path} is not an .npy file: {error}.") from error
+    return array
+
+
+def open_text(path: Path_) -> Array:
+    """The bytes of a file as uint8, memory-mapped and read-only; `Windows` cuts them into examples.
+
+    Raises:
+        ArgumentError: there is no such file, or it is empty.
+    """
+    return np.memmap(_existing("open_text", path), np.uint8, "r")
+
+
+def _existing(name: str, path: Path_) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        raise ArgumentError(f"{name}: there is no file {path}.")
+    if not path.stat().st_size:
+        raise ArgumentError(f"{name}: {path} is empty.")
+    return path

@@ -1,0 +1,334 @@
+"""DataLoader: batches in seeded order, made ahead of time by threads or processes."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+import multiprocessing
+import operator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core import nest
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError, DataError
+
+__all__ = ["DataLoader", "LoaderState"]
+
+Array = np.ndarray[Any, Any]
+
+
+class LoaderState(NamedTuple):
+    """Where a loader is: what `DataLoader.load_state` needs to go on."""
+
+    epoch: int
+    """The number of epochs that have ended."""
+    batch: int
+    """The number of batches of the next or current epoch that were returned."""
+
+
+class _Work(NamedTuple):
+    """What makes a batch from its indices or items; it goes to each worker process once."""
+
+    dataset: Any
+    map: Callable[..., Any] | None
+    batch_map: Callable[..., Any] | None
+    collate_fn: Callable[[list[Any]], Any]
+    seed: int
+
+    def batch(self, epoch: int, number: int, items: Sequence[Any]) -> Any:
+        """The batch of these indices, or of these (position, item) pairs of an iterable."""
+        if self.map is None and hasattr(self.dataset, "take"):
+            batch = self._checked(items, lambda: self.dataset.take(np.asarray(items)))
+        else:
+            batch = self._checked(items, lambda: self.collate_fn(self._examples(epoch, items)))
+        if self.batch_map is None:
+            return batch
+        rng = np.random.default_rng([self.seed, 1, epoch, number])
+        return self._checked(items, lambda: _called(self.batch_map, batch, rng))
+
+    def _examples(self, epoch: int, items: Sequence[Any]) -> list[Any]:
+        results = []
+        for item in items:
+            index, example = item if isinstance(item, tuple) else (item, None)
+            try:
+                if not isinstance(item, tuple):
+                    example = self.dataset[index]
+                if self.map is not None:
+                    example = _called(
+                        self.map, example, np.random.default_rng([self.seed, 0, epoch, index])
+                    )
+            except Exception as error:
+                raise DataError(f"DataLoader: item {index}: {_text(error)}") from error
+            results.append(example)
+        return results
+
+    def _checked(self, items: Sequence[Any], make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except DataError:
+            raise
+        except Exception as error:
+            first, last = (i[0] if isinstance(i, tuple) else i for i in (items[0], items[-1]))
+            raise DataError(
+                f"DataLoader: the batch of items {first}...{last}: {_text(error)}"
+            ) from error
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _called(f: Any, value: Any, rng: np.random.Generator) -> Any:
+    """The result of a map, which gets a generator if it has a parameter `rng`."""
+    return f(value, rng=rng) if _takes_rng(f) else f(value)
+
+
+def _takes_rng(f: Any) -> bool:
+    try:
+        return "rng" in inspect.signature(f).parameters
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+
+
+def stack(examples: list[Any]) -> Any:
+    """Stack the leaves of examples of one structure: the default `collate_fn`."""
+    leaves = zip(*map(nest.flatten, examples), strict=True)
+    return nest.pack(examples[0], [_stacked(list(column)) for column in leaves])
+
+
+def _stacked(column: list[Any]) -> Any:
+    if isinstance(column[0], (str, bytes)) or column[0] is None:
+        return column
+    if isinstance(column[0], Tensor):
+        column = [t.numpy() for t in column]
+    return np.stack(column)
+
+
+_worker_work: list[_Work] = []  # of a worker process
+
+
+def _set_work(work: _Work) -> None:
+    _worker_work[:] = [work]
+
+
+def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:
+    return _worker_work[0].batch(epoch, number, items)
+
+
+class DataLoader:
+    """Batches of a dataset; each iteration over the loader is one epoch.
+
+    Args:
+        dataset: what has ``len`` and an example for each index, such as `Arrays`, a list or a
+            dataset of torch; or any iterable, which is iterated anew in each epoch.
+        batch_size: examples of a batch.
+        shuffle: whether each epoch has a new order, which follows from `seed` and the epoch alone.
+            An iterable is shuffled within a buffer of `shuffle_buffer` examples.
+        seed: of the order, and of the generators that maps get.
+        drop_last: whether a last batch that is smaller is left out.
+        map: function of an example. If it has a parameter `rng`, it gets a `numpy.random.Generator`
+            that follows from seed, epoch and index: workers and resuming do not change results.
+        batch_map: function of a batch, such as those in `gg.data.augment`; `rng` as for `map`.
+        num_workers: how many workers make batches ahead of time; 0 makes them when asked.
+        processes: whether workers are processes, for Python code that holds the interpreter's lock,
+            and not threads. Dataset and functions must be picklable then.
+        prefetch: batches that each worker is ahead at most.
+        collate_fn: function of a list of examples; by default leaves are stacked to arrays.
+        shuffle_buffer: see `shuffle`.
+
+    Raises:
+        ArgumentError: the dataset is empty; a number is wrong; `drop_last` would leave nothing.
+        DataError: while iterating, an exception of the dataset or of a map, with the item's index.
+
+    `state` and `load_state` continue in the middle of an epoch, exactly. ``gg.prefetch_to_device``
+    copies the batches to a GPU ahead of time.
+
+    >>> loader = gg.data.DataLoader(range(5), batch_size=2, map=lambda k: k * 10)
+    >>> [batch.tolist() for batch in loader], len(loader)
+    ([[0, 10], [20, 30], [40]], 3)
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        seed: int = 0,
+        drop_last: bool = False,
+        map: Callable[..., Any] | None = None,
+        batch_map: Callable[..., Any] | None = None,
+        num_workers: int = 0,
+        processes: bool = False,
+        prefetch: int = 2,
+        collate_fn: Callable[[list[Any]], Any] = stack,
+        shuffle_buffer: int = 1024,
+    ) -> None:
+        self.batch_size = _whole("batch_size", batch_size, 1)
+        self.num_workers, self.prefetch = (
+            _whole("num_workers", num_workers),
+            _whole("prefetch", prefetch, 1),
+        )
+        self.shuffle, self.seed, self.drop_last = bool(shuffle), _whole("seed", seed), drop_last
+        self.processes = processes
+        self._buffer = _whole("shuffle_buffer", shuffle_buffer, 1)
+        self._indexed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+        if not self._indexed and (iter(dataset) is dataset):
+            raise ArgumentError(
+                "DataLoader: an iterator can be read only once. Pass what makes one, such as a "
+                "list or a class with __iter__."
+            )
+        self._work = _Work(dataset, map, batch_map, collate_fn, self.seed)
+        self._epoch = self._batch = 0
+        self._executor: Executor | None = None
+        if self._indexed:
+            self._check_length(len(dataset))
+
+    def _check_length(self, n: int) -> None:
+        if not n:
+            raise ArgumentError("DataLoader: the dataset is empty.")
+        if self.drop_last and n < self.batch_size:
+            raise ArgumentError(
+                f"DataLoader: the dataset has {n} examples, fewer than batch_size="
+                f"{self.batch_size}, so with drop_last=True there is no batch."
+            )
+
+    def __len__(self) -> int:
+        if not self._indexed:
+            raise TypeError("DataLoader: the length of an iterable is not known.")
+        n = len(self._work.dataset)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    # ---- state
+
+    def state(self) -> LoaderState:
+        """The position after the last batch that was returned."""
+        return LoaderState(self._epoch, self._batch)
+
+    def load_state(self, state: Sequence[int]) -> None:
+        """Continue at a position that `state` returned: first comes the rest of its epoch.
+
+        >>> loader = gg.data.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> batches = iter(loader)
+        >>> _ = next(batches)
+        >>> other = gg.data.DataLoader(range(6), batch_size=2, shuffle=True)
+        >>> other.load_state(loader.state())
+        >>> [b.tolist() for b in other] == [b.tolist() for b in batches]
+        True
+        """
+        epoch, batch = (_whole(name, n) for name, n in zip(LoaderState._fields, state, strict=True))
+        if self._indexed and batch > len(self):
+            raise ArgumentError(
+                f"DataLoader: the state is at batch {batch}, but an epoch has {len(self)}: it is "
+                "of other data or of another batch_size."
+            )
+        self._epoch, self._batch = epoch, batch
+
+    # ---- iteration
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._indexed and self._batch == len(self):
+            self._epoch, self._batch = self._epoch + 1, 0
+        epoch, skipped = self._epoch, self._batch
+        numbered = itertools.islice(enumerate(self._items(epoch)), skipped, None)
+        any_batch = skipped > 0
+        with contextlib.closing(self._made(epoch, numbered)) as batches:
+            for batch in batches:
+                any_batch = True
+                self._batch += 1
+                yield batch
+        if not any_batch:
+            raise ArgumentError("DataLoader: the iterable is empty, or has less than a batch.")
+        self._epoch, self._batch = epoch + 1, 0
+
+    def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
+        """What the batches of an epoch are made of: indices, or pairs of position and item."""
+        order: Iterable[Any]
+        rng = np.random.default_rng([self.seed, epoch])
+        if self._indexed:
+            n = len(self._work.dataset)
+            order = (rng.permutation(n) if self.shuffle else np.arange(n)).tolist()
+        else:
+            order = self._from_iterable(rng)
+        for chunk in _chunks(order, self.batch_size):
+            if len(chunk) == self.batch_size or not self.drop_last:
+                yield chunk
+
+    def _from_iterable(self, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
+        pairs = enumerate(self._work.dataset)
+        if not self.shuffle:
+            yield from pairs
+            return
+        buffer: list[tuple[int, Any]] = []
+        for pair in pairs:
+            if len(buffer) < self._buffer:
+                buffer.append(pair)
+                continue
+            k = rng.integers(len(buffer))
+            yield buffer[k]
+            buffer[k] = pair
+        rng.shuffle(buffer)
+        yield from buffer
+
+    def _made(self, epoch: int, numbered: Iterator[tuple[int, Any]]) -> Generator[Any]:
+        """The batches, in order; at most `prefetch` for each worker are made ahead."""
+        if not self.num_workers:
+            for number, items in numbered:
+                yield self._work.batch(epoch, number, items)
+            return
+        executor = self._workers()
+        make = _batch_in_process if self.processes else self._work.batch
+        waiting: deque[Future[Any]] = deque()
+        try:
+            for number, items in numbered:
+                waiting.append(executor.submit(make, epoch, number, items))
+                if len(waiting) > self.prefetch * self.num_workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def _workers(self) -> Executor:
+        if self._executor is None:
+            if self.processes:
+                self._executor = ProcessPoolExecutor(
+                    self.num_workers,
+                    multiprocessing.get_context("spawn"),  # forks would copy locks of threads
+                    _set_work,
+                    (self._work,),
+                )
+            else:
+                self._executor = ThreadPoolExecutor(self.num_workers, "gpugrad-data")
+        return self._executor
+
+    def close(self) -> None:
+        """Stop the workers; the next iteration starts new ones."""
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+            self._executor = None
+
+
+def _chunks(items: Iterable[Any], n: int) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while chunk := list(itertools.islice(iterator, n)):
+        yield chunk
+
+
+def _whole(name: str, value: Any, least: int = 0) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ArgumentError(
+            f"DataLoader: {name} must be a whole number of at least {least}, got {value!r:.60}."
+        )
+    return number

@@ -1,0 +1,199 @@
+"""DataLoader: order, workers, errors and resuming."""
+
+import itertools
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, DataError
+
+DataLoader, Arrays = gg.data.DataLoader, gg.data.Arrays
+
+
+def values(loader):
+    return [np.asarray(batch).tolist() for batch in loader]
+
+
+def flat(batches):
+    return list(itertools.chain.from_iterable(batches))
+
+
+def noisy(k, rng):
+    return k + rng.random()
+
+
+def square(k):
+    if k == 5:
+        raise ValueError("five is bad")
+    return k * k
+
+
+class Stream:
+    """An iterable without a length."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return iter(range(self.n))
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_batches_cover_the_data_in_order(drop_last):
+    loader = DataLoader(range(7), 3, drop_last=drop_last)
+    desired = [[0, 1, 2], [3, 4, 5], [6]][: 2 if drop_last else 3]
+    assert values(loader) == desired
+    assert len(loader) == len(desired)
+    assert values(DataLoader(Stream(7), 3, drop_last=drop_last)) == desired
+
+
+def test_each_epoch_has_its_own_order_that_follows_from_the_seed():
+    a, b = (DataLoader(range(50), 8, shuffle=True, seed=3) for _ in range(2))
+    first, second = values(a), values(a)
+    assert first != second
+    assert sorted(flat(first)) == list(range(50))
+    assert (values(b), values(b)) == (first, second)
+    assert values(DataLoader(range(50), 8, shuffle=True, seed=4)) != first
+
+
+def test_an_iterable_is_shuffled_in_a_buffer():
+    loader = DataLoader(Stream(50), 8, shuffle=True, shuffle_buffer=10)
+    first = flat(values(loader))
+    assert sorted(first) == list(range(50))
+    assert all(place >= k - 10 for place, k in enumerate(first))
+    assert first != flat(values(loader)) != list(range(50))
+
+
+def test_arrays_are_indexed_once_a_batch():
+    class Counted(Arrays):
+        calls = 0
+
+        def take(self, indices):
+            self.calls += 1
+            return super().take(indices)
+
+    dataset = Counted(np.arange(10.0), np.arange(10))
+    x, _y = next(iter(DataLoader(dataset, 4, shuffle=True)))
+    assert x.shape == (4,)
+    assert dataset.calls == 1
+
+
+def test_examples_are_stacked_leaf_by_leaf():
+    examples = [{"x": np.ones(2) * k, "name": str(k), "y": gg.constant(k)} for k in range(3)]
+    (batch,) = DataLoader(examples, 3)
+    assert batch["x"].shape == (3, 2)
+    assert batch["name"] == ["0", "1", "2"]
+    assert batch["y"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("how", [{"num_workers": 3}, {"num_workers": 2, "processes": True}])
+def test_workers_give_what_the_loader_gives_without_them(how):
+    options = {"shuffle": True, "map": noisy, "batch_map": noisy, "seed": 1}
+    desired, loader = (
+        DataLoader(range(20), 3, **options),
+        DataLoader(range(20), 3, **options, **how),
+    )
+    for _ in range(2):
+        assert values(loader) == values(desired)
+    loader.close()
+    assert values(loader) == values(desired)
+    loader.close()
+
+
+def test_workers_are_ahead_by_a_bounded_number_of_batches():
+    made = []
+
+    def note(k):
+        made.append(k)
+        return k
+
+    loader = DataLoader(range(100), 1, map=note, num_workers=2, prefetch=3)
+    batches = iter(loader)
+    next(batches)
+    time.sleep(0.05)
+    assert 1 < len(made) <= 8
+    batches.close()
+    loader.close()
+
+
+@pytest.mark.parametrize("how", [{}, {"num_workers": 2}, {"num_workers": 1, "processes": True}])
+def test_an_exception_names_its_item(how):
+    loader = DataLoader(range(8), 2, map=square, **how)
+    batches = iter(loader)
+    assert next(batches).tolist() == [0, 1]
+    assert next(batches).tolist() == [4, 9]
+    with pytest.raises(DataError, match="item 5: ValueError: five is bad"):
+        next(batches)
+    loader.close()
+    with pytest.raises(DataError, match=r"batch of items 0\.\.\.1: ValueError"):
+        next(iter(DataLoader([np.ones(1), np.ones(2)], 2)))
+
+
+@pytest.mark.parametrize("dataset", [range(23), Stream(23)], ids=["indexed", "iterable"])
+@pytest.mark.parametrize("stop", [0, 1, 4, 5, 6, 8])
+def test_a_loader_resumes_exactly(dataset, stop):
+    def loader():
+        return DataLoader(
+            dataset, 4, shuffle=True, map=noisy, batch_map=noisy, num_workers=2, shuffle_buffer=7
+        )
+
+    whole = loader()
+    desired = [batch.tolist() for _ in range(3) for batch in whole]
+    whole.close()
+    first = loader()
+    epochs = itertools.chain.from_iterable(first for _ in range(3))
+    before = [next(epochs).tolist() for _ in range(stop)]
+    second = loader()
+    second.load_state(tuple(first.state()))
+    after = []
+    while len(before) + len(after) < len(desired):
+        after += [batch.tolist() for batch in second]
+    assert before + after == desired
+    first.close()
+    second.close()
+
+
+def test_a_state_of_other_data_raises():
+    with pytest.raises(ArgumentError, match="at batch 9, but an epoch has 2"):
+        DataLoader(range(4), 2).load_state((0, 9))
+    with pytest.raises(ArgumentError, match="epoch must be a whole number"):
+        DataLoader(range(4), 2).load_state((-1, 0))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: DataLoader([], 2), "the dataset is empty"),
+        (lambda: DataLoader(range(3), 4, drop_last=True), "3 examples, fewer than batch_size=4"),
+        (lambda: DataLoader(range(3), 0), "batch_size must be a whole number of at least 1, got 0"),
+        (lambda: DataLoader(range(3), 1.5), "batch_size.*got 1.5"),
+        (lambda: DataLoader(range(3), num_workers=-1), "num_workers.*got -1"),
+        (lambda: DataLoader(iter([1, 2])), "an iterator can be read only once"),
+        (lambda: values(DataLoader(Stream(0), 2)), "the iterable is empty"),
+    ],
+)
+def test_arguments_that_make_no_batch_raise(make, words):
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def test_a_batch_larger_than_the_data_holds_all_of_it():
+    assert values(DataLoader(range(3), 10)) == [[0, 1, 2]]
+
+
+def test_batches_go_to_the_device_ahead_of_time():
+    loader = DataLoader(Arrays(np.ones((6, 2), "f4"), np.arange(6)), 4)
+    batches = list(gg.prefetch_to_device(loader))
+    assert [x.shape for x, _ in batches] == [(4, 2), (2, 2)]
+    assert all(isinstance(x, gg.Tensor) for x, _ in batches)
+
+
+def test_threads_of_workers_end_with_the_loader():
+    before = threading.active_count()
+    loader = DataLoader(range(10), 2, num_workers=3)
+    values(loader)
+    loader.close()
+    assert threading.active_count() == before
