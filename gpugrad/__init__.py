@@ -210,6 +210,7 @@ _KNOWN_AS = {  # by TensorFlow, torch or JAX
 
 _NAMESPACES = (
     "checkpoint", "cuda", "data", "fft", "linalg", "nn", "optim", "random", "special", "testing",
+    "train",
 )
 _ELSEWHERE = {
     "cond": "function.control.api", "mse": "nn", "prefetch_to_device": "cuda",

@@ -12,7 +12,7 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
     "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
-    "function", "nn", "optim", "data", "testing", "__init__", "examples",
+    "function", "nn", "optim", "data", "train", "testing", "__init__", "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
 

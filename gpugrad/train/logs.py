@@ -1,0 +1,112 @@
+"""Logs of a run in files: JSON lines, CSV and TensorBoard."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from gpugrad.errors import ArgumentError
+from gpugrad.train.callbacks import Callback
+
+__all__ = ["CSVLog", "JSONLog", "TensorBoard"]
+
+
+class JSONLog(Callback):
+    """A line of JSON for each epoch, appended: its number, the steps taken and all numbers.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = gg.train.JSONLog(f"{folder}/log.jsonl")
+    ...     _ = gg.train.fit(lambda x: gg.sum(x), [np.ones(2)], callbacks=[log], progress=False)
+    ...     print(log.path.read_text()[:36])
+    {"epoch": 1, "step": 1, "loss": 2.0,
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def begin(self, run: Any) -> None:
+        """Create the file's folder."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def end_of_epoch(self, run: Any) -> None:
+        """Append a line."""
+        with self.path.open("a") as file:
+            file.write(json.dumps({"epoch": run.epoch, "step": run.step, **run.logs}) + "\n")
+
+
+class CSVLog(Callback):
+    """A row for each epoch, appended; the columns are those of the file's first line.
+
+    Raises:
+        ArgumentError: the file has other columns.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def begin(self, run: Any) -> None:
+        """Create the file's folder."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def end_of_epoch(self, run: Any) -> None:
+        """Append a row."""
+        row = {"epoch": run.epoch, "step": run.step, **run.logs}
+        new = not self.path.exists() or not self.path.stat().st_size
+        if not new:
+            with self.path.open(newline="") as file:
+                columns = next(csv.reader(file))
+            if columns != list(row):
+                raise ArgumentError(
+                    f"CSVLog: {self.path} has the columns {columns}, this run {list(row)}. Write "
+                    "to another file."
+                )
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+class TensorBoard(Callback):
+    """Event files for TensorBoard, by its own writer: needs tensorboard.
+
+    Args:
+        folder: the run's folder, for ``tensorboard --logdir``.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        try:
+            self._writers = importlib.import_module("tensorboard.summary.writer.event_file_writer")
+            protos = "tensorboard.compat.proto"
+            self._event = importlib.import_module(f"{protos}.event_pb2").Event
+            self._summary = importlib.import_module(f"{protos}.summary_pb2").Summary
+        except ImportError as error:
+            raise ArgumentError(
+                "TensorBoard: needs tensorboard: pip install tensorboard."
+            ) from error
+        self._writer: Any = None
+
+    def begin(self, run: Any) -> None:
+        """Open an event file."""
+        self._writer = self._writers.EventFileWriter(str(self.folder))
+
+    def end_of_epoch(self, run: Any) -> None:
+        """Write all numbers at the current step."""
+        values = [
+            self._summary.Value(tag=name, simple_value=value) for name, value in run.logs.items()
+        ]
+        summary = self._summary(value=values)
+        self._writer.add_event(self._event(wall_time=time.time(), step=run.step, summary=summary))
+
+    def end(self, run: Any) -> None:
+        """Close the event file."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None

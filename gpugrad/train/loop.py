@@ -1,0 +1,274 @@
+"""The training loop: epochs of steps, validation, and what callbacks see of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.settings import training
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.cuda import prefetch_to_device
+from gpugrad.errors import ArgumentError, NumericsError
+from gpugrad.function import function
+from gpugrad.nn.module import Module
+from gpugrad.train.callbacks import Callback, Progress
+from gpugrad.train.metrics import Mean, Metric, mean_of, sums_of_mean
+
+__all__ = ["Run", "evaluate", "fit"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Run:
+    """A training run, as callbacks see it and as `fit` returns it.
+
+    Attributes:
+        epochs: the number of epochs to train.
+        epoch: the number of epochs that have ended.
+        step: the number of steps taken.
+        logs: numbers of the current epoch by name; after its end also those of the validation,
+            whose names begin with ``val_``.
+        history: the logs of each epoch that has ended.
+        model, optimizer: as passed to `fit`, or None.
+        interrupted: whether Ctrl-C ended the run.
+    """
+
+    def __init__(self, epochs: int, model: Module | None = None, optimizer: Any = None) -> None:
+        self.epochs, self.model, self.optimizer = epochs, model, optimizer
+        self.epoch = self.step = 0
+        self.steps_per_epoch: int | None = None
+        self.logs: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self.stopped = self.interrupted = False
+
+    def stop(self) -> None:
+        """End the run after this epoch."""
+        self.stopped = True
+
+    def __repr__(self) -> str:
+        logs = ", ".join(f"{name} {value:.4g}" for name, value in self.logs.items())
+        return f"Run(epoch {self.epoch} of {self.epochs}, step {self.step}: {logs})"
+
+
+class _MetricSums(dict[str, Tensor]):
+    """Sums by the metric's name, which the step of a model returns."""
+
+
+class _Sums:
+    """Sums of metrics over an epoch; steps' results are read from the device when asked."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._results = {metric.name: metric.result for metric in metrics}
+        self._totals: dict[str, Array] = {}
+        self._waiting: list[tuple[Any, int]] = []
+
+    def add(self, result: Any, batch: Any) -> None:
+        """Add what a step returned for a batch: sums, or means over the batch."""
+        sized = [np.shape(part)[0] for part in _parts(batch) if np.ndim(part)]
+        self._waiting.append((result, sized[0] if sized else 1))
+
+    def read(self) -> dict[str, float]:
+        """The metrics so far."""
+        for result, n in self._waiting:
+            named = result if isinstance(result, Mapping) else {"loss": result}
+            for name, value in named.items():
+                values = np.asarray(tensor(value).numpy(), np.float64)
+                if not isinstance(result, _MetricSums):
+                    values = np.array([values.item() * n, n])
+                self._totals[name] = self._totals.get(name, 0.0) + values
+        self._waiting.clear()
+        return {n: self._results.get(n, mean_of)(t) for n, t in self._totals.items()}
+
+
+def fit(
+    step: Callable[..., Any] | tuple[Module, Callable[[Any, Any], Any]],
+    data: Iterable[Any],
+    epochs: int = 1,
+    *,
+    optimizer: Any = None,
+    metrics: Sequence[Metric] = (),
+    validation: Iterable[Any] | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: bool = True,
+    log_every: int = 10,
+) -> Run:
+    """Train: call a step for each batch of each epoch.
+
+    Args:
+        step: a pair (model, loss function of outputs and labels), which is traced with the
+            optimizer's step; or a function of a batch that takes the step itself and returns the
+            loss, or a dict of numbers by name.
+        data: batches, such as a `gg.data.DataLoader`; iterated over once for each epoch. The parts
+            of a tuple or list become arguments; for a model, the last part is the labels.
+        epochs: number of epochs.
+        optimizer: a `gg.optim` optimizer, for a model.
+        metrics: metrics of outputs and labels, for a model.
+        validation: batches on which a model is evaluated after each epoch.
+        callbacks: called at begin and end of the run, of epochs and of steps, in this order.
+        progress: whether to show a progress bar (by tqdm, if it is installed).
+        log_every: how often losses are read from the device, in steps.
+
+    Returns:
+        The run, with its history. Ctrl-C ends it in the same way, with ``interrupted=True``, after
+        callbacks have saved what they save.
+
+    Raises:
+        ArgumentError: there are no batches; arguments do not fit to a model or a function.
+        NumericsError: a loss is NaN or infinite.
+    """
+    model, measured = None, [*metrics]
+    if isinstance(step, tuple):
+        model, loss = _pair(step)
+        step, measured = _step_of(model, loss, optimizer, metrics), [Mean(loss, "loss"), *metrics]
+    elif optimizer is not None or metrics or validation is not None:
+        raise ArgumentError(
+            "fit: optimizer, metrics and validation go with a pair (model, loss). A step of your "
+            "own applies its optimizer and returns its metrics itself; validate in a callback."
+        )
+    if not isinstance(epochs, int) or epochs < 0:
+        raise ArgumentError(f"fit: epochs must be a whole number of at least 0, got {epochs!r}.")
+    run = Run(epochs, model, optimizer)
+    run.steps_per_epoch = len(data) if isinstance(data, Sized) else None
+    listeners = [*([Progress()] if progress else []), *callbacks]
+    for callback in listeners:
+        callback.begin(run)
+    try:
+        while run.epoch < run.epochs and not run.stopped:
+            _epoch(run, step, data, listeners, metrics, log_every)
+            if validation is not None:
+                values = evaluate(model, validation, measured)
+                run.logs.update({f"val_{name}": value for name, value in values.items()})
+            run.history.append(dict(run.logs))
+            run.epoch += 1
+            for callback in listeners:
+                callback.end_of_epoch(run)
+    except KeyboardInterrupt:
+        run.interrupted = True
+    finally:
+        for callback in reversed(listeners):
+            callback.end(run)
+    return run
+
+
+def _epoch(
+    run: Run,
+    step: Callable[..., Any],
+    data: Iterable[Any],
+    callbacks: Sequence[Callback],
+    metrics: Sequence[Metric],
+    log_every: int,
+) -> None:
+    sums, start = _Sums(metrics), time.perf_counter()
+    first = run.step
+    for callback in callbacks:
+        callback.begin_epoch(run)
+    for batch in prefetch_to_device(data):
+        sums.add(step(*_parts(batch)), batch)
+        run.step += 1
+        if run.step % log_every == 0:
+            run.logs = sums.read()
+            _check(run)
+        for callback in callbacks:
+            callback.end_of_step(run)
+    if run.step == first:
+        raise ArgumentError("fit: the data has no batches.")
+    run.logs = sums.read()
+    _check(run)
+    run.logs["seconds"] = time.perf_counter() - start
+
+
+def _parts(batch: Any) -> Sequence[Any]:
+    return batch if isinstance(batch, (tuple, list)) else (batch,)
+
+
+def _check(run: Run) -> None:
+    loss = run.logs.get("loss", 0.0)
+    if not np.isfinite(loss):
+        raise NumericsError(
+            f"fit: the loss is {loss} at step {run.step}, in epoch {run.epoch + 1}. "
+            "`with gg.debug.nans():` around fit names the op where it began; a lower learning rate "
+            "or clipping (global_clipnorm=) may prevent it."
+        )
+
+
+def _pair(step: tuple[Any, ...]) -> tuple[Module, Any]:
+    if len(step) != 2 or not isinstance(step[0], Module) or not callable(step[1]):
+        raise ArgumentError(
+            f"fit: expected a pair (gg.nn.Module, loss function), got {step!r:.80}."
+        )
+    return step[0], step[1]
+
+
+def _step_of(
+    model: Module, loss: Callable[[Any, Any], Any], optimizer: Any, metrics: Sequence[Metric]
+) -> Callable[..., _MetricSums]:
+    """The traced training step of a model."""
+    if optimizer is None:
+        raise ArgumentError("fit: a pair (model, loss) needs optimizer=.")
+
+    @function
+    def step(*batch: Any) -> dict[str, Tensor]:
+        *inputs, labels = _labelled(batch)
+        with GradientTape() as tape, training():
+            outputs = model(*inputs)
+            value = loss(outputs, labels)
+        variables = model.trainable_variables
+        gradients = tape.gradient(value, variables)
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        sums = {"loss": sums_of_mean(value, outputs)}
+        return sums | {metric.name: metric.sums(outputs, labels) for metric in metrics}
+
+    return lambda *batch: _MetricSums(step(*batch))
+
+
+def _labelled(batch: Sequence[Any]) -> Sequence[Any]:
+    if len(batch) < 2:
+        raise ArgumentError(
+            f"fit: a batch for a model must have inputs and labels, got {len(batch)} part."
+        )
+    return batch
+
+
+def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict[str, float]:
+    """Metrics of a model over batches, in inference mode.
+
+    Args:
+        model: the model, or any function of the inputs.
+        data: batches of inputs and, as last part, labels.
+        metrics: the metrics; a loss is ``gg.train.Mean(loss)``.
+
+    Returns:
+        Numbers by the metrics' names.
+
+    Raises:
+        ArgumentError: there are no batches.
+
+    >>> data = [(np.ones((2, 3), "float32"), np.zeros(2, int))]
+    >>> gg.train.evaluate(lambda x: x, data, [gg.train.Accuracy()])
+    {'accuracy': 1.0}
+    """
+    sums = _Sums(metrics)
+
+    @function
+    def step(*batch: Any) -> dict[str, Tensor]:
+        *inputs, labels = _labelled(batch)
+        with training(False):
+            outputs = model(*inputs)
+        return {metric.name: metric.sums(outputs, labels) for metric in metrics}
+
+    for batch in _some(prefetch_to_device(data)):
+        sums.add(_MetricSums(step(*_parts(batch))), batch)
+    return sums.read()
+
+
+def _some(batches: Iterable[Any]) -> Iterator[Any]:
+    empty = True
+    for batch in batches:
+        empty = False
+        yield batch
+    if empty:
+        raise ArgumentError("evaluate: the data has no batches.")

@@ -1,0 +1,180 @@
+"""Metrics: sums over batches, added up over an epoch, and what follows from the total."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.convert import constant
+from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.nn import functional
+
+__all__ = ["F1", "Accuracy", "Mean", "Metric", "TopK", "mean_of", "sums_of_mean"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Metric:
+    """A number that follows from sums over examples. A subclass implements both methods.
+
+    `sums` runs in the traced step, on the device; the sums of an epoch are added on the host.
+    """
+
+    name = "metric"
+
+    def sums(self, outputs: Any, labels: Any) -> Tensor:
+        """One axis of sums over the examples of a batch."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement sums.")
+
+    def result(self, sums: Array) -> float:
+        """The metric, from the sums over all batches."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement result.")
+
+
+class Mean(Metric):
+    """The mean over examples of a function ``f(outputs, labels)``.
+
+    Args:
+        f: returns the mean over a batch, as losses do; or a value for each example.
+        name: the name in logs; by default the function's.
+
+    >>> metric = gg.train.Mean(gg.mse, "error")
+    >>> metric.result(metric.sums(gg.constant([[3.0], [1.0]]), [[0.0], [0.0]]).numpy())
+    5.0
+    """
+
+    def __init__(self, f: Callable[[Any, Any], Any], name: str | None = None) -> None:
+        if not callable(f):
+            raise ArgumentError(f"Mean: expected a function, got {f!r:.60}.")
+        self.f = f
+        self.name = name or str(getattr(f, "__name__", "mean"))
+
+    def sums(self, outputs: Any, labels: Any) -> Tensor:
+        """The sum over examples and their number."""
+        return sums_of_mean(self.f(outputs, labels), outputs)
+
+    def result(self, sums: Array) -> float:
+        """The mean; NaN without examples."""
+        return mean_of(sums)
+
+
+class Accuracy(Mean):
+    """The share of examples whose label has the largest output.
+
+    Labels are integers of shape (...), outputs have shape (..., classes); with one output or none
+    for each label, an output above 0 stands for the label 1.
+
+    >>> metric = gg.train.Accuracy()
+    >>> metric.result(metric.sums(gg.constant([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1])).numpy())
+    0.5
+    """
+
+    def __init__(self, name: str = "accuracy") -> None:
+        super().__init__(_is_right, name)
+
+
+def _is_right(outputs: Any, labels: Any) -> Tensor:
+    outputs, labels = tensor(outputs), tensor(labels)
+    if outputs.shape == labels.shape:
+        guess = TENSOR.greater(outputs, 0)
+        right = TENSOR.equal(guess, TENSOR.greater(labels, 0.5))
+    elif outputs.shape[:-1] == labels.shape:
+        right = TENSOR.equal(TENSOR.argmax(outputs, axis=-1), labels)
+    else:
+        raise ShapeError(
+            f"Accuracy: outputs of shape {outputs.shape} need labels of shape {outputs.shape[:-1]} "
+            f"or {outputs.shape}, got {labels.shape}."
+        )
+    return TENSOR.mean(
+        TENSOR.astype(TENSOR.reshape(right, (right.shape[0], -1)), np.dtype("float32")), axis=-1
+    )
+
+
+class TopK(Mean):
+    """The share of examples whose label is among the k largest outputs.
+
+    >>> metric = gg.train.TopK(2)
+    >>> metric.name, metric.result(metric.sums(gg.constant([[3.0, 2.0, 1.0]]), [1]).numpy())
+    ('top2', 1.0)
+    """
+
+    def __init__(self, k: int, name: str | None = None) -> None:
+        if not isinstance(k, int) or k < 1:
+            raise ArgumentError(f"TopK: k must be a whole number above 0, got {k!r:.60}.")
+        self.k = k
+        super().__init__(self._is_among, name or f"top{k}")
+
+    def _is_among(self, outputs: Any, labels: Any) -> Tensor:
+        outputs, labels = tensor(outputs), tensor(labels)
+        if outputs.shape[:-1] != labels.shape:
+            raise ShapeError(
+                f"TopK: outputs of shape {outputs.shape} need labels of shape "
+                f"{outputs.shape[:-1]}, got {labels.shape}."
+            )
+        own = TENSOR.take_along_axis(outputs, TENSOR.expand_dims(labels, axis=-1), axis=-1)
+        better = TENSOR.sum(TENSOR.greater(outputs, own), axis=-1)  # a tie counts as right
+        right = TENSOR.astype(TENSOR.less(better, self.k), np.dtype("float32"))
+        return TENSOR.mean(TENSOR.reshape(right, (right.shape[0], -1)), axis=-1)
+
+
+class F1(Metric):
+    """The mean over classes of 2 precision recall / (precision + recall).
+
+    Args:
+        classes: number of classes.
+        average: ``"macro"``, the mean over classes that occur in labels or guesses, or
+            ``"micro"``, over all examples alike.
+        name: the name in logs.
+
+    >>> metric = gg.train.F1(2)
+    >>> outputs = gg.constant([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> round(metric.result(metric.sums(outputs, np.array([0, 0, 1])).numpy()), 4)
+    0.6667
+    """
+
+    def __init__(self, classes: int, average: str = "macro", name: str = "f1") -> None:
+        if average not in ("macro", "micro"):
+            raise ArgumentError(f"F1: average={average!r:.60} is not 'macro' or 'micro'.")
+        self.classes, self.average, self.name = classes, average, name
+
+    def sums(self, outputs: Any, labels: Any) -> Tensor:
+        """For each class: right guesses, then guesses, then labels."""
+        outputs, labels = tensor(outputs), tensor(labels)
+        if outputs.shape != (*labels.shape, self.classes):
+            raise ShapeError(
+                f"F1: outputs of shape {outputs.shape} and labels of shape {labels.shape} do not "
+                f"fit to {self.classes} classes."
+            )
+        guess = functional.one_hot(TENSOR.argmax(outputs, axis=-1), self.classes)
+        truth = functional.one_hot(labels, self.classes)
+        axes = tuple(range(labels.ndim))
+        parts = [TENSOR.sum(a, axis=axes) for a in (TENSOR.multiply(guess, truth), guess, truth)]
+        return TENSOR.concat(parts, axis=0)
+
+    def result(self, sums: Array) -> float:
+        """The score; 0 if no class occurs."""
+        right, guesses, labels = sums.reshape(3, self.classes)
+        if self.average == "micro":
+            right, guesses, labels = (a.sum(keepdims=True) for a in (right, guesses, labels))
+        occurs = guesses + labels > 0
+        return float(np.mean(2 * right[occurs] / (guesses + labels)[occurs])) if occurs.any() else 0
+
+
+def sums_of_mean(value: Any, outputs: Any) -> Tensor:
+    """The sum and the number of examples, from their mean or from a value for each."""
+    value = tensor(value)
+    first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+    n = np.shape(first)[0] if np.ndim(first) else 1
+    total = TENSOR.sum(value) if value.ndim else TENSOR.multiply(value, n)
+    count = constant(n, total.dtype, device=total.device)
+    sums: Tensor = TENSOR.stack([total, count], axis=0)
+    return sums
+
+
+def mean_of(sums: Array) -> float:
+    """The mean from a sum and a number of examples; NaN if there are none."""
+    return float(sums[0] / sums[1]) if sums[1] else float("nan")

@@ -1,0 +1,80 @@
+"""Metrics against their definitions, over batches."""
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, ShapeError
+
+train = gg.train
+RNG = np.random.default_rng(0)
+OUTPUTS = RNG.normal(size=(50, 4)).astype("f4")
+LABELS = RNG.integers(0, 4, 50)
+
+
+def over_batches(metric, outputs, labels, sizes=(20, 20, 10)):
+    total, at = 0.0, 0
+    for n in sizes:
+        total = total + metric.sums(outputs[at : at + n], labels[at : at + n]).numpy()
+        at += n
+    return metric.result(total)
+
+
+def f1(guess, labels, classes, average):
+    scores, counts = [], np.zeros(3)
+    for c in range(classes):
+        right = ((guess == c) & (labels == c)).sum()
+        guesses, truth = (guess == c).sum(), (labels == c).sum()
+        counts += right, guesses, truth
+        if guesses + truth:
+            scores.append(2 * right / (guesses + truth))
+    return np.mean(scores) if average == "macro" else 2 * counts[0] / (counts[1] + counts[2])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_metrics_match_their_definitions(traced):
+    guess = OUTPUTS.argmax(-1)
+    place = (-OUTPUTS).argsort(-1).argsort(-1)[np.arange(50), LABELS]
+    table = [
+        (train.Accuracy(), (guess == LABELS).mean()),
+        (train.TopK(2), (place < 2).mean()),
+        (train.F1(4), f1(guess, LABELS, 4, "macro")),
+        (train.F1(4, "micro"), f1(guess, LABELS, 4, "micro")),
+        (train.Mean(gg.nn.cross_entropy), gg.nn.cross_entropy(OUTPUTS, LABELS).item()),
+        (
+            train.Mean(lambda o, t: gg.nn.cross_entropy(o, t, reduction="none"), "each"),
+            gg.nn.cross_entropy(OUTPUTS, LABELS).item(),
+        ),
+    ]
+    for metric, desired in table:
+        if traced:
+            metric.sums = gg.function(metric.sums)
+        outputs, labels = gg.constant(OUTPUTS), gg.constant(LABELS)
+        assert over_batches(metric, outputs, labels) == pytest.approx(desired, rel=1e-5)
+
+
+def test_accuracy_of_binary_outputs_is_by_sign():
+    metric = train.Accuracy()
+    outputs, labels = np.array([[2.0], [-1.0], [0.5], [-3.0]]), np.array([[1], [0], [0], [1]])
+    assert over_batches(metric, outputs, labels, (3, 1)) == 0.5
+    sequences = np.eye(3)[None].repeat(2, 0)  # (examples, positions, classes)
+    assert over_batches(metric, sequences, np.array([[0, 1, 2], [0, 1, 0]]), (2,)) == pytest.approx(
+        5 / 6
+    )
+
+
+def test_shapes_that_do_not_fit_raise():
+    with pytest.raises(ShapeError, match=r"Accuracy: outputs of shape \(50, 4\) need labels"):
+        train.Accuracy().sums(OUTPUTS, LABELS[:3])
+    with pytest.raises(ShapeError, match="TopK: outputs"):
+        train.TopK(2).sums(OUTPUTS, OUTPUTS)
+    with pytest.raises(ShapeError, match="do not fit to 3 classes"):
+        train.F1(3).sums(OUTPUTS, LABELS)
+    for make in (lambda: train.TopK(0), lambda: train.F1(3, "weighted"), lambda: train.Mean(3)):
+        with pytest.raises(ArgumentError):
+            make()
+
+
+def test_no_examples_give_nan():
+    assert np.isnan(train.Accuracy().result(np.zeros(2)))
+    assert train.F1(2).result(np.zeros(6)) == 0
