@@ -29,6 +29,7 @@ Without `fit`, that is::
 """
 
 from gpugrad.train.callbacks import Callback, EarlyStopping, Plot, Progress
+from gpugrad.train.checkpoints import Checkpoints
 from gpugrad.train.logs import CSVLog, JSONLog, TensorBoard
 from gpugrad.train.loop import Run, evaluate, fit
 from gpugrad.train.metrics import F1, Accuracy, Mean, Metric, TopK
@@ -38,6 +39,7 @@ __all__ = [
     "Accuracy",
     "CSVLog",
     "Callback",
+    "Checkpoints",
     "EarlyStopping",
     "JSONLog",
     "Mean",

@@ -57,7 +57,8 @@ class Progress(Callback):
         """Open the bar of an epoch."""
         if self._tqdm is not None:
             title = f"epoch {run.epoch + 1}/{run.epochs}"
-            self._bar = self._tqdm(total=run.steps_per_epoch, desc=title, unit="step")
+            total, done = run.steps_per_epoch, run.batch
+            self._bar = self._tqdm(total=total, initial=done, desc=title, unit="step")
 
     def end_of_step(self, run: Any) -> None:
         """Move the bar on."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any
@@ -23,47 +26,16 @@ __all__ = ["Run", "evaluate", "fit"]
 Array = np.ndarray[Any, Any]
 
 
-class Run:
-    """A training run, as callbacks see it and as `fit` returns it.
-
-    Attributes:
-        epochs: the number of epochs to train.
-        epoch: the number of epochs that have ended.
-        step: the number of steps taken.
-        logs: numbers of the current epoch by name; after its end also those of the validation,
-            whose names begin with ``val_``.
-        history: the logs of each epoch that has ended.
-        model, optimizer: as passed to `fit`, or None.
-        interrupted: whether Ctrl-C ended the run.
-    """
-
-    def __init__(self, epochs: int, model: Module | None = None, optimizer: Any = None) -> None:
-        self.epochs, self.model, self.optimizer = epochs, model, optimizer
-        self.epoch = self.step = 0
-        self.steps_per_epoch: int | None = None
-        self.logs: dict[str, float] = {}
-        self.history: list[dict[str, float]] = []
-        self.stopped = self.interrupted = False
-
-    def stop(self) -> None:
-        """End the run after this epoch."""
-        self.stopped = True
-
-    def __repr__(self) -> str:
-        logs = ", ".join(f"{name} {value:.4g}" for name, value in self.logs.items())
-        return f"Run(epoch {self.epoch} of {self.epochs}, step {self.step}: {logs})"
-
-
 class _MetricSums(dict[str, Tensor]):
     """Sums by the metric's name, which the step of a model returns."""
 
 
-class _Sums:
+class Sums:
     """Sums of metrics over an epoch; steps' results are read from the device when asked."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._results = {metric.name: metric.result for metric in metrics}
-        self._totals: dict[str, Array] = {}
+        self.totals: dict[str, Array] = {}
         self._waiting: list[tuple[Any, int]] = []
 
     def add(self, result: Any, batch: Any) -> None:
@@ -79,9 +51,61 @@ class _Sums:
                 values = np.asarray(tensor(value).numpy(), np.float64)
                 if not isinstance(result, _MetricSums):
                     values = np.array([values.item() * n, n])
-                self._totals[name] = self._totals.get(name, 0.0) + values
+                self.totals[name] = self.totals.get(name, 0.0) + values
         self._waiting.clear()
-        return {n: self._results.get(n, mean_of)(t) for n, t in self._totals.items()}
+        return {n: self._results.get(n, mean_of)(t) for n, t in self.totals.items()}
+
+
+class Run:
+    """A training run, as callbacks see it and as `fit` returns it.
+
+    Attributes:
+        epochs: the number of epochs to train.
+        epoch: the number of epochs that have ended.
+        step: the number of steps taken.
+        batch: the number of steps taken in the current epoch.
+        logs: numbers of the current epoch by name; after its end also those of the validation,
+            whose names begin with ``val_``.
+        history: the logs of each epoch that has ended.
+        model, optimizer: as passed to `fit`, or None.
+        interrupted: whether Ctrl-C ended the run.
+    """
+
+    def __init__(
+        self,
+        epochs: int,
+        model: Module | None = None,
+        optimizer: Any = None,
+        metrics: Sequence[Metric] = (),
+    ) -> None:
+        self.epochs, self.model, self.optimizer = epochs, model, optimizer
+        self.epoch = self.step = self.batch = 0
+        self.steps_per_epoch: int | None = None
+        self.logs: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self.stopped = self.interrupted = False
+        self._sums = Sums(metrics)
+
+    def stop(self) -> None:
+        """End the run after this epoch."""
+        self.stopped = True
+
+    def state(self) -> dict[str, Any]:
+        """What `load_state` needs to continue, also in the middle of an epoch; JSON can hold it."""
+        self.logs |= self._sums.read()
+        totals = {name: t.tolist() for name, t in self._sums.totals.items()}
+        names = "epoch", "step", "batch", "history"
+        return {**{name: getattr(self, name) for name in names}, "totals": totals}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continue where another run was."""
+        self.epoch, self.step, self.batch = state["epoch"], state["step"], state["batch"]
+        self.history = list(state["history"])
+        self._sums.totals = {name: np.asarray(t) for name, t in state["totals"].items()}
+
+    def __repr__(self) -> str:
+        logs = ", ".join(f"{name} {value:.4g}" for name, value in self.logs.items())
+        return f"Run(epoch {self.epoch} of {self.epochs}, step {self.step}: {logs})"
 
 
 def fit(
@@ -131,27 +155,52 @@ def fit(
         )
     if not isinstance(epochs, int) or epochs < 0:
         raise ArgumentError(f"fit: epochs must be a whole number of at least 0, got {epochs!r}.")
-    run = Run(epochs, model, optimizer)
+    run = Run(epochs, model, optimizer, measured)
     run.steps_per_epoch = len(data) if isinstance(data, Sized) else None
     listeners = [*([Progress()] if progress else []), *callbacks]
-    for callback in listeners:
-        callback.begin(run)
-    try:
-        while run.epoch < run.epochs and not run.stopped:
-            _epoch(run, step, data, listeners, metrics, log_every)
-            if validation is not None:
-                values = evaluate(model, validation, measured)
-                run.logs.update({f"val_{name}": value for name, value in values.items()})
-            run.history.append(dict(run.logs))
-            run.epoch += 1
+    with _interrupts_between_steps(run):
+        try:
             for callback in listeners:
-                callback.end_of_epoch(run)
-    except KeyboardInterrupt:
-        run.interrupted = True
-    finally:
-        for callback in reversed(listeners):
-            callback.end(run)
+                callback.begin(run)
+            while run.epoch < run.epochs and not (run.stopped or run.interrupted):
+                if not _epoch(run, step, data, listeners, log_every):
+                    break
+                if validation is not None:
+                    values = evaluate(model, validation, measured)
+                    run.logs.update({f"val_{name}": value for name, value in values.items()})
+                run.history.append(dict(run.logs))
+                run.epoch, run.batch = run.epoch + 1, 0
+                for callback in listeners:
+                    callback.end_of_epoch(run)
+        except KeyboardInterrupt:
+            run.interrupted = True
+        finally:
+            for callback in reversed(listeners):
+                callback.end(run)
     return run
+
+
+@contextlib.contextmanager
+def _interrupts_between_steps(run: Run) -> Iterator[None]:
+    """Let the first Ctrl-C end the run after the current step; the second raises at once.
+
+    So a checkpoint has the model and the position in the data of one step. Python delivers signals
+    to the main thread; elsewhere nothing changes.
+    """
+
+    def note(*_: Any) -> None:
+        if run.interrupted:
+            raise KeyboardInterrupt
+        run.interrupted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _epoch(
@@ -159,33 +208,37 @@ def _epoch(
     step: Callable[..., Any],
     data: Iterable[Any],
     callbacks: Sequence[Callback],
-    metrics: Sequence[Metric],
     log_every: int,
-) -> None:
-    sums, start = _Sums(metrics), time.perf_counter()
-    first = run.step
+) -> bool:
+    """Train the rest of an epoch; returns whether it has ended."""
+    start = time.perf_counter()
+    if not run.batch:  # else the run continues in the middle of an epoch
+        run._sums.totals.clear()
     for callback in callbacks:
         callback.begin_epoch(run)
     for batch in prefetch_to_device(data):
-        sums.add(step(*_parts(batch)), batch)
-        run.step += 1
+        if run.interrupted:
+            return False
+        run._sums.add(step(*_parts(batch)), batch)
+        run.step, run.batch = run.step + 1, run.batch + 1
         if run.step % log_every == 0:
-            run.logs = sums.read()
-            _check(run)
+            _read(run)
         for callback in callbacks:
             callback.end_of_step(run)
-    if run.step == first:
+    if not run.batch:
         raise ArgumentError("fit: the data has no batches.")
-    run.logs = sums.read()
-    _check(run)
+    _read(run)
     run.logs["seconds"] = time.perf_counter() - start
+    return True
 
 
 def _parts(batch: Any) -> Sequence[Any]:
     return batch if isinstance(batch, (tuple, list)) else (batch,)
 
 
-def _check(run: Run) -> None:
+def _read(run: Run) -> None:
+    """Read the numbers of the epoch so far, and check the loss."""
+    run.logs = run._sums.read()
     loss = run.logs.get("loss", 0.0)
     if not np.isfinite(loss):
         raise NumericsError(
@@ -251,7 +304,7 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
     >>> gg.train.evaluate(lambda x: x, data, [gg.train.Accuracy()])
     {'accuracy': 1.0}
     """
-    sums = _Sums(metrics)
+    sums = Sums(metrics)
 
     @function
     def step(*batch: Any) -> dict[str, Tensor]:

@@ -1,0 +1,276 @@
+"""Checkpoints of everything that a run needs to continue, in a folder that keeps the last few."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpugrad import checkpoint
+from gpugrad.core.variable import Variable
+from gpugrad.data.loader import DataLoader, LoaderState
+from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
+from gpugrad.nn.module import Module
+from gpugrad.ops.random.generator import Generator, default_generator
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.train.callbacks import Callback
+from gpugrad.train.loop import Run
+
+__all__ = ["Checkpoints"]
+
+_DEFAULT = "default random generator"
+_RUN = "run"
+
+
+class Checkpoints(Callback):
+    """Checkpoints of named parts: one call saves them all, and one restores them.
+
+    The state of the default random generator is saved with them. As a callback of `fit`, it
+    continues at the latest checkpoint, if there is one, and saves as the run goes on, also when
+    Ctrl-C ends it. With the run's `DataLoader` among the parts, it continues in the middle of an
+    epoch: a run that was killed ends as one that was not, bit for bit.
+
+    Args:
+        folder: where the files ``STEP.safetensors`` are; created if it does not exist.
+        keep: how many of the last files are kept; None keeps all.
+        every_epochs: epochs between checkpoints of a run.
+        every_steps: steps between more checkpoints of a run, which needs a DataLoader; or None.
+        parts: by name, any number of Modules, Variables, optimizers, DataLoaders, random
+            Generators, and objects with ``state_dict()`` and ``load_state_dict(state)``.
+
+    Raises:
+        ArgumentError: a part is none of these.
+
+    >>> import tempfile
+    >>> model, optimizer = gg.nn.Dense(2, 1), gg.optim.Adam(0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoints = gg.train.Checkpoints(folder, model=model, optimizer=optimizer)
+    ...     path = checkpoints.save(step=7, metadata={"note": "first"})
+    ...     checkpoints.restore()
+    {'note': 'first'}
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        keep: int | None = 3,
+        every_epochs: int = 1,
+        every_steps: int | None = None,
+        **parts: Any,
+    ) -> None:
+        for what, n in (
+            ("keep", keep),
+            ("every_epochs", every_epochs),
+            ("every_steps", every_steps),
+        ):
+            if n is not None and (not isinstance(n, int) or n < 1):
+                raise ArgumentError(
+                    f"Checkpoints: {what} must be a whole number above 0, got {n!r}."
+                )
+        for name, part in parts.items():
+            kinds = (Module, Variable, DataLoader, Generator)
+            if not isinstance(part, kinds) and not hasattr(part, "load_state_dict"):
+                raise ArgumentError(
+                    f"Checkpoints: {name} is a {type(part).__name__}, which has no state_dict() "
+                    "and load_state_dict(state)."
+                )
+        self.folder, self.keep, self.parts = Path(folder), keep, parts
+        self.every_epochs, self.every_steps = every_epochs, every_steps
+        self._saved = -1
+        self._data_epochs: dict[str, int] = {}
+
+    # ---- by hand
+
+    def save(self, step: int, metadata: Mapping[str, Any] | None = None) -> Path:
+        """Write all parts to one file, or none on an error, and remove what `keep` leaves out.
+
+        Args:
+            step: the number in the file's name; `latest` is the largest.
+            metadata: anything that JSON can hold; `restore` returns it.
+
+        Raises:
+            CheckpointError: the file cannot be written; older ones are still there.
+        """
+        arrays, small = self._collect(None)
+        return self._write(step, arrays, small, metadata)
+
+    def latest(self) -> Path | None:
+        """The file with the largest step, or None."""
+        return max(self._files(), default=(0, None), key=lambda pair: pair[0])[1]
+
+    def restore(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
+        """Load all parts from a file, by default the latest; on an error nothing changes.
+
+        Returns:
+            The metadata; None if `path` is None and there is no checkpoint.
+
+        Raises:
+            CheckpointError: the file is missing or damaged, or of other parts; the message lists
+                the differences.
+        """
+        if path is None:
+            path = self.latest()
+            if path is None:
+                return None
+        return self._restored(Path(path), None)
+
+    # ---- in a run
+
+    def begin(self, run: Run) -> None:
+        """Continue at the latest checkpoint."""
+        loaders = [part for part in self.parts.values() if isinstance(part, DataLoader)]
+        if self.every_steps is not None and not loaders:
+            raise ArgumentError(
+                "Checkpoints: every_steps needs the run's gg.data.DataLoader as a part, to "
+                "continue in the middle of an epoch."
+            )
+        path = self.latest()
+        if path is not None:
+            self._restored(path, run)
+        self._saved = run.step if path is not None else -1
+
+    def begin_epoch(self, run: Run) -> None:
+        """Note the epoch of the data, which batches are taken from ahead of time."""
+        for name, part in self.parts.items():
+            if isinstance(part, DataLoader):
+                self._data_epochs[name] = part.state().epoch
+
+    def end_of_step(self, run: Run) -> None:
+        """Save every few steps, but not at the end of an epoch, which has its own checkpoint."""
+        due = self.every_steps is not None and run.step % self.every_steps == 0
+        if due and run.batch != run.steps_per_epoch:
+            self._save_run(run)
+
+    def end_of_epoch(self, run: Run) -> None:
+        """Save every few epochs, and after the last."""
+        if run.epoch % self.every_epochs == 0 or run.epoch == run.epochs:
+            self._save_run(run)
+
+    def end(self, run: Run) -> None:
+        """Save what Ctrl-C has left."""
+        has_loader = any(isinstance(part, DataLoader) for part in self.parts.values())
+        if run.interrupted and run.step != self._saved and (has_loader or not run.batch):
+            self._save_run(run)
+
+    def _save_run(self, run: Run) -> None:
+        arrays, small = self._collect(run)
+        self._write(run.step, arrays, small | {_RUN: run.state()}, None)
+        self._saved = run.step
+
+    # ---- parts
+
+    def _collect(self, run: Run | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays by name, and states that JSON can hold."""
+        arrays: dict[str, Any] = {}
+        small: dict[str, Any] = {_DEFAULT: default_generator().state}
+        for name, part in self.parts.items():
+            if isinstance(part, Module):
+                arrays |= {f"{name}/{k}": v for k, v in part.state().items()}
+            elif isinstance(part, Variable):
+                arrays[name] = part
+            elif isinstance(part, DataLoader):
+                small[name] = list(self._position(name, part, run))
+            elif isinstance(part, Generator):
+                small[name] = part.state
+            else:
+                arrays |= {f"{name}/{k}": v for k, v in self._state_of(part).items()}
+        return arrays, small
+
+    def _position(self, name: str, loader: DataLoader, run: Run | None) -> LoaderState:
+        """The position of a run in its data; the loader itself may be some batches ahead."""
+        if run is None or name not in self._data_epochs:
+            return loader.state()
+        epoch = self._data_epochs[name]
+        return LoaderState(epoch, run.batch) if run.batch else LoaderState(epoch + 1, 0)
+
+    def _state_of(self, part: Any) -> Mapping[str, Any]:
+        state: Mapping[str, Any] = (
+            part.state_dict(self._variables()) if _is_optimizer(part) else part.state_dict()
+        )
+        return state
+
+    def _variables(self) -> dict[str, Variable]:
+        """The Variables of all parts, by the names that an optimizer's state has."""
+        variables: dict[str, Variable] = {}
+        for name, part in self.parts.items():
+            if isinstance(part, Module):
+                variables |= {f"{name}.{k}": v for k, v in part.state().items()}
+            elif isinstance(part, Variable):
+                variables[name] = part
+        return variables
+
+    def _load(self, arrays: dict[str, Any], small: Mapping[str, Any]) -> None:
+        default_generator().state = small[_DEFAULT]
+        for name, part in self.parts.items():
+            own = {
+                k.removeprefix(f"{name}/"): v for k, v in arrays.items() if k.startswith(f"{name}/")
+            }
+            if isinstance(part, Module):
+                part.load_state(own)
+            elif isinstance(part, Variable):
+                part.assign(arrays[name])
+            elif isinstance(part, DataLoader):
+                part.load_state(small[name])
+            elif isinstance(part, Generator):
+                part.state = small[name]
+            elif _is_optimizer(part):
+                part.load_state_dict(own, self._variables())
+            else:
+                part.load_state_dict(own)
+
+    # ---- files
+
+    def _files(self) -> list[tuple[int, Path]]:
+        if not self.folder.is_dir():
+            return []
+        names = ((re.fullmatch(r"(\d+)\.safetensors", p.name), p) for p in self.folder.iterdir())
+        return [(int(match[1]), path) for match, path in names if match]
+
+    def _write(
+        self, step: int, arrays: Mapping[str, Any], small: Mapping[str, Any], metadata: Any
+    ) -> Path:
+        text = {
+            "parts": json.dumps(sorted(self.parts)),
+            "states": json.dumps(small),
+            "metadata": json.dumps(metadata),
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{step:08d}.safetensors"
+        checkpoint.save(path, arrays, text)
+        if self.keep is not None:
+            for _, old in sorted(self._files())[: -self.keep]:
+                if old != path:
+                    old.unlink(missing_ok=True)
+        return path
+
+    def _restored(self, path: Path, run: Run | None) -> dict[str, Any] | None:
+        arrays, text = checkpoint.load(path)
+        try:
+            names, small = json.loads(text["parts"]), json.loads(text["states"])
+            metadata: dict[str, Any] | None = json.loads(text["metadata"])
+        except (KeyError, ValueError) as error:
+            raise CheckpointError(f"{path} was not written by gg.train.Checkpoints.") from error
+        if names != sorted(self.parts):
+            raise CheckpointError(f"{path} has the parts {names}, expected {sorted(self.parts)}.")
+        if run is not None and _RUN not in small:
+            raise CheckpointError(
+                f"{path} was saved by hand, not in a run of fit: it does not say where to continue."
+            )
+        values, states = self._collect(None)
+        before = {k: v.value() if isinstance(v, Variable) else v for k, v in values.items()}
+        try:
+            self._load(arrays, small)
+            if run is not None:
+                run.load_state(small[_RUN])
+        except (GpugradError, KeyError) as error:
+            self._load(before, states)
+            raise CheckpointError(f"{path} does not fit: {error}") from error
+        return metadata
+
+
+def _is_optimizer(part: Any) -> bool:
+    return isinstance(part, Optimizer) or hasattr(part, "inner_optimizer")

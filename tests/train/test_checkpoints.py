@@ -1,0 +1,221 @@
+"""Checkpoints: all parts or none, rotation, and runs that continue bit for bit."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError, CheckpointError
+
+train, nn, optim = gg.train, gg.nn, gg.optim
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(22, 3)).astype("f4")
+Y = RNG.normal(size=(22, 1)).astype("f4")
+
+
+def parts(seed=0):
+    generator = gg.random.Generator(seed)
+    model = nn.Sequential(
+        nn.Dense(3, 4, gg.tanh, generator=generator), nn.Dropout(0.3), nn.BatchNorm(4),
+        nn.Dense(4, 1, generator=generator),
+    )  # fmt: skip
+    return {
+        "model": model,
+        "optimizer": optim.Adam(0.05),
+        "second": optim.SGD(0.1, momentum=0.9),
+        "loader": gg.data.DataLoader(gg.data.Arrays(X, Y), 4, shuffle=True),
+        "generator": generator,
+        "scale": gg.Variable(2.0),
+    }
+
+
+def values(p):
+    arrays = {k: v.numpy() for k, v in p["model"].state().items()}
+    names = p["model"].state()
+    arrays |= {f"adam/{k}": v.numpy() for k, v in p["optimizer"].state_dict(names).items()}
+    arrays |= {f"sgd/{k}": v.numpy() for k, v in p["second"].state_dict(names).items()}
+    return arrays | {"scale": p["scale"].numpy()}
+
+
+def same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+def take_step(p):
+    model, variables = p["model"], p["model"].trainable_variables
+    x, y = next(iter(p["loader"]))
+    for optimizer in (p["optimizer"], p["second"]):
+        with gg.GradientTape() as tape, nn.training():
+            loss = gg.mse(model(x) * p["scale"], y)
+        grads = tape.gradient(loss, variables)
+        optimizer.apply_gradients(zip(grads, variables, strict=True))
+    p["scale"].assign_add(p["generator"].uniform(()))
+
+
+def run(folder, epochs, stop_at=None, error=None, metrics=True):
+    """Train with checkpoints every three steps; end at a step by an exception."""
+    gg.set_seed(5)
+    p = parts()
+
+    class Stop(train.Callback):
+        def end_of_step(self, r):
+            if r.step == stop_at:
+                if error is KeyboardInterrupt:
+                    signal.raise_signal(signal.SIGINT)
+                else:
+                    raise error
+
+    checkpoints = train.Checkpoints(folder, every_steps=3, **p)
+    r = train.fit(
+        (p["model"], gg.mse), p["loader"], epochs, optimizer=p["optimizer"], progress=False,
+        callbacks=[checkpoints, *([Stop()] if stop_at is not None else [])],
+    )  # fmt: skip
+    return p, r
+
+
+def test_one_call_saves_and_one_restores_all_parts(tmp_path):
+    first = parts()
+    for _ in range(3):
+        take_step(first)
+    train.Checkpoints(tmp_path, **first).save(3, {"score": 0.5})
+    take_step(first)
+    draws = gg.random.uniform((4,)).numpy()
+
+    second = parts(seed=9)
+    assert train.Checkpoints(tmp_path, **second).restore() == {"score": 0.5}
+    take_step(second)
+    np.testing.assert_array_equal(gg.random.uniform((4,)).numpy(), draws)
+    same(values(second), values(first))
+
+
+def test_the_last_files_are_kept(tmp_path):
+    checkpoints = train.Checkpoints(tmp_path / "new", keep=2, v=gg.Variable(1.0))
+    assert checkpoints.latest() is None
+    assert checkpoints.restore() is None
+    for step in (1, 2, 10, 3):
+        path = checkpoints.save(step)
+        assert path.exists()
+    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [
+        "00000003.safetensors",
+        "00000010.safetensors",
+    ]
+    assert checkpoints.latest().name == "00000010.safetensors"
+
+
+def test_a_checkpoint_of_other_parts_changes_nothing(tmp_path):
+    train.Checkpoints(tmp_path, **parts()).save(1)
+    other = parts()
+    other["model"] = nn.Dense(3, 1)
+    for _ in range(2):
+        take_step(other)
+    before, draws = values(other), gg.random.default_generator().state
+    with pytest.raises(CheckpointError, match=r"does not fit: load_state: missing \['bias'"):
+        train.Checkpoints(tmp_path, **other).restore()
+    same(values(other), before)
+    assert gg.random.default_generator().state == draws
+    with pytest.raises(CheckpointError, match=r"has the parts .* expected \['v'\]"):
+        train.Checkpoints(tmp_path, v=gg.Variable(1.0)).restore()
+    gg.checkpoint.save(tmp_path / "other.safetensors", {"v": np.ones(1)})
+    with pytest.raises(CheckpointError, match=r"not written by gg\.train\.Checkpoints"):
+        train.Checkpoints(tmp_path, v=gg.Variable(1.0)).restore(tmp_path / "other.safetensors")
+
+
+def test_an_optimizer_s_state_that_does_not_fit_restores_the_model(tmp_path):
+    first, second = parts(), parts(seed=1)
+    take_step(first)
+    train.Checkpoints(tmp_path, **first).save(1)
+    second["optimizer"], second["second"] = second["second"], second["optimizer"]
+    before = {k: v.numpy() for k, v in second["model"].state().items()}
+    with pytest.raises(CheckpointError, match="does not fit"):
+        train.Checkpoints(tmp_path, **second).restore()
+    same({k: v.numpy() for k, v in second["model"].state().items()}, before)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_run_that_was_stopped_anywhere_ends_as_one_that_was_not(tmp_path, error):
+    desired, whole = run(tmp_path / "whole", 3)
+    assert whole.step == 18
+    for stop_at in (1, 3, 4, 5, 6, 7, 12, 13, 17, 18):
+        folder = tmp_path / str(stop_at)
+        if error is KeyboardInterrupt:
+            _, r = run(folder, 3, stop_at, error)
+            assert r.interrupted
+            assert r.step == stop_at
+            name = f"{stop_at:08d}.safetensors"
+            assert train.Checkpoints(folder, v=gg.Variable(0.0)).latest().name == name
+        else:
+            with pytest.raises(error):
+                run(folder, 3, stop_at, error)
+        p, r = run(folder, 3)
+        assert (r.step, r.epoch) == (18, 3)
+        same(values(p), values(desired))
+        for a, b in zip(r.history, whole.history, strict=True):
+            assert a["loss"] == pytest.approx(b["loss"], rel=1e-6)
+
+
+def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
+    p = parts()
+    checkpoints = train.Checkpoints(tmp_path, keep=1, **p)
+    checkpoints.save(1)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left"):
+        checkpoints.save(2)
+    monkeypatch.undo()
+    assert [f.name for f in tmp_path.iterdir()] == ["00000001.safetensors"]
+    assert checkpoints.restore() is None
+
+
+def test_a_checkpoint_by_hand_is_refused_by_a_run(tmp_path):
+    p = parts()
+    checkpoints = train.Checkpoints(tmp_path, **p)
+    checkpoints.save(1)
+    with pytest.raises(CheckpointError, match="saved by hand"):
+        train.fit(lambda x, y: gg.sum(x), p["loader"], callbacks=[checkpoints], progress=False)
+
+
+def test_wrong_arguments_raise(tmp_path):
+    with pytest.raises(ArgumentError, match=r"thing is a int, which has no state_dict"):
+        train.Checkpoints(tmp_path, thing=3)
+    with pytest.raises(ArgumentError, match="keep must be a whole number above 0"):
+        train.Checkpoints(tmp_path, keep=0)
+    callback = train.Checkpoints(tmp_path, every_steps=1, v=gg.Variable(1.0))
+    with pytest.raises(ArgumentError, match=r"every_steps needs the run's gg\.data\.DataLoader"):
+        train.fit(lambda x: x, [1.0], callbacks=[callback], progress=False)
+
+
+PROGRAM = """
+import sys, numpy as np, gpugrad as gg
+model = gg.nn.Dense(2, 1, generator=gg.random.Generator(0))
+loader = gg.data.DataLoader(gg.data.Arrays(np.ones((40, 2), "f4"), np.zeros((40, 1), "f4")), 4)
+checkpoints = gg.train.Checkpoints(sys.argv[1], every_steps=1, model=model, loader=loader)
+optimizer = gg.optim.SGD(1e-3)
+class Say(gg.train.Callback):
+    def end_of_step(self, run): print(run.step, flush=True)
+run = gg.train.fit((model, gg.mse), loader, 10_000, optimizer=optimizer, progress=False,
+                   callbacks=[checkpoints, Say()])
+print("interrupted", run.interrupted)
+"""
+
+
+def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        for line in program.stdout:
+            if line.strip() == "15":
+                program.send_signal(signal.SIGINT)
+                break
+        rest = program.stdout.read().splitlines()
+        assert program.wait(60) == 0
+    assert rest[-1] == "interrupted True"
+    last = int([line for line in ["15", *rest] if line.isdigit()][-1])
+    assert max(int(f.stem) for f in tmp_path.iterdir()) == last
