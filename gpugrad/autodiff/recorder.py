@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.forking import new_lock
 from gpugrad.core.tensor import Tensor, next_id, recorders, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
@@ -40,7 +40,7 @@ graphs: list[Any] = []
 # ---- what ops call ----------------------------------------------------------------------
 
 
-_numbering = threading.Lock()
+_numbering = new_lock()
 
 
 def _new_number(x: Tensor) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ from gpugrad.autodiff.graph import GraphNeeded, in_graph
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
+from gpugrad.core.forking import new_rlock
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
@@ -75,7 +75,7 @@ class Function:
         self._f, self._signature = f, Signature(f, static, donate)
         self._plans: dict[Any, _Plan] = {}
         self._pairs: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._counts = [0, 0, 0]
         self._warned = self._in_graph = False
         self._creating: set[Any] = set()
