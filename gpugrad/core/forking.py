@@ -16,7 +16,14 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-__all__ = ["before_fork", "in_child", "new_lock", "new_rlock"]
+__all__ = [
+    "before_fork",
+    "drop_other_entries",
+    "drop_other_threads",
+    "in_child",
+    "new_lock",
+    "new_rlock",
+]
 
 LONGEST_WAIT = 5.0
 """Seconds that a fork waits for each awaited lock: its holder may be waiting for this thread."""
@@ -65,6 +72,11 @@ def drop_other_threads(by_thread: dict[int, Any]) -> None:
     for thread in list(by_thread):
         if thread != get_ident():
             del by_thread[thread]
+
+
+def drop_other_entries(entries: list[Any]) -> None:
+    """Keep only those entries of a list whose `thread` is the calling one."""
+    entries[:] = [entry for entry in entries if entry.thread == get_ident()]
 
 
 def _prepare() -> None:

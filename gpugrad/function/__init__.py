@@ -16,7 +16,7 @@ from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.tensor import Tensor, recorders, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.function.donation import releaser
@@ -84,9 +84,9 @@ class Function:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
-        if threads.stack:
+        if recorders and threads.stack:
             leave_ended_blocks()
-        if threads.stack:
+        if recorders and threads.stack:
             if tapes_only() and not numerics():
                 return self._recorded(args, keywords)
             return self._f(*args, **keywords)

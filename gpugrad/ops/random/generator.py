@@ -35,11 +35,8 @@ from gpugrad.trace.array import current_trace
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
-_SPLIT, _FOLD, _FORK = (
-    1,
-    2,
-    3,
-)  # counter word 3 where keys are derived; it is 0 where numbers are drawn
+# counter word 3 where keys are derived; it is 0 where numbers are drawn
+_SPLIT, _FOLD, _FORK = 1, 2, 3
 _M64 = (1 << 64) - 1
 
 
