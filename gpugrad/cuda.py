@@ -19,6 +19,7 @@ from gpugrad.core import backend, devices, nest
 from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
+from gpugrad.core.forking import new_lock
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.views import View
@@ -179,7 +180,7 @@ class MemoryStats(NamedTuple):
 
 
 _peaks: dict[int, int] = {}
-_peaks_lock = threading.Lock()
+_peaks_lock = new_lock()
 
 
 def memory_stats(device: str | Device | None = None) -> MemoryStats:

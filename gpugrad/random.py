@@ -4,6 +4,9 @@ Every number is a function of a generator's key, a counter and a position (see
 `ops.random.philox`): a seed gives the same numbers on every device, and the state can be saved and
 restored. Bits, integers, and uniform, normal, exponential, Laplace, Gumbel and logistic numbers are
 bitwise the same; numbers that other ops derive from them are the same up to rounding.
+
+The functions draw from a default generator. In a forked process it starts anew with numbers of its
+own, see `set_seed`. Any other `Generator` continues with the same numbers in parent and child.
 """
 
 from __future__ import annotations

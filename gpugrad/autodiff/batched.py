@@ -36,6 +36,7 @@ from gpugrad.core.backend import (
     is_inexact,
     reading,
 )
+from gpugrad.core.forking import new_rlock
 from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import Tensor, index_parts, recorders, require_one_library, wrap
 from gpugrad.errors import ArgumentError, AxisError
@@ -78,7 +79,7 @@ class _BatchedReading(Reading):
 BATCHED = _BatchedReading("batched")
 _serial = itertools.count(1)
 _alive: set[int] = set()
-_alive_lock = threading.RLock()  # a level may be freed at any time, here too
+_alive_lock = new_rlock()  # a level may be freed at any time, here too
 
 
 class _Active(threading.local):

@@ -26,6 +26,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
+from gpugrad.core.listening import current_stack, nobody, set_stack
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.trace.listener import EndOfBlock, Listener
@@ -96,9 +97,12 @@ class ForwardAccumulator(Listener):
 
     def take(self, entry: Any, out: Any) -> None:
         """Compute the tangent of an op's result; only enclosing recorders see the computation."""
-        stack = threads.stack
+        stack = current_stack()
         outs = out if isinstance(out, tuple) else (out,)
-        threads.stack = stack[: stack.index(self)]
+        if stack[0] is self:
+            set_stack(nobody)
+        else:
+            threads.stack = stack[: stack.index(self)]
         try:
             with formulas_on(outs[0]._data):
                 if checks:
@@ -111,7 +115,7 @@ class ForwardAccumulator(Listener):
                     else:
                         self.known.pop(o._id, None)
         finally:
-            threads.stack = stack
+            set_stack(stack)
 
     def _checked_tangents(self, entry: Any, outs: Sequence[Tensor]) -> Sequence[Tensor | None]:
         """The tangents, checked: see `gg.debug.nans`."""

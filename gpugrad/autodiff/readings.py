@@ -22,7 +22,7 @@ from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TEN
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import index_parts, tensor_with_id, threads
+from gpugrad.core.tensor import index_parts, recorders, tensor_with_id, threads
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check, line_of_gradient, unchecked
@@ -141,7 +141,7 @@ def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any
 
 def reading_of(masked: bool, *arrays: Any) -> LogReading:
     """The LogReading of a backward pass that begins with `arrays`."""
-    if threads.stack and any(not recorder.passive for recorder in threads.stack):
+    if recorders and any(not recorder.passive for recorder in threads.stack):
         return _OnTensors(TENSOR, masked)
     kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
     return kind(backend.reading(*arrays), masked)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-import threading
 import weakref
 from bisect import bisect_left
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.forking import drop_other_entries, in_child, new_lock
+from gpugrad.core.listening import current_stack
 from gpugrad.core.tensor import Tensor, next_id, recorders, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
@@ -36,11 +39,13 @@ __all__ = [
 graphs: list[Any] = []
 """Every active Graph, in all threads: while there is one, ops number everything that they read."""
 
+in_child(functools.partial(drop_other_entries, graphs))
+
 
 # ---- what ops call ----------------------------------------------------------------------
 
 
-_numbering = threading.Lock()
+_numbering = new_lock()
 
 
 def _new_number(x: Tensor) -> int:
@@ -68,12 +73,15 @@ def number_any(x: Tensor) -> int:
 def record(
     op: Any, out: Tensor, ids: tuple[int, ...], shapes_and_dtypes: Any, saved: Any, params: Any
 ) -> None:
-    """Offer an executed op to every recorder of this thread, the outermost first.
+    """Offer an executed op to every recorder of this task, the outermost first.
 
     `out` must have a dtype with gradients; for other results ops call `block`.
     """
+    stack = current_stack()
+    if stack.thread != get_ident():
+        return
     entry = None
-    for recorder in threads.stack:
+    for recorder in stack:
         known = recorder.known
         for i in ids:
             if i in known:

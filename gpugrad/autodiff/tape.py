@@ -6,6 +6,7 @@ import math
 import warnings
 import weakref
 from contextlib import AbstractContextManager
+from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.arguments import (
@@ -26,6 +27,7 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import current_stack
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError
@@ -114,7 +116,10 @@ class GradientTape(Recorder):
         leaves = nest.flatten(tensor)
         values = [x.values if isinstance(x, IndexedSlices) else x for x in leaves]
         for leaf in flatten_tensors("watch", values, with_none=tensor is not None):
-            elsewhere = self._stack is not None and self._stack is not threads.stack
+            stack = self._stack
+            elsewhere = stack is not None and (
+                stack.thread != get_ident() or self not in current_stack()
+            )
             if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
                     "watch: the tape is not recording here. Call it inside the tape's `with` "
@@ -150,8 +155,8 @@ class GradientTape(Recorder):
 
     def _pause(self) -> int:
         """Stop listening; return the place to listen at later."""
-        stack = self._stack
-        if stack is None or stack is not threads.stack:
+        stack = threads.stack
+        if self not in stack:
             raise TapeError("stop_recording: the tape is not recording in this thread.")
         place = stack.index(self)
         self.leave()

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from gpugrad.core.forking import new_rlock
 from gpugrad.errors import DTypeError
 
 __all__ = [
@@ -54,7 +54,7 @@ class Ops(dict[str, Any]):
 
     def __init__(self) -> None:
         self._deferred: list[Callable[[], None]] = []
-        self._loading = threading.RLock()
+        self._loading = new_rlock(awaited=2)
 
     def defer(self, declare: Callable[[], None]) -> None:
         """Call `declare`, which registers more ops, when a name is missing or all are asked for."""

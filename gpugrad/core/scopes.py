@@ -8,16 +8,21 @@ interrupted trace has nothing to restore.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # without conversions to enums, ten times as fast
+import functools
 import threading
 from threading import get_ident
 from typing import Any
+
+from gpugrad.core.forking import drop_other_threads, in_child, new_rlock
 
 __all__ = ["InterruptsDeferred", "Scope", "scopes", "updating"]
 
 scopes: dict[int, dict[int, Any]] = {}
 """By thread, the arrays of the Variables that have a value there only, by serial number."""
 
-updating = threading.RLock()
+in_child(functools.partial(drop_other_threads, scopes))
+
+updating = new_rlock(awaited=1)
 """Held while Variables get values that are computed from their old ones, so that no update is lost.
 
 One lock for all Variables: two programs may share any of them, and each call would have to take

@@ -1,10 +1,13 @@
-"""Settings of the process and of a thread, and one key that represents all of them.
+"""Settings of the process and of a task, and one key that represents all of them.
 
 ============================  ===============================================================
 the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`,
                               `Variable.trainable`
-a thread, in a ``with``       `training`, `gg.device`, `gg.debug.nans`
+a task, in a ``with``         `training`, `gg.device`, `gg.debug.nans`
 ============================  ===============================================================
+
+A task is a thread or an asyncio task. Tasks and threads that start with a copy of a task's context
+(`asyncio.create_task` and `asyncio.to_thread` copy it) start with its settings.
 
 A traced function depends on all of them: it asks for `key` at each call, so the key is cached
 until a setting changes.
@@ -13,8 +16,8 @@ until a setting changes.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from gpugrad.errors import ArgumentError
@@ -54,18 +57,21 @@ class _Process:
         self.version = object()  # replaced by every change
 
 
-class _ThreadSettings(threading.local):
-    """The settings of one thread: a stack for each kind of ``with`` statement."""
+class _TaskSettings:
+    """The settings of a task, replaced by every change: a stack for each kind of ``with``."""
 
-    def __init__(self) -> None:
-        self.devices: list[Any] = []
-        self.training = [False]
-        self.numerics = [""]
+    __slots__ = ("cached", "devices", "numerics", "training")
+
+    def __init__(
+        self, devices: tuple[Any, ...], training: tuple[bool, ...], numerics: tuple[str, ...]
+    ) -> None:
+        self.devices, self.training, self.numerics = devices, training, numerics
         self.cached: tuple[object, Any] = None, None  # the version that a key is of, and the key
 
 
 _process = _Process()
-_thread = _ThreadSettings()
+_outside = _TaskSettings((), (False,), ("",))
+_task: ContextVar[_TaskSettings] = ContextVar("gpugrad settings", default=_outside)
 
 
 # ---- all of them -------------------------------------------------------------------------
@@ -102,20 +108,20 @@ def key(choose_device: Callable[[], Any]) -> Key:
     Args:
         choose_device: called for the default device if no device has been set or entered yet.
     """
-    version, cached = _thread.cached
+    version, cached = _task.get().cached
     return cached if version is _process.version else _renewed_key(choose_device)
 
 
 def _renewed_key(choose_device: Callable[[], Any]) -> Key:
     device = choose_device()
     version = _process.version  # read before the values: a change meanwhile makes the key stale
-    process, thread = _process, _thread
+    process, task = _process, _task.get()
     values = (
-        device, process.matmul_precision, process.deterministic, thread.training[-1],
-        thread.numerics[-1], process.switched,
+        device, process.matmul_precision, process.deterministic, task.training[-1],
+        task.numerics[-1], process.switched,
     )  # fmt: skip
     result = _keys.get(values) or _keys.setdefault(values, Key(values))
-    _thread.cached = version, result
+    task.cached = version, result
     return result
 
 
@@ -124,22 +130,13 @@ def _set_process(name: str, value: Any) -> None:
     _process.version = object()
 
 
-def _enter(stack: list[Any], value: Any) -> None:
-    stack.append(value)
-    _thread.cached = None, None
-
-
-def _exit(stack: list[Any]) -> None:
-    stack.pop()
-    _thread.cached = None, None
-
-
 # ---- the default device: gpugrad.core.devices chooses it ---------------------------------
 
 
 def explicit_device() -> Any:
     """The innermost ``with`` statement's device, or else the process's; None if neither is set."""
-    return _thread.devices[-1] if _thread.devices else _process.device
+    entered = _task.get().devices
+    return entered[-1] if entered else _process.device
 
 
 def set_default_device(device: Any) -> None:
@@ -148,13 +145,15 @@ def set_default_device(device: Any) -> None:
 
 
 def enter_device(device: Any) -> None:
-    """Make a Device the default of this thread until `exit_device`."""
-    _enter(_thread.devices, device)
+    """Make a Device the default of this task until `exit_device`."""
+    task = _task.get()
+    _task.set(_TaskSettings((*task.devices, device), task.training, task.numerics))
 
 
 def exit_device() -> None:
     """Undo the last `enter_device`."""
-    _exit(_thread.devices)
+    task = _task.get()
+    _task.set(_TaskSettings(task.devices[:-1], task.training, task.numerics))
 
 
 # ---- the precision of matrix products ----------------------------------------------------
@@ -225,18 +224,21 @@ def deterministic() -> bool:
 
 
 def enter_numerics(mode: str) -> None:
-    """Check results of this thread until `exit_numerics`: see `gpugrad.trace.numerics`."""
-    _enter(_thread.numerics, mode)
+    """Check results of this task until `exit_numerics`: see `gpugrad.trace.numerics`."""
+    task = _task.get()
+    _task.set(_TaskSettings(task.devices, task.training, (*task.numerics, mode)))
 
 
 def exit_numerics() -> None:
     """Undo the last `enter_numerics`."""
-    _exit(_thread.numerics)
+    task = _task.get()
+    numerics = task.numerics[:-1] or _outside.numerics
+    _task.set(_TaskSettings(task.devices, task.training, numerics))
 
 
 def numerics() -> str:
-    """What this thread's results are checked for: "nan", "inf" for both, or ""."""
-    return _thread.numerics[-1]
+    """What this task's results are checked for: "nan", "inf" for both, or ""."""
+    return _task.get().numerics[-1]
 
 
 # ---- which Variables are trainable: see `Variable.trainable` -----------------------------
@@ -251,7 +253,7 @@ def switch_trainable(number: int) -> None:
 
 
 class training:  # it reads as a statement
-    """Put layers in training mode, in this thread, inside a ``with`` block.
+    """Put layers in training mode, in this thread or asyncio task, inside a ``with`` block.
 
     There `gg.nn.Dropout` drops, and `gg.nn.BatchNorm` uses the statistics of the batch. Outside
     such a block they are in inference mode. A `gg.function` is traced once for each of the two
@@ -280,10 +282,13 @@ class training:  # it reads as a statement
         self.on = on
 
     def __enter__(self) -> None:
-        _enter(_thread.training, self.on)
+        task = _task.get()
+        _task.set(_TaskSettings(task.devices, (*task.training, self.on), task.numerics))
 
     def __exit__(self, *exc: object) -> None:
-        _exit(_thread.training)
+        task = _task.get()
+        training = task.training[:-1] or _outside.training
+        _task.set(_TaskSettings(task.devices, training, task.numerics))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, decorated to run in such a block."""
@@ -297,14 +302,14 @@ class training:  # it reads as a statement
 
 
 def is_training() -> bool:
-    """Whether this thread is inside a `training` block.
+    """Whether this thread or asyncio task is inside a `training` block.
 
     >>> gg.nn.is_training()
     False
     """
-    return _thread.training[-1]
+    return _task.get().training[-1]
 
 
 def mode_is_chosen() -> bool:
-    """Whether this thread is inside a `training` block, with either mode."""
-    return len(_thread.training) > 1
+    """Whether this thread or asyncio task is inside a `training` block, with either mode."""
+    return len(_task.get().training) > 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from gpugrad.core.devices import Device
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import recorders, threads
 from gpugrad.errors import ArgumentError, DTypeError
 
 __all__ = [
@@ -45,19 +45,6 @@ next_id = itertools.count(1025).__next__
 
 Each is an int object of its own, whose references a tape counts; Python shares small ints.
 """
-
-recorders: list[Any] = []
-"""Every tape and accumulator that records, in all threads. Ops check whether there is one."""
-
-
-class _ThreadRecorders(threading.local):
-    """The recorders of one thread, the outermost first."""
-
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-
-
-threads = _ThreadRecorders()
 
 
 class _Holder:

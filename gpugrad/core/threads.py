@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.forking import in_child
+
 __all__ = ["run_parallel", "workers"]
 
 
@@ -35,8 +37,7 @@ def _pool() -> concurrent.futures.ThreadPoolExecutor:
     )
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has no threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+in_child(_pool.cache_clear)
 
 
 def run_parallel(call: Callable[..., Any], jobs: Sequence[Sequence[Any]]) -> list[Any]:

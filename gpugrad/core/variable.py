@@ -14,6 +14,7 @@ from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import current_stack
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
@@ -144,8 +145,10 @@ class Variable(Tensor):
         old value would be differentiated as if it were a function of the new one.
         """
         if recorders:
-            for recorder in threads.stack:
-                recorder.touched(self)
+            stack = current_stack()
+            if stack.thread == get_ident():
+                for recorder in stack:
+                    recorder.touched(self)
         t = new(Tensor)
         try:
             t._data = self._data if scopes else self._value
@@ -165,7 +168,7 @@ class Variable(Tensor):
         The gradient flows through where a recorder that is active now watches the Variable; for
         all others the Tensor is a constant.
         """
-        if threads.stack:
+        if recorders and threads.stack:
             return TENSOR.reshape(self, self._data.shape)  # a view
         t = self._read()
         t._id = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
@@ -15,8 +14,9 @@ from gpugrad.autodiff.graph import GraphNeeded, in_graph
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
+from gpugrad.core.forking import new_rlock
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.tensor import Tensor, recorders, threads
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.function.donation import releaser
@@ -75,7 +75,7 @@ class Function:
         self._f, self._signature = f, Signature(f, static, donate)
         self._plans: dict[Any, _Plan] = {}
         self._pairs: dict[Any, Any] = {}
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._counts = [0, 0, 0]
         self._warned = self._in_graph = False
         self._creating: set[Any] = set()
@@ -84,9 +84,9 @@ class Function:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
-        if threads.stack:
+        if recorders and threads.stack:
             leave_ended_blocks()
-        if threads.stack:
+        if recorders and threads.stack:
             if tapes_only() and not numerics():
                 return self._recorded(args, keywords)
             return self._f(*args, **keywords)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Self
 
 from gpugrad.core.host_memory import keep_freed_memory, untouched
-from gpugrad.core.tensor import recorders, threads
+from gpugrad.core.listening import Stack, current_stack, recorders, set_stack, threads
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 
@@ -42,7 +43,7 @@ class EndOfBlock:
 
 
 class Listener:
-    """An entry of `threads.stack`, the outermost first; a subclass overrides the events it needs.
+    """An entry of `threads.stack`; a subclass overrides the events it needs.
 
     Attributes:
         known: serial numbers of the Tensors to differentiate with respect to. An op that reads one
@@ -56,21 +57,32 @@ class Listener:
     dead: Any = frozenset()
     log: list[Any] | None = None
     passive = True
-    _stack: list[Any] | None = None  # of the thread, while it listens
+    _stack: Stack | None = None  # the one that it has opened, while it listens
+    _below: Any = None  # the one before, if somebody was listening
+    _longer: Any = ()  # weak references to others that it is in, opened inside its block
     _block: Any = None  # a weak reference to what its `with` statement holds
+
+    @property
+    def thread(self) -> int:
+        """The thread that it follows; 0 for none."""
+        return 0 if self._stack is None else self._stack.thread
 
     def listen(self, place: int | None = None) -> Self:
         """Follow this thread's ops from now on, as the innermost listener or at a position."""
         if untouched:
             keep_freed_memory()
         try:
-            self._stack = stack = threads.stack
-            if stack:
+            below = current_stack()
+            self._stack = stack = Stack()
+            stack.thread = get_ident()
+            if below and below.thread == stack.thread:
                 leave_ended_blocks()
+                self._put_on(stack)
             if self._block is not None and self._block() is None:
                 self._block = None  # it was looked at, but not by a `with` statement
-            recorders.append(self)
             stack.insert(len(stack) if place is None else place, self)
+            recorders.append(self)
+            set_stack(stack)
             return self
         except BaseException:  # Ctrl-C: no `with` block will call `leave`
             self._forget()
@@ -79,20 +91,38 @@ class Listener:
     def leave(self) -> None:
         """Stop listening."""
         try:
-            if self._stack is not None:
-                self._stack.remove(self)
+            stack = self._stack
+            if stack is not None:
+                if self._below is not None and current_stack() is stack:
+                    set_stack(self._below)  # which frees `stack`, unless a task has copied it
+                stack.remove(self)
                 recorders.remove(self)
-                self._stack = None
+                self._stack = self._below = None
+                if self._longer:
+                    self._forget()
         except BaseException:  # Ctrl-C in the middle of it
             self._forget()
             raise
 
     def _forget(self) -> None:
         """Leave whatever it is still in."""
-        for registry in (self._stack or [], recorders):
-            if self in registry:
+        stack = self._stack
+        if self._below is not None and current_stack() is stack:
+            set_stack(self._below)
+        longer = [weak() for weak in self._longer]
+        for registry in (stack, *longer, recorders):
+            if registry and self in registry:
                 registry.remove(self)
-        self._stack = None
+        self._stack, self._below, self._longer = None, None, ()
+
+    def _put_on(self, stack: Stack) -> None:
+        """Fill a new stack with the listeners that follow this thread already."""
+        self._below = threads.stack
+        stack.extend(self._below)
+        for other in stack:
+            if other._stack is not None:
+                other._longer = other._longer or []
+                other._longer.append(weakref.ref(stack, other._longer.remove))
 
     def touched(self, variable: Variable) -> None:
         """Called when a Variable is read."""

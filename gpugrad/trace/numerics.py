@@ -9,14 +9,17 @@ infinities and select other values afterwards. In a trace a check becomes a step
 from __future__ import annotations
 
 import contextlib
-import threading
+import functools
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, READINGS, innermost_array, is_inexact
+from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import enter_numerics, exit_numerics, numerics
 from gpugrad.core.tensor import Tensor, recorders, wrap
@@ -38,36 +41,44 @@ __all__ = [
     "unchecked",
 ]
 
-checks: list[str] = []
+checks: list[_Block] = []
 """One entry for each `checking` block of any thread. Ops look at this list, then at `numerics`."""
+
+in_child(functools.partial(drop_other_entries, checks))
 
 _MOST_LINES = 100_000
 
 
-class _Thread(threading.local):
+_no_lines: dict[int, str] = {}
+_lines: ContextVar[dict[int, str]] = ContextVar("gpugrad lines", default=_no_lines)
+"""By serial number, where a result was computed; each outermost `checking` block has its own."""
+
+
+class _Block:
+    """A `checking` block, as an entry of `checks` and `recorders`."""
+
     def __init__(self) -> None:
-        self.lines: dict[int, str] = {}  # by serial number: where a result was computed
-
-
-_thread = _Thread()
+        self.thread = get_ident()
 
 
 @contextlib.contextmanager
 def checking(mode: str) -> Iterator[None]:
-    """Check what this thread computes for "nan", or for "inf", which means both."""
+    """Check what this task computes for "nan", or for "inf", which means both."""
     over: Any = "ignore" if mode == "inf" else None  # the error says more than NumPy's warning
+    block, lines = _Block(), _lines.get()
+    if not numerics():
+        _lines.set({})
     enter_numerics(mode)
-    checks.append(mode)
-    recorders.append(mode)  # ops look at `checks` only if there are recorders
+    checks.append(block)
+    recorders.append(block)  # ops look at `checks` only if there are recorders
     try:
         with np.errstate(invalid="ignore", divide=over, over=over):
             yield
     finally:
-        recorders.remove(mode)
-        checks.remove(mode)
+        recorders.remove(block)
+        checks.remove(block)
         exit_numerics()
-        if not numerics():
-            _thread.lines.clear()
+        _lines.set(lines)
 
 
 @contextlib.contextmanager
@@ -87,12 +98,12 @@ def check_op(op: Any, out: Any, inputs: Mapping[str, Any], params: Mapping[str, 
     """Check what an op of the user has computed; remember its line for its gradient."""
     if not numerics():
         return
-    line = user_line()
+    line, lines = user_line(), _lines.get()
     for result in out if isinstance(out, tuple) else (out,):
         if result._id:
-            _thread.lines[result._id] = line
-            if len(_thread.lines) > _MOST_LINES:
-                del _thread.lines[next(iter(_thread.lines))]
+            lines[result._id] = line
+            if len(lines) > _MOST_LINES:
+                del lines[next(iter(lines))]
     check(op.name, out, inputs, params, line)
 
 
@@ -111,7 +122,7 @@ def line_of_gradient(name: str, out: Any) -> str:
         name: the op's name.
         out: as in the entry of a log.
     """
-    line = _thread.lines.get(out if type(out) is int else out[0][0])
+    line = _lines.get().get(out if type(out) is int else out[0][0])
     return f"{user_line()}, in the gradient of {name}" + (f" at {line}" if line else "")
 
 

@@ -32,6 +32,7 @@ from gpugrad.core.backend import (
     between_numbers,
     reading,
 )
+from gpugrad.core.listening import threads
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.variable import Variable, read_together, write_together
@@ -121,7 +122,7 @@ class Tracing(Listener):
                 view.forget()
         current.trace = self._outer
         self._scope.__exit__()
-        stack = self._stack or []
+        stack = threads.stack
         if not self.committed and self in stack:  # tapes inside that Ctrl-C has kept from ending
             for listener in stack[stack.index(self) + 1 :]:
                 listener.leave()

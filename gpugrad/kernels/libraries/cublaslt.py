@@ -15,7 +15,6 @@ import functools
 import importlib
 import itertools
 import math
-import threading
 import warnings
 import weakref
 from collections import OrderedDict
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
+from gpugrad.core.forking import new_lock
 from gpugrad.core.settings import get_matmul_precision
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
@@ -157,7 +157,7 @@ class _ProductPlan:
     ) -> None:
         m, n, k, count = sizes
         lt = self._lt = binding()
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         wide = np.float64 if dtype == np.float64 else np.float32
         self._scales = np.array([0, 1], wide)
         self.zero = self._scales.ctypes.data
@@ -230,7 +230,7 @@ def _destroy(lt: Any, desc: int, layouts: Sequence[int]) -> None:
 
 
 _plans: OrderedDict[Any, _ProductPlan | _NeedsCopy | None] = OrderedDict()  # None: not supported
-_plans_lock = threading.Lock()
+_plans_lock = new_lock()
 
 
 class _NeedsCopy(NamedTuple):

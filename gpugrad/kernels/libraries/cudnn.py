@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, cupy
+from gpugrad.core.forking import new_lock
 from gpugrad.core.settings import deterministic, get_matmul_precision
 from gpugrad.kernels.runtime.launch import pointer
 
@@ -59,7 +60,7 @@ class _Handle(NamedTuple):
 
 @functools.cache
 def _handle(device: int) -> _Handle:
-    return _Handle(binding().create_handle(), threading.Lock())
+    return _Handle(binding().create_handle(), new_lock())
 
 
 # ---- plans ------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ def no_plan_errors() -> tuple[type[Exception], ...]:
 
 
 _plans: OrderedDict[Any, Plan | None] = OrderedDict()  # None: not supported
-_plans_lock = threading.Lock()
+_plans_lock = new_lock()
 _captured: set[Plan] = set()  # plans in CUDA graphs, which may be launched at any time
 
 

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import functools
 import importlib
-import threading
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import cupy
+from gpugrad.core.forking import new_lock
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = ["binding", "factor", "inverse"]
 
 _LOWER = 0  # cublasFillMode_t
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-_lock = threading.Lock()
+_lock = new_lock()
 """A handle has one stream at a time, which each call sets."""
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from gpugrad.autodiff.batched import (
 )
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.forking import before_fork, in_child, new_lock
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
@@ -35,7 +35,8 @@ from gpugrad.trace.array import current_trace
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
-_SPLIT, _FOLD = 1, 2  # counter word 3 where keys are derived; it is 0 where numbers are drawn
+# counter word 3 where keys are derived; it is 0 where numbers are drawn
+_SPLIT, _FOLD, _FORK = 1, 2, 3
 _M64 = (1 << 64) - 1
 
 
@@ -126,7 +127,8 @@ class Generator:
     A draw takes the next counters of the stream, as many as it needs. The first ten numbers of a
     draw of a thousand are the numbers of a draw of ten (except in permutations, which depend on
     all elements). Threads may share a generator: no two draws share a counter. Copies and pickles
-    continue with the same numbers as the original.
+    continue with the same numbers as the original. So do the copies in forked processes: give each
+    process ``g.fold_in(i)``. Only the default generator starts anew there: see `set_seed`.
 
     >>> g = gg.random.Generator(0)
     >>> g.normal((2, 3)).shape
@@ -136,7 +138,7 @@ class Generator:
     def __init__(self, seed: int | None = None) -> None:
         if seed is not None:
             seed = _natural("Generator", "a seed", seed)
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
         def start() -> None:
             k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
@@ -144,9 +146,9 @@ class Generator:
 
         self._now_and_at_replay("Generator", start)
 
-    def _start(self, key: philox.Key, counter: int = 0, children: int = 0) -> None:
+    def _start(self, key: philox.Key, counter: int = 0, children: int = 0, forks: int = 0) -> None:
         with self._lock:
-            self._key, self._counter, self._children = key, counter, children
+            self._key, self._counter, self._children, self._forks = key, counter, children, forks
 
     def _now_and_at_replay(self, name: str, do: Callable[[], None]) -> None:
         """Start this generator or others; in a traced function, at each replay too."""
@@ -160,14 +162,14 @@ class Generator:
         """A function that resets the stream to its present state."""
         if not hasattr(self, "_key"):  # under construction
             return lambda: None
-        return functools.partial(self._start, self._key, self._counter, self._children)
+        return functools.partial(self._start, self._key, self._counter, self._children, self._forks)
 
     def _derived(self, words: tuple[int, int, int, int]) -> philox.Key:
         return philox.block(self._key, words)[:2]
 
     def _unstarted(self) -> Generator:
         generator = object.__new__(type(self))
-        generator._lock = threading.Lock()
+        generator._lock = new_lock()
         return generator
 
     def split(self, n: int = 2) -> list[Generator]:
@@ -455,13 +457,33 @@ def _restore(state: dict[str, Any]) -> Generator:
 _default = Generator()
 
 
+def _count_fork() -> None:
+    _default._forks += 1
+
+
+def _restart_in_child() -> None:
+    """Give the child of the i-th fork, from 0, the key of the block of counter (i, 0, 0, 3)."""
+    _default._start(_default._derived((_default._forks - 1, 0, 0, _FORK)))
+
+
+before_fork(_count_fork)
+in_child(_restart_in_child)
+
+
 def default_generator() -> Generator:
-    """The generator that the functions of `gg.random` use by default."""
+    """The generator that the functions of `gg.random` use by default.
+
+    In a forked process it starts anew, with numbers of its own: see `set_seed`.
+    """
     return _default
 
 
 def set_seed(seed: int) -> None:
     """Restart the default generator, so that random numbers repeat from here on.
+
+    A forked process gets other numbers than its parent and all other children. They depend only on
+    the seed and on how many forks came between `set_seed` and this one, so the workers of a data
+    loader repeat their numbers too. A process that does not start as a fork has a random seed.
 
     Args:
         seed: int of at least 0.

@@ -15,13 +15,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gpugrad.core.forking import new_lock
 from gpugrad.kernels.runtime import launch
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 SCHEDULES = ("round robin", "warp by warp", "backwards")
 """The orders in which the threads of a block run; a race may show only in some of them."""
 
-_running = threading.Lock()  # a library holds the state of the running block
+_running = new_lock()  # a library holds the state of the running block
 _HOME = Path(__file__).parent
 _ALIGNED = 16  # bytes of a thread's widest access
 _PAGE = mmap.PAGESIZE

@@ -1,0 +1,107 @@
+"""Locks and state that a forked process can go on with.
+
+Only the thread that called `os.fork` exists in the child. A lock that another thread held would
+stay locked there, so all locks of the library are created here, and the child gets them free. An
+update of Variables or an import of ops would stay half done there, so a fork waits until other
+threads have finished those. Modules that keep lists of what threads have opened, such as tapes,
+register a function with `in_child` that drops the entries of other threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+__all__ = [
+    "before_fork",
+    "drop_other_entries",
+    "drop_other_threads",
+    "in_child",
+    "new_lock",
+    "new_rlock",
+]
+
+LONGEST_WAIT = 5.0
+"""Seconds that a fork waits for each awaited lock: its holder may be waiting for this thread."""
+
+_locks: weakref.WeakSet[Any] = weakref.WeakSet()
+_awaited: dict[int, Any] = {}
+_before: list[Callable[[], None]] = []
+_after: list[Callable[[], None]] = []
+_forking = threading.RLock()  # one fork at a time
+_held: list[Any] = []  # awaited locks, by the thread that forks
+
+
+def new_lock() -> threading.Lock:
+    """A lock that is free in a forked process."""
+    lock = threading.Lock()
+    _locks.add(lock)
+    return lock
+
+
+def new_rlock(*, awaited: int = 0) -> Any:
+    """A reentrant lock that is free in a forked process, unless the thread that forks holds it.
+
+    Args:
+        awaited: if not 0, a fork waits until no other thread holds the lock. A thread that holds
+            one of these locks may acquire only those with higher numbers.
+    """
+    lock = threading.RLock()
+    if awaited:
+        _awaited[awaited] = lock
+    _locks.add(lock)
+    return lock
+
+
+def before_fork(call: Callable[[], None]) -> None:
+    """Call a function in the parent before each fork; forks of several threads take turns."""
+    _before.append(call)
+
+
+def in_child(call: Callable[[], None]) -> None:
+    """Call a function in each forked process, when all locks are free."""
+    _after.append(call)
+
+
+def drop_other_threads(by_thread: dict[int, Any]) -> None:
+    """Keep only the calling thread's entry of a dictionary."""
+    for thread in list(by_thread):
+        if thread != get_ident():
+            del by_thread[thread]
+
+
+def drop_other_entries(entries: list[Any]) -> None:
+    """Keep only those entries of a list whose `thread` is the calling one."""
+    entries[:] = [entry for entry in entries if entry.thread == get_ident()]
+
+
+def _prepare() -> None:
+    _forking.acquire()
+    for _, lock in sorted(_awaited.items()):
+        if lock.acquire(timeout=LONGEST_WAIT):
+            _held.append(lock)
+    for call in _before:
+        call()
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().release()
+    _forking.release()
+
+
+def _go_on_in_child() -> None:
+    for lock in list(_locks):
+        if not (hasattr(lock, "_is_owned") and lock._is_owned()):
+            lock._at_fork_reinit()
+    for call in _after:
+        call()
+    _release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_prepare, after_in_parent=_release, after_in_child=_go_on_in_child)
