@@ -101,8 +101,8 @@ def drop_other_threads(by_thread: dict[int, Any]) -> None:
 
 
 def drop_other_entries(entries: list[Any]) -> None:
-    """Keep only those entries of a list whose `thread` is the calling one."""
-    entries[:] = [entry for entry in entries if entry.thread == get_ident()]
+    """Keep only those entries of a list whose `_thread` is the calling one."""
+    entries[:] = [entry for entry in entries if entry._thread == get_ident()]
 
 
 def _prepare() -> None:

@@ -13,7 +13,7 @@ import gpugrad
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
-FORKS = 8
+FORKS = 4
 BEGIN = """
 import faulthandler, os, sys, threading, time, warnings
 import numpy as np
