@@ -86,7 +86,8 @@ class stream:
     The stream first waits for work launched before the block, and work launched after the block
     waits for the stream. So the results are the same with and without it; the block runs
     concurrently with work that *other threads* launch on their streams, and with the host. The
-    memory of an array that is freed in the block is reused only after the block.
+    memory of an array that is freed in the block is reused only after the block. The current
+    stream belongs to the thread: an asyncio task must not await inside the block.
 
     Args:
         other: a stream to use instead of a new one: any object with the CUDA stream protocol

@@ -28,7 +28,7 @@ def nans(*, infinities: bool = True) -> contextlib.AbstractContextManager[None]:
     A `gg.function` is traced again for the block, and its steps run one by one, without fusion and
     without a CUDA graph. If one raises, Variables, optimizers and random generators are what they
     were before the call. Results are the same as outside, but everything takes longer, because on
-    a GPU the host waits for each op. Other threads are not checked.
+    a GPU the host waits for each op. Other threads and asyncio tasks are not checked.
 
     ``np.errstate(all="raise")`` does not find what this finds: it reaches neither a GPU, nor
     gradients, nor a replay of a `gg.function`, which ignore it.

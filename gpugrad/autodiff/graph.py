@@ -60,7 +60,7 @@ class Graph(Recorder):
         self.known = _Everything()
 
     def as_default(self) -> AbstractContextManager[Graph]:
-        """Record in this thread until the block ends."""
+        """Record in this thread or asyncio task until the block ends."""
         return contextlib.nullcontext(self) if self in threads.stack else _Default(self)
 
     def listen(self, place: int | None = None) -> Graph:

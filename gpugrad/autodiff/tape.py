@@ -64,8 +64,10 @@ class GradientTape(Recorder):
             first call frees the log.
         watch_accessed_variables: whether trainable Variables are watched when they are read.
 
-    A tape records in the thread that entered it. TensorFlow's semantics, with the
-    differences that the README lists.
+    A tape records in the thread and the asyncio task that entered it, so tasks that interleave
+    inside their tapes record only their own operations. It also records tasks that start inside
+    its block, until the block ends, but no other thread, not even one of `asyncio.to_thread`.
+    TensorFlow's semantics, with the differences that the README lists.
 
     >>> x = gg.constant(3.0)
     >>> with gg.GradientTape() as tape:
@@ -110,7 +112,7 @@ class GradientTape(Recorder):
         later ``x[i] = v`` or ``x += v`` is an operation on that value.
 
         Raises:
-            TapeError: the tape is not recording in this thread (nothing would be recorded).
+            TapeError: the tape is not recording in this thread or task (nothing would be recorded).
             DTypeError: something that is neither a Tensor nor a Variable.
         """
         leaves = nest.flatten(tensor)
@@ -123,7 +125,7 @@ class GradientTape(Recorder):
             if elsewhere or not (self._entered and self._usable):
                 raise TapeError(
                     "watch: the tape is not recording here. Call it inside the tape's `with` "
-                    "block, in the thread that entered it."
+                    "block, in the thread and the asyncio task that entered it."
                 )
             if not is_inexact(leaf.dtype):
                 warnings.warn(
@@ -157,7 +159,9 @@ class GradientTape(Recorder):
         """Stop listening; return the place to listen at later."""
         stack = threads.stack
         if self not in stack:
-            raise TapeError("stop_recording: the tape is not recording in this thread.")
+            raise TapeError(
+                "stop_recording: the tape is not recording in this thread or asyncio task."
+            )
         place = stack.index(self)
         self.leave()
         return place

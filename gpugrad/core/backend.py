@@ -7,14 +7,13 @@ their arrays.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from gpugrad.core.forking import new_rlock
+from gpugrad.core.forking import cached_property, import_module, new_rlock
 from gpugrad.errors import DTypeError
 
 __all__ = [
@@ -170,22 +169,22 @@ class LibraryReading(Reading):
         """The library's function, a kernel, or the op's formula."""
         return op.bare(self)
 
-    @functools.cached_property
+    @cached_property
     def lib(self) -> Any:
         """The array library."""
         return self._load()
 
-    @functools.cached_property
+    @cached_property
     def special(self) -> Any:
         """SciPy's special functions for its arrays."""
-        return importlib.import_module(f"{self._scipy}.special")
+        return import_module(f"{self._scipy}.special")
 
-    @functools.cached_property
+    @cached_property
     def linalg(self) -> Any:
         """SciPy's linear algebra for its arrays."""
-        return importlib.import_module(f"{self._scipy}.linalg")
+        return import_module(f"{self._scipy}.linalg")
 
-    @functools.cached_property
+    @cached_property
     def add_reduce(self) -> Any:
         """The sum. For NumPy it is the ufunc's method, which takes 0.8 us; np.sum takes 2.0."""
         return np.add.reduce if self.lib is np else self.lib.sum
@@ -213,11 +212,11 @@ EXAMPLES: set[type] = set()
 def cupy() -> Any:
     """CuPy, imported on the first call; None if it is not installed."""
     try:
-        module = importlib.import_module("cupy")
+        module = import_module("cupy")
     except ImportError:
         return None
     READINGS[module.ndarray] = LibraryReading(
-        "cupy", lambda: importlib.import_module("array_api_compat.cupy"), "cupyx.scipy"
+        "cupy", lambda: import_module("array_api_compat.cupy"), "cupyx.scipy"
     )
     ARRAYS.add(module.ndarray)
     return module

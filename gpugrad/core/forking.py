@@ -9,23 +9,31 @@ register a function with `in_child` that drops the entries of other threads.
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401  # see below
+import functools
+import importlib
+import logging  # noqa: F401  # see below
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 __all__ = [
     "before_fork",
+    "cached_property",
     "drop_other_entries",
     "drop_other_threads",
+    "import_module",
     "in_child",
     "new_lock",
     "new_rlock",
 ]
 
-LONGEST_WAIT = 5.0
+LONGEST_WAIT = 10.0
 """Seconds that a fork waits for each awaited lock: its holder may be waiting for this thread."""
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -57,6 +65,21 @@ def new_rlock(*, awaited: int = 0) -> Any:
     return lock
 
 
+class cached_property(functools.cached_property[T]):  # named as Python's
+    """Python's, whose lock of version 3.11 is free in a forked process."""
+
+    def __init__(self, func: Callable[[Any], T]) -> None:
+        super().__init__(func)
+        if hasattr(self, "lock"):
+            _locks.add(self.lock)
+
+
+def import_module(name: str) -> Any:
+    """A module, imported now; a fork waits for that, as the child cannot finish the import."""
+    with _importing:
+        return importlib.import_module(name)
+
+
 def before_fork(call: Callable[[], None]) -> None:
     """Call a function in the parent before each fork; forks of several threads take turns."""
     _before.append(call)
@@ -67,6 +90,9 @@ def in_child(call: Callable[[], None]) -> None:
     _after.append(call)
 
 
+_importing = new_rlock(awaited=3)
+
+
 def drop_other_threads(by_thread: dict[int, Any]) -> None:
     """Keep only the calling thread's entry of a dictionary."""
     for thread in list(by_thread):
@@ -75,8 +101,8 @@ def drop_other_threads(by_thread: dict[int, Any]) -> None:
 
 
 def drop_other_entries(entries: list[Any]) -> None:
-    """Keep only those entries of a list whose `thread` is the calling one."""
-    entries[:] = [entry for entry in entries if entry.thread == get_ident()]
+    """Keep only those entries of a list whose `_thread` is the calling one."""
+    entries[:] = [entry for entry in entries if entry._thread == get_ident()]
 
 
 def _prepare() -> None:
@@ -103,5 +129,7 @@ def _go_on_in_child() -> None:
     _release()
 
 
+# The functions registered last are called first. `logging` and `concurrent.futures` hold locks of
+# their own during a fork, which a thread that this one waits for may need: so they come before.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_prepare, after_in_parent=_release, after_in_child=_go_on_in_child)

@@ -232,8 +232,8 @@ def enter_numerics(mode: str) -> None:
 def exit_numerics() -> None:
     """Undo the last `enter_numerics`."""
     task = _task.get()
-    numerics = task.numerics[:-1] or _outside.numerics
-    _task.set(_TaskSettings(task.devices, task.training, numerics))
+    outer = task.numerics[:-1] or _outside.numerics
+    _task.set(_TaskSettings(task.devices, task.training, outer))
 
 
 def numerics() -> str:
@@ -287,8 +287,8 @@ class training:  # it reads as a statement
 
     def __exit__(self, *exc: object) -> None:
         task = _task.get()
-        training = task.training[:-1] or _outside.training
-        _task.set(_TaskSettings(task.devices, training, task.numerics))
+        outer = task.training[:-1] or _outside.training
+        _task.set(_TaskSettings(task.devices, outer, task.numerics))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, decorated to run in such a block."""

@@ -34,6 +34,7 @@ import numpy as np
 from gpugrad.core import backend
 from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
+from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
@@ -101,7 +102,7 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         if self.eager is None:
             change["eager"] = eager_function(self)
 
-    @functools.cached_property
+    @cached_property
     def impl(self) -> Mapping[type, Callable[..., Any]]:
         """The op's function on bare arrays, by their type."""
         return _ByType(self.name)
@@ -116,13 +117,13 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         """Whether recorded Tensors and arrays that wrap others go through its body: a composite."""
         return self.kind == "composite" and self.differentiable
 
-    @functools.cached_property
+    @cached_property
     def optional(self) -> frozenset[str]:
         """The arrays that may be left out."""
         ps = self.signature.parameters
         return frozenset(n for n in self.arrays if ps[n].default is None)
 
-    @functools.cached_property
+    @cached_property
     def indices(self) -> Sequence[int]:
         """Positions of the arrays without a gradient: indices and masks."""
         vjp = self.declared.vjp if self.declared.d is None else ()

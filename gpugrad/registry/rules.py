@@ -13,6 +13,7 @@ from typing import Any
 
 from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
 from gpugrad.core.backend import OPS, SCALARS
+from gpugrad.core.forking import cached_property
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import NoGradientError
 from gpugrad.kernels.codegen import for_ops
@@ -68,7 +69,7 @@ class DeclaredRules(Gradient, Recordable):
                     "of an array."
                 )
 
-    @functools.cached_property
+    @cached_property
     def saves(self) -> tuple[str, ...]:
         """The names of values that a tape keeps for the rules, in the order of their indices."""
         declared = self.declared
@@ -77,7 +78,7 @@ class DeclaredRules(Gradient, Recordable):
         names = (n for f in every if callable(f) for n in _names(f) if n not in _GIVEN)
         return tuple(dict.fromkeys(n for n in names if self._is_saved(n)))
 
-    @functools.cached_property
+    @cached_property
     def readers(self) -> dict[str, tuple[str, ...]]:
         """For each saved name the inputs whose rules read it, the only ones that it is kept for."""
         vjp = self.declared.vjp
@@ -90,24 +91,24 @@ class DeclaredRules(Gradient, Recordable):
         }
         return {n: tuple(a for a in self.arrays if n in reads[a]) for n in self.saves}
 
-    @functools.cached_property
+    @cached_property
     def origins(self) -> tuple[Any, ...]:
         """Where the serial number of a saved value comes from: see `_origin`."""
         return tuple(map(self._origin, self.saves))
 
-    @functools.cached_property
+    @cached_property
     def partials(self) -> tuple[Any, ...] | None:
         """Partial derivatives as functions of (xp, saved, params), or numbers."""
         d = self.declared.d
         return None if d is None else tuple(_bind_rule(p, self) if callable(p) else p for p in d)
 
-    @functools.cached_property
+    @cached_property
     def jvps(self) -> tuple[Any, ...] | None:
         """The rules `jvp`, bound."""
         jvp = self.declared.jvp
         return None if jvp is None else tuple(_bind_rule(r, self) if r else None for r in jvp)
 
-    @functools.cached_property
+    @cached_property
     def rules(self) -> tuple[Any, ...]:
         """The rules `vjp`, bound, one for each input; none if the op is variadic."""
         vjp, d = self.declared.vjp, self.declared.d
@@ -120,11 +121,11 @@ class DeclaredRules(Gradient, Recordable):
             for k, r in enumerate(vjp or ())
         )
 
-    @functools.cached_property
+    @cached_property
     def _each(self) -> Rule:
         return _bind_rule(self.declared.vjp, self)  # type: ignore[arg-type]
 
-    @functools.cached_property
+    @cached_property
     def masked(self) -> tuple[Any, ...]:
         """The rules for a pass in which a gradient of exactly 0 meets an infinite factor."""
         if self.declared.masked:

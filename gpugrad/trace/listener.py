@@ -1,4 +1,4 @@
-"""Listener: the base of tapes, accumulators and traces, which follow a thread's ops."""
+"""Listener: the base of tapes, accumulators and traces, which follow a task's ops."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Listener:
     _block: Any = None  # a weak reference to what its `with` statement holds
 
     @property
-    def thread(self) -> int:
+    def _thread(self) -> int:
         """The thread that it follows; 0 for none."""
         return 0 if self._stack is None else self._stack.thread
 

@@ -58,7 +58,7 @@ class _Block:
     """A `checking` block, as an entry of `checks` and `recorders`."""
 
     def __init__(self) -> None:
-        self.thread = get_ident()
+        self._thread = get_ident()
 
 
 @contextlib.contextmanager

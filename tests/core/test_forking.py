@@ -13,7 +13,7 @@ import gpugrad
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
-FORKS = 8
+FORKS = 4
 BEGIN = """
 import os, signal, sys, threading, time, warnings
 import numpy as np
@@ -27,7 +27,7 @@ def in_fork(call):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(20)  # kills a child that hangs
+        signal.alarm(60)  # kills a child that hangs
         try:
             result = repr(call())
             os.write(write, result.encode())
@@ -102,13 +102,15 @@ def test_fork_while_another_thread_is_busy_goes_on_with_everything(busy):
     def work():
         while not stop:
             {BUSY[busy]}
-    threading.Thread(target=work).start()
+    thread = threading.Thread(target=work)
+    thread.start()
     try:
         for k in range({FORKS}):
             time.sleep(0.0007 * k)
             assert in_fork(everything) == (0, 0, (8,))
     finally:
         stop = True
+        thread.join()
     """)
 
 
@@ -201,6 +203,38 @@ def test_fork_while_another_thread_imports_ops_waits_for_them():
     )
 
 
+def test_fork_while_another_thread_imports_scipy_waits_for_it():
+    run("""
+    assert "scipy.special" not in sys.modules
+    thread = threading.Thread(target=lambda: gg.special.betaln(x + 1, 2))
+    thread.start()
+    while "scipy" not in sys.modules:
+        time.sleep(0.001)
+    assert in_fork(lambda: gg.special.betaln(x + 1, 2).shape) == (8,)
+    """)
+
+
+def test_cached_property_that_another_thread_computes_is_free_in_a_fork():
+    run("""
+    class Slow:
+        @forking.cached_property
+        def value(self):
+            started.set()
+            end.wait()
+            return 1
+    started, end = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: Slow().value)
+    thread.start()
+    started.wait()
+    other = Slow()
+    def value():
+        end.set()
+        return other.value
+    assert in_fork(value) == 1
+    end.set()
+    """)
+
+
 def test_forked_processes_draw_numbers_of_their_own():
     run("""
     def draw():
@@ -267,6 +301,7 @@ def test_every_lock_of_the_library_is_created_by_forking():
     others = [
         path.name
         for path in home.rglob("*.py")
-        if path.name != "forking.py" and re.search(r"\b(Lock|RLock|Condition)\(", path.read_text())
+        if path.name != "forking.py"
+        and re.search(r"\b(Lock|RLock|Condition)\(|functools.cached_property", path.read_text())
     ]
     assert others == []

@@ -12,7 +12,6 @@ A', so B is passed as the first matrix and A as the second, and nothing is copie
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import math
 import warnings
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
-from gpugrad.core.forking import new_lock
+from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import get_matmul_precision
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
@@ -64,7 +63,7 @@ _MAX_WORKSPACE, _MIN_ALIGNMENTS = 1, (5, 6, 7, 8)
 def binding() -> Any:
     """The module ``nvmath.bindings.cublasLt``, or None where it is not installed."""
     try:
-        return importlib.import_module("nvmath.bindings.cublasLt")
+        return import_module("nvmath.bindings.cublasLt")
     except (ImportError, RuntimeError):  # RuntimeError: installed, but cuBLASLt is not
         return None
 

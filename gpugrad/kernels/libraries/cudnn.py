@@ -9,7 +9,6 @@ what cuDNN does not support; they support everything.
 from __future__ import annotations
 
 import functools
-import importlib
 import threading
 import weakref
 from collections import OrderedDict
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, cupy
-from gpugrad.core.forking import new_lock
+from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import deterministic, get_matmul_precision
 from gpugrad.kernels.runtime.launch import pointer
 
@@ -44,7 +43,7 @@ _ALIGNED = 16  # bytes: the frontend declares this alignment for every tensor
 def binding() -> Any:
     """The module ``cudnn``, or None if it or cuDNN itself is not installed."""
     try:
-        module = importlib.import_module("cudnn")
+        module = import_module("cudnn")
         module.backend_version()
     except (ImportError, OSError, RuntimeError, AttributeError):  # RuntimeError: no libcudnn
         return None

@@ -10,13 +10,12 @@ triangle of the other. The input is symmetric, so nothing is copied.
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.core.forking import new_lock
+from gpugrad.core.forking import import_module, new_lock
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
 __all__ = ["binding", "factor", "inverse"]
@@ -31,7 +30,7 @@ _lock = new_lock()
 def binding() -> Any:
     """The module ``nvmath.bindings.cusolverDn``, or None where it is not installed."""
     try:
-        return importlib.import_module("nvmath.bindings.cusolverDn")
+        return import_module("nvmath.bindings.cusolverDn")
     except (ImportError, RuntimeError):
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
+from gpugrad.core.forking import import_module
 from gpugrad.core.tensor import ALONE
 
 __all__ = ["Staging"]
@@ -19,7 +19,7 @@ class _Buffer:
     """Pinned host memory and the device array that it is copied to."""
 
     def __init__(self, array: Any) -> None:
-        cupyx = importlib.import_module("cupyx")
+        cupyx = import_module("cupyx")
         self.pinned = cupyx.empty_pinned(array.shape, dtype=array.dtype)
         self.array = cupy().empty(array.shape, dtype=array.dtype)
         self.copied: Any = None  # event: the copy is done

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import device_of
+from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.ops.arrays.windows import ints
@@ -59,7 +60,7 @@ class Taps:
             self._there[key] = [xp.lib.asarray(a, blocking=True) for a in arrays]
         return self._there[key]
 
-    @functools.cached_property
+    @cached_property
     def transposed(self):
         """The taps of the transposed matrix, which maps results to elements."""
         rows, read, weights = self._entries

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
 from gpugrad.core.devices import CPU
+from gpugrad.core.forking import cached_property
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.registry.record import Op
 from gpugrad.testing.close import Array, as_numpy
@@ -32,7 +32,7 @@ class Sample:
     leaves: list[Any]
     device: Any = CPU
 
-    @functools.cached_property
+    @cached_property
     def names(self) -> list[str]:
         """The name of each leaf in messages."""
         names = []
@@ -42,7 +42,7 @@ class Sample:
             names += [f"{name}[{i}]" for i in range(n)] if is_list else [name]
         return names
 
-    @functools.cached_property
+    @cached_property
     def inexact_leaves(self) -> list[int]:
         """Indices of the leaves that may have a gradient."""
         rules = dict(zip(self.op.arrays, self.op.rules, strict=False))
@@ -143,12 +143,12 @@ class Subject:
         self.rng = np.random.default_rng((seed, 1))
         self._draws = np.random.default_rng((seed, 0))
 
-    @functools.cached_property
+    @cached_property
     def calls(self) -> list[Any]:
         """The samples in the record: (arguments, keywords)."""
         return list(self.op.samples(self._draws)) if callable(self.op.samples) else []
 
-    @functools.cached_property
+    @cached_property
     def samples(self) -> list[Sample]:
         """The samples in their own dtypes, and complex copies if the op takes complex numbers."""
         op, samples = self.op, []
