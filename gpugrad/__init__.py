@@ -33,6 +33,7 @@ from gpugrad.array_api.writes import copyto, fill_diagonal, place, put, put_alon
 from gpugrad.core.settings import (
     deterministic, get_matmul_precision, set_deterministic, set_matmul_precision,
 )
+from gpugrad.registry.mixed_precision import mixed_precision
 from gpugrad.registry.record import OPS, Op, elementwise, no_gradient, op
 
 from gpugrad.ops.arrays.apply import apply_along_axis, apply_over_axes, einsum_path
@@ -293,9 +294,10 @@ __all__ = [
     "log_softmax", "log_softmax_grad", "logaddexp", "logaddexp2", "logical_and", "logical_not",
     "logical_or", "logical_xor", "logspace", "logsumexp", "masked_divide", "masked_multiply",
     "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "matvec", "max", "maximum", "mean",
-    "median", "meshgrid", "min", "minimum", "mish", "mod", "modf", "moveaxis", "mse", "multiply",
-    "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
-    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "median", "meshgrid", "min", "minimum", "mish", "mixed_precision", "mod", "modf", "moveaxis",
+    "mse", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
+    "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile",
+    "nanstd", "nansum", "nanvar",
     "ndim", "negative", "newaxis", "nextafter", "nn", "no_gradient", "nonzero", "not_equal",
     "one_hot", "ones", "ones_like", "op", "optim", "outer", "packbits", "pad", "partition",
     "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder",

@@ -26,7 +26,8 @@ def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
     loaded = _loaded("import gpugrad")
     for later in ("function", "linalg", "fft", "special", "ops.nn", "ops.linalg", "ops.special"):
         assert f"gpugrad.{later}" not in loaded
-    assert not loaded & {"numpy.random", "difflib", "logging", "pathlib", "html"}
+    # logging comes with concurrent.futures, whose locks forks must take before ours
+    assert not loaded & {"numpy.random", "difflib", "pathlib", "html"}
 
 
 @pytest.mark.parametrize(

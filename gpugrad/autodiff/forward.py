@@ -27,6 +27,7 @@ from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.listening import current_stack, nobody, set_stack
+from gpugrad.core.settings import as_written
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.trace.listener import EndOfBlock, Listener
@@ -137,7 +138,8 @@ class ForwardAccumulator(Listener):
         (out,) = outs
         if not all(recorder.passive for recorder in threads.stack):
             alive = revive(op, saved, serial, ids)
-            return [_push(op, how, TENSOR, tangents, alive, params, out)]
+            with as_written():
+                return [_push(op, how, TENSOR, tangents, alive, params, out)]
         arrays = [t if t is None else t._data for t in tangents]
         index = index_parts(params["index"]) if params and "index" in params else ()
         xp = reading(*arrays, *each_saved(saved), *index)

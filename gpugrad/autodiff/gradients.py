@@ -21,7 +21,7 @@ from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR, as_array, is_inexact
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.settings import numerics
+from gpugrad.core.settings import as_written, numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
@@ -75,7 +75,7 @@ def _differentiate(
     needed = _needed(recorder, keep)
     first = targets[0]._data
     here = formulas_on(first)
-    with here, _quiet(here):
+    with here, _quiet(here), as_written():
         for masked in _passes(first) if checks else (False, True):
             reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
             if checks:

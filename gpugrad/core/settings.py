@@ -3,7 +3,7 @@
 ============================  ===============================================================
 the process                   `set_matmul_precision`, `set_deterministic`, `gg.set_device`,
                               `Variable.trainable`
-a task, in a ``with``         `training`, `gg.device`, `gg.debug.nans`
+a task, in a ``with``         `training`, `gg.device`, `gg.debug.nans`, `gg.mixed_precision`
 ============================  ===============================================================
 
 A task is a thread or an asyncio task. Tasks and threads that start with a copy of a task's context
@@ -15,16 +15,20 @@ until a setting changes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpugrad.errors import ArgumentError
 
 __all__ = [
     "Key",
+    "as_written",
     "deterministic",
+    "enter",
     "enter_device",
     "enter_numerics",
     "exit_device",
@@ -33,6 +37,9 @@ __all__ = [
     "get_matmul_precision",
     "is_training",
     "key",
+    "leave",
+    "mixed_dtype",
+    "mixed_modes",
     "mode_is_chosen",
     "numerics",
     "set_default_device",
@@ -57,21 +64,29 @@ class _Process:
         self.version = object()  # replaced by every change
 
 
-class _TaskSettings:
+class _TaskSettings(NamedTuple):
     """The settings of a task, replaced by every change: a stack for each kind of ``with``."""
 
-    __slots__ = ("cached", "devices", "numerics", "training")
+    devices: tuple[Any, ...] = ()
+    training: tuple[bool, ...] = (False,)
+    numerics: tuple[str, ...] = ("",)
+    mixed: tuple[Any, ...] = (None,)
 
-    def __init__(
-        self, devices: tuple[Any, ...], training: tuple[bool, ...], numerics: tuple[str, ...]
-    ) -> None:
-        self.devices, self.training, self.numerics = devices, training, numerics
+
+class _Task:
+    """The settings of a task, and their key once somebody has asked for it."""
+
+    __slots__ = ("cached", "settings")
+
+    def __init__(self, settings: _TaskSettings) -> None:
+        self.settings = settings
         self.cached: tuple[object, Any] = None, None  # the version that a key is of, and the key
 
 
 _process = _Process()
-_outside = _TaskSettings((), (False,), ("",))
-_task: ContextVar[_TaskSettings] = ContextVar("gpugrad settings", default=_outside)
+_outside = _TaskSettings()
+_nothing_entered = _Task(_outside)
+_task: ContextVar[_Task] = ContextVar("gpugrad settings", default=_nothing_entered)
 
 
 # ---- all of them -------------------------------------------------------------------------
@@ -88,9 +103,10 @@ class Key:
         "nn.training",
         "debug.nans",
         "Variable.trainable",
+        "mixed_precision",
     )
 
-    def __init__(self, values: tuple[Any, str, bool, bool, str, frozenset[int]]) -> None:
+    def __init__(self, values: tuple[Any, str, bool, bool, str, frozenset[int], Any]) -> None:
         self.values = values
 
     def changes(self, other: Key) -> list[tuple[str, Any, Any]]:
@@ -116,9 +132,10 @@ def _renewed_key(choose_device: Callable[[], Any]) -> Key:
     device = choose_device()
     version = _process.version  # read before the values: a change meanwhile makes the key stale
     process, task = _process, _task.get()
+    entered = task.settings
     values = (
-        device, process.matmul_precision, process.deterministic, task.training[-1],
-        task.numerics[-1], process.switched,
+        device, process.matmul_precision, process.deterministic, entered.training[-1],
+        entered.numerics[-1], process.switched, entered.mixed[-1],
     )  # fmt: skip
     result = _keys.get(values) or _keys.setdefault(values, Key(values))
     task.cached = version, result
@@ -130,12 +147,25 @@ def _set_process(name: str, value: Any) -> None:
     _process.version = object()
 
 
+def enter(name: str, value: Any) -> None:
+    """Begin a ``with`` statement of this task: `value` holds until `leave`."""
+    before = _task.get().settings
+    _task.set(_Task(before._replace(**{name: (*getattr(before, name), value)})))
+
+
+def leave(name: str) -> None:
+    """End the last ``with`` statement of a kind."""
+    before = _task.get().settings
+    values = getattr(before, name)[:-1] or getattr(_outside, name)
+    _task.set(_Task(before._replace(**{name: values})))
+
+
 # ---- the default device: gpugrad.core.devices chooses it ---------------------------------
 
 
 def explicit_device() -> Any:
     """The innermost ``with`` statement's device, or else the process's; None if neither is set."""
-    entered = _task.get().devices
+    entered = _task.get().settings.devices
     return entered[-1] if entered else _process.device
 
 
@@ -146,14 +176,12 @@ def set_default_device(device: Any) -> None:
 
 def enter_device(device: Any) -> None:
     """Make a Device the default of this task until `exit_device`."""
-    task = _task.get()
-    _task.set(_TaskSettings((*task.devices, device), task.training, task.numerics))
+    enter("devices", device)
 
 
 def exit_device() -> None:
     """Undo the last `enter_device`."""
-    task = _task.get()
-    _task.set(_TaskSettings(task.devices[:-1], task.training, task.numerics))
+    leave("devices")
 
 
 # ---- the precision of matrix products ----------------------------------------------------
@@ -185,6 +213,33 @@ def get_matmul_precision() -> str:
     'highest'
     """
     return _process.matmul_precision
+
+
+# ---- mixed precision: see `gpugrad.registry.mixed_precision` ------------------------------
+
+mixed_modes: list[bool] = []
+"""Not empty once `gg.mixed_precision` was entered: only then do ops ask for `mixed_dtype`."""
+
+
+def mixed_dtype() -> Any:
+    """The 16-bit dtype that this task computes products in, or None."""
+    return _task.get().settings.mixed[-1]
+
+
+def as_written() -> AbstractContextManager[Any]:
+    """A block that computes in the dtypes of the arguments: a rule, or the body of a composite."""
+    return _AsWritten() if mixed_modes else _NOTHING
+
+
+class _AsWritten:
+    def __enter__(self) -> None:
+        enter("mixed", None)
+
+    def __exit__(self, *exc: object) -> None:
+        leave("mixed")
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 # ---- determinism -------------------------------------------------------------------------
@@ -225,20 +280,17 @@ def deterministic() -> bool:
 
 def enter_numerics(mode: str) -> None:
     """Check results of this task until `exit_numerics`: see `gpugrad.trace.numerics`."""
-    task = _task.get()
-    _task.set(_TaskSettings(task.devices, task.training, (*task.numerics, mode)))
+    enter("numerics", mode)
 
 
 def exit_numerics() -> None:
     """Undo the last `enter_numerics`."""
-    task = _task.get()
-    outer = task.numerics[:-1] or _outside.numerics
-    _task.set(_TaskSettings(task.devices, task.training, outer))
+    leave("numerics")
 
 
 def numerics() -> str:
     """What this task's results are checked for: "nan", "inf" for both, or ""."""
-    return _task.get().numerics[-1]
+    return _task.get().settings.numerics[-1]
 
 
 # ---- which Variables are trainable: see `Variable.trainable` -----------------------------
@@ -282,13 +334,10 @@ class training:  # it reads as a statement
         self.on = on
 
     def __enter__(self) -> None:
-        task = _task.get()
-        _task.set(_TaskSettings(task.devices, (*task.training, self.on), task.numerics))
+        enter("training", self.on)
 
     def __exit__(self, *exc: object) -> None:
-        task = _task.get()
-        outer = task.training[:-1] or _outside.training
-        _task.set(_TaskSettings(task.devices, outer, task.numerics))
+        leave("training")
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, decorated to run in such a block."""
@@ -307,9 +356,9 @@ def is_training() -> bool:
     >>> gg.nn.is_training()
     False
     """
-    return _task.get().training[-1]
+    return _task.get().settings.training[-1]
 
 
 def mode_is_chosen() -> bool:
     """Whether this thread or asyncio task is inside a `training` block, with either mode."""
-    return len(_task.get().training) > 1
+    return len(_task.get().settings.training) > 1

@@ -22,7 +22,7 @@ from gpugrad.nn.arguments import (
     whole_numbers,
 )
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, uniform, zeros
-from gpugrad.nn.module import Module
+from gpugrad.nn.module import Module, beside
 from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
 
@@ -98,7 +98,7 @@ class Dense(Module):
             )
         y: Tensor = TENSOR.matmul(x, self.kernel)
         if self.bias is not None:
-            y = TENSOR.add(y, self.bias)
+            y = TENSOR.add(y, *beside(y, self.bias))
         return y if self.activation is None else self.activation(y)
 
     def _repr_args(self) -> str:

@@ -6,13 +6,14 @@ import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, StructureError, reraise
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import named_parts, parts_of, replaced
 
-__all__ = ["HookHandle", "LoadReport", "Module", "functional_call"]
+__all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call"]
 
 M = TypeVar("M", bound="Module")
 
@@ -280,6 +281,13 @@ class Module(metaclass=_NamesParts):
                 f"layer with dtype='float64'."
             )
         return x
+
+
+def beside(x: Tensor, *weights: Any) -> tuple[Any, ...]:
+    """Weights in the 16-bit dtype of `x`, if it has one, so that the result has it, too."""
+    if x.dtype not in HALF:
+        return weights
+    return tuple(w if w is None else TENSOR.astype(w, x.dtype) for w in weights)
 
 
 def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gpugrad.autodiff.batched import levels_of
-from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
@@ -14,7 +14,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.arguments import check_range, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import ones, zeros
-from gpugrad.nn.module import Module
+from gpugrad.nn.module import Module, beside
 from gpugrad.ops.random.draws import is_repeated
 
 __all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
@@ -54,7 +54,8 @@ class LayerNorm(Module):
         """Normalise x of shape (..., *shape); raises as `gg.nn.layer_norm` does."""
         axes = tuple(range(-len(self.shape), 0))
         x = self._input(x, self.weight)
-        y: Tensor = functional.layer_norm(x, self.weight, self.bias, axis=axes, eps=self.eps)
+        weight, bias = beside(x, self.weight, self.bias)
+        y: Tensor = functional.layer_norm(x, weight, bias, axis=axes, eps=self.eps)
         return y
 
     def _repr_args(self) -> str:
@@ -88,7 +89,7 @@ class RMSNorm(Module):
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.rms_norm` does."""
         x, axes = self._input(x, self.weight), tuple(range(-len(self.shape), 0))
-        y: Tensor = functional.rms_norm(x, self.weight, axis=axes, eps=self.eps)
+        y: Tensor = functional.rms_norm(x, *beside(x, self.weight), axis=axes, eps=self.eps)
         return y
 
     def _repr_args(self) -> str:
@@ -133,14 +134,10 @@ class GroupNorm(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; raises as `gg.nn.group_norm` does."""
-        y: Tensor = functional.group_norm(
-            self._input(x, self.weight),
-            self.weight,
-            self.bias,
-            num_groups=self.groups,
-            eps=self.eps,
-            axis=self.axis,
-        )
+        x = self._input(x, self.weight)
+        weight, bias = beside(x, self.weight, self.bias)
+        how = {"num_groups": self.groups, "eps": self.eps, "axis": self.axis}
+        y: Tensor = functional.group_norm(x, weight, bias, **how)
         return y
 
     def _repr_args(self) -> str:
@@ -184,9 +181,9 @@ class InstanceNorm(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; raises as `gg.nn.instance_norm` does."""
-        y: Tensor = functional.instance_norm(
-            self._input(x, self.weight), self.weight, self.bias, eps=self.eps, axis=self.axis
-        )
+        x = self._input(x, self.weight)
+        weight, bias = beside(x, self.weight, self.bias)
+        y: Tensor = functional.instance_norm(x, weight, bias, eps=self.eps, axis=self.axis)
         return y
 
     def _repr_args(self) -> str:
@@ -264,9 +261,7 @@ class BatchNorm(Module):
             )
         if trains:
             self._check_batch(x)
-        weight, bias = self.weight, self.bias
-        if x.dtype in HALF:
-            weight, bias = (TENSOR.astype(v, x.dtype) for v in (weight, bias))
+        weight, bias = beside(x, self.weight, self.bias)
         y, mean, var = functional.batch_norm(
             x,
             self.running_mean,

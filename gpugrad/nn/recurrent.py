@@ -56,7 +56,10 @@ class Cell(Module):
                 f"its shape is {x.shape}."
             )
         y: Tensor = TENSOR.matmul(x, self.kernel)
-        return y if self.bias is None else TENSOR.add(y, self.bias)
+        if self.bias is not None:
+            y = TENSOR.add(y, self.bias)
+        # with mixed precision products are 16-bit, but the state is not
+        return y if y.dtype == self.kernel.dtype else TENSOR.astype(y, self.kernel.dtype)
 
     def step(self, projected: Tensor, state: Any) -> Any:
         """The next state, from the input's part of the gates."""

@@ -84,6 +84,9 @@ class Forward:
             0. None means ``"loop"``. Composites need none.
         writes: for an op whose result is a view of `x` in NumPy: the formula of `x` after a write
             through that view, ``(xp, x, part, **params)``, where `part` is the view's new value.
+        mixed: what `gg.mixed_precision` does with floating-point arguments: ``"half"`` casts
+            float32 to the 16-bit dtype, ``"float32"`` casts 16-bit floats to float32. None leaves
+            them.
         opaque: whether a traced function keeps a composite as one step, because it has a kernel;
             other composites become the steps of their bodies. Or a function of the arguments that
             decides.
@@ -93,6 +96,7 @@ class Forward:
     cuda: Callable[..., Any] | None = None
     batch: Any = None
     writes: Callable[..., Any] | None = None
+    mixed: str | None = None
     opaque: bool | Callable[..., bool] = False
 
 

@@ -23,10 +23,19 @@ from gpugrad.autodiff.recorder import (
     refuse_parameters,
     watched_in,
 )
-from gpugrad.core.backend import ARRAYS, NUMPY, READINGS, SCALARS, TENSOR, as_array, is_inexact
+from gpugrad.core.backend import (
+    ARRAYS,
+    HALF,
+    NUMPY,
+    READINGS,
+    SCALARS,
+    TENSOR,
+    as_array,
+    is_inexact,
+)
 from gpugrad.core.devices import meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
-from gpugrad.core.settings import numerics
+from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
@@ -136,8 +145,12 @@ def source(op: Any) -> str:
 
 def _text(op: Any) -> str:
     """The text with names that ops of one form share, so that it is compiled once for them."""
-    lines = _read_list(op) if op.variadic else _read_arguments(op)
     names = op.arrays
+    lines = []
+    if mixed_modes and (op.mixed or op.is_opened):
+        listed = f"{', '.join(names)}, {', '.join(f'{k}={k}' for k in op.params)}"
+        lines = [f"if mixed_dtype() is not None: return in_mixed_precision(op, {listed})"]
+    lines += _read_list(op) if op.variadic else _read_arguments(op)
     lines += _check_parameters(op)
     passed = ", ".join(f"{k}={k}" for k in op.params)
     inputs = ", ".join(f"{n}_" for n in names)
@@ -369,6 +382,26 @@ def _no_view(out: Any) -> Any:
     return out._read() if type(out) is View else out
 
 
+def _in_mixed_precision(op: Any, *arrays: Any, **params: Any) -> Any:
+    """Call an op with the arguments cast as its record says; a composite's body casts no more."""
+    half = mixed_dtype()
+    sources, target = ((_FLOAT32,), half) if op.mixed == "half" else (HALF, _FLOAT32)
+
+    def cast(x: Any) -> Any:
+        if isinstance(x, (list, tuple)) and op.variadic:
+            return [cast(part) for part in x]
+        dtype = getattr(x, "dtype", None)
+        return TENSOR.astype(x, target) if dtype in sources else x
+
+    with as_written():
+        if op.mixed is not None:
+            arrays = tuple(map(cast, arrays))
+        return op.eager(*arrays, **params)
+
+
+_FLOAT32 = np.dtype(np.float32)
+
+
 def _split(x: Any) -> tuple[Any, int]:
     return (x._data, x._id) if isinstance(x, Tensor) else (x, 0)
 
@@ -501,9 +534,10 @@ _SCOPE = {
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
     "beside": _beside, "block": block, "meet_levels": meet_levels, "glance": glance,
-    "graphs": graphs, "meet": meet, "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new,
+    "graphs": graphs, "in_mixed_precision": _in_mixed_precision, "meet": meet,
+    "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new,
     "check_op": check_op, "checked_composite": checked_composite, "checks": checks,
-    "no_view": _no_view, "number": number, "numerics": numerics,
+    "mixed_dtype": mixed_dtype, "no_view": _no_view, "number": number, "numerics": numerics,
     "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "refuse_parameters": refuse_parameters, "watched_in": watched_in,

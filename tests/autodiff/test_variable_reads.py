@@ -29,7 +29,7 @@ READS = {
     "astype": lambda v: gg.astype(v, v.dtype),
     "reshape": lambda v: gg.reshape(v, v.shape),
     "getitem": lambda v: v[...],
-    "dropout in evaluation": lambda v: gg.nn.Dropout(0.5)(v),
+    "dropout in evaluation": gg.nn.training(False)(lambda v: gg.nn.Dropout(0.5)(v)),
     "diff of order 0": lambda v: gg.diff(v, 0),
     "function": lambda v: gg.function(lambda: v.value())(),
     "vmap": lambda v: gg.vmap(lambda k: v.value() + 0 * k)(gg.constant([0.0]))[0],

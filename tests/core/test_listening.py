@@ -55,7 +55,7 @@ BLOCKS = {
     "Graph": (lambda: gg.Graph().as_default(), lambda: len(threads.stack)),
     "ForwardAccumulator": (lambda: gg.ForwardAccumulator(C(1), C(1)), lambda: len(threads.stack)),
     "nn.training": (gg.nn.training, gg.nn.is_training),
-    "device": (lambda: gg.device("cpu"), lambda: len(settings._task.get().devices)),
+    "device": (lambda: gg.device("cpu"), lambda: len(settings._task.get().settings.devices)),
     "debug.nans": (gg.debug.nans, settings.numerics),
 }
 

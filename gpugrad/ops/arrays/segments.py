@@ -149,7 +149,7 @@ def _segment_op(reduce, empty=0, kinds="fc", errors_of=None, **declared):
     return declare
 
 
-@_segment_op(lambda rows: rows.sum(0))
+@_segment_op(lambda rows: rows.sum(0), mixed="float32")
 def segment_sum(xp, data, segment_ids, /, num_segments):
     """Sum of the rows of each group; 0 for an empty group.
 

@@ -56,6 +56,7 @@ def _rule(multiply):
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
     captures=True,
+    mixed="float32",
 )
 def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
     """Norm of vectors: the `ord`-th root of the sum of the absolute values' powers.

@@ -80,7 +80,13 @@ def _running(name, vjp, what, nothing, result, linear=False):
         return getattr(xp, name)(x, axis=axis, **params)
 
     running.__doc__ = running_doc(what, nothing, (f"{name}([1.0, 2.0, 3.0])", result))
-    more = {"linear": linear, "native_half": True, "kinds": "fci", "samples": _WITH_INITIAL}
+    more = {
+        "linear": linear,
+        "mixed": "float32",
+        "native_half": True,
+        "kinds": "fci",
+        "samples": _WITH_INITIAL,
+    }
     errors = [_NEEDS_AXIS, REAL_DTYPE]
     return op([vjp], name=name, errors=errors, batch=batch, cuda=getattr(scan, name), **more)(
         running

@@ -273,6 +273,7 @@ power = elementwise(
     "for `y` = 0 the gradient by `x` is 0 also at 0.",
     example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
     cost=1,
+    mixed="float32",
 )
 
 square = elementwise(
@@ -303,6 +304,7 @@ rsqrt = _analytic(
     ref=lambda x: x**-0.5,
     **_POSITIVE,
     cost=0,
+    mixed="float32",
 )
 cbrt = elementwise(
     "cbrt(x)",
@@ -319,6 +321,7 @@ reciprocal = _analytic(
     "[2.0, 0.5]",
     **_POSITIVE,
     cost=0,
+    mixed="float32",
 )
 
 hypot = elementwise(
@@ -339,14 +342,24 @@ copysign = elementwise(
 
 # ---- exponentials and logarithms ---------------------------------------------------------
 
-exp = _analytic("exp(x)", "e to the power `x`.", lambda xp, out: out, "[1.       2.718282]", cost=1)
-exp2 = _analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]", cost=1)
+exp = _analytic(
+    "exp(x)",
+    "e to the power `x`.",
+    lambda xp, out: out,
+    "[1.       2.718282]",
+    cost=1,
+    mixed="float32",
+)
+exp2 = _analytic(
+    "exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]", cost=1, mixed="float32"
+)
 expm1 = _analytic(
     "expm1(x)",
     "exp(x) - 1, exact for small `x`.",
     lambda xp, x: xp.exp(x),  # out + 1 would be 0 from x = -17 on, in float32
     "[0.        1.7182819]",
     cost=1,
+    mixed="float32",
 )
 
 log = _analytic(
@@ -357,6 +370,7 @@ log = _analytic(
     at="2.0",
     **_POSITIVE,
     cost=1,
+    mixed="float32",
 )
 log2 = _analytic(
     "log2(x)",
@@ -366,6 +380,7 @@ log2 = _analytic(
     at="8.0",
     **_POSITIVE,
     cost=1,
+    mixed="float32",
 )
 log10 = _analytic(
     "log10(x)",
@@ -375,6 +390,7 @@ log10 = _analytic(
     "10.0",
     **_POSITIVE,
     cost=1,
+    mixed="float32",
 )
 log1p = _analytic(
     "log1p(x)",
@@ -384,6 +400,7 @@ log1p = _analytic(
     singular=True,
     domain=(-0.5, 3),
     cost=1,
+    mixed="float32",
 )
 
 logaddexp = elementwise(
@@ -392,6 +409,7 @@ logaddexp = elementwise(
     singular=True,
     doc="log(exp(x) + exp(y)), without overflow.",
     example=("1000.0, 1000.0", "1000.6932"),
+    mixed="float32",
 )
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------
@@ -483,6 +501,7 @@ tan = _analytic(
     lambda xp, out: 1 + out * out,
     "[0.        1.5574077]",
     domain=(-1, 1),
+    mixed="float32",
 )
 asin = _analytic(
     "asin(x)",
@@ -530,10 +549,20 @@ atan2 = elementwise(
 )
 
 sinh = _analytic(
-    "sinh(x)", "Hyperbolic sine.", lambda xp, x: xp.cosh(x), "[0.        1.1752012]", cost=1
+    "sinh(x)",
+    "Hyperbolic sine.",
+    lambda xp, x: xp.cosh(x),
+    "[0.        1.1752012]",
+    cost=1,
+    mixed="float32",
 )
 cosh = _analytic(
-    "cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]", cost=1
+    "cosh(x)",
+    "Hyperbolic cosine.",
+    lambda xp, x: xp.sinh(x),
+    "[1.        1.5430807]",
+    cost=1,
+    mixed="float32",
 )
 # by the result, as in other libraries: twice as fast, and exact to 1 ulp of 1. It is 0 from |x| = 9
 # on, in float32, where the slope is below 1e-7

@@ -86,7 +86,7 @@ def _in_dtype(xp, f, x, dtype):
 # ---- sums and products -------------------------------------------------------------------
 
 
-@op(samples=_EVERY, **_FLOATS)
+@op(samples=_EVERY, **_FLOATS, mixed="float32")
 def nansum(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes of elements that are not NaN; 0 if there are none.
 
@@ -147,7 +147,7 @@ def _nanmean(xp, x, axis, keepdims):
     return xp.nansum(x, axis=axis, keepdims=keepdims) / n
 
 
-@op(samples=_EVERY, ref=quiet("nanmean"), **_FLOATS)
+@op(samples=_EVERY, ref=quiet("nanmean"), **_FLOATS, mixed="float32")
 def nanmean(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Arithmetic mean along axes of elements that are not NaN.
 

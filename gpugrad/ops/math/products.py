@@ -126,7 +126,7 @@ def _matmul_batch(xp, batched, x1, x2):
         ([np.ones(3), 2.0], {}, ShapeError, "matmul"),
     ],
     captures=captures_products,
-)  # fmt: skip
+mixed="half")  # fmt: skip
 def matmul(xp, x1, x2, /):
     """Product of matrices; also of stacks of them, and of vectors.
 
@@ -180,6 +180,7 @@ def _vecdot_batch(xp, batched, x1, x2, *, axis):
     ),
     errors=[_LENGTHS, ([np.ones((2, 3)), np.ones(3)], {"axis": 0}, AxisError, "from the end")],
     captures=captures_products,
+    mixed="half",
 )
 def vecdot(xp, x1, x2, /, axis=-1):
     """Sum of conj(x1) * x2 along an axis.
@@ -220,6 +221,7 @@ def _is_scalar(x):
     ),
     errors=[_LENGTHS],
     **_PRODUCT,
+    mixed="half",
 )
 def dot(xp, x1, x2, /):
     """Sum over the last axis of `x1` and the second-to-last (or only) axis of `x2`, as numpy.dot.
@@ -244,6 +246,7 @@ def dot(xp, x1, x2, /):
     samples=shaped([(3,), (3,)], [(2, 3), (3,)], [(2, 3), (4, 3)], [(), (3,)], [(0,), (0,)]),
     errors=[_LENGTHS],
     **_PRODUCT,
+    mixed="half",
 )
 def inner(xp, x1, x2, /):
     """Sum of products over the last axes of both, with no conjugate.
@@ -266,6 +269,7 @@ def inner(xp, x1, x2, /):
     samples=shaped([(3,), (3,)], [(2, 2), (2, 2)], [(), ()], [(0,), (0,)]),
     errors=[_LENGTHS, ([np.ones(2), 2.0], {}, ShapeError, "vdot: a number and")],
     **_PRODUCT,
+    mixed="half",
 )
 def vdot(xp, x1, x2, /):
     """Sum of conj(x1) * x2 over all elements.
@@ -307,6 +311,7 @@ def _need(name, x1, x2, n1, n2):
         ([np.ones(3), np.ones(3)], {}, ShapeError, r"matvec.*\(3,\)"),
     ],
     **_PRODUCT,
+    mixed="half",
 )
 def matvec(xp, x1, x2, /):
     """Products of matrices and vectors; stacks of both are broadcast against each other.
@@ -332,6 +337,7 @@ def matvec(xp, x1, x2, /):
         ([np.ones(3), np.ones(3)], {}, ShapeError, r"vecmat.*\(3,\)"),
     ],
     **_PRODUCT,
+    mixed="half",
 )
 def vecmat(xp, x1, x2, /):
     """Products of (conjugate) vectors and matrices; stacks are broadcast against each other.
@@ -380,7 +386,7 @@ def _contracted(x1, x2, axes):
         ([np.ones(2), np.ones(2)], {"axes": ((1,), (0,))}, AxisError, r"tensordot.*\[1\]"),
     ],
     **_PRODUCT,
-)  # fmt: skip
+mixed="half")  # fmt: skip
 def tensordot(xp, x1, x2, /, axes=2):
     """Sum of products over axes of two arrays.
 
@@ -503,6 +509,7 @@ def cross(xp, x1, x2, /, axis=-1):
         ([(2, 3, 2)], {"axis1": -2, "axis2": -1}),
     ),
     errors=[([np.ones(3)], {}, ShapeError, r"\(3,\)")],
+    mixed="float32",
 )
 def trace(xp, x, /, offset=0, axis1=0, axis2=1):
     """Sum of the elements on a diagonal of matrices.

@@ -65,6 +65,7 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     **_TOTALS,
     captures=True,
     reduces="sum",
+    mixed="float32",
 )
 def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Sum along axes; 0 if there are no elements.
@@ -110,7 +111,7 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, x_dtype)
 
 
-@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True)
+@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True, mixed="float32")
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 if there are no elements. Gradients are exact next to zeros.
 
@@ -146,6 +147,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     batch=_reducing("mean"),
     captures=True,
     reduces="mean",
+    mixed="float32",
 )
 def mean(xp, x, /, axis=None, *, keepdims=False):
     """Arithmetic mean along axes.
@@ -203,7 +205,9 @@ def _var(xp, x, axis, correction, keepdims, ddof):
     return _over(s, _freedom(x.shape, axis, correction, ddof))
 
 
-var = _spread("var", _var, "Variance along axes: mean squared distance from the mean")
+var = _spread(
+    "var", _var, "Variance along axes: mean squared distance from the mean", mixed="float32"
+)
 
 
 def _std(xp, x, axis, correction, keepdims, ddof):
@@ -244,6 +248,7 @@ std = _spread(
     kinds="fc",
     batch=_reducing("std"),
     captures=True,
+    mixed="float32",
 )
 
 # ---- extremes and logsumexp --------------------------------------------------------------
@@ -293,6 +298,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     batch=_reducing("logsumexp"),
     cuda=kernels.logsumexp,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
+    mixed="float32",
 )
 def logsumexp(xp, x, /, axis=None, *, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow.

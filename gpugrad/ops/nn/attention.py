@@ -195,6 +195,7 @@ _ATTENTION_ERRORS = [
     samples=_attention_samples,
     errors=_ATTENTION_ERRORS,
     native_half=True,
+    mixed="half",
 )
 def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,

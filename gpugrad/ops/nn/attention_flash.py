@@ -137,6 +137,7 @@ def _batch(xp, batched, *arrays, **params):
     ref=_flash_ref,
     samples=_samples,
     errors=_ERRORS,
+    mixed="half",
 )
 def flash_attention(
     xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,

@@ -309,6 +309,7 @@ _linear_in_each = functools.partial(op, linear="each", kinds="fc")
         ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": -1}, ArgumentError, "padding=-1"),
         ([np.ones((1, 2, 3)), np.ones((1, 2, 1))], {"padding": "full"}, ArgumentError, "'full'"),
     ],
+    mixed="half",
 )
 def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     """Sums of products of a kernel with the windows of an array, along any number of axes.

@@ -121,7 +121,14 @@ _layer = functools.partial(spatial, arrays=("x", "weight", "bias"), native_half=
 def _conv(n, example, *cases):
     name, samples = f"conv{n}d", _layer_samples(*cases)
 
-    @_layer(n, example, ref=_conv_ref, errors=_wrong(name, n, _WRONG_WINDOWS), samples=samples)
+    @_layer(
+        n,
+        example,
+        ref=_conv_ref,
+        errors=_wrong(name, n, _WRONG_WINDOWS),
+        samples=samples,
+        mixed="half",
+    )
     def conv(xp, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         """Convolution {where}: a layer's weighted sums over windows.
 
@@ -178,7 +185,7 @@ def _conv_transpose(n, example, *cases):
     name, samples = f"conv_transpose{n}d", _layer_samples(*cases)
     errors = _wrong(name, n, _WRONG_BORDERS)
 
-    @_layer(n, example, ref=_transpose_ref, errors=errors, samples=samples)
+    @_layer(n, example, ref=_transpose_ref, errors=errors, samples=samples, mixed="half")
     def conv_transpose(
         xp, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
     ):

@@ -49,6 +49,7 @@ _dense_errors = [
     errors=[([*args], *rest) for args, *rest in _dense_errors],
     batch="axis",
     cuda=kernels.softmax_cross_entropy,
+    mixed="float32",
 )
 def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
     """Cross entropy of the softmax of scores, against a probability for each class.
@@ -188,6 +189,7 @@ _sparse_errors = [
         *all_batched(xp, batched, arrays), **params
     ),
     cuda=kernels.sparse_softmax_cross_entropy,
+    mixed="float32",
 )
 def sparse_softmax_cross_entropy(
     xp, logits, labels, /, *, ignore_index=None, label_smoothing=0.0, dtype=None

@@ -59,6 +59,7 @@ def _similarity_ref(x1, x2, axis=1, eps=1e-8):
         ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
         ([np.ones(3), np.ones(3)], {}, AxisError, "axis 1"),
     ],
+    mixed="float32",
 )
 def cosine_similarity(xp, x1, x2, /, axis=1, *, eps=1e-8):
     """Cosine of the angle between vectors along an axis.
@@ -97,6 +98,7 @@ def _pairwise_ref(x1, x2, p=2.0, eps=1e-6, keepdims=False):
         ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
         ([np.float64(1.0), np.float64(1.0)], {}, ShapeError, "0-d"),
     ],
+    mixed="float32",
 )
 def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
     """Norm of x1 - x2 + eps along the last axis.
@@ -131,6 +133,7 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
         ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"cdist.*\(2, 3\).*\(4, 2\)"),
         ([np.ones(3), np.ones((2, 3))], {}, ShapeError, r"cdist.*\(3,\)"),
     ],
+    mixed="float32",
 )
 def cdist(xp, x1, x2, /, *, p=2.0):
     """Distances between all pairs of vectors of two sets.

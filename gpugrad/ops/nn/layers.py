@@ -29,6 +29,7 @@ from gpugrad.registry.record import op
         ([np.ones((2, 3)), np.ones((3, 4))], {}, ShapeError, r"linear.*\(2, 3\).*\(3, 4\)"),
         ([np.ones((2, 3)), np.ones((4, 3)), np.ones(3)], {}, ShapeError, r"linear.*\(3,\)"),
     ],
+    mixed="half",
 )
 def linear(xp, x, weight, /, bias=None):
     """Multiply by a transposed matrix and add a bias: x @ weight.T + bias.
@@ -74,6 +75,7 @@ def _bilinear_ref(x1, x2, weight, bias=0.0):
         ([np.ones(3), np.ones(2), np.ones((4, 2, 3))], {}, ShapeError, r"bilinear.*\(4, 2, 3\)"),
         ([np.ones((2, 3)), np.ones((1, 2)), np.ones((4, 3, 2))], {}, ShapeError, "bilinear"),
     ],
+    mixed="half",
 )
 def bilinear(xp, x1, x2, weight, /, bias=None):
     """Sum over i and j of x1[i] weight[k, i, j] x2[j], plus bias[k].

@@ -122,6 +122,7 @@ def loss(ref, samples=_PAIRS, errors=(), *, arrays=None, same=None, reduction="m
         forward.__signature__ = signature.replace(parameters=[*signature.parameters.values(), last])
         forward.__doc__ = _with_arrays(inspect.cleandoc(formula.__doc__), same_names)
         return op(
+            mixed="float32",
             arrays=arrays,
             samples=samples,
             errors=[*wrong_calls(len(names), same_names), *errors],

@@ -112,6 +112,7 @@ sigmoid_cross_entropy = elementwise(
     samples=shaped(([(3,)] * 2, {}), ([()] * 2, {}), ([(0, 2)] * 2, {}), ([(2, 3), ()], {})),
     ref=_sigmoid_cross_entropy_ref,
     errors=[([np.ones((3, 1)), np.ones(3)], {}, ShapeError, r"\(3, 1\).*\(3,\)")],
+    mixed="float32",
 )
 def binary_cross_entropy_with_logits(xp, logits, labels, /):
     """Cross entropy of the sigmoid of scores against probabilities, elementwise and exact.

@@ -168,7 +168,13 @@ _LABEL_ERRORS = [
 ]
 
 
-@op(arrays=("x", "labels", "weight"), samples=_LABELLED, ref=_nll_ref, errors=_LABEL_ERRORS)
+@op(
+    arrays=("x", "labels", "weight"),
+    samples=_LABELLED,
+    ref=_nll_ref,
+    errors=_LABEL_ERRORS,
+    mixed="float32",
+)
 def nll_loss(xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mean"):
     """Negative log-likelihood of class numbers, from the logarithms of their probabilities.
 
@@ -288,6 +294,7 @@ def _cross_entropy_samples(rng):
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"\(2, 3\).*\(2,\).*numbers are integers"),
         ([np.ones((2, 3)), np.ones((2, 3))], {"label_smoothing": 2}, ArgumentError, "smoothing=2"),
     ],
+    mixed="float32",
 )
 def cross_entropy(
     xp, x, labels, /, weight=None, *, ignore_index=-100, reduction="mean", label_smoothing=0.0

@@ -366,6 +366,7 @@ def _ctc_loss_ref(*args, blank=0, reduction="mean", zero_infinity=False):
         ([np.ones((3, 1, 4)), np.array([1, 2]), *_LENGTHS[1:]], {}, ShapeError, r"\(2,\)"),
         ([np.ones((3, 1, 4)), *_LENGTHS], {"reduction": "max"}, ArgumentError, "reduction='max'"),
     ],
+    mixed="float32",
 )
 def ctc_loss(
     xp,

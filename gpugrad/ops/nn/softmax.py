@@ -114,6 +114,7 @@ def _log_softmax_masked(xp, g, out, axis):
     masked=[_log_softmax_masked],
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     cuda=kernels.log_softmax,
+    mixed="float32",
 )
 def log_softmax(xp, x, /, axis=-1):
     """Logarithm of the softmax along an axis, exact where the softmax itself would be 0.

@@ -226,6 +226,7 @@ logaddexp2 = elementwise(
     ],
     doc="log2(2^x + 2^y), without overflow.",
     example=("1000.0, 1000.0", "1001.0"),
+    mixed="float32",
 )
 
 logit = scipy_op("logit(x)", lambda xp, x: 1 / (x * (1 - x)), singular=True, domain=(0.1, 0.9))(

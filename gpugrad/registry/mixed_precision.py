@@ -1,0 +1,75 @@
+"""Mixed precision: products in 16-bit floats, sums and losses in float32, Variables in float32."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gpugrad.core.backend import HALF, OPS, as_dtype
+from gpugrad.core.settings import enter, leave, mixed_modes
+from gpugrad.errors import ArgumentError
+from gpugrad.registry.on_tensors import follow
+
+__all__ = ["mixed_precision"]
+
+
+class mixed_precision:  # it reads as a statement
+    """Compute in a ``with`` block with 16-bit floats where they suffice; it also decorates.
+
+    Matrix products, convolutions and attention cast float32 arguments to the 16-bit dtype, for the
+    tensor cores of a GPU. Exponentials, powers, sums, norms and losses cast 16-bit arguments to
+    float32, since their results may be large or lose digits. All other ops take what they get. An
+    op says in its record which it is (``mixed=``), and a user's op may, too. float64 stays.
+
+    Variables and their gradients stay in float32, so optimizers need nothing; with ``"float16"``,
+    small gradients vanish unless a `gg.optim.LossScaleOptimizer` scales the loss. Derivatives are
+    computed in the dtypes of the forward pass, wherever ``tape.gradient`` is called.
+    `gg.function` traces once for each precision.
+
+    Args:
+        dtype: ``"bfloat16"`` or ``"float16"``; None computes as usual in an inner block.
+
+    Raises:
+        ArgumentError: another dtype.
+
+    >>> x, w = gg.ones((2, 3)), gg.Variable(np.ones((3, 2), np.float32))
+    >>> with gg.mixed_precision("bfloat16"), gg.GradientTape() as tape:
+    ...     y = x @ w
+    ...     loss = gg.sum(y)
+    >>> print(y.dtype, loss.dtype, tape.gradient(loss, w).dtype)
+    bfloat16 float32 float32
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = None
+        if dtype is not None:
+            try:
+                self.dtype = as_dtype(dtype)
+            except Exception as error:
+                raise ArgumentError(f"mixed_precision: {dtype!r:.60} is no dtype.") from error
+            if self.dtype not in HALF:
+                raise ArgumentError(
+                    f"mixed_precision: the dtype must be 'bfloat16' or 'float16', got "
+                    f"'{self.dtype}'."
+                )
+
+    def __enter__(self) -> None:
+        if not mixed_modes:
+            mixed_modes.append(True)
+            for record in list(dict.values(OPS)):  # those whose functions may have been written
+                follow(record.eager, record)
+        enter("mixed", self.dtype)
+
+    def __exit__(self, *exc: object) -> None:
+        leave("mixed")
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, decorated to run in such a block."""
+
+        @functools.wraps(f)
+        def run(*args: Any, **keywords: Any) -> Any:
+            with mixed_precision(self.dtype):
+                return f(*args, **keywords)
+
+        return run
