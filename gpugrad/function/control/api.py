@@ -22,16 +22,11 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError
 from gpugrad.function.control.step import ControlStep
-from gpugrad.function.control.tracing import (
-    BranchTrace,
-    Specs,
-    blank_arrays,
-    make_branches,
-    trace_branch,
-)
+from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
 from gpugrad.function.on_tape import known
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.trace.array import current_trace, is_traced
+from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.custom import custom_gradient
 
