@@ -166,8 +166,8 @@ class Tensor:
         if self._id and any(self._id in r.known for r in threads.stack):
             raise DTypeError(
                 f"A tensor watched by an active tape was about to become {what}, which would cut "
-                "its gradient. Use gpugrad's function of that name, or say that you mean it: "
-                "x.numpy(), or gg.stop_gradient(x)."
+                "its gradient. Use gpugrad's function of that name, which takes lists of tensors "
+                "too, or say that you mean it: x.numpy(), or gg.stop_gradient(x)."
             )
         return self._data
 
