@@ -7,6 +7,7 @@ The module is also callable, as JAX's transform of that name: ``gg.checkpoint(f)
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -351,6 +352,10 @@ class _Callable(types.ModuleType):
         0.0
         """
         return recompute_grad(f)
+
+    def __reduce__(self) -> Any:
+        """By name, as cloudpickle does with modules of the plain type."""
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Callable

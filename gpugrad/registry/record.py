@@ -150,6 +150,15 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def __repr__(self) -> str:
         return f"<{self.kind} op {self.name}{self.signature}>"
 
+    def __reduce__(self) -> Any:
+        """By name: whoever loads it has declared the op too."""
+        return _registered, (self.name,)
+
+
+def _registered(name: str) -> Op:
+    """The op of a pickle."""
+    return OPS[name]
+
 
 class _LibraryFunction:
     """The forward of an op that the array library has, under the name `name`."""
