@@ -27,7 +27,7 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
+from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError, saying_where
 from gpugrad.transforms.recompute import recompute_grad
 
 try:
@@ -76,6 +76,7 @@ _DTYPES = {
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
+@saying_where
 def save(
     path: str | os.PathLike[str],
     tensors: _Module | Mapping[str, Any],
@@ -234,6 +235,7 @@ def _remove_temporary_files(path: Path) -> None:
             os.unlink(entry.path)
 
 
+@saying_where
 def load(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
     """Read a safetensors file.
 
@@ -279,6 +281,7 @@ def _is_intact(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bool
     return checksum == _checksum_of_values(arrays)
 
 
+@saying_where
 def restore(
     path: str | os.PathLike[str],
     module: _Module | Mapping[str, Variable],

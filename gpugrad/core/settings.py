@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 
 __all__ = [
     "Key",
@@ -154,6 +154,7 @@ def exit_device() -> None:
 # ---- the precision of matrix products ----------------------------------------------------
 
 
+@saying_where
 def set_matmul_precision(precision: str) -> None:
     """Choose how products of float32 matrices are computed on a GPU; the names are torch's.
 
@@ -185,6 +186,7 @@ def get_matmul_precision() -> str:
 # ---- determinism -------------------------------------------------------------------------
 
 
+@saying_where
 def set_deterministic(on: bool = True) -> None:
     """Choose for all threads whether results on a GPU must be bitwise the same in every run.
 

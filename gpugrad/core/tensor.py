@@ -19,11 +19,12 @@ from gpugrad.core.devices import Device
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, reraise
 
 __all__ = [
     "ALONE",
     "Tensor",
+    "argument",
     "glance",
     "holds_tensor",
     "index_parts",
@@ -361,6 +362,14 @@ def operand(x: Any) -> Tensor:
 def glance(x: Any) -> Tensor:
     """`operand`, for an op that moves elements, and saves none of them."""
     return x._glance() if isinstance(x, Tensor) else tensor(x)
+
+
+def argument(name: str, x: Any) -> Tensor:
+    """`tensor` for an argument of the function `name`, which errors name."""
+    try:
+        return tensor(x)
+    except Exception as error:
+        reraise(error, name, {}, {})
 
 
 def tensor(x: Any) -> Tensor:

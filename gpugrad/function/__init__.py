@@ -14,11 +14,12 @@ from gpugrad.autodiff.batched import levels_running
 from gpugrad.autodiff.graph import GraphNeeded, in_graph
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
+from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
@@ -60,6 +61,7 @@ class _Plan:
 class Function:
     """A traced function, as `gg.function` returns it; call it like the function itself."""
 
+    @functools.partial(saying_where, name="function")
     def __init__(
         self,
         f: Callable[..., Any],
@@ -472,7 +474,9 @@ def function(
     >>> step.cache_info().traces
     1
     """
-    if f is None:
+    if f is not None:
+        require_callable("function", f=f)
+    else:
         return functools.partial(
             function,
             static=static,

@@ -16,7 +16,7 @@ from gpugrad import random
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ShapeError
+from gpugrad.errors import ShapeError, saying_where
 from gpugrad.ops.random.generator import Generator
 
 __all__ = [
@@ -36,16 +36,19 @@ Initializer = Callable[..., Tensor]
 Shape = tuple[int, ...]
 
 
+@saying_where
 def zeros(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
     """Zeros."""
     return constant(0, as_dtype(dtype), shape)
 
 
+@saying_where
 def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
     """Ones."""
     return constant(1, as_dtype(dtype), shape)
 
 
+@saying_where
 def normal(
     shape: Shape,
     *,
@@ -58,6 +61,7 @@ def normal(
     return random.normal(shape, mean, stddev, dtype=dtype, generator=generator)
 
 
+@saying_where
 def uniform(
     shape: Shape,
     *,
@@ -70,6 +74,7 @@ def uniform(
     return random.uniform(shape, low, high, dtype=dtype, generator=generator)
 
 
+@saying_where
 def glorot_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -83,6 +88,7 @@ def glorot_uniform(
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
 
+@saying_where
 def glorot_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -91,6 +97,7 @@ def glorot_normal(
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
 
+@saying_where
 def he_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -99,6 +106,7 @@ def he_uniform(
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
 
+@saying_where
 def he_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -107,6 +115,7 @@ def he_normal(
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
 
+@saying_where
 def lecun_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.checks import require_callable
 from gpugrad.core.convert import constant
 from gpugrad.core.settings import is_training
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, zeros
 from gpugrad.nn.module import Module
@@ -75,6 +76,7 @@ class Dense(Module):
     (5, 2)
     """
 
+    @saying_where
     def __init__(
         self,
         units_in: int,
@@ -89,6 +91,9 @@ class Dense(Module):
     ) -> None:
         units_in, units_out = whole_numbers("Dense", units_in=units_in, units_out=units_out)
         _check_activation("Dense", activation)
+        require_callable(
+            "Dense", kernel_initializer=kernel_initializer, bias_initializer=bias_initializer
+        )
         self.units_in, self.units_out, self.activation = units_in, units_out, activation
         self.kernel = Variable(
             kernel_initializer((units_in, units_out), generator=generator, dtype=dtype),
@@ -105,7 +110,7 @@ class Dense(Module):
         Raises:
             ShapeError: the last axis of x does not have length units_in.
         """
-        x = tensor(x)
+        x = argument("Dense", x)
         if not x.ndim or x.shape[-1] != self.units_in:
             raise ShapeError(
                 f"Dense: the last axis of x must have length {self.units_in}, but its shape is "
@@ -148,6 +153,7 @@ class Conv2d(Module):
     (1, 8, 16, 16)
     """
 
+    @saying_where
     def __init__(
         self,
         channels_in: int,
@@ -177,6 +183,9 @@ class Conv2d(Module):
             groups=groups,
         )
         _check_activation("Conv2d", activation)
+        require_callable(
+            "Conv2d", weight_initializer=weight_initializer, bias_initializer=bias_initializer
+        )
         if channels_in % groups or channels_out % groups:
             raise ArgumentError(
                 f"Conv2d: groups={groups} must divide channels_in={channels_in} and "
@@ -223,6 +232,7 @@ class Embedding(Module):
     (1, 3, 8)
     """
 
+    @saying_where
     def __init__(
         self,
         rows: int,
@@ -235,6 +245,7 @@ class Embedding(Module):
         dtype: Any = "float32",
     ) -> None:
         rows, width = whole_numbers("Embedding", rows=rows, width=width)
+        require_callable("Embedding", initializer=initializer)
         if padding_idx is not None and padding_idx not in range(-rows, rows):
             raise ArgumentError(
                 f"Embedding: padding_idx={padding_idx!r:.60} is out of bounds for {rows} rows."
@@ -248,7 +259,10 @@ class Embedding(Module):
     def forward(self, indices: Any) -> Tensor:
         """Map indices of any shape to (*shape, width); raises as `gg.nn.embedding` does."""
         y: Tensor = functional.embedding(
-            tensor(indices), self.weight, padding_idx=self.padding_idx, sparse=self.sparse
+            argument("Embedding", indices),
+            self.weight,
+            padding_idx=self.padding_idx,
+            sparse=self.sparse,
         )
         return y
 
@@ -268,6 +282,7 @@ class Dropout(Module):
     [0.0, 2.0]
     """
 
+    @saying_where
     def __init__(
         self, p: float = 0.5, *, noise_shape: Any = None, generator: Generator | None = None
     ) -> None:
@@ -335,7 +350,7 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Map x of shape (n, ...) to (n, m)."""
-        x = tensor(x)
+        x = argument("Flatten", x)
         if not x.ndim:
             raise ShapeError("Flatten: x must have a batch axis, but it is 0-d.")
         return TENSOR.reshape(x, (x.shape[0], math.prod(x.shape[1:])))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpugrad.core.variable import Variable
-from gpugrad.errors import GpugradError, StructureError, reraise
+from gpugrad.errors import GpugradError, StructureError, reraise, saying_where
 
 __all__ = ["Module"]
 
@@ -69,6 +69,7 @@ class Module:
         """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
         return dict(self.named_variables())
 
+    @saying_where
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """Assign a value to every Variable, by dotted name; on an error to none.
 

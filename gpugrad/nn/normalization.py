@@ -10,9 +10,9 @@ import numpy as np
 from gpugrad.autodiff.batched import levels_of
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.settings import is_training
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import ones, zeros
 from gpugrad.nn.layers import whole_numbers
@@ -39,6 +39,7 @@ class LayerNorm(Module):
     [[-1.  1.]]
     """
 
+    @saying_where
     def __init__(
         self,
         shape: int | tuple[int, ...],
@@ -95,6 +96,7 @@ class BatchNorm(Module):
     [0.2]
     """
 
+    @saying_where
     def __init__(
         self,
         channels: int,
@@ -124,7 +126,7 @@ class BatchNorm(Module):
             DTypeError: x is complex.
             ArgumentError: in training, under vmap.
         """
-        x, trains = tensor(x), is_training()
+        x, trains = argument("BatchNorm", x), is_training()
         if x.dtype.kind == "c":
             raise DTypeError(
                 f"BatchNorm: x is {x.dtype}. Normalise real and imaginary parts separately."

@@ -36,7 +36,7 @@ from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32
@@ -400,6 +400,7 @@ def _clean(doc: str) -> str:
     return text.replace("\n" + indent, "\n").strip()
 
 
+@saying_where
 def no_gradient(name: str) -> None:
     """Say that an op declared with unknown rules (``...``) has no gradient there: it is None.
 

@@ -580,8 +580,8 @@ def test_cloudpickle_takes_functions_that_use_the_package():
     one, x = gg.ones(1), gg.constant(1.0)
     for f in (lambda x: gg.exp(x), lambda x: gg.checkpoint(gg.exp)(x)):
         decorated = [(d(f), x) for d in (gg.function, gg.grad, gg.value_and_grad)]
-        for g, x in [(f, x), (gg.vmap(f), one), *decorated]:
-            np.testing.assert_equal(pickle.loads(cloudpickle.dumps(g))(x), g(x))
+        for g, value in [(f, x), (gg.vmap(f), one), *decorated]:
+            np.testing.assert_equal(pickle.loads(cloudpickle.dumps(g))(value), g(value))
 
 
 def test_numpy_saves_tensors(tmp_path):

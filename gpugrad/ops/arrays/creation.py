@@ -280,6 +280,8 @@ def asarray(
     [1. 2.]
     """
     is_tensor = isinstance(obj, Tensor)
+    if copy is not None and not isinstance(copy, (int, np.bool_)):
+        raise DTypeError(f"asarray: copy must be True, False or None, got {copy!r:.60}.")
     if _is_on_gpu(obj):
         read = from_dlpack if hasattr(obj, "__dlpack__") else from_cuda_memory
         x = read(obj, device=device, copy=copy)

@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.samples import calls, shaped
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import random as kernels
 from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
@@ -40,7 +40,7 @@ def kept(x: Tensor, shape: Any, p: float, generator: Source) -> Tensor:
 
 
 def _floating(name: str, x: Any) -> Tensor:
-    x = tensor(x)
+    x = argument("dropout", x)
     if x.dtype.kind in "biu":
         raise DTypeError(f"{name}: x is {x.dtype}; convert it with gg.astype(x, 'float32') first.")
     return x
