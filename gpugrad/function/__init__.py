@@ -435,9 +435,9 @@ def function(
         remat: "auto" to recompute values that a backward pass would keep, as many as needed to fit
             `memory_limit`; None to recompute nothing. Results are the same bit for bit.
         memory_limit: bytes that a replay may take, including its arguments, Variables and what
-            optimizers keep, as `Function.memory` reports them. The first call on the CPU keeps to
-            it as well: it traces shapes and replays. It takes more under a tape, and if the length
-            of a result depends on values.
+            optimizers keep, as `Function.memory` reports them. The first call keeps to it as well:
+            it traces shapes, and replays. It takes more under a tape, and where the length of a
+            result depends on values.
         passes: the optimizations to run; all if None. ``("constants", "transposes", "identities",
             "common", "dead")`` run on all programs; "groups" fuses steps, on a GPU together with
             "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";

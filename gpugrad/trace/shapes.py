@@ -6,25 +6,25 @@ op needs a shape rule. Its results become placeholders in turn: zeros that take 
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core import devices
+from gpugrad.core.backend import READINGS
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.trace.array import Traced
 from gpugrad.trace.program import NotReplayable, Undo
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["ShapeTrace", "Specs", "blank_arrays", "run_for_shapes", "without_values"]
+__all__ = ["ShapeTrace", "Specs", "blank_arrays", "run_for_shapes"]
 
 Specs = Sequence[tuple[tuple[int, ...], Any]]
 """Shape and dtype of each of several arrays."""
 
-_PAGES = 1 << 14  # bytes from which an array is worth pages of its own
+_SMALL = 1 << 12  # bytes of an array that is kept as it is
 
 
 def blank_arrays(specs: Specs, device: devices.Device) -> list[Any]:
@@ -80,6 +80,7 @@ class ShapeTrace(Tracing):
     def __init__(self, passes: Sequence[str] | None = None) -> None:
         super().__init__(trial=True, passes=passes)
         self.undoes = False  # no effect happens
+        self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
 
     def __enter__(self) -> ShapeTrace:
         super().__enter__()
@@ -90,8 +91,20 @@ class ShapeTrace(Tracing):
         results = super().step(op, arrays, params)
         for out in results if isinstance(results, tuple) else (results,):
             if type(out) is Traced and not out.value.view and id(out.value) not in self._foldable:
-                out.inner = without_values(out.inner)
+                out.inner = self._placeholder(out.inner)
         return results
+
+    def _placeholder(self, array: Any) -> Any:
+        """Zeros of the array's shape and dtype. Nobody writes to the arrays of a trace."""
+        if array.nbytes < _SMALL or array.dtype.hasobject:
+            return array
+        device = devices.device_of(array)
+        zeros = self._zeros.get(device)
+        if zeros is None or zeros.nbytes < array.nbytes:
+            with devices.formulas_on(array):
+                lib = READINGS[type(array)].lib
+                zeros = self._zeros[device] = lib.zeros(array.nbytes, dtype=np.uint8)
+        return zeros[: array.nbytes].view(array.dtype).reshape(array.shape)
 
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
@@ -119,16 +132,3 @@ class ShapeTrace(Tracing):
         results = blank_arrays(about, devices.device(getattr(call, "device", None)))
         now = [v._data for v in variables]
         return [*map(wrap, results)], [a.inner if type(a) is Traced else a for a in now]
-
-
-def without_values(array: Any) -> Any:
-    """Zeros of the same shape in pages that are never written, so the system allocates none.
-
-    A small array is returned as it is, and one on a GPU, where all memory is allocated.
-    """
-    if type(array) is not np.ndarray or array.nbytes < _PAGES or array.dtype.hasobject:
-        return array
-    if not hasattr(mmap, "MAP_PRIVATE"):  # on Windows
-        return np.zeros(array.shape, array.dtype)
-    pages = mmap.mmap(-1, array.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, np.uint8).view(array.dtype).reshape(array.shape)
