@@ -157,13 +157,39 @@ def test_numpy_computes_functions_that_gpugrad_lacks():
 @pytest.mark.parametrize("call", [
     np.lib.scimath.sqrt, lambda x: np.logaddexp.reduce(x, where=A > 0),
     lambda x: np.add.reduceat(x, [0, 1]), np.asarray, lambda x: np.array([x, x]), np.float64,
-], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64"])  # fmt: skip
+    lambda x: np.mean([x, x]), lambda x: np.sum([x, x]), lambda x: np.max((x, x)),
+    lambda x: np.sin([x]), lambda x: np.add([x], 1), lambda x: np.dot([x], [1]),
+    lambda x: np.linalg.norm([x]), lambda x: np.where([True], [x], 0),
+], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64", "mean", "sum", "max", "sin",
+        "add", "dot", "norm", "where"])  # fmt: skip
 def test_numpy_never_cuts_a_gradient_silently(call):
     x = gg.asarray(A)
     with gg.GradientTape() as tape:
         tape.watch(x)
         with pytest.raises(TypeError, match=r"cut its gradient|only 0-dim|size-1|scalar"):
             call(x)
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "max", "sin"])
+def test_numpys_function_of_a_list_of_tensors_names_the_way_out(name):
+    """NumPy dispatches no list: it converts each element."""
+    x, ours, theirs = gg.constant(0.5), getattr(gg, name), getattr(np, name)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match="gpugrad's function of that name, which takes lists"):
+            theirs([x, x])
+        y = gg.sum(ours([x, x]))
+    assert tape.gradient(y, x) is not None
+    with pytest.raises(
+        gg.errors.TraceError, match=rf"{Path(__file__).name}:\d+: a value was asked"
+    ):
+        gg.function(lambda x: theirs([x, x]))(x)
+
+
+@pytest.mark.parametrize("join", [np.stack, np.concatenate, np.vstack, np.hstack])
+def test_numpy_joins_a_list_of_tensors_with_gradients(join):
+    x = gg.constant([0.5, 1.0])
+    assert gg.grad(lambda x: gg.sum(join([x, x])))(x).tolist() == [2.0, 2.0]
 
 
 def test_error_names_the_numpy_function():
@@ -582,6 +608,15 @@ def test_cloudpickle_takes_functions_that_use_the_package():
         decorated = [(d(f), x) for d in (gg.function, gg.grad, gg.value_and_grad)]
         for g, value in [(f, x), (gg.vmap(f), one), *decorated]:
             np.testing.assert_equal(pickle.loads(cloudpickle.dumps(g))(value), g(value))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i8", "c8", "?"])
+def test_zarr_stores_tensors(dtype):
+    zarr = pytest.importorskip("zarr")
+    x = gg.constant([[1, 0], [1, 1]], dtype=np.dtype(dtype))
+    stored = zarr.create_array(store=zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype)
+    stored[:] = x
+    np.testing.assert_array_equal(gg.constant(stored[:]).numpy(), x.numpy())
 
 
 def test_numpy_saves_tensors(tmp_path):
