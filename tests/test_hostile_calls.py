@@ -363,6 +363,68 @@ CALLS = {
 }  # fmt: skip
 
 
+# ---- functions of arrays that are not ops --------------------------------------------------
+
+NAMESPACES = (gg, gg.linalg, gg.fft, gg.special, gg.nn, gg.random)
+V, AT = gg.constant([1.0, 2.0]), gg.constant([0, 1])
+SAMPLES = {  # by the parameter's name
+    **dict.fromkeys(("a", "a1", "a2", "ar", "arr", "ary", "b", "f", "logits", "x", "y", "z"), M),
+    **dict.fromkeys(("key", "query", "value"), M[None]),
+    **dict.fromkeys(("N", "n", "n_rows"), 3),
+    **dict.fromkeys(("arrays", "operands"), (M,)),
+    "M": 4, "alpha": V, "arrays_and_dtypes": (M,), "axes": [0], "axis": 0, "beta": 1.0,
+    "c_and_lower": (gg.eye(2), True), "choicelist": [[1.0, 2.0]], "choices": [M, M],
+    "condlist": [[True, False]], "dimensions": (2, 3), "dtype": "float32", "element": 1.0,
+    "fill_value": 1.0, "filt": [0.0, 1.0, 0.0], "func": lambda x, axis: gg.sum(x, axis=axis),
+    "func1d": lambda x, *args, **keywords: gg.sum(x), "funclist": [1.0],
+    "function": lambda *i, **keywords: i[0] * 1, "indices": AT,
+    "indices_or_sections": 1, "lu_and_pivots": (gg.eye(2), AT), "mean": V, "obj": 0,
+    "shape": (2, 2), "shapes": ((2, 1), (1, 3)), "start": 1.0, "stop": 5.0,
+    "subscripts": "ij->i", "values": 1.0, "x1": V, "x2": [1.5],
+}  # fmt: skip
+SAMPLES_OF = {
+    "choose": {"a": AT, "choices": [AT, AT]},
+    "cho_factor": {"a": gg.eye(2)},
+    "dsplit": {"ary": gg.ones((2, 2, 2))},
+    "integers": {"high": 3},
+    "ix_": {"args": (AT,)},
+    "meshgrid": {"arrays": (V,)},
+    "multivariate_normal": {"cov": gg.eye(2)},
+    "piecewise": {"x": V},
+    "spherical_jn": {"n": 1},
+}
+ELSEWHERE = {
+    "op", "elementwise", "raw_kernel",  # declarations
+    "default_generator", "deterministic", "devices", "get_matmul_precision", "is_training",
+}  # fmt: skip
+
+
+def array_functions():
+    """The public functions that are neither ops nor in the table, with arguments."""
+    found = {}
+    for home in NAMESPACES:
+        for name in dir(home):
+            f = getattr(home, name)
+            if not inspect.isfunction(f) or hasattr(f, "op") or name in ELSEWHERE | set(CALLS):
+                continue
+            if name in home.__all__:
+                own, needed = SAMPLES_OF.get(name, {}), inspect.Parameter.empty
+                parameters = inspect.signature(f).parameters.values()
+                required = [
+                    p.name
+                    for p in parameters
+                    if p.default is needed and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+                ]
+                required += [
+                    p.name for p in parameters if p.kind is p.VAR_POSITIONAL and p.name in SAMPLES
+                ]
+                found[name] = f, {n: SAMPLES[n] for n in required if n not in own} | own
+    return found
+
+
+ARRAY_FUNCTIONS = array_functions()
+CALLS |= ARRAY_FUNCTIONS
+
 # other names in messages: of the function that does the work, of the user's function, of a role
 ALSO = {
     **dict.fromkeys(("grad", "value_and_grad", "hessian", "hvp"), ("gradient of",)),
@@ -370,6 +432,8 @@ ALSO = {
     **dict.fromkeys(("asarray", "array", "convert_to_tensor"), ("constant", "asarray")),
     "LossScaleOptimizer.apply_gradients": ("SGD",),
     "custom_gradient of": ("grad", "sum"),
+    "empty_like": ("zeros_like",),
+    "full_like": ("full",),
     "IndexedSlices": ("scatter_rows",),
     "elementwise_kernel": ("hostile", "op"),
     "fill": ("setitem",),
@@ -429,6 +493,13 @@ def complaints(title):
         if complaint:
             wrong.append(f"{title}({place}={value!r:.60}) {complaint:.200}")
     return wrong
+
+
+@pytest.mark.parametrize("title", ARRAY_FUNCTIONS)
+def test_samples_of_array_functions_are_accepted(title):
+    function, arguments = CALLS[title]
+    args, keywords = _split(inspect.signature(function).parameters, arguments)
+    function(*args, **keywords)
 
 
 @pytest.mark.parametrize("title", CALLS)
