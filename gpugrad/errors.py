@@ -275,14 +275,13 @@ def saying_where(function: F, name: str = "") -> F:
         except Exception as error:
             if isinstance(error, (AssertionError, NumericsError)) or _is_from_users_code(error):
                 raise
-            values = dict(zip(_parameter_names(function), args, strict=False)) | keywords
-            owner = values.pop("self", None)
+            arrays = dict(zip(_parameter_names(function), args, strict=False))
+            owner = arrays.pop("self", None)
             is_init = function.__name__ == "__init__"
             title = name or (type(owner).__name__ if is_init else function.__name__)
-            arrays = {k: v for k, v in values.items() if hasattr(v, "dtype")}
-            if isinstance(error, AttributeError):  # of an argument of another type, even an array
-                arrays = {}
-            reraise(error, title, arrays, {k: v for k, v in values.items() if k not in arrays})
+            if isinstance(error, AttributeError):  # perhaps of an argument of another type
+                reraise(error, title, {}, arrays | keywords)
+            reraise(error, title, arrays, keywords)
 
     return cast(F, call)
 
