@@ -252,6 +252,10 @@ class _Package(types.ModuleType):
     def function(self, module: types.ModuleType) -> None:
         """The import of the folder sets it."""
 
+    def __reduce__(self) -> Any:
+        """By name, as cloudpickle does with modules of the plain type."""
+        return importlib.import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package
 

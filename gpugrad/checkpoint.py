@@ -7,6 +7,7 @@ The module is also callable, as JAX's transform of that name: ``gg.checkpoint(f)
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError
+from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError, saying_where
 from gpugrad.transforms.recompute import recompute_grad
 
 try:
@@ -75,6 +76,7 @@ _DTYPES = {
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
+@saying_where
 def save(
     path: str | os.PathLike[str],
     tensors: _Module | Mapping[str, Any],
@@ -233,6 +235,7 @@ def _remove_temporary_files(path: Path) -> None:
             os.unlink(entry.path)
 
 
+@saying_where
 def load(
     path: str | os.PathLike[str], *, mmap: bool = False
 ) -> tuple[dict[str, Array], dict[str, str]]:
@@ -300,6 +303,7 @@ def _is_intact(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bool
     return checksum == _checksum_of_values(arrays)
 
 
+@saying_where
 def restore(
     path: str | os.PathLike[str],
     module: _Module | Mapping[str, Variable],
@@ -373,6 +377,10 @@ class _Callable(types.ModuleType):
         0.0
         """
         return recompute_grad(f)
+
+    def __reduce__(self) -> Any:
+        """By name, as cloudpickle does with modules of the plain type."""
+        return importlib.import_module, (self.__name__,)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -23,7 +23,7 @@ from gpugrad.core.forking import new_lock
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.views import View
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradError, saying_where
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging
 
@@ -267,6 +267,7 @@ def empty_cache(device: str | Device | None = None) -> int:
         return int(before - pool.total_bytes())
 
 
+@saying_where
 def set_memory_limit(
     size: int | None = None, *, fraction: float | None = None, device: str | Device | None = None
 ) -> None:
@@ -328,6 +329,12 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     """
     if type(size) is not int or size < 1:
         raise ArgumentError(f"prefetch_to_device: size must be a positive int, got {size!r}.")
+    try:
+        batches = iter(batches)
+    except (TypeError, GpugradError):
+        raise ArgumentError(
+            f"prefetch_to_device: batches must be iterable, got {batches!r:.60}."
+        ) from None
     d = devices.require(devices.device(device))
     return _prefetch_to_gpu(batches, d, size) if d.kind != "cpu" else _convert_all(batches, d)
 

@@ -9,13 +9,14 @@ from typing import Any
 from gpugrad.autodiff.batched import Level, levels_of, levels_running, unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.errors import NumericsError
+from gpugrad.errors import NumericsError, saying_where
 from gpugrad.trace.array import current_trace, unwrap_to_traced, user_line
 from gpugrad.trace.numerics import checking, has_nan_or_inf, summary
 
 __all__ = ["check_numerics", "nans", "print"]
 
 
+@saying_where
 def nans(*, infinities: bool = True) -> contextlib.AbstractContextManager[None]:
     """Raise at the first NaN or infinity that arises in a ``with`` block, naming its origin.
 
@@ -50,6 +51,7 @@ def nans(*, infinities: bool = True) -> contextlib.AbstractContextManager[None]:
     return checking("inf" if infinities else "nan")
 
 
+@saying_where
 def check_numerics(x: Tensor, message: str) -> Tensor:
     """Return `x`, or raise if it has a NaN or an infinity; in a traced function at each replay.
 
@@ -89,6 +91,7 @@ def check_numerics(x: Tensor, message: str) -> Tensor:
     return x
 
 
+@saying_where
 def print(format: str, /, *args: Any, **keywords: Any) -> None:
     """Print values; in a traced function at each replay, in the order of the calls.
 

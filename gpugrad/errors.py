@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -261,18 +263,67 @@ def reraise(
     raise kind(f"{name}: {text}. Got {describe(arrays, params)}. {way_out}".rstrip()) from error
 
 
-def saying_where(function: F) -> F:
-    """Decorate a function that is not an op: its errors name it and its arguments."""
+def saying_where(function: F, name: str = "") -> F:
+    """Decorate a function that is not an op: its errors name it and its arguments.
+
+    Errors that come from the user's code, which it may call, pass unchanged.
+
+    Args:
+        function: the function, or a method.
+        name: its public name if that is another; a class's for its ``__init__``.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
         except Exception as error:
-            arrays = dict(zip(inspect.signature(function).parameters, args, strict=False))
-            reraise(error, function.__name__, arrays, keywords)
+            if isinstance(error, (AssertionError, NumericsError)) or _is_from_users_code(error):
+                raise
+            arrays = dict(zip(_parameter_names(function), args, strict=False))
+            owner = arrays.pop("self", None)
+            is_init = function.__name__ == "__init__"
+            title = name or (type(owner).__name__ if is_init else function.__name__)
+            named = isinstance(error, (GpugradError, TypeError))
+            if named and str(error).startswith(f"{title}: "):
+                raise
+            if isinstance(error, AttributeError):  # perhaps of an argument of another type
+                reraise(error, title, {}, arrays | keywords)
+            reraise(error, title, arrays, keywords)
 
     return cast(F, call)
+
+
+def _parameter_names(function: Any) -> Iterable[str]:
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:  # it wraps a built-in
+        return (f"argument {k}" for k in itertools.count())
+
+
+_HOME = os.path.dirname(__file__) + os.sep
+_EXAMPLES = os.path.join(_HOME, "examples", "")
+_LIBRARIES = (
+    _HOME,
+    "<gpugrad",
+    "<frozen ",
+    "<__array_function__",
+    os.path.dirname(np.__file__) + os.sep,
+)
+_PYTHON = os.path.dirname(os.__file__) + os.sep
+
+
+def _is_from_users_code(error: Exception) -> bool:
+    """Whether an error has passed through code that is not a library's, below the caller."""
+    trace = error.__traceback__ and error.__traceback__.tb_next
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        is_python = file.startswith(_PYTHON) and "site-packages" not in file
+        is_library = is_python or file.startswith(_LIBRARIES) or file.endswith(".pyx")
+        if file.startswith(_EXAMPLES) or not is_library:
+            return True
+        trace = trace.tb_next
+    return False
 
 
 _NOT_AN_INT = (

@@ -48,6 +48,8 @@ __all__ = [
     "rfftn",
 ]
 
+fft.__module__ = __name__  # for pickle, which looks functions up: gpugrad.fft is this module
+
 
 def __dir__() -> list[str]:
     return __all__

@@ -123,6 +123,7 @@ def _name_results(op: Callable[..., Any], names: Callable[..., Result]) -> Calla
     def call(*args: Any, **params: Any) -> Result:
         return names(*op(*args, **params))
 
+    call.__module__ = __name__  # for pickle, which looks functions up
     return call
 
 
@@ -130,6 +131,7 @@ eig = _name_results(decompositions.eig, EigResult)
 eigh = _name_results(decompositions.eigh, EighResult)
 slogdet = _name_results(_linalg.slogdet, SlogdetResult)
 svd = _name_results(decompositions.svd, SVDResult)
+cond.__module__ = __name__  # gpugrad.cond is another function
 
 
 @saying_where

@@ -17,6 +17,7 @@ from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import tensor
+from gpugrad.errors import saying_where
 from gpugrad.ops.math.elementwise import cbrt, erf, erfc, exp2, expm1, log1p
 from gpugrad.ops.nn.activations import log_sigmoid as log_expit
 from gpugrad.ops.nn.activations import sigmoid as expit
@@ -218,6 +219,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     return xp.zeta(x, 1.0 if q is None else q)
 
 
+@saying_where
 def spherical_jn(n: int, z: Any, derivative: bool = False) -> Any:
     """Spherical Bessel function of the first kind, or its derivative.
 
@@ -241,6 +243,7 @@ def spherical_jn(n: int, z: Any, derivative: bool = False) -> Any:
     return (n * xp.spherical_jn(z, n=n - 1) - (n + 1) * above) / (2 * n + 1) if n else -above
 
 
+@saying_where
 def softmax(x: Any, axis: Any = None) -> Any:
     """Exponentials divided by their sum.
 
@@ -263,6 +266,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
     return xp.exp(log_softmax(x, axis))
 
 
+@saying_where
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """Logarithm of `softmax`, accurate where `softmax` underflows to 0.
 
@@ -285,6 +289,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     return x - xp.logsumexp(x, axis=axis, keepdims=True)
 
 
+@saying_where
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
 ) -> Any:

@@ -18,8 +18,8 @@ import numpy as np
 
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
-from gpugrad.core.backend import ARRAYS, TENSOR, is_array
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.backend import ARRAYS, READINGS, TENSOR, is_array
+from gpugrad.core.tensor import Tensor, tensor, threads
 from gpugrad.errors import DTypeError
 
 __all__ = ["array_function", "array_ufunc"]
@@ -176,6 +176,8 @@ def array_function(
     if name in _METADATA:
         return _METADATA[name](*args, **keywords)
     title = f"{function.__module__}.{name}"
+    if name in _CONVERSIONS and self.device.kind == "cpu" and not _is_followed(args):
+        return _on_values(title, function, args, keywords)
     target = args[0] if args else next(iter(keywords.values()), None)
     if keywords.get("out") is not None:
         out = keywords.pop("out")
@@ -336,6 +338,10 @@ _METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient 
     "shape": lambda a: tensor(a).shape,
     "size": _size,
 }
+_CONVERSIONS = frozenset(("atleast_1d", "atleast_2d", "atleast_3d"))
+"""Functions with which SciPy converts what a user's function returns. Its compiled optimizers take
+nothing but NumPy arrays, so the result is a Tensor only where that matters: see `_is_followed`."""
+
 _ADAPTERS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
     "copy": _copy,
@@ -369,6 +375,13 @@ def _on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
         return {k: values(v) for k, v in x.items()} if type(x) is dict else x
 
     return function(*values(tuple(args)), **values(dict(keywords)))
+
+
+def _is_followed(args: Sequence[Any]) -> bool:
+    """Whether a recorder of this thread, a trace or a vmap may follow what becomes of these."""
+    return bool(threads.stack) or any(
+        isinstance(x, Tensor) and READINGS[type(x._data)].nesting for x in args
+    )
 
 
 class OnTheType:

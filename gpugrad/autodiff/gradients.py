@@ -161,11 +161,12 @@ def _any_nan(results: Sequence[Any]) -> bool:
     """
     grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
     trace = current_trace()
-    if trace is not None and trace.abstract:  # a replay cannot choose: always mask
+    if trace is not None and trace.nested:  # a replay cannot choose: always mask
         return any(is_traced(g._data) for g in grads)
-    for g in grads:
-        if _is_nan(backend.innermost_array(g._data)):
-            return True
+    if trace is None or not trace.abstract:
+        for g in grads:
+            if _is_nan(backend.innermost_array(g._data)):
+                return True
     if trace is None:
         return False
     if trace.moved:  # too late to call the function instead

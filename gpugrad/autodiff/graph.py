@@ -18,7 +18,7 @@ from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
 from gpugrad.core.nest import flatten_like
 from gpugrad.core.tensor import Tensor, tensor, threads
-from gpugrad.errors import ArgumentError, DTypeError, TapeError
+from gpugrad.errors import ArgumentError, DTypeError, TapeError, saying_where
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import EndOfBlock
 
@@ -117,6 +117,7 @@ def in_graph(f: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@saying_where
 def gradients(
     ys: Any,
     xs: Any,

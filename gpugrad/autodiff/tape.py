@@ -30,7 +30,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, threads, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import DTypeError, ShapeError, TapeError
+from gpugrad.errors import DTypeError, ShapeError, TapeError, saying_where
 from gpugrad.trace.listener import EndOfBlock
 
 __all__ = ["CHUNK_BYTES", "GradientTape"]
@@ -77,6 +77,7 @@ class GradientTape(Recorder):
     6.0
     """
 
+    @saying_where
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         super().__init__()
         self._persistent, self._auto = bool(persistent), bool(watch_accessed_variables)
@@ -246,6 +247,7 @@ class GradientTape(Recorder):
         self._end(grads)
         return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected_gradients))
 
+    @saying_where
     def jacobian(
         self,
         target: Any,
@@ -336,6 +338,7 @@ class GradientTape(Recorder):
             grads = differentiate(self, [target], seeds, sources)
             return [g if g is None else unwrap_level(tensor(g), level, 0) for g in grads]
 
+    @saying_where
     def batch_jacobian(
         self,
         target: Any,
@@ -380,6 +383,7 @@ class GradientTape(Recorder):
         self._end([result])
         return result
 
+    @saying_where
     def explain(self, target: Tensor, source: Tensor) -> str:
         """Say in a sentence whether the gradient of `target` by `source` is None, and why.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only, to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError, reraise
 
 __all__ = ["constant", "convert_to_tensor"]
 
@@ -39,7 +40,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
         array = devices.copy_array(devices.move(value, d))
     else:
         d = devices.device(device)
-        array = to_numpy(value, dtype)
+        try:
+            array = to_numpy(value, dtype)
+        except GpugradError as error:
+            reraise(error, "constant", {}, {})
         if dtype is not None and numbers_only(value):
             no_value_lost("constant", array, backend.as_dtype(dtype))
     with devices.formulas_on(array):
@@ -52,7 +56,13 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
 
 
 def _lengths(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    try:
+        return tuple(operator.index(n) for n in lengths)
+    except (TypeError, GpugradError):
+        raise ArgumentError(
+            f"constant: shape must be an int or a tuple of ints, got {shape!r:.60}."
+        ) from None
 
 
 def _fill(array: Any, shape: tuple[int, ...]) -> Any:
@@ -67,9 +77,9 @@ def _convert_tensor(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
     """`constant` of a Tensor: differentiable conversions, or the Tensor itself."""
     if dtype is not None and t.dtype != backend.as_dtype(dtype):
         t = TENSOR.astype(t, no_part_lost("constant", t.dtype, backend.as_dtype(dtype)))
-    if shape is not None and t.shape != tuple(np.atleast_1d(shape)):
+    if shape is not None and t.shape != (lengths := _lengths(shape)):
         change = TENSOR.broadcast_to if t.size == 1 else TENSOR.reshape
-        t = change(t, _lengths(shape))
+        t = change(t, lengths)
     return t.__copy__() if device is None else t.to_device(device).__copy__()
 
 

@@ -18,7 +18,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.core.tensor import Tensor, next_id
 from gpugrad.core.views import Shared, share
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
 __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
 
@@ -155,6 +155,7 @@ def cuda_array_interface(self: Tensor) -> dict[str, Any]:
     return dict(array.__cuda_array_interface__)
 
 
+@saying_where
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Make a Tensor of another library's array, sharing its memory if possible.
 

@@ -54,6 +54,7 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
     return as_dtype(value if is_name else getattr(value, "dtype", value))
 
 
+@saying_where
 def finfo(type: Any, /) -> _FloatLimits:
     """Return the limits of a floating-point dtype.
 
@@ -81,6 +82,7 @@ def finfo(type: Any, /) -> _FloatLimits:
     return _FloatLimits(np.dtype(info.dtype), int(info.bits), *map(float, numbers))
 
 
+@saying_where
 def iinfo(type: Any, /) -> _IntegerLimits:
     """Return the limits of an integer dtype.
 
@@ -103,6 +105,7 @@ def iinfo(type: Any, /) -> _IntegerLimits:
     return _IntegerLimits(dtype, info.bits, int(info.max), int(info.min))
 
 
+@saying_where
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether a dtype is of a kind.
 
@@ -128,6 +131,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return bool(dtype == as_dtype(kind))
 
 
+@saying_where
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """Return the dtype of the result of an op on these arguments.
 
@@ -156,6 +160,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     return np.result_type(promoted, *numbers)
 
 
+@saying_where
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     """Return the dtype that two dtypes promote to.
 
@@ -165,6 +170,7 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     return result_type(as_dtype(type1), as_dtype(type2))
 
 
+@saying_where
 @saying_where
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Return whether a cast loses nothing.

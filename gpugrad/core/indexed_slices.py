@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
-from gpugrad.errors import ShapeError
+from gpugrad.errors import ArgumentError, ShapeError
 
 __all__ = ["IndexedSlices"]
 
@@ -27,7 +27,12 @@ class IndexedSlices:
 
     def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
         self.values, self.indices = values, indices
-        self.dense_shape = None if dense_shape is None else tuple(dense_shape)
+        try:
+            self.dense_shape = None if dense_shape is None else tuple(dense_shape)
+        except TypeError:
+            raise ArgumentError(
+                f"IndexedSlices: dense_shape must be a tuple of ints, got {dense_shape!r:.60}."
+            ) from None
 
     @property
     def shape(self) -> Any:

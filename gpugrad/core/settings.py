@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 
 __all__ = [
     "Key",
@@ -187,6 +187,7 @@ def exit_device() -> None:
 # ---- the precision of matrix products ----------------------------------------------------
 
 
+@saying_where
 def set_matmul_precision(precision: str) -> None:
     """Choose how products of float32 matrices are computed on a GPU; the names are torch's.
 
@@ -245,6 +246,7 @@ _NOTHING = contextlib.nullcontext()
 # ---- determinism -------------------------------------------------------------------------
 
 
+@saying_where
 def set_deterministic(on: bool = True) -> None:
     """Choose for all threads whether results on a GPU must be bitwise the same in every run.
 

@@ -19,11 +19,12 @@ from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, reraise
 
 __all__ = [
     "ALONE",
     "Tensor",
+    "argument",
     "glance",
     "holds_tensor",
     "index_parts",
@@ -153,8 +154,8 @@ class Tensor:
         if self._id and any(self._id in r.known for r in threads.stack):
             raise DTypeError(
                 f"A tensor watched by an active tape was about to become {what}, which would cut "
-                "its gradient. Use gpugrad's function of that name, or say that you mean it: "
-                "x.numpy(), or gg.stop_gradient(x)."
+                "its gradient. Use gpugrad's function of that name, which takes lists of tensors "
+                "too, or say that you mean it: x.numpy(), or gg.stop_gradient(x)."
             )
         return self._data
 
@@ -348,6 +349,14 @@ def operand(x: Any) -> Tensor:
 def glance(x: Any) -> Tensor:
     """`operand`, for an op that moves elements, and saves none of them."""
     return x._glance() if isinstance(x, Tensor) else tensor(x)
+
+
+def argument(name: str, x: Any) -> Tensor:
+    """`tensor` for an argument of the function `name`, which errors name."""
+    try:
+        return tensor(x)
+    except Exception as error:
+        reraise(error, name, {}, {})
 
 
 def tensor(x: Any) -> Tensor:

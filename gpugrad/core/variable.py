@@ -17,7 +17,16 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError, describe, reraise
+from gpugrad.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GpugradError,
+    ShapeError,
+    describe,
+    reraise,
+    saying_where,
+)
 
 __all__ = [
     "Update",
@@ -53,6 +62,7 @@ class Variable(Tensor):
 
     _value: Any  # the array that all threads see
 
+    @saying_where
     def __init__(
         self,
         initial_value: Any = None,
@@ -222,7 +232,10 @@ class Variable(Tensor):
         else:
             # 0.1 as float64 differs from 0.1 as float32
             dtype = own.dtype if is_inexact(own.dtype) else None
-            data = constant(value, dtype, device=self.device)._data
+            try:
+                data = constant(value, dtype, device=self.device)._data
+            except GpugradError as error:
+                reraise(error, op, {}, {})
             if is_inexact(data.dtype) and not is_inexact(own.dtype):
                 described = describe({"value": value})
                 raise DTypeError(
@@ -295,6 +308,7 @@ class Variable(Tensor):
         """Add rows; a row named twice is added twice."""
         return self._scatter("scatter_add", slices, "index_add")
 
+    @saying_where
     def scatter_sub(self, slices: IndexedSlices) -> Variable:
         """Subtract rows; a row named twice is subtracted twice."""
         return self._scatter("scatter_sub", -slices, "index_add")

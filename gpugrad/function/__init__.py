@@ -13,12 +13,13 @@ from gpugrad.autodiff.batched import levels_running
 from gpugrad.autodiff.graph import GraphNeeded, in_graph
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
+from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, recorders, threads
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
@@ -31,6 +32,7 @@ from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace, user_level
 from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.program import NotReplayable, Program
+from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["CacheInfo", "Function", "function"]
@@ -59,6 +61,7 @@ class _Plan:
 class Function:
     """A traced function, as `gg.function` returns it; call it like the function itself."""
 
+    @functools.partial(saying_where, name="function")
     def __init__(
         self,
         f: Callable[..., Any],
@@ -99,8 +102,10 @@ class Function:
             with self._lock:
                 if key not in self._plans:
                     self._warn(self._plans, key, args, keywords)
-                    if not self._planned_within_limit(key, args, keywords):
-                        return self._trace(key, arrays, args, keywords, release)
+                    if self._options.memory_limit is not None:
+                        with contextlib.suppress(NotReplayable):
+                            return self._first_within_limit(key, args, keywords, release)
+                    return self._trace(key, arrays, args, keywords, release)
                 plan = self._plans[key]
         return self._replayed(plan, arrays, args, keywords, release)
 
@@ -194,7 +199,7 @@ class Function:
 
     def _trial(self, args: Any, keywords: Any) -> _Plan:
         with self._lock, recording_stopped():
-            trace, form, _ = self._traced(args, keywords, trial=True)
+            trace, form, _ = self._traced(args, keywords, functools.partial(Tracing, trial=True))
         return _Plan(trace.program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
@@ -249,24 +254,33 @@ class Function:
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))
 
-    def _planned_within_limit(self, key: Any, args: Any, keywords: Any) -> bool:
-        """Whether a plan within the memory limit now exists; planning precedes any effect."""
-        if self._options.memory_limit is None:
-            return False
+    def _first_within_limit(
+        self, key: Any, args: Any, keywords: Any, release: Callable[[], None] | None
+    ) -> Any:
+        """The result of the first call by a replay, planned on shapes.
+
+        Raises:
+            NotReplayable: the function must be traced on values. Nothing has changed.
+        """
+        with recording_stopped():
+            trace, form, _ = self._traced(args, keywords, ShapeTrace)
+        plan = self._plans[key] = _Plan(trace.program, form, self._options)
+        del trace  # it holds the arguments
         try:
-            self._plans[key] = self._trial(args, keywords)
+            results = iter(plan.run(self._arrays(args, keywords), release))
         except NotReplayable:
-            return False  # it is planned after the first call
+            del self._plans[key]
+            raise
         self._counts[1] += 1
-        return True
+        return fill_holes(form, results)
 
     def _traced(
-        self, args: Any, keywords: Any, trial: bool = False
+        self, args: Any, keywords: Any, new: Callable[..., Tracing] = Tracing
     ) -> tuple[Tracing, Any, list[Any]]:
         """A trace of a call, the form of the result, and its arrays."""
 
         def traced() -> tuple[Tracing, Any, list[Any]]:
-            trace = Tracing(trial=trial, passes=self._options.passes)
+            trace = new(passes=self._options.passes)
             try:
                 with trace:
                     inputs = self._signature.inputs(trace, args, keywords, [])
@@ -421,8 +435,9 @@ def function(
         remat: "auto" to recompute values that a backward pass would keep, as many as needed to fit
             `memory_limit`; None to recompute nothing. Results are the same bit for bit.
         memory_limit: bytes that a replay may take, including its arguments, Variables and what
-            optimizers keep, as `Function.memory` reports them. Tracing, which is done once, takes
-            more.
+            optimizers keep, as `Function.memory` reports them. The first call keeps to it as well:
+            it traces shapes, and replays. It takes more under a tape, and where the length of a
+            result depends on values.
         passes: the optimizations to run; all if None. ``("constants", "transposes", "identities",
             "common", "dead")`` run on all programs; "groups" fuses steps, on a GPU together with
             "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";
@@ -459,7 +474,9 @@ def function(
     >>> step.cache_info().traces
     1
     """
-    if f is None:
+    if f is not None:
+        require_callable("function", f=f)
+    else:
         return functools.partial(
             function,
             static=static,

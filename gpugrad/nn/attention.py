@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.nn import functional
 from gpugrad.nn.arguments import Activation, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform
@@ -35,6 +35,7 @@ class KeyValueCache(NamedTuple):
     """The number of positions that are filled: an int32 scalar."""
 
 
+@saying_where
 def rotary_embedding(x: Any, positions: Any = None, *, base: float = 10_000.0) -> Tensor:
     """Rotate pairs of features by angles proportional to the position.
 

@@ -60,7 +60,9 @@ class _Convolution(Module):
                 f"channels_out={channels_out}."
             )
         if output_padding != 0 and not self._transposed:
-            raise TypeError(f"{name}: output_padding is an argument of transposed convolutions.")
+            raise ArgumentError(
+                f"{name}: output_padding={output_padding!r:.60} is for transposed convolutions."
+            )
         self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.output_padding = output_padding

@@ -17,7 +17,7 @@ from gpugrad import linalg, random
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random.generator import Generator
 
 __all__ = [
@@ -41,16 +41,19 @@ Initializer = Callable[..., Tensor]
 Shape = tuple[int, ...]
 
 
+@saying_where
 def zeros(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
     """Zeros."""
     return constant(0, as_dtype(dtype), shape)
 
 
+@saying_where
 def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
     """Ones."""
     return constant(1, as_dtype(dtype), shape)
 
 
+@saying_where
 def full(
     shape: Shape, *, value: float = 0.0, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -58,6 +61,7 @@ def full(
     return constant(value, as_dtype(dtype), shape)
 
 
+@saying_where
 def normal(
     shape: Shape,
     *,
@@ -70,6 +74,7 @@ def normal(
     return random.normal(shape, mean, stddev, dtype=dtype, generator=generator)
 
 
+@saying_where
 def uniform(
     shape: Shape,
     *,
@@ -82,6 +87,7 @@ def uniform(
     return random.uniform(shape, low, high, dtype=dtype, generator=generator)
 
 
+@saying_where
 def glorot_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -95,6 +101,7 @@ def glorot_uniform(
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
 
+@saying_where
 def glorot_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -103,6 +110,7 @@ def glorot_normal(
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
 
+@saying_where
 def he_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -111,6 +119,7 @@ def he_uniform(
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
 
+@saying_where
 def he_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -119,6 +128,7 @@ def he_normal(
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
 
+@saying_where
 def lecun_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
@@ -127,6 +137,7 @@ def lecun_normal(
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
 
+@saying_where
 def truncated_normal(
     shape: Shape,
     *,
@@ -146,6 +157,7 @@ def truncated_normal(
     return random.truncated_normal(shape, mean, stddev, dtype=dtype, generator=generator)
 
 
+@saying_where
 def variance_scaling(
     shape: Shape,
     *,
@@ -195,6 +207,7 @@ _CUT_STDDEV = 0.87962566103423978
 """The standard deviation of standard normal numbers within [-2, 2]."""
 
 
+@saying_where
 def orthogonal(
     shape: Shape, *, gain: float = 1.0, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.settings import is_training
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
@@ -192,7 +192,10 @@ class Embedding(Module):
     def forward(self, indices: Any) -> Tensor:
         """Map indices of any shape to (*shape, width); raises as `gg.nn.embedding` does."""
         y: Tensor = functional.embedding(
-            tensor(indices), self.weight, padding_idx=self.padding_idx, sparse=self.sparse
+            argument("Embedding", indices),
+            self.weight,
+            padding_idx=self.padding_idx,
+            sparse=self.sparse,
         )
         return y
 
@@ -252,7 +255,7 @@ class EmbeddingBag(Module):
     def forward(self, indices: Any, per_sample_weights: Any = None) -> Tensor:
         """Map indices of shape (n, m) to (n, width); raises as `gg.nn.embedding_bag` does."""
         y: Tensor = functional.embedding_bag(
-            tensor(indices),
+            argument("EmbeddingBag", indices),
             self.weight,
             per_sample_weights,
             mode=self.mode,
@@ -337,7 +340,7 @@ class Identity(Module):
 
     def forward(self, x: Any) -> Tensor:
         """`x` as a Tensor."""
-        return tensor(x)
+        return argument("Identity", x)
 
 
 class Sequential(Module):
@@ -386,7 +389,7 @@ class Flatten(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Map x of shape (n, ...) to (n, m)."""
-        x = tensor(x)
+        x = argument("Flatten", x)
         if not x.ndim:
             raise ShapeError("Flatten: x must have a batch axis, but it is 0-d.")
         return TENSOR.reshape(x, (x.shape[0], math.prod(x.shape[1:])))

@@ -12,10 +12,10 @@ import numpy as np
 
 from gpugrad import checkpoint
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, CheckpointError, ShapeError, StructureError, saying_where
 from gpugrad.nn.attention import MultiHeadAttention
 from gpugrad.nn.layers import Dense, Sequential
-from gpugrad.nn.module import Module
+from gpugrad.nn.module import Module, require_module
 from gpugrad.nn.recurrent import Cell, GRUCell, Recurrent
 
 __all__ = ["TorchReport", "load_torch"]
@@ -123,6 +123,7 @@ def _walk(module: Any, prefix: str, state: Mapping[str, Any], seen: set[int]) ->
             yield _Source(part, (f"{prefix}{name}",), _same)
 
 
+@saying_where
 def load_torch(
     module: Module,
     source: str | os.PathLike[str] | Mapping[str, Any],
@@ -164,6 +165,7 @@ def load_torch(
     >>> print(model([[1.0, 1.0]]))
     [[6.]]
     """
+    require_module("load_torch", module)
     state = _renamed(_read(source), names or {})
     own = [as_is] if isinstance(as_is, str) else list(as_is)
     paths = {id(v): name for name, v in module.state().items()}
@@ -186,7 +188,7 @@ def load_torch(
         [name for name in module.state() if name not in matched],
         [original for name, (original, _) in state.items() if name not in used],
     )
-    if strict and (report.missing or report.unexpected):
+    if bool(strict) and (report.missing or report.unexpected):
         raise StructureError(
             f"load_torch: missing {report.missing}, unexpected {report.unexpected}. Map names with "
             "names={pattern: replacement}, drop some with None, or load what matches with "

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from gpugrad.core.backend import HALF, TENSOR
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, DTypeError, GpugradError, StructureError, reraise
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    GpugradError,
+    StructureError,
+    reraise,
+    saying_where,
+)
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import named_parts, parts_of, replaced
 
-__all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call"]
+__all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call", "require_module"]
 
 M = TypeVar("M", bound="Module")
 
@@ -52,23 +60,27 @@ class HookHandle:
         self._hooks.pop(id(self), None)
 
 
-class _NamesParts(type):
-    """Names the Variables and Modules in a Module by their paths, once it is constructed.
+def _naming_parts(init: Callable[..., None]) -> Callable[..., None]:
+    """An ``__init__`` after which Variables and Modules are named by their paths.
 
-    The Modules inside it were constructed before, so a name ends as the path from the outermost.
+    The Modules inside were constructed before, so a name ends as the path from the outermost.
     """
 
-    def __call__(cls, *args: Any, **keywords: Any) -> Any:
-        module = super().__call__(*args, **keywords)
-        for path, part in named_parts(module, Module):
+    @functools.wraps(init)
+    def named(self: Module, *args: Any, **keywords: Any) -> None:
+        init(self, *args, **keywords)
+        if type(self).__init__ is not named:  # a subclass goes on
+            return
+        for path, part in named_parts(self, Module):
             if isinstance(part, Variable):
                 part.name = path
             else:
                 part.__dict__["_path"] = path
-        return module
+
+    return named
 
 
-class Module(metaclass=_NamesParts):
+class Module:
     """Base class of layers and models.
 
     A subclass implements `forward` and assigns Variables and Modules as attributes.
@@ -88,6 +100,13 @@ class Module(metaclass=_NamesParts):
     >>> print(model(3.0), list(model.state()))
     6.0 ['factor']
     """
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        init = vars(cls).get("__init__")
+        if init is not None:
+            ours = cls.__module__.startswith("gpugrad.")
+            cls.__init__ = _naming_parts(saying_where(init) if ours else init)  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The result of `forward`, between the hooks."""
@@ -152,6 +171,7 @@ class Module(metaclass=_NamesParts):
         """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
         return dict(self.named_variables())
 
+    @saying_where
     def load_state(self, values: Mapping[str, Any], *, strict: bool = True) -> LoadReport:
         """Assign values to the Variables, by dotted name; on an error to none.
 
@@ -273,7 +293,7 @@ class Module(metaclass=_NamesParts):
         Raises:
             DTypeError: `x` is 64-bit, the layer's weights are not.
         """
-        x = tensor(x)
+        x = argument(type(self).__name__, x)
         if weight is not None and x.dtype.char in "dDiIlLqQ" and weight.dtype.char not in "dD":
             raise DTypeError(
                 f"{type(self).__name__}: x is {x.dtype} and the weights are {weight.dtype}, so the "
@@ -290,6 +310,7 @@ def beside(x: Tensor, *weights: Any) -> tuple[Any, ...]:
     return tuple(w if w is None else TENSOR.astype(w, x.dtype) for w in weights)
 
 
+@saying_where
 def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords: Any) -> Any:
     """Call a Module with other values in the place of its Variables, which stay as they are.
 
@@ -313,7 +334,7 @@ def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords:
     [[3.]
      [5.]]
     """
-    mine = module.state()
+    mine = require_module("functional_call", module).state()
     if unknown := sorted(set(state) - set(mine)):
         raise StructureError(f"functional_call: {unknown} are not among {sorted(mine)}.")
     values: dict[int, Any] = {}
@@ -326,6 +347,13 @@ def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords:
         values[variable._id] = value
     copy = replaced(module, Module, lambda v: values.get(v._id, v))
     return copy(*args, **keywords)
+
+
+def require_module(name: str, module: Any) -> Module:
+    """The argument `module` of the function `name`; raises a DTypeError if it is none."""
+    if not isinstance(module, Module):
+        raise DTypeError(f"{name}: module must be a gg.nn.Module, got {module!r:.60}.")
+    return module
 
 
 def _name_layer(error: GpugradError, layer: Module) -> None:

@@ -199,6 +199,9 @@ class GRUCell(Cell):
         return new + z * (state - new)
 
 
+_MOST_LAYERS = 1000
+
+
 class Recurrent(Module):
     """Layers of cells that run along the time axis."""
 
@@ -217,6 +220,10 @@ class Recurrent(Module):
         units_in, units, layers = whole_numbers(
             type(self).__name__, units_in=units_in, units=units, layers=layers
         )
+        if layers > _MOST_LAYERS:
+            raise ArgumentError(
+                f"{type(self).__name__}: layers must be at most {_MOST_LAYERS}, got {layers}."
+            )
         self.units_in, self.units, self.bidirectional = units_in, units, bool(bidirectional)
         both = 2 if bidirectional else 1
         widths = [units_in, *[both * units] * (layers - 1)]
@@ -271,7 +278,9 @@ def _run(cell: Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor,
     """The outputs of a cell along the time axis, and its last state."""
     projected = cell.project(x)  # of all steps in one product
     if projected.ndim < 2:
-        raise ShapeError(f"{type(cell).__name__}: x needs a time axis, its shape is {x.shape}.")
+        raise ShapeError(
+            f"{type(cell).__name__}: x needs a time axis, but it has only {cell.units_in} features."
+        )
     steps = TENSOR.moveaxis(projected, source=-2, destination=0)
 
     def step(carry: Any, part: Tensor) -> tuple[Any, Tensor]:

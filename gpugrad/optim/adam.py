@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from gpugrad.core.backend import READINGS
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand.optim import adam_settings
 from gpugrad.optim.arrays import add_scaled
 from gpugrad.optim.clip import Limits
@@ -43,6 +43,7 @@ class Adam(Optimizer):
     slots = ("m", "v")
     kernel = "adam"
 
+    @saying_where
     def __init__(
         self,
         learning_rate: Schedule = 0.001,
@@ -111,6 +112,7 @@ class AdamW(Adam):
     AdamW(learning_rate=0.01, iterations=0)
     """
 
+    @saying_where
     def __init__(
         self,
         learning_rate: Schedule = 0.001,

@@ -9,13 +9,14 @@ import numpy as np
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
     CheckpointError,
     DeviceError,
     DTypeError,
+    GpugradError,
     IndexOutOfBoundsError,
     ShapeError,
 )
@@ -38,7 +39,7 @@ def check_condition(name: str, when: Any) -> Tensor:
     Raises:
         ShapeError: it does not have exactly one element.
     """
-    when = tensor(when)
+    when = argument(name, when)
     if when.size != 1:
         raise ShapeError(
             f"{name}: when must have one element, its shape is {when.shape}. Use gg.any or gg.all."
@@ -84,7 +85,13 @@ def check_pairs(
     pairs: list[tuple[Gradient, Variable]] = []
     skipped: list[Variable] = []
     seen: set[int] = set()
-    for pair in grads_and_vars:
+    try:
+        items = iter(grads_and_vars)
+    except (TypeError, GpugradError):
+        raise ArgumentError(
+            f"{name}: expected pairs (gradient, Variable), got {grads_and_vars!r:.60}."
+        ) from None
+    for pair in items:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ArgumentError(f"{name}: expected pairs (gradient, Variable), got {pair!r:.60}.")
         gradient, variable = pair
@@ -107,7 +114,7 @@ def check_pairs(
             skipped.append(variable)
         else:
             is_rows = isinstance(gradient, IndexedSlices)
-            pairs.append((gradient if is_rows else tensor(gradient), variable))
+            pairs.append((gradient if is_rows else argument(name, gradient), variable))
     if not pairs:
         if not skipped:
             raise ArgumentError(f"{name}: got no gradients.")
@@ -126,7 +133,7 @@ def check_gradient(name: str, gradient: Any, variable: Variable) -> Gradient:
             the Variable.
     """
     rows = isinstance(gradient, IndexedSlices)
-    g: Any = tensor(gradient.values if rows else gradient)
+    g: Any = argument(name, gradient.values if rows else gradient)
     about = f"{name}: the Variable '{variable.name}'"
     if not is_inexact(variable.dtype):
         raise DTypeError(
@@ -134,7 +141,7 @@ def check_gradient(name: str, gradient: Any, variable: Variable) -> Gradient:
             "or use variable.assign_sub."
         )
     if rows:
-        indices = tensor(gradient.indices)
+        indices = argument(name, gradient.indices)
         dense_shape = variable.shape if gradient.dense_shape is None else gradient.dense_shape
         fits = indices.shape == g.shape[:1] and g.shape[1:] == dense_shape[1:]
         if indices.dtype.kind not in "iu" or not fits:

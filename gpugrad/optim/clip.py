@@ -12,7 +12,7 @@ from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.optim.arrays import ravel_reals
 
@@ -70,6 +70,7 @@ def _on_gpu(parts: Sequence[Tensor]) -> bool:
     )
 
 
+@saying_where
 def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
     """Whether every element of every gradient is finite, as needed with a scaled loss.
 
@@ -101,6 +102,7 @@ def all_finite(grads: Sequence[Tensor | IndexedSlices | None]) -> Tensor:
     return finite[0] if len(finite) == 1 else xp.all(xp.stack(finite))
 
 
+@saying_where
 def clip_by_global_norm(
     grads: Sequence[Tensor | IndexedSlices | None], max_norm: float
 ) -> tuple[list[Any], Tensor]:

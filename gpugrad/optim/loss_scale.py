@@ -16,7 +16,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DeviceError
+from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, saying_where
 from gpugrad.optim.checks import Gradient, check_count, check_number
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer, Schedule
@@ -55,6 +55,7 @@ class LossScale:
 
     name = "LossScale"
 
+    @saying_where
     def __init__(self, initial_scale: float = 2.0**15, dynamic_growth_steps: int = 2000) -> None:
         if not 1 <= initial_scale < 2.0**127:
             raise ArgumentError(
@@ -79,6 +80,7 @@ class LossScale:
         """The factor of the next loss: a 0-d float32 Tensor."""
         return self._as_tensor(self._next(*self._values())[0])
 
+    @saying_where
     def scale_loss(self, loss: Tensor) -> Tensor:
         """The loss times the scale, at least in float32; differentiate this.
 
@@ -191,6 +193,7 @@ class LossScaleOptimizer:
     32768.0 1 [0.75 1.75]
     """
 
+    @saying_where
     def __init__(
         self,
         inner_optimizer: Optimizer,

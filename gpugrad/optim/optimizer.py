@@ -28,6 +28,7 @@ from gpugrad.errors import (
     NumericsError,
     ShapeError,
     reraise,
+    saying_where,
 )
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
@@ -80,6 +81,7 @@ class Optimizer:
     An optimizer with a kernel implements `_settings`. Without one, `_begin` runs for each array.
     """
 
+    @saying_where
     def __init__(
         self, learning_rate: Schedule, name: str | None = None, **limits: Unpack[Limits]
     ) -> None:
@@ -324,6 +326,7 @@ class Optimizer:
 
         return undo
 
+    @saying_where
     def minimize(
         self,
         loss: Tensor | Callable[[], Tensor],
@@ -371,6 +374,7 @@ class Optimizer:
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
 
+    @saying_where
     def build(self, var_list: Any) -> None:
         """Create the state of Variables that have none yet: zeros, as before the first step."""
         for variable in _flatten_variables(var_list):
@@ -452,6 +456,7 @@ class Optimizer:
                 arrays[f"{name}.{slot}.scale"] = np.array(average.scale)
         return {name: wrap(array) for name, array in arrays.items()}
 
+    @saying_where
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
     ) -> None:

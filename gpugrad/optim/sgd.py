@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from gpugrad.core.backend import READINGS
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand.optim import sgd_settings
 from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.optim.arrays import add_scaled
@@ -36,6 +36,7 @@ class SGD(Optimizer):
     SGD(learning_rate=0.1, iterations=0)
     """
 
+    @saying_where
     def __init__(
         self,
         learning_rate: Schedule = 0.01,

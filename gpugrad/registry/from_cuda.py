@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, pointer, type_name
 from gpugrad.registry.on_arrays import typed
@@ -27,6 +27,7 @@ __all__ = ["elementwise_kernel", "raw_kernel"]
 # ---- elementwise ------------------------------------------------------------------------
 
 
+@saying_where
 def elementwise_kernel(
     signature: str,
     cuda: str,

@@ -37,7 +37,7 @@ from gpugrad.core.devices import meet
 from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32
@@ -150,6 +150,15 @@ class Op(DeclaredRules, Forward, Replay, Checks):
 
     def __repr__(self) -> str:
         return f"<{self.kind} op {self.name}{self.signature}>"
+
+    def __reduce__(self) -> Any:
+        """By name: whoever loads it has declared the op too."""
+        return _registered, (self.name,)
+
+
+def _registered(name: str) -> Op:
+    """The op of a pickle."""
+    return OPS[name]
 
 
 class _LibraryFunction:
@@ -392,6 +401,7 @@ def _clean(doc: str) -> str:
     return text.replace("\n" + indent, "\n").strip()
 
 
+@saying_where
 def no_gradient(name: str) -> None:
     """Say that an op declared with unknown rules (``...``) has no gradient there: it is None.
 

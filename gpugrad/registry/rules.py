@@ -15,7 +15,7 @@ from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
 from gpugrad.core.backend import OPS, SCALARS
 from gpugrad.core.forking import cached_property
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.errors import NoGradientError
+from gpugrad.errors import DTypeError, NoGradientError
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.registry.fields import Gradient, Rules
 from gpugrad.registry.on_tensors import compiled
@@ -47,8 +47,8 @@ class DeclaredRules(Gradient, Recordable):
         for rules in (declared.vjp, declared.jvp, declared.masked, declared.d):
             if rules is None:
                 continue
-            if not callable(rules) and len(rules) != n:
-                raise TypeError(
+            if not callable(rules) and not (isinstance(rules, (list, tuple)) and len(rules) == n):
+                raise DTypeError(
                     f"{self.name}: one partial or rule for each of {self.arrays} is needed."
                 )
             for rule in [rules] if callable(rules) else rules:
@@ -59,7 +59,7 @@ class DeclaredRules(Gradient, Recordable):
         """Refuse a rule that reads a name that no call has. Only the names in `saved` are kept."""
         names = _names(rule)
         if names[:1] != ("xp",):
-            raise TypeError(f"{self.name}: the first parameter of a rule must be xp, got {names}.")
+            raise DTypeError(f"{self.name}: the first parameter of a rule must be xp, got {names}.")
         for name in names:
             kept = self._is_saved(name) if saved is None else name in saved
             if not (kept or name in _GIVEN or name in self.params):
@@ -161,7 +161,9 @@ _GIVEN = ("xp", "g", "t", "i")
 
 def _names(function: Rule) -> tuple[str, ...]:
     """Parameter names; inspect.signature takes ten times as long, at every import."""
-    code = function.__code__
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise DTypeError(f"op: a rule must be a Python function, got {function!r:.60}.")
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 

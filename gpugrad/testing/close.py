@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import saying_where
 
 __all__ = [
     "TOLERANCES",
@@ -59,6 +60,7 @@ def to_double(x: Array) -> Array:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
+@saying_where
 def assert_close(
     actual: Any, desired: Any, *, rtol: float | None = None, atol: float | None = None
 ) -> None:

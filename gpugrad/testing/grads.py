@@ -13,9 +13,10 @@ from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.errors import ArgumentError, describe
+from gpugrad.errors import ArgumentError, describe, saying_where
 from gpugrad.testing.close import Array, GradientCheckError, as_numpy, name_failure, to_double
 
 EPS, RTOL, ATOL = 1e-4, 1e-6, 1e-7
@@ -232,6 +233,10 @@ def check_orders(
             case = case.gradient_case(cts)
 
 
+_HIGHEST = 8  # order of a derivative: each costs several times the one before
+
+
+@saying_where
 def check_grads(
     f: Callable[..., Any],
     args: Sequence[Any],
@@ -262,6 +267,9 @@ def check_grads(
 
     >>> gg.testing.check_grads(lambda x, y: gg.sin(x) * y, (gg.constant([0.5, 1.0]), 2.0))
     """
+    require_callable("check_grads", f=f)
+    if type(order) is not int or not 1 <= order <= _HIGHEST:
+        raise ArgumentError(f"check_grads: order must be an int from 1 to {_HIGHEST}, got {order}.")
     for mode in modes:
         if mode not in _MODES:
             raise ArgumentError(f"check_grads: no mode {mode!r}; the modes are {list(_MODES)}.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpugrad.core import devices
 from gpugrad.core.devices import CPU
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.registry.record import OPS, Op
 from gpugrad.testing.checks.declared import (
     check_documentation,
@@ -54,6 +54,7 @@ CHECKS = tuple(_CHECKS)
 """The names of the checks of `check_op`, in order."""
 
 
+@saying_where
 def check_op(
     op: str | Op | Callable[..., Any],
     *,

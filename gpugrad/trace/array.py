@@ -144,13 +144,16 @@ class Traced:
 add_operators(Traced, TRACED)
 
 
+_HOME = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_LIBRARIES = (_HOME, os.path.dirname(np.__file__) + os.sep, "<gpugrad", "<__array_function__")
+
+
 def _user_frame() -> tuple[FrameType, int]:
-    """The frame of the code that called into gpugrad, and the number of frames above it."""
-    home = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    """The frame of the code that called gpugrad or NumPy, and the number of frames above it."""
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((home, "<gpugrad")) or name.startswith(home + "examples"):
+        if not name.startswith(_LIBRARIES) or name.startswith(_HOME + "examples"):
             break
         frame, above = frame.f_back, above + 1
     return frame, above

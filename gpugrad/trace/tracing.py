@@ -60,6 +60,7 @@ class Tracing(Listener):
     """Traces what runs in its ``with`` statement; a listener, to see reads of Variables."""
 
     abstract = False  # whether the arrays only carry shapes and dtypes
+    nested = False  # whether its program is part of another one, as a branch or a loop body
 
     def __init__(
         self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
@@ -67,6 +68,7 @@ class Tracing(Listener):
         self.program = Program()
         self.pure = pure  # an effect raises NotReplayable before it happens
         self.trial = trial  # everything is restored at the end
+        self.undoes = trial  # an effect that cannot be undone raises NotReplayable
         self.passes = passes  # for the functions that it calls
         self.makes: Variable | None = None  # one that the function itself creates
         self.committed = False  # whether the call has taken effect; set at the end
@@ -354,20 +356,14 @@ class Tracing(Listener):
         Raises:
             NotReplayable: the trace allows no effects, or none that cannot be undone.
         """
-        if (self.pure and name not in CHECKS) or (self.trial and undo is None):
+        if self.pure and name not in CHECKS:
             raise NotReplayable(name)
-        if variables and not self._updates:  # an undo must not meet another thread's step
-            self._updates = True
-            updating.acquire()
-        if undo is not None:
-            self._undo.append(undo())
+        self._make_undoable(name, variables, undo)
         for variable in variables:
             self.touched(variable)
         args = self._place_all([t._data for t in tensors])
         before = [self.place(v._data) for v in variables]
-        with pause_trace(), Scope({i: _inner(a) for i, a in self._values.items()}):
-            results = call(*[wrap(_inner(t._data)) for t in tensors])
-            new = [v._data for v in variables]
+        results, new = self._performed(call, tensors, variables, about)
         outs = [Traced(t._data, Value(t._data)) for t in results]
         after = [Traced(_in_order(a), Value(a)) for a in new]
         for variable, traced in zip(variables, after, strict=True):
@@ -376,6 +372,28 @@ class Tracing(Listener):
         how: dict[str, Any] = {"name": name, "call": call, "variables": variables, "undo": undo}
         self.program.steps.append(Step(None, [*args, *before], {}, values, **how))
         return [wrap(t) for t in outs]
+
+    def _make_undoable(self, name: str, variables: Sequence[Variable], undo: Undo | None) -> None:
+        """Prepare to undo an effect, which changes these Variables."""
+        if self.undoes and undo is None:
+            raise NotReplayable(name)
+        if variables and not self._updates:  # an undo must not meet another thread's step
+            self._updates = True
+            updating.acquire()
+        if undo is not None:
+            self._undo.append(undo())
+
+    def _performed(
+        self,
+        call: Callable[..., Any],
+        tensors: Sequence[Any],
+        variables: Sequence[Variable],
+        about: Sequence[tuple[Any, Any]],
+    ) -> tuple[list[Tensor], list[Any]]:
+        """The results of an effect, and the arrays of the Variables that it changes."""
+        with pause_trace(), Scope({i: _inner(a) for i, a in self._values.items()}):
+            results = call(*[wrap(_inner(t._data)) for t in tensors])
+            return results, [v._data for v in variables]
 
 
 def _may_share(a: Any, b: Any) -> bool:

@@ -23,11 +23,12 @@ from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
+from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
@@ -184,6 +185,7 @@ def custom_gradient(f: Function | None = None) -> Function:
     """
     if f is None:
         return custom_gradient
+    require_callable("custom_gradient", f=f)
     signature = inspect.signature(f)
     name = getattr(f, "__name__", type(f).__name__)
 
@@ -280,6 +282,7 @@ def custom_jvp(f: Function) -> Function:
     >>> gg.grad(log1pexp)(50.0).item()
     1.0
     """
+    require_callable("custom_jvp", f=f)
     rules: list[Function] = []
 
     @custom_gradient
@@ -333,6 +336,7 @@ _RESIDUALS: dict[str, Callable[[Function], Function]] = {
 }
 
 
+@saying_where
 def implicit_diff(
     condition: Function,
     *,
@@ -368,6 +372,7 @@ def implicit_diff(
     >>> round(gg.grad(square_root)(4.0).item(), 4)
     0.25
     """
+    require_callable("implicit_diff", condition=condition)
     if kind not in _RESIDUALS:
         raise ArgumentError(f"implicit_diff: kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
     residual = _RESIDUALS[kind](condition)
@@ -440,12 +445,14 @@ def _adjoint(
     return list(tape.gradient(value, [*sources, *variables], -u))
 
 
+@saying_where
 def grad_pass_through(f: Function) -> Function:
     """Make a function with the values of `f` and the gradient of the identity (straight-through).
 
     >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()
     2.0
     """
+    require_callable("grad_pass_through", f=f)
 
     @functools.wraps(f)
     @custom_gradient

@@ -7,16 +7,26 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from gpugrad.autodiff.arguments import pack_tensors, zeros_for
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.checks import require_callable
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, reraise
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    ShapeError,
+    StructureError,
+    reraise,
+    saying_where,
+)
 
 __all__ = [
     "batch_jacobian",
@@ -84,13 +94,15 @@ def _split(
 ) -> tuple[list[Any], Any]:
     """The arguments to pass, and the sources among them at `argnums`."""
     arguments, sources = list(args), []
-    numbers = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    numbers = tuple(argnums) if isinstance(argnums, (list, tuple, range)) else (argnums,)
     for n in numbers:
+        if not isinstance(n, (int, np.integer)):
+            raise DTypeError(f"argnums: must be an int or a tuple of ints, got {argnums!r:.60}.")
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"argnums: {n} is out of range for {len(args)} arguments.")
-        arguments[n], source = _sources(f, n, args[n])
+        arguments[n], source = _sources(f, int(n), args[n])
         sources.append(source)
-    return arguments, tuple(sources) if isinstance(argnums, Sequence) else sources[0]
+    return arguments, tuple(sources) if isinstance(argnums, (list, tuple, range)) else sources[0]
 
 
 def _scalar(y: Any, f: Function) -> Tensor:
@@ -133,6 +145,11 @@ def value_and_grad(
     >>> value.item(), g.item()
     (9.0, 6.0)
     """
+    return _value_and_grad("value_and_grad", f, argnums, has_aux)
+
+
+def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Function:
+    require_callable(name, f=f)
 
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
@@ -146,7 +163,7 @@ def value_and_grad(
         g = pack_tensors(wanted, [tensor(grad) for grad in grads])
         return (y, g) if not has_aux else ((value, aux), g)
 
-    return with_grad
+    return saying_where(with_grad, name)
 
 
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
@@ -155,7 +172,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     >>> gg.grad(gg.grad(lambda x: x * x * x))(2.0).item()
     12.0
     """
-    both = value_and_grad(f, argnums, has_aux)
+    both = _value_and_grad("grad", f, argnums, has_aux)
 
     @functools.wraps(f)
     def only_grad(*args: Any, **keywords: Any) -> Any:
@@ -165,6 +182,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     return only_grad
 
 
+@saying_where
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     """Return ``(f(*primals), pull)``; ``pull(cotangent)`` gives a tuple, one for each primal.
 
@@ -172,6 +190,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
+    require_callable("vjp", f=f)
     arguments, sources = _split(f, primals, range(len(primals)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(_tensors(sources))
@@ -186,9 +205,10 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
         grads = tape.gradient(_results(target), _tensors(sources), upstream, "zero")
         return pack_tensors(sources, [tensor(grad) for grad in grads])
 
-    return y, pull
+    return y, saying_where(pull, "vjp")
 
 
+@saying_where
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """Return ``(f(*primals), J @ tangents)``, by forward mode.
 
@@ -196,6 +216,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
+    require_callable("jvp", f=f)
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (list, tuple)):
             raise StructureError(
@@ -211,6 +232,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     return y, pack_tensors(y, acc.jvp(_results(y), unconnected_gradients="zero"))
 
 
+@saying_where
 def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     """Return ``(f(*primals), push)``; ``push(*tangents)`` is J @ tangents, without running `f`.
 
@@ -224,6 +246,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> push(gg.constant(1.0)).item()
     0.0
     """
+    require_callable("linearize", f=f)
     y, pull = vjp(f, *primals)
     seeds = nest.map_structure(zeros_for, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
@@ -234,15 +257,17 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
         upstream = tuple(nest.map_structure(tensor, t) for t in tangents)
         return tape.gradient(pulled, seeds, upstream, "zero")
 
-    return y, push
+    return y, saying_where(push, "linearize")
 
 
+@saying_where
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     """Hessian of a scalar function times a vector: forward mode over reverse mode.
 
     >>> gg.hvp(lambda x: gg.sum(x * x * x), [[1.0, 2.0]], [[1.0, 0.0]])[0].tolist()
     [6.0, 0.0]
     """
+    require_callable("hvp", f=f)
     positions = tuple(range(len(primals))) if isinstance(primals, (list, tuple)) else 0
     return jvp(grad(f, positions), primals, tangents)[1]
 
@@ -262,14 +287,16 @@ def jacobian(
     >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    return _with_jacobian(f, argnums, _rows, chunk_bytes)
+    return _with_jacobian("jacobian", f, argnums, _rows, chunk_bytes)
 
 
 def _rows(tape: GradientTape, target: Any, sources: Any, *options: Any, **more: Any) -> Any:
     return pack_tensors(sources, tape.jacobian(target, _tensors(sources), *options, **more))
 
 
-def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
+def _with_jacobian(name: str, f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
+    require_callable(name, f=f)
+
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
         arguments, wanted = _split(f, args, argnums)
@@ -284,7 +311,7 @@ def _with_jacobian(f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Fu
 
         return nest.map_structure(derivatives, y)
 
-    return with_jacobian
+    return saying_where(with_jacobian, name)
 
 
 def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
@@ -302,7 +329,7 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     >>> gg.batch_jacobian(lambda x: x * x)(gg.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
     [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
     """
-    return _with_jacobian(f, argnums, GradientTape.batch_jacobian, chunk_bytes)
+    return _with_jacobian("batch_jacobian", f, argnums, GradientTape.batch_jacobian, chunk_bytes)
 
 
 def hessian(
@@ -318,4 +345,5 @@ def hessian(
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacobian(grad(f, argnums), argnums, chunk_bytes=chunk_bytes)
+    require_callable("hessian", f=f)
+    return _with_jacobian("hessian", grad(f, argnums), argnums, _rows, chunk_bytes)

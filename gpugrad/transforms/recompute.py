@@ -11,6 +11,7 @@ from gpugrad.autodiff.recorder import graphs, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
 from gpugrad.core.tensor import Tensor, threads
 from gpugrad.core.variable import Variable
@@ -44,6 +45,7 @@ def recompute_grad(f: Function) -> Function:
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
     0.0
     """
+    require_callable("recompute_grad", f=f)
     return _Recomputed(f)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
 from gpugrad.core import nest
+from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError, saying_where
 
 __all__ = ["vectorized_map", "vmap"]
 
@@ -40,6 +41,7 @@ def _from_zero(what: str, x: Tensor, axis: int, ndim: int) -> int:
     return axis % ndim
 
 
+@saying_where
 def vmap(
     f: Callable[..., Any],
     in_axes: Any = 0,
@@ -78,6 +80,7 @@ def vmap(
     [[2. 4.]
      [6. 8.]]
     """
+    require_callable("vmap", f=f)
     if randomness not in _RANDOMNESS:
         raise ArgumentError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}.")
     name = getattr(f, "__name__", type(f).__name__)
@@ -113,7 +116,7 @@ def vmap(
             level.__exit__()
             raise
 
-    return mapped
+    return saying_where(mapped, "vmap")
 
 
 def _batch_size(
@@ -158,6 +161,7 @@ def _collect(name: str, result: Any, level: Level, out_axes: Any) -> Any:
     return nest.pack(result, outs)
 
 
+@saying_where
 def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     """Apply `fn` to each example of `elems` along axis 0, all at once; named as in TensorFlow.
 
@@ -168,4 +172,5 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     >>> print(gg.vectorized_map(lambda x: x * x, gg.constant([1.0, 2.0])))
     [1. 4.]
     """
+    require_callable("vectorized_map", fn=fn)
     return vmap(fn)(elems)

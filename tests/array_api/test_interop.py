@@ -13,6 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -156,13 +157,39 @@ def test_numpy_computes_functions_that_gpugrad_lacks():
 @pytest.mark.parametrize("call", [
     np.lib.scimath.sqrt, lambda x: np.logaddexp.reduce(x, where=A > 0),
     lambda x: np.add.reduceat(x, [0, 1]), np.asarray, lambda x: np.array([x, x]), np.float64,
-], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64"])  # fmt: skip
+    lambda x: np.mean([x, x]), lambda x: np.sum([x, x]), lambda x: np.max((x, x)),
+    lambda x: np.sin([x]), lambda x: np.add([x], 1), lambda x: np.dot([x], [1]),
+    lambda x: np.linalg.norm([x]), lambda x: np.where([True], [x], 0),
+], ids=["scimath", "where=", "reduceat", "asarray", "array", "float64", "mean", "sum", "max", "sin",
+        "add", "dot", "norm", "where"])  # fmt: skip
 def test_numpy_never_cuts_a_gradient_silently(call):
     x = gg.asarray(A)
     with gg.GradientTape() as tape:
         tape.watch(x)
         with pytest.raises(TypeError, match=r"cut its gradient|only 0-dim|size-1|scalar"):
             call(x)
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "max", "sin"])
+def test_numpys_function_of_a_list_of_tensors_names_the_way_out(name):
+    """NumPy dispatches no list: it converts each element."""
+    x, ours, theirs = gg.constant(0.5), getattr(gg, name), getattr(np, name)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with pytest.raises(DTypeError, match="gpugrad's function of that name, which takes lists"):
+            theirs([x, x])
+        y = gg.sum(ours([x, x]))
+    assert tape.gradient(y, x) is not None
+    with pytest.raises(
+        gg.errors.TraceError, match=rf"{Path(__file__).name}:\d+: a value was asked"
+    ):
+        gg.function(lambda x: theirs([x, x]))(x)
+
+
+@pytest.mark.parametrize("join", [np.stack, np.concatenate, np.vstack, np.hstack])
+def test_numpy_joins_a_list_of_tensors_with_gradients(join):
+    x = gg.constant([0.5, 1.0])
+    assert gg.grad(lambda x: gg.sum(join([x, x])))(x).tolist() == [2.0, 2.0]
 
 
 def test_error_names_the_numpy_function():
@@ -400,26 +427,71 @@ def test_dlpack_passes_bfloat16_on(versioned):
     assert gg.grad(lambda y: gg.sum(y * y))(y).tolist() == [[2.0, 5.0], [6.0, -8.0]]
 
 
-def test_scipy_minimizes_with_hessians_and_jacobians():
-    import scipy.optimize
+def rosenbrock(x):
+    return gg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    def rosenbrock(x):
-        return gg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
-    start, grad, hess = np.array([1.3, 0.7]), gg.grad(rosenbrock), gg.hessian(rosenbrock)
-    for method in ("Newton-CG", "trust-exact", "trust-ncg", "trust-krylov", "dogleg"):
-        result = scipy.optimize.minimize(rosenbrock, start, method=method, jac=grad, hess=hess)
-        np.testing.assert_allclose(result.x, [1, 1], rtol=1e-3, err_msg=method)
+def residuals(x):
+    return gg.stack([x[0] - 1, 10 * (x[1] - x[0] ** 2)])
 
-    def residuals(x):
-        return gg.stack([x[0] - 1, 10 * (x[1] - x[0] ** 2)])
 
-    for method in ("trf", "dogbox"):
-        for loss in ("linear", "soft_l1"):
-            result = scipy.optimize.least_squares(
-                residuals, start, gg.jacobian(residuals), method=method, loss=loss
-            )
-            np.testing.assert_allclose(result.x, [1, 1], rtol=1e-3, err_msg=method)
+START = np.array([1.3, 0.7])
+
+
+@pytest.mark.parametrize("method", [
+    "CG", "BFGS", "L-BFGS-B", "TNC", "SLSQP", "Newton-CG", "dogleg", "trust-ncg", "trust-krylov",
+    "trust-exact", "trust-constr",
+])  # fmt: skip
+def test_scipy_minimizes_with_gradients_and_hessians(method):
+    from scipy.optimize import minimize
+
+    takes_hessians = method.startswith(("Newton", "dogleg", "trust"))
+    hess = {"hess": gg.hessian(rosenbrock)} if takes_hessians else {}
+    ways = [(rosenbrock, gg.grad(rosenbrock), hess), (gg.value_and_grad(rosenbrock), True, hess)]
+    if takes_hessians and method not in ("dogleg", "trust-exact"):
+        product = {"hessp": lambda x, p: gg.hvp(rosenbrock, [x], [p * 1.0])[0]}
+        ways.append((rosenbrock, gg.grad(rosenbrock), product))
+    for f, jac, options in ways:
+        result = minimize(f, START, jac=jac, method=method, **options)
+        np.testing.assert_allclose(result.x, [1, 1], rtol=2e-3)
+
+
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+def test_scipy_minimizes_under_constraints(method):
+    from scipy.optimize import minimize
+
+    inside = {
+        "type": "ineq",
+        "fun": lambda x: 1 - gg.sum(x * x, keepdims=True),
+        "jac": lambda x: gg.reshape(-2 * gg.constant(x), (1, 2)),
+    }
+    result = minimize(
+        rosenbrock, [0.5, 0.5], jac=gg.grad(rosenbrock), method=method, constraints=inside
+    )
+    np.testing.assert_allclose(result.x, [0.7864, 0.6177], rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "loss"),
+    [("lm", "linear"), *[(m, loss) for m in ("trf", "dogbox") for loss in ("linear", "soft_l1")]],
+)
+def test_scipy_solves_least_squares_with_jacobians(method, loss):
+    from scipy.optimize import least_squares
+
+    jac = gg.jacobian(residuals)
+    for f, df in ((residuals, jac), (gg.function(residuals), gg.function(jac))):
+        result = least_squares(f, START, df, method=method, loss=loss)
+        np.testing.assert_allclose(result.x, [1, 1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["atleast_1d", "atleast_2d", "atleast_3d"])
+def test_numpys_conversions_return_arrays_unless_something_follows_the_tensor(name):
+    convert, x = getattr(np, name), gg.constant([1.0, 2.0])
+    assert type(convert(x)) is np.ndarray
+    assert [type(a) for a in convert(x, 1.0)] == [np.ndarray, np.ndarray]
+    f = lambda x: gg.sum(convert(x) ** 2)  # noqa: E731
+    assert gg.grad(f)(x).tolist() == gg.function(gg.grad(f))(x).tolist() == [2, 4]
+    assert gg.vmap(f)(x[None]).tolist() == [gg.function(f)(x).item()] == [5]
 
 
 # ---- devices ----------------------------------------------------------------------------------
@@ -515,6 +587,36 @@ def test_copies_and_pickles_keep_the_values():
     x = gg.asarray(A)
     for twin in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
         _same(twin, A)
+
+
+NAMESPACES = (gg, gg.linalg, gg.fft, gg.special, gg.nn, gg.optim, gg.random, gg.cuda, gg.testing)
+
+
+def test_public_functions_and_ops_are_copied_and_pickled_by_name():
+    public = [getattr(home, n) for home in NAMESPACES for n in dir(home) if not n.startswith("_")]
+    functions = [f for f in public if callable(f) and not isinstance(f, types.ModuleType)]
+    for f in (*functions, *gg.OPS.values()):
+        assert pickle.loads(pickle.dumps(f)) is f, f
+        assert copy.deepcopy(f) is f
+        assert copy.copy(f) is f
+
+
+def test_cloudpickle_takes_functions_that_use_the_package():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    one, x = gg.ones(1), gg.constant(1.0)
+    for f in (lambda x: gg.exp(x), lambda x: gg.checkpoint(gg.exp)(x)):
+        decorated = [(d(f), x) for d in (gg.function, gg.grad, gg.value_and_grad)]
+        for g, value in [(f, x), (gg.vmap(f), one), *decorated]:
+            np.testing.assert_equal(pickle.loads(cloudpickle.dumps(g))(value), g(value))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i8", "c8", "?"])
+def test_zarr_stores_tensors(dtype):
+    zarr = pytest.importorskip("zarr")
+    x = gg.constant([[1, 0], [1, 1]], dtype=np.dtype(dtype))
+    stored = zarr.create_array(store=zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype)
+    stored[:] = x
+    np.testing.assert_array_equal(gg.constant(stored[:]).numpy(), x.numpy())
 
 
 def test_numpy_saves_tensors(tmp_path):

@@ -150,3 +150,33 @@ def test_singular_matrix_is_a_linalg_error_of_numpy():
     for call in (gg.linalg.inv, gg.linalg.cholesky):
         with pytest.raises(np.linalg.LinAlgError):
             call(np.zeros((2, 2)))
+
+
+CALLS_OF_A_FUNCTION = {
+    "grad": lambda f, x: gg.grad(f)(x),
+    "jacobian": lambda f, x: gg.jacobian(f)(x),
+    "hvp": lambda f, x: gg.hvp(f, [x], [x]),
+    "vjp": lambda f, x: gg.vjp(f, x),
+    "vmap": lambda f, x: gg.vmap(f)(x),
+    "vectorized_map": lambda f, x: gg.vectorized_map(f, x),
+    "cond": lambda f, x: gg.cond(True, f, f, x),
+    "while_loop": lambda f, x: gg.while_loop(f, f, x),
+    "scan": lambda f, x: gg.scan(lambda c, x: f(x), 0.0, x),
+    "function": lambda f, x: gg.function(f)(x),
+    "recompute_grad": lambda f, x: gg.recompute_grad(f)(x),
+    "minimize": lambda f, x: gg.optim.SGD().minimize(lambda: f(x)),
+    "apply_along_axis": lambda f, x: gg.apply_along_axis(f, 0, x),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_OF_A_FUNCTION)
+def test_an_error_of_the_users_function_passes_unchanged(name):
+    def wrong(x):
+        raise TypeError("'<=' not supported between instances of mine")
+
+    x = gg.constant([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"^'<=' not supported between instances of mine$") as own:
+        CALLS_OF_A_FUNCTION[name](wrong, x)
+    assert own.value.__cause__ is None
+    with pytest.raises(gg.errors.ShapeError, match=r"^reshape: "):
+        CALLS_OF_A_FUNCTION[name](lambda x: gg.reshape(x, (7,)), x)

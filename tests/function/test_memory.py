@@ -10,6 +10,7 @@ from comparing import near, same
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.core.format import format_bytes
+from gpugrad.core.nest import map_structure
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 
 RNG = np.random.default_rng(0)
@@ -258,6 +259,100 @@ def test_a_limit_that_already_holds_changes_nothing():
     for a, b in zip(f(X), g(X), strict=True):
         same(a, b)
     assert str(f.lower(X)) == str(g.lower(X))
+
+
+# ---- the first call ----------------------------------------------------------------------
+
+
+def test_the_first_call_keeps_to_the_limit():
+    step, weights = layers(12)
+    x = X + 0  # its own array, so that nothing else has cached it
+    f = gg.function(step, remat="auto", memory_limit=15 * MIB)
+    tracemalloc.start()
+    try:
+        f(x)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    existing = x.nbytes + sum(w.nbytes for w in weights)
+    assert f.cache_info() == (0, 1, 0)
+    assert existing + peak <= 15 * MIB + 0.6 * MIB
+    assert gg.function(layers(12)[0]).memory(x).peak > 20 * MIB
+
+
+def test_the_first_call_on_a_gpu_keeps_to_the_limit(cuda):
+    with gg.device(cuda):
+        x, (step, _) = gg.constant(X, device=cuda), layers(12)
+        whole = gg.function(step).memory(x).peak
+        f = gg.function(step, remat="auto", memory_limit=int(whole * 0.75))
+        before = gg.cuda.memory_stats(cuda).in_use
+        gg.cuda.reset_peak(cuda)
+        f(x)
+        assert x.nbytes < gg.cuda.memory_stats(cuda).peak - before <= whole * 0.75
+
+
+def numpy_of(results):
+    return map_structure(lambda r: r.numpy() if isinstance(r, gg.Tensor) else r, results)
+
+
+def with_gradient(f):
+    def both(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        return y, tape.gradient(y, x)
+
+    return both
+
+
+def drawn():
+    generator = gg.random.Generator(3)
+    return lambda x: gg.sum(x * generator.uniform(x.shape, dtype=x.dtype))
+
+
+def trained():
+    v, optimizer = gg.Variable(gg.ones((128, 128)), name="v"), gg.optim.Adam(0.1)
+
+    def step(x):
+        optimizer.minimize(lambda: gg.sum(gg.square(x @ v)))
+        return v * 1
+
+    return step
+
+
+NEEDS_VALUES = {
+    "length": lambda: lambda x: gg.sum(gg.nonzero(x > 0)[0]),
+    "masked": lambda: with_gradient(lambda x: gg.where(x > 9, gg.exp(x * 0 + 100) * x, x)),
+}
+BY_SHAPES = {
+    "cholesky": lambda: with_gradient(lambda x: gg.linalg.cholesky(x @ x.T + 5 * gg.eye(128))),
+    "solve": lambda: lambda x: gg.linalg.solve(x @ x.T + gg.eye(128), x),
+    "cond": lambda: with_gradient(lambda x: gg.cond(gg.sum(x) > 9, gg.sin, gg.cos, x)),
+    "loop": lambda: lambda x: gg.while_loop(lambda y: gg.max(y) < 99, lambda y: y * 2, gg.abs(x)),
+    "scan": lambda: lambda x: gg.scan(lambda c, y: (c + y, c), gg.zeros(128), x),
+    "constants": lambda: lambda x: x * gg.sum(gg.sin(gg.ones(99))) + gg.zeros((512, 128, 128))[0],
+    "index": lambda: lambda x: x[gg.argmax(x, axis=0)] + gg.sort(x),
+    "drawn": drawn,
+    "trained": trained,
+    "vmap": lambda: gg.vmap(lambda row: gg.softmax(row) @ row),
+    "half": lambda: lambda x: gg.matmul(x.astype("f2"), x.astype("f2")),
+    "printed": lambda: lambda x: (gg.debug.print("{}", gg.max(x)), x + 1)[1],
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the masked overflow
+@pytest.mark.parametrize("name", [*BY_SHAPES, *NEEDS_VALUES])
+def test_a_limit_changes_no_result(name, capsys):
+    make = {**BY_SHAPES, **NEEDS_VALUES}[name]
+    plain, limited = gg.function(make()), gg.function(make(), memory_limit=1 << 40)
+    x = gg.constant(RNG.normal(size=(128, 128)).astype("f4"))
+    for k in range(3):
+        expected = plain(x + k), capsys.readouterr().out
+        results = limited(x + k), capsys.readouterr().out
+        np.testing.assert_equal(numpy_of(results), numpy_of(expected))
+    assert limited.cache_info().traces == 1
+    if name in BY_SHAPES:
+        assert str(limited.lower(x)) == str(plain.lower(x))
 
 
 @pytest.mark.parametrize(

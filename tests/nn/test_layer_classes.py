@@ -168,7 +168,7 @@ def test_initializers_of_convolutions_get_the_window_then_in_and_out(name):
 
 
 def test_transposed_options_of_plain_convolutions_raise():
-    with pytest.raises(TypeError, match="Conv1d: output_padding"):
+    with pytest.raises(ArgumentError, match="Conv1d: output_padding=1 is for transposed"):
         nn.Conv1d(1, 1, 3, output_padding=1)
 
 

@@ -5,58 +5,17 @@ run changes every sample.
 """
 
 import inspect
-import re
-import resource
-import signal
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from hostile import HOSTILE, JUNK, NOT_FLAGS, NOT_NUMBERS, bounded_calls, refusal
 
 import gpugrad as gg
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import GpugradError
 
-SECONDS = 5  # for one call; the slowest takes half a second
-BYTES = 8 << 30  # of address space, so that a result that is too large is a MemoryError
 OURS = sorted(n for n, op in gg.OPS.items() if op.home.startswith("gpugrad."))
-
-# no op takes these in any place, except an index
-JUNK = [{}, {"a": 1}, {1}, object(), b"x", lambda x: x]
-NOT_FLAGS = [*JUNK, "no", 0.5, 1j, [], (), int, slice(2), ...]
-NOT_NUMBERS = [*JUNK, "abc", int, slice(2), ...]
-HOSTILE = [
-    *JUNK,
-    None, True, -1, 0, 7, 0.5, 1j, np.nan, np.inf, 10**6, 2**70, -(2**63), "abc", int,
-    slice(2), ..., [], (), (0, 0), (0, 10**6), (-1, 1.5), [None], ["a", "b"], [1, "a"],
-    [[1.0], [2.0, 3.0]], [[]], np.float32(2), np.array(["a"]), np.array([None, {}], object),
-    np.array("2020-01-01", "M8[D]"), np.ones((2, 0, 3)), np.ones((7, 5, 3, 2, 2)),
-    np.array([True, False]), np.array([1j, 2]), np.arange(3, dtype=np.int8),
-    np.array([np.nan, np.inf]), np.ma.masked_array([1.0, 2.0], [True, False]),
-    gg.ones((2, 3)), gg.ones(()),
-]  # fmt: skip
-
-
-class Hang(BaseException):
-    """The alarm, which no handler of an op catches."""
-
-
-@contextmanager
-def bounded_calls():
-    """Limit memory, and let the alarm interrupt a call."""
-
-    def ring(number, frame):
-        raise Hang
-
-    handler = signal.signal(signal.SIGALRM, ring)
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)
-        signal.signal(signal.SIGALRM, handler)
 
 
 def calls_of(op, every):
@@ -86,22 +45,12 @@ def refused_in(name, default):
 
 def outcome(op, bound):
     """What is wrong with one call: "" if it returns numbers, None if it raises as documented."""
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        result = op.eager(*bound.args, **bound.kwargs)
-    except GpugradError as error:
-        named = re.search(rf"(?<!\w){re.escape(op.name)}(?!\w)", str(error))
-        return None if named else f"raises {type(error).__name__} without a name: {error}"
-    except Hang:
-        return "hangs"
-    except Exception as error:
-        return f"raises {type(error).__name__}: {error}"
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+    complaint, result = refusal([op.name], lambda: op.eager(*bound.args, **bound.kwargs))
     for r in result if isinstance(result, tuple) else (result,):
-        if not isinstance(r, gg.Tensor) or not (r.dtype.kind in "biufc" or r.dtype == BFLOAT16):
+        is_tensor = isinstance(r, gg.Tensor)
+        if complaint == "" and not (is_tensor and (r.dtype.kind in "biufc" or r.dtype == BFLOAT16)):
             return f"returns {type(r).__name__} {getattr(r, 'dtype', '')}"
-    return ""
+    return complaint
 
 
 def complaints(name, every):

@@ -17,21 +17,17 @@ from gpugrad.autodiff.batched import give_each_example, levels_of, levels_runnin
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
+from gpugrad.core.checks import require_callable
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
-from gpugrad.errors import ArgumentError, ShapeError, StructureError
+from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
 from gpugrad.function.control.step import ControlStep
-from gpugrad.function.control.tracing import (
-    BranchTrace,
-    Specs,
-    blank_arrays,
-    make_branches,
-    trace_branch,
-)
+from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
 from gpugrad.function.on_tape import known
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.trace.array import current_trace, is_traced
+from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.custom import custom_gradient
 
@@ -40,6 +36,7 @@ __all__ = ["cond", "scan", "while_loop"]
 Function = Callable[..., Any]
 
 
+@saying_where
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """Call one of two functions: ``true_fn(*operands) if pred else false_fn(*operands)``.
 
@@ -66,6 +63,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     >>> f(gg.constant([1.0, 2.0])).tolist(), f(gg.constant([1.0, -2.0])).tolist()
     ([2.0, 4.0], [-1.0, 2.0])
     """
+    require_callable("cond", true_fn=true_fn, false_fn=false_fn)
     if is_array(pred):
         pred = tensor(pred)
     if isinstance(pred, Tensor) and pred.size != 1:
@@ -120,6 +118,7 @@ def _traced_cond(
     return results[names[0]](step(pred, *tensors, *captured))
 
 
+@saying_where
 def while_loop(
     cond_fn: Function, body_fn: Function, init: Any, *, maximum_iterations: int | None = None
 ) -> Any:
@@ -150,6 +149,7 @@ def while_loop(
     >>> round(root(gg.constant(9.0)).item(), 4), round(gg.grad(root)(9.0).item(), 4)
     (3.0, 0.1667)
     """
+    require_callable("while_loop", cond_fn=cond_fn, body_fn=body_fn)
     form = Form(tensors_of(init))
     names = ("init", f"body_fn {_name(body_fn)}")
     levels = levels_running()
@@ -226,6 +226,7 @@ def _iterate(
     return carry
 
 
+@saying_where
 def scan(
     f: Function, init: Any, xs: Any, *, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
@@ -258,6 +259,7 @@ def scan(
     >>> print(last, before)
     6.0 [0. 1. 3.]
     """
+    require_callable("scan", f=f)
     name = _name(f)
     form, along = Form(tensors_of(init)), Form(tensors_of(xs))
     n = _length(name, along.tensors, length)

@@ -37,10 +37,11 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_op import ControlOp
-from gpugrad.function.control.tracing import BranchTrace, Specs, blank_arrays
+from gpugrad.function.control.tracing import BranchTrace
 from gpugrad.function.on_tape import known
 from gpugrad.trace.array import Traced, current_trace, pause_trace, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value
+from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["ControlStep"]
@@ -138,13 +139,14 @@ class ControlStep(ControlOp):
 def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> list[Traced]:
     """Run it on the arrays inside the Traced ones, and log it."""
     effects = step.effects
-    if effects and (trace.pure or (trace.trial and step.undo is None)):
+    if effects and (trace.pure or (trace.undoes and step.undo is None)):
         raise NotReplayable(effects[0][0])
     results: list[Any]
-    if isinstance(trace, BranchTrace):
+    if trace.abstract:
         places = [devices.device_of(innermost_array(a)) for a in arrays if a.dtype != object]
         results = blank_arrays(step.specs, places[0] if places else devices.default_device())
-        trace.effects += effects
+        if isinstance(trace, BranchTrace):
+            trace.effects += effects
     else:
         if step.undo is not None:
             trace._undo.append(step.undo())
@@ -159,7 +161,7 @@ def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> lis
         written = Step(None, args, {}, values, name=step.name, call=step, undo=step.undo)
     else:
         written = Step(step, args, {}, values)
-        if not isinstance(trace, BranchTrace):
+        if not trace.abstract:
             trace.executed(written, reading(*results), results)
     trace.program.steps.append(written)
     return outs

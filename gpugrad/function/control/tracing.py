@@ -13,8 +13,6 @@ from copy import copy
 from threading import get_ident
 from typing import Any, NoReturn
 
-import numpy as np
-
 from gpugrad.autodiff.batched import (
     give_each_example,
     levels_of,
@@ -34,18 +32,10 @@ from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.own_gradient import GradientOverride
 from gpugrad.trace.array import Traced, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Step, Undo, Value
+from gpugrad.trace.shapes import Specs, blank_arrays, run_for_shapes
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["BranchTrace", "Specs", "blank_arrays", "make_branches", "trace_branch"]
-
-Specs = Sequence[tuple[tuple[int, ...], Any]]
-"""Shape and dtype of each of several arrays."""
-
-
-def blank_arrays(specs: Specs, device: devices.Device) -> list[Any]:
-    """Zeros on a device, as placeholders for arrays of those shapes and dtypes."""
-    arrays = [np.zeros(shape, dtype) for shape, dtype in specs]
-    return [a if a.dtype == object else devices.put(a, device) for a in arrays]
+__all__ = ["BranchTrace", "make_branches", "trace_branch"]
 
 
 class _Borrowed:
@@ -85,12 +75,13 @@ class BranchTrace(Tracing):
         missed: Tensors that a recorder outside knows and that should have been borrowed.
     """
 
-    abstract = True
+    abstract = nested = True
 
     def __init__(
         self, outer: Tracing, what: str, borrowed: Sequence[_Borrowed], orders: int
     ) -> None:
         super().__init__(outer.pure, outer.trial, outer.passes)
+        self.undoes = outer.undoes
         self._what, self._borrowed = what, {id(x.value): x for x in borrowed}
         self._numbers = {x.source._id for x in borrowed}
         self._beside = list(threads.stack)
@@ -180,16 +171,8 @@ class BranchTrace(Tracing):
     def computed(
         self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
     ) -> tuple[Any, bool]:
-        """An op's results on these arrays, or on harmless values if it rejects the arrays."""
-        with np.errstate(all="ignore"):
-            try:
-                return function(*arrays, **params), True
-            except Exception:
-                try:
-                    return function(*_harmless(arrays), **_harmless(params)), False
-                except Exception:  # it rejects something else
-                    pass
-                raise
+        """An op's results on placeholders."""
+        return run_for_shapes(function, arrays, params)
 
     def effect(
         self,
@@ -201,7 +184,7 @@ class BranchTrace(Tracing):
         about: Specs = (),
     ) -> list[Tensor]:
         """Log a side effect, which does not happen now."""
-        if self.pure or (self.trial and undo is None):
+        if self.pure or (self.undoes and undo is None):
             raise NotReplayable(name)
         for variable in variables:
             self.assigned(variable)
@@ -297,21 +280,6 @@ _MOST_ORDERS = 3
 
 def _raise(error: Exception, *tensors: Tensor) -> NoReturn:
     raise error.with_traceback(None)
-
-
-def _harmless(x: Any) -> Any:
-    """Replacements for the values of `x` that no op rejects: 0, 1, and the identity."""
-    if isinstance(x, dict):
-        return {k: _harmless(v) if k == "index" else v for k, v in x.items()}
-    if isinstance(x, (list, tuple)):
-        return type(x)(_harmless(v) for v in x)
-    if type(x) is not np.ndarray:
-        return x
-    if x.dtype.kind in "iub":
-        return np.zeros_like(x)
-    is_square = x.ndim > 1 and x.shape[-1] == x.shape[-2]
-    value = np.eye(x.shape[-1], dtype=x.dtype) if is_square else x.dtype.type(1)
-    return np.broadcast_to(value, x.shape).copy()
 
 
 def trace_branch(

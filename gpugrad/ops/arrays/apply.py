@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.checks import require_callable
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
 
 
+@saying_where
 def apply_along_axis(func1d, axis, arr, *args, **keywords):
     """Apply a function to each vector along an axis.
 
@@ -49,6 +51,7 @@ def apply_along_axis(func1d, axis, arr, *args, **keywords):
     return TENSOR.moveaxis(out, source, tuple(range(axis, axis + len(shape))))
 
 
+@saying_where
 def apply_over_axes(func, a, axes):
     """Apply a reduction along one axis after another; the axes stay, with length 1.
 
@@ -66,6 +69,7 @@ def apply_over_axes(func, a, axes):
     >>> print(gg.apply_over_axes(gg.sum, [[1.0, 2.0], [3.0, 4.0]], (0, 1)))
     [[10.]]
     """
+    require_callable("apply_over_axes", func=func)
     x = tensor(a)
     for axis in np.atleast_1d(axes).tolist():
         out = tensor(func(x, axis))

@@ -13,7 +13,7 @@ from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, argument, tensor, wrap
 from gpugrad.core.views import share
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
@@ -87,6 +87,7 @@ def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     return _full("empty", shape, 0, dtype, device)
 
 
+@saying_where
 def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor with one value everywhere.
 
@@ -124,8 +125,12 @@ def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.zeros_like([1.0, 2.0]))
     [0. 0.]
     """
-    x = tensor(x)
-    return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+    x = argument("zeros_like", x)
+    return zeros(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -134,8 +139,12 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.ones_like([1.0, 2.0]))
     [1. 1.]
     """
-    x = tensor(x)
-    return ones(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+    x = argument("ones_like", x)
+    return ones(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -153,8 +162,13 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
     >>> print(gg.full_like([1.0, 2.0], 7))
     [7. 7.]
     """
-    x = tensor(x)
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    x = argument("full_like", x)
+    return full(
+        x.shape,
+        fill_value,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 @saying_where
@@ -280,6 +294,8 @@ def asarray(
     [1. 2.]
     """
     is_tensor = isinstance(obj, Tensor)
+    if copy is not None and not isinstance(copy, (int, np.bool_)):
+        raise DTypeError(f"asarray: copy must be True, False or None, got {copy!r:.60}.")
     if _is_on_gpu(obj):
         read = from_dlpack if hasattr(obj, "__dlpack__") else from_cuda_memory
         x = read(obj, device=device, copy=copy)

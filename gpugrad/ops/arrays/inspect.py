@@ -56,6 +56,7 @@ def _same(a1, a2, equal_nan):
     return TENSOR.logical_or(equal, nan)
 
 
+@saying_where
 def array_equiv(a1, a2):
     """Whether two arrays, broadcast against each other, have the same elements.
 
@@ -74,6 +75,7 @@ def array_equiv(a1, a2):
         return False
 
 
+@saying_where
 def ndim(a):
     """Number of axes of an array or a number, an int.
 
@@ -83,6 +85,7 @@ def ndim(a):
     return tensor(a).ndim
 
 
+@saying_where
 def shape(a):
     """Lengths of the axes of an array or a number, a tuple of ints.
 
@@ -112,6 +115,7 @@ def isscalar(element):
     return type(element) in SCALARS or isinstance(element, np.generic)
 
 
+@saying_where
 def iscomplexobj(x):
     """Whether the dtype of an array or a number is complex, whatever its values are.
 
@@ -121,6 +125,7 @@ def iscomplexobj(x):
     return tensor(x).dtype.kind == "c"
 
 
+@saying_where
 def isrealobj(x):
     """Whether the dtype of an array or a number is not complex.
 

@@ -155,6 +155,7 @@ def select(condlist, choicelist, default=0):
     return out
 
 
+@saying_where
 def piecewise(x, condlist, funclist, *args, **keywords):
     """Evaluate functions piecewise, each where its condition holds.
 

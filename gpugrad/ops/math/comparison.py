@@ -182,6 +182,7 @@ def where_(condition, x=None, y=None, /):
 
 
 where_.__name__ = where_.__qualname__ = "where"
+where_.__module__ = "gpugrad"  # for pickle, which looks functions up
 vars(where_)["op"] = vars(where)["op"]  # it is the op's function to `gg.testing.check_op`
 
 # ---- logic and bits ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.devices import CPU, device_of
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.ops.nn.dropout import check_probability, kept
 from gpugrad.ops.nn.softmax import exp_of
 from gpugrad.ops.random.generator import Generator, default_generator
@@ -235,6 +235,7 @@ def _with_scores(
     return averaged(xp, p, value, group)
 
 
+@saying_where
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,

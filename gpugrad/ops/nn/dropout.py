@@ -16,8 +16,8 @@ import numpy as np
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.samples import calls, shaped
-from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.core.tensor import Tensor, argument
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.by_hand import random as kernels
 from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.random import philox
@@ -40,12 +40,13 @@ def kept(x: Tensor, shape: Any, p: float, generator: Source) -> Tensor:
 
 
 def _floating(name: str, x: Any) -> Tensor:
-    x = tensor(x)
+    x = argument(name, x)
     if x.dtype.kind in "biu":
         raise DTypeError(f"{name}: x is {x.dtype}; convert it with gg.astype(x, 'float32') first.")
     return x
 
 
+@saying_where
 def dropout(
     x: Any, p: float = 0.5, *, training: bool = True, noise_shape=None, generator: Source = None
 ) -> Tensor:
@@ -198,6 +199,7 @@ def stream_mask(xp, stream, /, *, shape, p):
     return xp.lib.asarray((numbers >= np.float32(p)).reshape(shape))
 
 
+@saying_where
 def alpha_dropout(
     x: Any, p: float = 0.5, *, training: bool = True, generator: Source = None
 ) -> Tensor:
@@ -234,6 +236,7 @@ def alpha_dropout(
     return TENSOR.where(keep, x, low) * scale - scale * p * low
 
 
+@saying_where
 def gumbel_softmax(
     logits: Any, tau: float = 1.0, *, hard: bool = False, axis: int = -1, generator: Source = None
 ) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,6 +110,9 @@ _KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
 }
 
 
+_MOST_CHILDREN = 1 << 17  # of one call; each is an object
+
+
 def _natural(name: str, what: str, value: Any, end: int | None = None) -> int:
     if not isinstance(value, (int, np.integer)) or value < 0 or (end and value >= end):
         below = f" and below {end}" if end else ""
@@ -182,7 +185,7 @@ class Generator:
         >>> bool(gg.any(a.normal(3) == b.normal(3)))
         False
         """
-        n = _natural("split", "n", n)
+        n = _natural("split", "n", n, _MOST_CHILDREN)
         children = [self._unstarted() for _ in range(n)]
 
         def start() -> None:
@@ -219,6 +222,8 @@ class Generator:
     @state.setter
     def state(self, value: dict[str, Any]) -> None:
         try:
+            if not isinstance(value, Mapping):
+                raise TypeError(f"{value!r:.60}")
             if value["algorithm"] != _ALGORITHM:
                 raise ValueError(f"its algorithm is {value['algorithm']!r}, not {_ALGORITHM!r}")
             k0, k1 = (_natural("key", "a word", k, 1 << 64) for k in value["key"])

@@ -1,0 +1,134 @@
+"""Tracing on shapes: writes a program without holding its values.
+
+An op runs once, on placeholders, so its own formula says which shapes and dtypes it returns, and no
+op needs a shape rule. Its results become placeholders in turn: zeros that take no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core import devices
+from gpugrad.core.backend import READINGS
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.variable import Variable
+from gpugrad.trace.array import Traced
+from gpugrad.trace.program import NotReplayable, Undo
+from gpugrad.trace.tracing import Tracing
+
+__all__ = ["ShapeTrace", "Specs", "blank_arrays", "run_for_shapes"]
+
+Specs = Sequence[tuple[tuple[int, ...], Any]]
+"""Shape and dtype of each of several arrays."""
+
+_SMALL = 1 << 12  # bytes of an array that is kept as it is
+
+
+def blank_arrays(specs: Specs, device: devices.Device) -> list[Any]:
+    """Zeros on a device, as placeholders for arrays of those shapes and dtypes."""
+    arrays = [np.zeros(shape, dtype) for shape, dtype in specs]
+    return [a if a.dtype == object else devices.put(a, device) for a in arrays]
+
+
+def run_for_shapes(
+    function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+) -> tuple[Any, bool]:
+    """An op's results on these arrays, or on harmless values if it rejects the arrays.
+
+    Returns:
+        The results, and whether they are those of these arrays.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            return function(*arrays, **params), True
+        except Exception:
+            try:
+                return function(*_harmless(arrays), **_harmless(params)), False
+            except Exception:  # it rejects something else
+                pass
+            raise
+
+
+def _harmless(x: Any) -> Any:
+    """Replacements for the values of `x` that no op rejects: 0, 1, and the identity."""
+    if isinstance(x, dict):
+        return {k: _harmless(v) if k == "index" else v for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_harmless(v) for v in x)
+    if type(x) is not np.ndarray:
+        return x
+    if x.dtype.kind in "iub":
+        return np.zeros_like(x)
+    is_square = x.ndim > 1 and x.shape[-1] == x.shape[-2]
+    value = np.eye(x.shape[-1], dtype=x.dtype) if is_square else x.dtype.type(1)
+    return np.broadcast_to(value, x.shape).copy()
+
+
+class ShapeTrace(Tracing):
+    """Traces a function without holding its values, and without its side effects.
+
+    The peak is that of the largest op, so the memory limit of a program holds while it is traced.
+    Raises NotReplayable where shapes do not suffice: a length that depends on values, or an op that
+    rejects every placeholder.
+    """
+
+    abstract = True
+
+    def __init__(self, passes: Sequence[str] | None = None) -> None:
+        super().__init__(trial=True, passes=passes)
+        self.undoes = False  # no effect happens
+        self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
+
+    def __enter__(self) -> ShapeTrace:
+        super().__enter__()
+        return self
+
+    def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Log an op; its results are replaced by placeholders, unless they may be folded."""
+        results = super().step(op, arrays, params)
+        for out in results if isinstance(results, tuple) else (results,):
+            if type(out) is Traced and not out.value.view and id(out.value) not in self._foldable:
+                out.inner = self._placeholder(out.inner)
+        return results
+
+    def _placeholder(self, array: Any) -> Any:
+        """Zeros of the array's shape and dtype. Nobody writes to the arrays of a trace."""
+        if array.nbytes < _SMALL or array.dtype.hasobject:
+            return array
+        device = devices.device_of(array)
+        zeros = self._zeros.get(device)
+        if zeros is None or zeros.nbytes < array.nbytes:
+            with devices.formulas_on(array):
+                lib = READINGS[type(array)].lib
+                zeros = self._zeros[device] = lib.zeros(array.nbytes, dtype=np.uint8)
+        return zeros[: array.nbytes].view(array.dtype).reshape(array.shape)
+
+    def computed(
+        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, bool]:
+        """An op's results on placeholders."""
+        try:
+            return run_for_shapes(function, arrays, params)
+        except Exception as error:  # of the user's, or of a placeholder: only values tell
+            raise NotReplayable("an op needs values") from error
+
+    def _check_lengths(self, name: str, outs: list[Traced]) -> list[Traced]:
+        raise NotReplayable(f"{name}: the length depends on values")
+
+    def _make_undoable(self, name: str, variables: Sequence[Variable], undo: Undo | None) -> None:
+        pass
+
+    def _performed(
+        self,
+        call: Callable[..., Any],
+        tensors: Sequence[Any],
+        variables: Sequence[Variable],
+        about: Specs,
+    ) -> tuple[list[Tensor], list[Any]]:
+        """Placeholders for what an effect returns; Variables keep their arrays."""
+        results = blank_arrays(about, devices.device(getattr(call, "device", None)))
+        now = [v._data for v in variables]
+        return [*map(wrap, results)], [a.inner if type(a) is Traced else a for a in now]

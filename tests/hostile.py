@@ -1,0 +1,91 @@
+"""Hostile values, and calls that neither hang nor take all memory."""
+
+import re
+import resource
+import signal
+import traceback
+from contextlib import contextmanager
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.errors import GpugradError
+
+__all__ = ["HOSTILE", "JUNK", "NOT_FLAGS", "NOT_NUMBERS", "Hang", "bounded_calls", "refusal"]
+
+SECONDS = 5  # for one call; the slowest takes half a second
+BYTES = 8 << 30  # of address space, so that a result that is too large is a MemoryError
+
+# no op takes these in any place, except an index
+JUNK = [{}, {"a": 1}, {1}, object(), b"x", lambda x: x]
+NOT_FLAGS = [*JUNK, "no", 0.5, 1j, [], (), int, slice(2), ...]
+NOT_NUMBERS = [*JUNK, "abc", int, slice(2), ...]
+HOSTILE = [
+    *JUNK,
+    None, True, -1, 0, 7, 0.5, 1j, np.nan, np.inf, 10**6, 2**70, -(2**63), "abc", int,
+    slice(2), ..., [], (), (0, 0), (0, 10**6), (-1, 1.5), [None], ["a", "b"], [1, "a"],
+    [[1.0], [2.0, 3.0]], [[]], np.float32(2), np.array(["a"]), np.array([None, {}], object),
+    np.array("2020-01-01", "M8[D]"), np.ones((2, 0, 3)), np.ones((7, 5, 3, 2, 2)),
+    np.array([True, False]), np.array([1j, 2]), np.arange(3, dtype=np.int8),
+    np.array([np.nan, np.inf]), np.ma.masked_array([1.0, 2.0], [True, False]),
+    gg.ones((2, 3)), gg.ones(()),
+]  # fmt: skip
+
+
+class Hang(BaseException):
+    """The alarm, which no handler of an op catches."""
+
+
+@contextmanager
+def bounded_calls():
+    """Limit memory, and let the alarm interrupt a call."""
+
+    def ring(number, frame):
+        raise Hang
+
+    handler = signal.signal(signal.SIGALRM, ring)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (BYTES, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.signal(signal.SIGALRM, handler)
+
+
+def refusal(names, call):
+    """What is wrong with the refusal of a call, and its result.
+
+    Returns:
+        ("", result) if it returns; (None, None) if it raises as documented, with one of `names` in
+        the message; else (complaint, None).
+    """
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        return "", call()
+    except GpugradError as error:
+        if _is_from_a_users_function(error):
+            return None, None
+        named = any(re.search(rf"(?<!\w){re.escape(n)}(?!\w)", str(error)) for n in names)
+        return (None if named else f"raises {type(error).__name__} without a name: {error}"), None
+    except Hang:
+        return "hangs", None
+    except AssertionError:
+        if {"assert_close", "check_grads"} & set(names):
+            return None, None
+        raise
+    except Exception as error:
+        if _is_from_a_users_function(error):
+            return None, None
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{at.filename.rpartition('/')[2]}:{at.lineno}"
+        return f"raises {type(error).__name__} at {where}: {error}", None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _is_from_a_users_function(error):
+    """Whether a function of the tests that gpugrad has called raised an error."""
+    frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [k for k, file in enumerate(frames) if "gpugrad" in file and "tests" not in file]
+    return any("tests" in file for file in frames[ours[0] :]) if ours else False
