@@ -207,6 +207,8 @@ def _read(source: Any) -> Mapping[str, Any]:
         )
     if Path(source).suffix == ".safetensors":
         return checkpoint.load(source)[0]
+    if not Path(source).exists():
+        raise CheckpointError(f"load_torch: there is no file {source}.")
     try:
         import torch
     except ImportError as error:
@@ -214,8 +216,6 @@ def _read(source: Any) -> Mapping[str, Any]:
             f"load_torch: only torch can read {source}. Install it, or save the weights as "
             "safetensors."
         ) from error
-    if not Path(source).exists():
-        raise CheckpointError(f"There is no file {source}.")
     state: Mapping[str, Any] = torch.load(source, map_location="cpu", weights_only=True)
     return state
 

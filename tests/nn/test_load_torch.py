@@ -107,6 +107,9 @@ def test_a_safetensors_file_is_read(tmp_path):
 
 def test_a_file_of_torch_needs_torch(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(CheckpointError, match="load_torch: there is no file"):
+        nn.load_torch(nn.Dense(1, 1), tmp_path / "model.pt")
+    (tmp_path / "model.pt").touch()
     with pytest.raises(ArgumentError, match=r"only torch can read .*model\.pt.*safetensors"):
         nn.load_torch(nn.Dense(1, 1), tmp_path / "model.pt")
 
