@@ -9,8 +9,8 @@ written on NumPy breaks:
   ``cupy.array``.
 - Reductions and item access return 0-d arrays, never scalars, and Python cannot index with 0-d
   arrays (``range(x)``, ``[1, 2][x]``).
-- There are two devices. A kernel whose array is not on the current device is a ValueError, and
-  ``x.copy()`` goes to the current device.
+- There are two devices, or as many as GPUGRAD_TESTS_GPUS says. A kernel whose array is not on the
+  current device is a ValueError, and ``x.copy()`` goes to the current device.
 - There is only what CuPy 14 has: `MISSING`, `REFUSED` and the lists of submodules were
   generated from CuPy 14.2, by comparing the names and signatures of the two libraries.
 - No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
@@ -29,6 +29,7 @@ import functools
 import gc
 import importlib.util
 import operator
+import os
 import sys
 import threading
 import types
@@ -36,11 +37,12 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.linalg
 import scipy.special
 
-GPUS = 2
+GPUS = int(os.environ.get("GPUGRAD_TESTS_GPUS", "2"))
 
 
 def _words(text: str) -> list[str]:
@@ -553,6 +555,26 @@ def _add_at(a: ndarray, index: Any, value: Any, ufunc: Any = np.add) -> None:
     _now_or_in_graph(lambda: ufunc.at(array, at, bare))
 
 
+CONVERTS = frozenset(
+    _words(
+        "allclose arange array_equal atleast_1d clip empty eye full full_like identity isclose kron "
+        "linspace meshgrid ones tile tri where zeros zeta"
+    )
+)
+"""Functions that take numbers where others need an array, by CuPy 14.2's sources."""
+
+
+def _need_arrays(name: str, args: Any) -> None:
+    """Raise as CuPy does for a number in the place of an array; a ufunc takes numbers."""
+    if name in CONVERTS or not args:
+        return
+    first = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
+    floats = (np.inexact, ml_dtypes.bfloat16)
+    for value in (*first, *(a for a in args[1:] if isinstance(a, floats))):
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            raise TypeError(f"Unsupported type {type(value)} of {name}()")
+
+
 def _lift(function: Any, name: str) -> Any:
     """NumPy's function with device arrays as arguments and results, like CuPy's."""
     refused = REFUSED.get(name, frozenset())
@@ -564,6 +586,8 @@ def _lift(function: Any, name: str) -> Any:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         out = kwargs.get("out")
         is_ufunc = isinstance(function, np.ufunc)
+        if not is_ufunc:
+            _need_arrays(name, args)
         if not (name in CAPTURED if out is None else is_ufunc) and not is_ufunc:
             _not_captured(f"{name}()")
         if name in ("concatenate", "stack") and len(args[0]) > AT_ONCE:

@@ -529,6 +529,9 @@ def test_the_fake_refuses_what_cupy_refuses(cupy):
         lambda: x.sum(where=x > 1),
         lambda: cupy.max(x, initial=0),
         lambda: range(cupy.array(3)),
+        lambda: cupy.ravel(2.0),
+        lambda: cupy.concatenate([x.ravel(), np.float32(2)]),
+        lambda: cupy.reshape(backend.BFLOAT16.type(2), (1,)),
     ):
         with pytest.raises(TypeError):
             use()
