@@ -38,6 +38,7 @@ if not REAL_GPU:  # before gpugrad looks for CuPy, which it does once
     fake_cusolver.install()
 
 from gpugrad.core import backend  # noqa: E402  # after the fake
+from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
@@ -113,6 +114,14 @@ def rng() -> np.random.Generator:
 def cuda() -> str:
     """A CUDA device: the real one where there is one, else that of the fake CuPy."""
     return "cuda:0"
+
+
+@pytest.fixture
+def second(cuda: str) -> str:
+    """A second CUDA device: every test that needs two asks for it."""
+    if gpu_count() < 2:
+        pytest.skip(reason="needs two GPUs")
+    return "cuda:1"
 
 
 @pytest.fixture

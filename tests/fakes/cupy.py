@@ -17,7 +17,7 @@ written on NumPy breaks:
 
 Only a real GPU can test: CUDA's results (rounding, the order of sums), kernels beyond what the
 shim models (a RawModule runs on the CPU), concurrent streams (only who waited for whom is
-recorded), graphs, fragmented memory (bytes are counted), performance, dtypes that CUDA libraries
+recorded), graphs, performance, dtypes that CUDA libraries
 lack, indices out of bounds (CuPy wraps them, the fake raises), and CuPy's positional argument
 names. Modules that gpugrad does not call, such as cupy.random, are left out.
 """
@@ -1008,13 +1008,16 @@ class failing_allocation:
 class MemoryPool:
     """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device.
 
+    As CuPy's, it hands out the smallest free block that is large enough, and splits it: the rest
+    stays in the pool until all parts of the block are free. Each stream has blocks of its own.
     Memory that a pool caches stays reserved when the pool dies: CuPy 14.1 does not free it.
     """
 
     reserved: list[int] = [0] * GPUS  # by all pools, from the devices
 
     def __init__(self) -> None:
-        self._used, self._free, self._limit = [0] * GPUS, [0] * GPUS, [0] * GPUS
+        self._used, self._limit = [0] * GPUS, [0] * GPUS
+        self._free: list[dict[int, list[_Chunk]]] = [{} for _ in range(GPUS)]  # by stream
         self.emptied = 0
 
     def malloc(self, size: int) -> Any:
@@ -1023,34 +1026,44 @@ class MemoryPool:
             return self._allocate(size, gpu)
 
     def _allocate(self, size: int, gpu: int) -> Any:
-        if size > self._free[gpu] and not self._fits(size, gpu):
-            self.free_all_blocks()
-            if not self._fits(size, gpu):
-                gc.collect()
-                self.free_all_blocks()
-            if not self._fits(size, gpu):
-                raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
-        kept = min(self._free[gpu], size)
-        self._free[gpu] -= kept
+        free = self._free[gpu].setdefault(get_current_stream().ptr, [])
+        chunk = min((c for c in free if c.size >= size), key=lambda c: c.size, default=None)
+        if chunk is None:
+            self._make_room(size, gpu)
+            MemoryPool.reserved[gpu] += size
+            chunk = _Chunk(size, free)
+        else:
+            free.remove(chunk)
+            chunk.split(size)
         self._used[gpu] += size
-        MemoryPool.reserved[gpu] += size - kept
-        return _Block(self, size, gpu)
+        return _Block(self, chunk, gpu)
+
+    def _make_room(self, size: int, gpu: int) -> None:
+        """Return free blocks until a new one fits; raises OutOfMemoryError if it does not."""
+        for collect in (lambda: None, gc.collect):
+            if self._fits(size, gpu):
+                return
+            collect()
+            self.free_all_blocks()
+        if not self._fits(size, gpu):
+            raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
 
     def _fits(self, size: int, gpu: int) -> bool:
-        limit = min(self._limit[gpu] or TOTAL, TOTAL)
-        return self._used[gpu] + self._free[gpu] + size <= limit
+        return self.total_bytes() + size <= min(self._limit[gpu] or TOTAL, TOTAL)
 
     def free_all_blocks(self, stream: Any = None) -> None:
         with _pool_lock:
-            MemoryPool.reserved[_current.device] -= self._free[_current.device]
-            self._free[_current.device] = 0
+            for free in self._free[_current.device].values():
+                whole = [c for c in free if c.before is c.after is None]
+                MemoryPool.reserved[_current.device] -= sum(c.size for c in whole)
+                free[:] = [c for c in free if c not in whole]
         self.emptied += 1
 
     def used_bytes(self) -> int:
         return self._used[_current.device]
 
     def free_bytes(self) -> int:
-        return self._free[_current.device]
+        return sum(c.size for free in self._free[_current.device].values() for c in free)
 
     def total_bytes(self) -> int:
         return self.used_bytes() + self.free_bytes()
@@ -1064,16 +1077,49 @@ class MemoryPool:
         self._limit[_current.device] = int(TOTAL * fraction) if fraction else size or 0
 
 
+class _Chunk:
+    """A part of a block of the device's memory, and its neighbours in the block."""
+
+    def __init__(self, size: int, free: list[_Chunk]) -> None:
+        self.size, self.free = size, free
+        self.before: _Chunk | None = None
+        self.after: _Chunk | None = None
+
+    def split(self, size: int) -> None:
+        """Keep the first bytes; the rest becomes free."""
+        if size < self.size:
+            rest = _Chunk(self.size - size, self.free)
+            rest.before, rest.after, self.after, self.size = self, self.after, rest, size
+            if rest.after is not None:
+                rest.after.before = rest
+            self.free.append(rest)
+
+    def release(self) -> None:
+        """Join free neighbours, and become free."""
+        chunk = self
+        while chunk.before is not None and chunk.before in chunk.free:
+            chunk = chunk.before
+        if chunk is not self:
+            self.free.remove(chunk)
+        while (after := chunk.after) is not None and (after is self or after in chunk.free):
+            if after is not self:
+                chunk.free.remove(after)
+            chunk.size, chunk.after = chunk.size + after.size, after.after
+            if after.after is not None:
+                after.after.before = chunk
+        chunk.free.append(chunk)
+
+
 class _Block:
     """Memory of the pool, returned to it when nothing holds the block."""
 
-    def __init__(self, pool: MemoryPool, size: int, gpu: int) -> None:
-        self._pool, self._size, self._gpu = pool, size, gpu
+    def __init__(self, pool: MemoryPool, chunk: _Chunk, gpu: int) -> None:
+        self._pool, self._chunk, self._gpu = pool, chunk, gpu
 
     def __del__(self) -> None:
         with _pool_lock:
-            self._pool._used[self._gpu] -= self._size
-            self._pool._free[self._gpu] += self._size
+            self._pool._used[self._gpu] -= self._chunk.size
+            self._chunk.release()
 
 
 TOTAL = 1 << 36

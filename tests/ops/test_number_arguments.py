@@ -44,7 +44,8 @@ _INTERNAL = "other ops call it, with arrays"
 NEED_ARRAYS = {  # a number may raise an error that asks for an array
     "append": _SHAPES, "batch_norm": "the statistics have a value for each channel",
     "bin_counts": _SHAPES, "cosine_similarity": _SHAPES, "cross_entropy": _LABELS,
-    "ctc_loss": _LABELS, "ctc_losses_grad": _INTERNAL, "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
+    "ctc_loss": _LABELS, "ctc_losses_grad": _INTERNAL,
+    "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
     "extract": _SHAPES, "flash_attention": _INTERNAL, "flash_attention_grad": _INTERNAL,
     "insert": _INTERNAL, "intersect1d": _SHAPES, "kron": _SHAPES, "log_softmax_grad": _INTERNAL,
     "multi_margin_loss": _LABELS, "nll_loss": _LABELS, "outer": _SHAPES,
@@ -139,6 +140,7 @@ def _results(op, args, keywords, dtype, device):
     return results + tape.gradient(floats, sources, None, "zero")
 
 
+CPU_ONLY = ("iv", "ive", "jv", "kv", "kve", "yv")  # cupyx.scipy.special lacks them
 _HALVES = [
     n
     for n, (op, args, _, i) in _CALLS.items()
@@ -153,11 +155,11 @@ def test_a_number_beside_bfloat16_is_as_weak_as_beside_float16(name, cuda):
     results = _results(op, args, keywords, BFLOAT16, "cpu")
     dtypes = [y.dtype for y in _results(op, args, keywords, np.float16, "cpu")]
     assert [y.dtype for y in results] == [BFLOAT16 if d == np.float16 else d for d in dtypes]
-    try:
-        on_device = _results(op, args, keywords, BFLOAT16, cuda)
-    except DeviceError as error:
-        assert "runs on the CPU only" in str(error)
+    if op.name in CPU_ONLY:
+        with pytest.raises(DeviceError, match="runs on the CPU only"):
+            _results(op, args, keywords, BFLOAT16, cuda)
         return
+    on_device = _results(op, args, keywords, BFLOAT16, cuda)
     for a, d in zip(on_device, results, strict=True):
         assert getattr(a, "values", a).device == cuda
         gg.testing.assert_close(a, d, rtol=3e-2, atol=3e-2)

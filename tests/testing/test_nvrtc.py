@@ -12,7 +12,9 @@ from gpugrad.testing.cuda import nvrtc
 # What NVRTC does when it compiles: open its builtins by name, without a path.
 LIBRARY = """
 #include <dlfcn.h>
-extern "C" int builtins_open() { return dlopen("libnvrtc-builtins.so.99.0", RTLD_NOW) != nullptr; }
+extern "C" int builtins_open() {
+  return dlopen("libnvrtc-builtins.so.99.0", RTLD_NOW) != nullptr;
+}
 """
 
 LOAD = """
