@@ -15,6 +15,7 @@ import numpy as np
 from gpugrad import errors
 from gpugrad.core import settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
+from gpugrad.core.index_checks import raise_late
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
@@ -212,7 +213,11 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
 
 def host(array: Any) -> np.ndarray[Any, Any]:
     """A new NumPy array with the values of a plain array."""
-    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.array(array)
+    values = array.get()
+    raise_late()
+    return values
 
 
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:

@@ -6,7 +6,8 @@ a thread, in a ``with``       `training`, `gg.device`, `gg.debug.nans`
 ============================  ===============================================================
 
 A traced function depends on all of them: it asks for `key` at each call, so the key is cached
-until a setting changes.
+until a setting changes. What no traced function depends on is kept elsewhere:
+`gg.cuda.check_indices` in `gpugrad.core.index_checks`.
 """
 
 from __future__ import annotations

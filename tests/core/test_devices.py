@@ -555,8 +555,8 @@ def test_tests_of_devices_run_with_one_gpu():
     files = ["tests/test_cuda.py", "tests/test_prefetch.py", "tests/core/test_devices.py"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "not with_one_gpu"]
     result = subprocess.run(
-        [*command, *files], cwd=ROOT, env=os.environ | {"GPUGRAD_TESTS_GPUS": "1"}, capture_output=True,
-        text=True, check=False,
+        [*command, *files], cwd=ROOT, env=os.environ | {"GPUGRAD_TESTS_GPUS": "1"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout[-2000:]
 

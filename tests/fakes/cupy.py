@@ -17,8 +17,7 @@ written on NumPy breaks:
 
 Only a real GPU can test: CUDA's results (rounding, the order of sums), kernels beyond what the
 shim models (a RawModule runs on the CPU), concurrent streams (only who waited for whom is
-recorded), graphs, performance, dtypes that CUDA libraries
-lack, indices out of bounds (CuPy wraps them, the fake raises), and CuPy's positional argument
+recorded), graphs, performance, dtypes that CUDA libraries lack, and CuPy's positional argument
 names. Modules that gpugrad does not call, such as cupy.random, are left out.
 """
 
@@ -270,8 +269,8 @@ class ndarray:
     def __getitem__(self, index: Any) -> ndarray:
         at = _index(index)
         if _current.capture is not None:
-            return _repeated(lambda: self._array[at], self._gpu)
-        return _wrap(self._array[at], self._gpu)
+            return _repeated(lambda: self._array[_wrapped(self._array, at)], self._gpu)
+        return _wrap(self._array[_wrapped(self._array, at)], self._gpu)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.ndim:
@@ -280,7 +279,7 @@ class ndarray:
         if _is_advanced(index) and not isinstance(value, ndarray):
             _not_captured("a number from the host for an index of arrays")
         bare = value if isinstance(value, np.ndarray) else _bare(value)
-        _now_or_in_graph(lambda: array.__setitem__(at, bare))
+        _now_or_in_graph(lambda: array.__setitem__(_wrapped(array, at), bare))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -478,6 +477,24 @@ def _index(index: Any) -> Any:
     return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
 
 
+def _wrapped(array: np.ndarray[Any, Any], at: Any) -> Any:
+    """An index of NumPy's for `array`; integers in arrays wrap around, as CuPy's do."""
+    parts = at if isinstance(at, tuple) else (at,)
+    if not any(isinstance(p, np.ndarray) and p.dtype.kind in "iu" for p in parts):
+        return at
+    used = [p.ndim if isinstance(p, np.ndarray) and p.dtype.kind == "b" else p is not None
+            and p is not ... for p in parts]  # fmt: skip
+    wrapped, axis = [], 0
+    for part, n in zip(parts, used, strict=True):
+        if part is ...:
+            n = array.ndim - sum(used)
+        elif isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < array.ndim:
+            part = part % array.shape[axis] if array.shape[axis] else part
+        wrapped.append(part)
+        axis += n
+    return tuple(wrapped)
+
+
 def _is_advanced(index: Any) -> bool:
     return any(isinstance(i, (ndarray, list, np.ndarray))
                for i in (index if isinstance(index, tuple) else (index,)))  # fmt: skip
@@ -552,13 +569,13 @@ def _add_at(a: ndarray, index: Any, value: Any, ufunc: Any = np.add) -> None:
     if not isinstance(value, ndarray):
         _not_captured("a number from the host for an index of arrays")
     array, at, bare = _bare(a), _index(index), _bare(value)
-    _now_or_in_graph(lambda: ufunc.at(array, at, bare))
+    _now_or_in_graph(lambda: ufunc.at(array, _wrapped(array, at), bare))
 
 
 CONVERTS = frozenset(
     _words(
-        "allclose arange array_equal atleast_1d clip empty eye full full_like identity isclose kron "
-        "linspace meshgrid ones tile tri where zeros zeta"
+        "allclose arange array_equal atleast_1d clip empty eye full full_like identity isclose "
+        "kron linspace meshgrid ones tile tri where zeros zeta"
     )
 )
 """Functions that take numbers where others need an array, by CuPy 14.2's sources."""

@@ -31,8 +31,8 @@ def test_nvrtc_finds_its_builtins_without_a_runpath(tmp_path):
     folder.mkdir(parents=True)
     for name, text in (("libnvrtc.so.99", LIBRARY), ("libnvrtc-builtins.so.99.0", "")):
         subprocess.run(
-            [os.environ.get("CXX", "g++"), "-shared", "-fPIC", f"-Wl,-soname,{name}", "-x", "c++", "-",
-             "-o", str(folder / name)], input=text, text=True, check=True,
+            [os.environ.get("CXX", "g++"), "-shared", "-fPIC", f"-Wl,-soname,{name}", "-x", "c++",
+             "-", "-o", str(folder / name)], input=text, text=True, check=True,
         )  # fmt: skip
     (folder / "libnvrtc.alt.so.99").write_text("another build, which must not be loaded")
     command = [sys.executable, "-c", LOAD, str(tmp_path)]  # a process that has loaded neither
