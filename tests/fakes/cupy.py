@@ -832,6 +832,10 @@ class RawModule:
             else:
                 _current.capture.append(launch)
 
+        run.attributes = {  # type: ignore[attr-defined]
+            "num_regs": 0, "local_size_bytes": 0, "shared_size_bytes": 0,
+            "max_threads_per_block": 1024,
+        }  # fmt: skip
         return run
 
 
@@ -1211,6 +1215,8 @@ def modules() -> dict[str, types.ModuleType]:
         "memGetInfo": lambda: (TOTAL - MemoryPool.reserved[_current.device], TOTAL),
         "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
+        "getDeviceProperties": lambda gpu: {"name": b"stand-in", "multiProcessorCount": 1},
+        "driverGetVersion": lambda: 0, "runtimeGetVersion": lambda: 0,
     })  # fmt: skip
     device = _module("cupy.cuda.device", {"Device": Device})
     compiler = _module("cupy.cuda.compiler", {"CompileException": CompileException})

@@ -19,6 +19,7 @@ from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_li
 from gpugrad.testing.cuda import shim
 
 pytestmark = [
+    pytest.mark.device,
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
     needs_shim,
 ]
