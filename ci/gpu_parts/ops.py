@@ -243,8 +243,9 @@ class Workers:
 
     def start(self, k: int) -> None:
         left = max(1.0, self.end - time.monotonic())
-        command = [sys.executable, __file__, self.args.records, "--processes",
-                   str(self.args.processes), "--seconds", str(left), "--worker", str(k)]  # fmt: skip
+        options = {"processes": self.args.processes, "seconds": left, "worker": k}
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        command = [sys.executable, __file__, self.args.records, *words]
         if self.args.ops:
             command += ["--ops", *self.args.ops]
         self.running[k] = subprocess.Popen(command)

@@ -102,8 +102,10 @@ def main() -> int:
         "launches": sum(r[1] for r in rows), "kernels": rows[:60],
     }  # fmt: skip
     records.write(path, "profile", **record)
-    print(f"{name}: host {record['host_us']:.1f} us, total {record['total_us']:.1f} us a step; "
-          f"{record['launches']:.0f} launches, {record['kernels_us']:.0f} us of kernels")  # fmt: skip
+    print(
+        f"{name}: host {record['host_us']:.1f} us, total {record['total_us']:.1f} us a step; "
+        f"{record['launches']:.0f} launches, {record['kernels_us']:.0f} us of kernels"
+    )
     for t, n, kernel in rows[:28]:
         print(f"{t:10.1f} us {n:6.1f} x {t / max(n, 1):8.1f}  {kernel[:110]}")
     return 0

@@ -1,4 +1,4 @@
-"""One file of JSON lines for all scripts of a run: a crash loses no line that was written before."""
+"""One file of JSON lines for all scripts of a run: a crash loses no line written before it."""
 
 from __future__ import annotations
 

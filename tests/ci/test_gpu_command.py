@@ -295,7 +295,7 @@ PARTS = SCRIPT.parent / "gpu_parts"
 
 @pytest.fixture
 def on_stand_in(monkeypatch):
-    """Commands find the stand-in for CuPy; none of the libraries' fakes is loaded in this process."""
+    """Let the processes of commands find the stand-in for CuPy."""
     if REAL_GPU:
         pytest.skip(reason="the parts run on the GPU itself")
     monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
@@ -392,13 +392,8 @@ def test_ops_continue_after_a_crash_and_a_hang(tmp_path, monkeypatch, on_stand_i
     assert len(records_of(tmp_path / "r.jsonl", "ops")) == before
 
 
-def test_an_op_that_differs_on_the_device_is_reported(tmp_path, monkeypatch, on_stand_in):
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import runpy\nrunpy.run_path({str(STAND_IN / 'sitecustomize.py')!r})\n"
-        "import cupy, numpy\ncupy.diff = lambda x, *a, **k: cupy.asarray(numpy.diff(x._array) + 1)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), str(SCRIPT.parents[1]))))
-    monkeypatch.setattr(sys, "path", [str(PARTS), *sys.path])
+def test_an_op_that_differs_on_the_device_is_described(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPT.parents[1]))
     code = (
         "import sys; sys.argv = ['ops']\n"
         f"sys.path.insert(0, {str(PARTS)!r})\nimport ops\nimport numpy as np, gpugrad as gg\n"
@@ -444,12 +439,11 @@ def test_tables_are_printed_from_a_results_file(tmp_path):
 
 
 def test_tests_on_a_device_have_its_marker():
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", "device", "tests/ops/test_ops.py",
-               "tests/function/test_gpu.py", "tests/core/test_devices.py"]  # fmt: skip
+    files = ("tests/ops/test_ops.py", "tests/function/test_gpu.py", "tests/core/test_devices.py")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", "device", *files]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=SCRIPT.parents[1]
     )
     for name in ("test_op_on_a_device[tanh]", "test_gpu.py", "test_to_device_copies"):
         assert name in done.stdout
-    assert "test_names_of_devices" not in done.stdout
     assert "test_op[tanh]" not in done.stdout

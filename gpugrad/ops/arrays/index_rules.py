@@ -128,7 +128,8 @@ def is_deferred(name, indices, n, first=0):
     On a GPU it is launched and reported later, or omitted: see `gg.cuda.check_indices`. In a CUDA
     graph it is for now, which splits the graph: a replay would report at a flag of another call.
     """
-    if type(indices) is np.ndarray or when() == "now" or is_captured(indices):
+    on_host = isinstance(indices, (np.ndarray, np.generic))
+    if on_host or when() == "now" or is_captured(indices):
         return False
     if when() == "later":
         check_later(name, as_int64(indices), n, first)

@@ -91,7 +91,7 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
     if num_segments < 0:
         raise ArgumentError(f"segment_rows: num_segments={num_segments} is negative.")
     ids = as_int64(segment_ids)
-    if type(ids) is not np.ndarray and (is_captured(ids) or when() != "now"):
+    if not isinstance(ids, (np.ndarray, np.generic)) and (is_captured(ids) or when() != "now"):
         # the kernel that adds the rows skips it, and reports it
         ids = xp.lib.where(ids < num_segments, ids, num_segments + 1)
     elif ids.size and int(ids.max()) >= num_segments:
