@@ -1,4 +1,4 @@
-"""CUDA devices: streams, synchronization, memory, and prefetching of batches.
+"""CUDA devices: streams, synchronization, checks of indices, memory, and prefetching of batches.
 
 Memory comes from CuPy's pool for the device, which keeps freed blocks. If a request does not fit,
 the pool returns its free blocks to the device, runs the garbage collector, and tries again; only
@@ -20,6 +20,7 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
 from gpugrad.core.forking import new_lock
+from gpugrad.core.index_checks import check_indices, raise_late
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.views import View
@@ -29,6 +30,7 @@ from gpugrad.kernels.runtime.staging import Staging
 
 __all__ = [
     "MemoryStats",
+    "check_indices",
     "empty_cache",
     "is_available",
     "memory_stats",
@@ -68,6 +70,7 @@ def synchronize(device: str | Device | None = None) -> None:
 
     Raises:
         DeviceError: there is no such GPU.
+        IndexOutOfBoundsError: an earlier op had an index out of bounds: see `check_indices`.
         ArgumentError: the device is the CPU.
 
     >>> if gg.cuda.is_available():
@@ -75,6 +78,7 @@ def synchronize(device: str | Device | None = None) -> None:
     """
     with _current_gpu("synchronize", device) as cupy:
         cupy.cuda.Device().synchronize()
+    raise_late()
 
 
 # ---- streams ----------------------------------------------------------------------------
@@ -136,6 +140,7 @@ class stream:
     def synchronize(self) -> None:
         """Wait until the stream has finished all its work."""
         self.raw.synchronize()
+        raise_late()
 
     def __enter__(self) -> stream:
         held: list[Any] = self._entered.__dict__.setdefault("held", [])

@@ -9,8 +9,9 @@ from typing import Any
 from gpugrad.autodiff.batched import Level, levels_of, levels_running, unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.user_code import user_line
 from gpugrad.errors import NumericsError, saying_where
-from gpugrad.trace.array import current_trace, unwrap_to_traced, user_line
+from gpugrad.trace.array import current_trace, unwrap_to_traced
 from gpugrad.trace.numerics import checking, has_nan_or_inf, summary
 
 __all__ = ["check_numerics", "nans", "print"]

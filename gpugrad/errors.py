@@ -18,6 +18,8 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 
 __all__ = [
+    "EXAMPLES",
+    "LIBRARIES",
     "ArgumentError",
     "AxisError",
     "CheckpointError",
@@ -302,14 +304,15 @@ def _parameter_names(function: Any) -> Iterable[str]:
 
 
 _HOME = os.path.dirname(__file__) + os.sep
-_EXAMPLES = os.path.join(_HOME, "examples", "")
-_LIBRARIES = (
+EXAMPLES = os.path.join(_HOME, "examples", "")
+LIBRARIES = (
     _HOME,
     "<gpugrad",
     "<frozen ",
     "<__array_function__",
     os.path.dirname(np.__file__) + os.sep,
 )
+"""How the names of files begin that are not a user's; but those in `EXAMPLES` are."""
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 
 
@@ -319,8 +322,8 @@ def _is_from_users_code(error: Exception) -> bool:
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         is_python = file.startswith(_PYTHON) and "site-packages" not in file
-        is_library = is_python or file.startswith(_LIBRARIES) or file.endswith(".pyx")
-        if file.startswith(_EXAMPLES) or not is_library:
+        is_library = is_python or file.startswith(LIBRARIES) or file.endswith(".pyx")
+        if file.startswith(EXAMPLES) or not is_library:
             return True
         trace = trace.tb_next
     return False

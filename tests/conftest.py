@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import random
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +40,7 @@ if not REAL_GPU:  # before gpugrad looks for CuPy, which it does once
     fake_cusolver.install()
 
 from gpugrad.core import backend  # noqa: E402  # after the fake
+from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
@@ -65,14 +68,32 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
 
 
-def _needs_a_gpu(item: pytest.Item) -> bool:
-    words = ("device", "cuda", "kernel", "cublaslt", "cudnn", "prefetch")
-    return "cuda" in getattr(item, "fixturenames", ()) or any(w in item.nodeid for w in words)
+def _uses_a_device(item: pytest.Item) -> bool:
+    """Whether a test asks for the fixture `cuda`, or names a device itself."""
+    if "cuda" in getattr(item, "fixturenames", ()) or "on_a_device" in item.name:
+        return True
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    code = getattr(getattr(item, "function", None), "__code__", None)
+    named = any(isinstance(p, str) and p in ("cuda", "cuda:0") for p in params)
+    return named or (code is not None and _names_cuda(code))
 
 
+@functools.cache
+def _names_cuda(code: types.CodeType) -> bool:
+    return any(
+        const in ("cuda", "cuda:0") if isinstance(const, str) else
+        isinstance(const, types.CodeType) and _names_cuda(const)
+        for const in code.co_consts
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gpu") or _uses_a_device(item):
+            item.add_marker("device")
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
-        items.sort(key=lambda item: not _needs_a_gpu(item))
+        items.sort(key=lambda item: item.get_closest_marker("device") is None)
     for item in items:
         if item.get_closest_marker("gpu") and not REAL_GPU:
             item.add_marker(pytest.mark.skip(reason="needs a real CUDA device"))
@@ -113,6 +134,14 @@ def rng() -> np.random.Generator:
 def cuda() -> str:
     """A CUDA device: the real one where there is one, else that of the fake CuPy."""
     return "cuda:0"
+
+
+@pytest.fixture
+def second(cuda: str) -> str:
+    """A second CUDA device: every test that needs two asks for it."""
+    if gpu_count() < 2:
+        pytest.skip(reason="needs two GPUs")
+    return "cuda:1"
 
 
 @pytest.fixture

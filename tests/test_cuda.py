@@ -1,5 +1,6 @@
 """`gg.cuda`: memory, its limits and running out of it; streams; lost and missing devices."""
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -11,19 +12,30 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core import backend
-from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, OutOfMemoryError
 
 MEGA = 1 << 20
 
 
 @pytest.fixture
 def limit(cuda):
-    """A function that limits the device's memory to what is in use plus a number of bytes."""
+    """A function after whose call a number of bytes fits into the device's memory, and no more.
+
+    CuPy's pool splits blocks. The rest of a block of which a part is in use stays free in the pool,
+    beyond the reach of `empty_cache`, and may hold what the limit should refuse.
+    """
+    fillers = []
 
     def set_limit(room):
+        fillers.clear()
         gc.collect()
         gg.cuda.empty_cache(cuda)
-        gg.cuda.set_memory_limit(gg.cuda.memory_stats(cuda).in_use + room, device=cuda)
+        reserved = gg.cuda.memory_stats(cuda).reserved
+        gg.cuda.set_memory_limit(max(reserved, 1), device=cuda)
+        with contextlib.suppress(OutOfMemoryError):
+            while True:
+                fillers.append(gg.zeros(room, dtype="uint8", device=cuda))
+        gg.cuda.set_memory_limit(reserved + room, device=cuda)
 
     yield set_limit
     gg.cuda.set_memory_limit(device=cuda)
@@ -160,6 +172,18 @@ def test_cached_memory_is_used_before_memory_runs_out(cuda, limit):
     assert gg.cuda.memory_stats(cuda).reserved <= gg.cuda.memory_stats(cuda).limit
 
 
+def test_memory_beside_a_split_block_does_not_count_as_room(cuda, limit):
+    block = gg.zeros(4 * MEGA, dtype="float32", device=cuda)
+    del block
+    part = gg.zeros(MEGA, dtype="float32", device=cuda)  # a part of that block
+    limit(MEGA)
+    for _ in range(2):
+        with pytest.raises(OutOfMemoryError):
+            part * 2
+    gg.cuda.set_memory_limit(device=cuda)
+    assert (part * 2).shape == (MEGA,)
+
+
 def test_a_tape_survives_running_out_of_memory(cuda, limit):
     x = gg.ones(MEGA, dtype="float32", device=cuda)
     with gg.GradientTape(persistent=True) as tape:
@@ -195,6 +219,120 @@ def test_a_limit_may_be_a_fraction(cuda):
     gg.cuda.set_memory_limit(device=cuda)
     assert stats.limit == stats.total // 4
     assert gg.cuda.memory_stats(cuda).limit == 0
+
+
+# ---- checks of indices
+
+
+def _indexing(cuda, bad):
+    """Ops with an index out of bounds among its indices, and the ops that must be named."""
+    x = gg.constant(np.arange(12.0, dtype=np.float32).reshape(4, 3), device=cuda)
+    at, along = gg.constant([0, bad], device=cuda), gg.constant([[0], [bad]], device=cuda)
+    flat = gg.constant([0.0, 1.0, 2.0, 3.0], device=cuda)
+    return {
+        "take": lambda: gg.take(x, at, axis=0),
+        "gather": lambda: gg.gather(x, at),
+        "take_rows": lambda: gg.nn.functional.embedding(at, x),
+        "take_along_axis": lambda: gg.take_along_axis(x, along, axis=0),
+        "getitem": lambda: x[at],
+        "getitem of two axes": lambda: x[at, at],
+        "scatter_rows": lambda: gg.scatter_rows(x[:2], at, shape=(4, 3)),
+        "scatter_along_axis": lambda: gg.scatter_along_axis(
+            along * 1.0, along, axis=0, shape=(4, 1)
+        ),
+        "index_add": lambda: gg.index_add(flat, flat[:2], index=at),
+        "class_scores": lambda: gg.nll_loss(x[:2], at),
+        "ctc_losses": lambda: gg.ctc_loss(
+            x[:, None], at[None], *(gg.constant([n], device=cuda) for n in (4, 2))
+        ),
+        "scatter_rows of segments": lambda: gg.segment_sum(x[:2], at, num_segments=4),
+        "index_put": lambda: gg.index_put(flat, flat[:2], index=at),
+    }
+
+
+_INDEXING = list(_indexing("cpu", 0))
+
+
+@pytest.mark.parametrize("name", _INDEXING)
+def test_an_index_out_of_bounds_raises_when_the_host_waits_for_the_device(name, cuda):
+    op = name.partition(" ")[0]
+    result = _indexing(cuda, 9)[name]()
+    pattern = rf"{op}: an index is out of bounds .*test_cuda.py:\d+.*check_indices\(\"now\"\)"
+    with pytest.raises(IndexOutOfBoundsError, match=pattern):
+        gg.cuda.synchronize(cuda)
+    gg.cuda.synchronize(cuda)  # it was reported
+    result.numpy()
+    _indexing(cuda, 2)[name]().numpy()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.numpy(), lambda x: x.item(), float, lambda x: x.tolist(), bool, str,
+        lambda x: gg.cuda.synchronize(x.device),
+    ],
+)  # fmt: skip
+def test_every_read_of_a_value_reports_an_index_out_of_bounds(read, cuda):
+    x, at = gg.ones((4,), device=cuda), gg.constant(7, device=cuda)
+    y = gg.take(x, at)
+    with pytest.raises(IndexOutOfBoundsError, match=r"take: an index .* from -4 to 3"):
+        read(y)
+
+
+@pytest.mark.parametrize("name", _INDEXING)
+def test_indices_are_checked_in_the_call_or_never(name, cuda):
+    call = _indexing(cuda, 9)[name]
+    with gg.cuda.check_indices("now"), pytest.raises(IndexOutOfBoundsError, match=r"\b9|indices"):
+        call()
+    with gg.cuda.check_indices("never"):
+        call().numpy()
+    gg.cuda.synchronize(cuda)
+
+
+def test_gradients_of_indexing_copy_nothing_to_the_host(cuda, monkeypatch):
+    table, at = gg.ones((5, 3), device=cuda), gg.constant([4, 0, 4], device=cuda)
+    copies, array = [], backend.cupy().ndarray
+    for method in ("get", "item", "__int__", "__bool__"):
+        original = getattr(array, method)
+        monkeypatch.setattr(
+            array, method, lambda *args, f=original: copies.append(1) or f(*args), raising=False
+        )
+    for read in (gg.take, gg.gather, lambda x, at, axis: x[at], gg.take_along_axis):
+        index = at[:, None] if read is gg.take_along_axis else at
+        with gg.GradientTape() as tape:
+            tape.watch(table)
+            y = gg.sum(read(table, index, axis=0))
+        tape.gradient(y, table)
+    assert copies == []
+
+
+def test_many_calls_report_an_index_out_of_bounds_without_a_wait(cuda):
+    x, good = gg.ones((4,), device=cuda), gg.constant([0], device=cuda)
+
+    def take_often():
+        gg.take(x, gg.constant([5], device=cuda))
+        for _ in range(300):
+            gg.take(x, good)
+
+    with pytest.raises(IndexOutOfBoundsError, match="take: an index"):
+        take_often()
+
+
+def test_the_check_of_indices_is_a_statement_and_a_context(cuda):
+    x, bad = gg.ones((4,), device=cuda), gg.constant([5], device=cuda)
+    with pytest.raises(ArgumentError, match="check_indices: 'soon' is not one of 'now', 'later'"):
+        gg.cuda.check_indices("soon")
+    gg.cuda.check_indices("never")
+    try:
+        with gg.cuda.check_indices("now"), pytest.raises(IndexOutOfBoundsError, match="index 5"):
+            gg.take(x, bad)
+        gg.take(x, bad).numpy()
+    finally:
+        gg.cuda.check_indices("later")
+    with pytest.raises(IndexOutOfBoundsError):
+        gg.take(x, bad).numpy()
+    with pytest.raises(IndexOutOfBoundsError, match="index 5"):
+        gg.take(gg.ones((4,)), [5])  # on the CPU always in the call
 
 
 # ---- streams
@@ -245,11 +383,9 @@ def test_a_stream_of_another_library_is_used(cuda, waits):
         gg.cuda.stream(7)
 
 
-def test_a_stream_belongs_to_its_device_and_to_its_thread(cuda):
-    if len(gg.devices()) < 3:
-        pytest.skip(reason="needs two GPUs")
+def test_a_stream_belongs_to_its_device_and_to_its_thread(second):
     seen = []
-    with gg.cuda.stream(device="cuda:1") as s:
+    with gg.cuda.stream(device=second) as s:
         assert int(backend.cupy().cuda.Device().id) == 1
         thread = threading.Thread(
             target=lambda: seen.append(backend.cupy().cuda.get_current_stream(1).ptr)

@@ -67,11 +67,12 @@ def test_threads_with_streams_match_single_runs(cuda):
 def test_training_continues_after_running_out_of_memory_many_times(cuda):
     gc.collect()
     gg.cuda.empty_cache(cuda)
-    gg.cuda.set_memory_limit(gg.cuda.memory_stats(cuda).in_use + (8 << 20), device=cuda)
+    limit = gg.cuda.memory_stats(cuda).reserved + (8 << 20)
+    gg.cuda.set_memory_limit(limit, device=cuda)
     try:
         for _ in range(20):
             with pytest.raises(OutOfMemoryError):
-                gg.zeros(3 << 20, dtype="float32", device=cuda)
+                gg.zeros(limit + 1, dtype="uint8", device=cuda)
             weights = trained(cuda, 3, 1)
     finally:
         gg.cuda.set_memory_limit(device=cuda)

@@ -16,9 +16,10 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.forking import drop_other_entries, in_child, new_lock
 from gpugrad.core.listening import current_stack
 from gpugrad.core.tensor import Tensor, next_id, recorders, threads
+from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
-from gpugrad.trace.array import current_trace, user_line
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import Listener
 
 __all__ = [

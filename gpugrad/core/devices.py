@@ -15,6 +15,7 @@ import numpy as np
 from gpugrad import errors
 from gpugrad.core import settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
+from gpugrad.core.index_checks import raise_late
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
 __all__ = [
@@ -212,7 +213,11 @@ def put(array: np.ndarray[Any, Any], d: Device) -> Any:
 
 def host(array: Any) -> np.ndarray[Any, Any]:
     """A new NumPy array with the values of a plain array."""
-    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.get()
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.array(array)
+    values = array.get()
+    raise_late()
+    return values
 
 
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
@@ -258,11 +263,15 @@ def full_on_device_of(like: Any, shape: tuple[int, ...], dtype: Any, value: floa
 # ---- arrays that meet --------------------------------------------------------------------
 
 
-def meet(name: str, *values: Any) -> tuple[Any, ...]:
+def meet(
+    name: str, *values: Any, rounded: bool = True, fixed: Sequence[int] = ()
+) -> tuple[Any, ...]:
     """The arguments of one op as values of one library, followed by the library's array type.
 
     Arrays of two libraries raise; they are never moved. A Python number stays a number, which the
-    library promotes as weak, except next to bfloat16, which NumPy would promote to float32.
+    library promotes as weak. Next to bfloat16 NumPy would promote it to float32, so there it is
+    rounded to a scalar of bfloat16, if `rounded`; but not an int at one of the positions `fixed`,
+    which is an order or an exponent.
     """
     arrays = [v for v in values if type(v) in ARRAYS]
     kinds = {type(a) for a in arrays}
@@ -270,8 +279,11 @@ def meet(name: str, *values: Any) -> tuple[Any, ...]:
         one_library(name, arrays)
         kinds = {max(kinds, key=lambda k: READINGS[k].nesting)}
     if len(kinds) == 1:
-        if any(a.dtype == BFLOAT16 for a in arrays):
-            values = tuple(BFLOAT16.type(v) if type(v) in (float, int) else v for v in values)
+        if rounded and any(a.dtype == BFLOAT16 for a in arrays):
+            values = tuple(
+                BFLOAT16.type(v) if type(v) is float or (type(v) is int and i not in fixed) else v
+                for i, v in enumerate(values)
+            )
         return (*values, kinds.pop())
     # numbers promote each other as in Python if there are no arrays
     numbers = [v for v in values if v is not None]
@@ -301,14 +313,18 @@ def meet_arrays(name: str, *values: Any, fixed: Sequence[int] = ()) -> tuple[Any
 
     An int or a bool at one of the positions `fixed` is an index or a mask, and keeps its kind.
     """
-    *met, kind = meet(name, *values)
+    *met, kind = meet(name, *values, rounded=False)
     like = innermost_array(next(v for v in met if type(v) in ARRAYS))
     lib = READINGS[type(like)].lib
 
     def as_array(value: Any, v: Any, keeps_kind: bool) -> Any:
         if keeps_kind and type(value) in (int, bool):
             return lib.asarray(value)
-        return lib.asarray(v, dtype=lib.result_type(like, v)) if type(v) in SCALARS else v
+        if type(v) not in SCALARS:
+            return v
+        # NumPy gives float64 for bfloat16 and a Python number
+        stays = like.dtype == BFLOAT16 and type(v) in (int, float)
+        return lib.asarray(v, dtype=BFLOAT16 if stays else lib.result_type(like, v))
 
     with formulas_on(like):
         arrays = [as_array(*vs, i in fixed) for i, vs in enumerate(zip(values, met, strict=True))]

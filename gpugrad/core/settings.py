@@ -10,7 +10,8 @@ A task is a thread or an asyncio task. Tasks and threads that start with a copy 
 (`asyncio.create_task` and `asyncio.to_thread` copy it) start with its settings.
 
 A traced function depends on all of them: it asks for `key` at each call, so the key is cached
-until a setting changes.
+until a setting changes. What no traced function depends on is kept elsewhere:
+`gg.cuda.check_indices` in `gpugrad.core.index_checks`.
 """
 
 from __future__ import annotations

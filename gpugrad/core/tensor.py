@@ -118,11 +118,11 @@ class Tensor:
         """The only element as a Python number; ArgumentError unless there is exactly one."""
         if self.size != 1:
             raise ArgumentError(f"item: one element is needed, the shape is {self.shape}.")
-        return self._values().item()
+        return self._on_host().item()
 
     def tolist(self) -> Any:
         """Nested Python lists of the values; a Python number for a 0-d tensor."""
-        return self._values().tolist()
+        return self._on_host().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self._handed_out("a NumPy array")
@@ -174,7 +174,7 @@ class Tensor:
                 "Only a 0-d integer tensor can be an index, this one has dtype "
                 f"{self.dtype} and shape {self.shape}."
             )
-        return int(self._values())
+        return int(self._on_host())
 
     def __bool__(self) -> bool:
         if self.size != 1:
@@ -182,7 +182,7 @@ class Tensor:
                 f"The truth value of a tensor of shape {self.shape} is ambiguous: use gg.any(x) "
                 "or gg.all(x)."
             )
-        return bool(self._values().item())
+        return bool(self._on_host().item())
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -238,6 +238,11 @@ class Tensor:
     def _values(self) -> Any:
         """The array, for Python to read values from, which a trace refuses."""
         return self._data
+
+    def _on_host(self) -> Any:
+        """The values, which are copied if they are on a GPU."""
+        values = self._values()
+        return values if type(values) is np.ndarray else devices.host(values)
 
     def _glance(self) -> Tensor:
         """`_read` for an op that moves elements, and saves none of them."""

@@ -18,6 +18,7 @@ from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, recorders, threads
+from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.function.donation import releaser
@@ -29,7 +30,7 @@ from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
-from gpugrad.trace.array import current_trace, user_level
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.shapes import ShapeTrace

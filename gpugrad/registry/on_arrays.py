@@ -13,7 +13,7 @@ from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
 
-__all__ = ["bare_function", "through_float32", "typed", "wide"]
+__all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide"]
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
@@ -87,6 +87,16 @@ def through_float32(function: Callable[..., Any], values: Sequence[int] = ()) ->
         return narrow(result, floats.pop())
 
     return rounded_once
+
+
+def beside_number(function: Callable[..., Any], x: Any, y: Any) -> Any:
+    """The result of an elementwise function, which a Python number does not widen from bfloat16.
+
+    For composites with ``native_half``; in the others 16-bit floats are float32.
+    """
+    if type(x) in SCALARS or type(y) in SCALARS:
+        function = through_float32(function)
+    return function(x, y)
 
 
 def wide(xp: Reading, x: Any) -> Any:

@@ -33,7 +33,7 @@ from gpugrad.core.backend import (
     as_array,
     is_inexact,
 )
-from gpugrad.core.devices import meet, meet_arrays, put
+from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
@@ -251,6 +251,7 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
         f"any([out is x for x in {names[0]}])" if op.variadic
         else " or ".join(f"out is {n}" for n in names)
     )  # fmt: skip
+    body = "body" if len(names) > 1 else "opened"
     own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
     lines = [
         "if recorders:",
@@ -265,7 +266,7 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
     return [
         *lines,
         f"    if graphs or {any_id}:",
-        f"        out = opened({', '.join(names)}{', ' + passed if passed else ''})",
+        f"        out = {body}({', '.join(names)}{', ' + passed if passed else ''})",
         f"        return {own} if {returned} else {result}",
     ]
 
@@ -346,11 +347,7 @@ def _read_arguments(op: Any) -> list[str]:
         if op.kind != "composite":
             same += " or kind is Batched"  # of several levels, perhaps
         rest = ", ".join(f"{n}_" for n in names)
-        numbers_stay = op.kind == "elementwise" or op.is_opened  # the ops of its body convert them
-        how, others = (
-            ("meet", "") if numbers_stay
-            else ("meet_arrays", f", fixed={op.indices}" if op.indices else "")
-        )  # fmt: skip
+        how, others = _meeting(op)
         meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
         if op.kind != "composite":  # whose own ops see to it
             listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
@@ -366,8 +363,34 @@ def _read_arguments(op: Any) -> list[str]:
                 *(f"        {line}" for line in meeting),
             ]
         else:
+            if op.is_opened:
+                lines.append("body = opened")
+                meeting.append(f"if recorders: body = beside_numbers(opened, {rest})")
             lines += [f"if {same}:", *(f"    {line}" for line in meeting)]
     return lines
+
+
+def _meeting(op: Any) -> tuple[str, str]:
+    """The function that brings an op's arguments together, and its further arguments."""
+    fixed = f", fixed={op.indices}" if op.indices else ""
+    if op.kind == "elementwise":
+        return "meet", fixed
+    if op.is_opened:  # the ops of its body convert numbers
+        return "meet", ", rounded=False"
+    return "meet_arrays", fixed
+
+
+def _beside_numbers(body: Callable[..., Any], *values: Any) -> Callable[..., Any]:
+    """A composite's body, whose ops put Python numbers on the device of its arrays."""
+    if SCALARS.isdisjoint(map(type, values)):
+        return body
+    home = device_of(next(v for v in values if type(v) in ARRAYS))
+
+    def on_their_device(*args: Any, **params: Any) -> Any:
+        with home:
+            return body(*args, **params)
+
+    return on_their_device
 
 
 def _own(x: Tensor) -> Tensor:
@@ -533,7 +556,8 @@ _SCOPE = {
     "check_flag": check_flag, "check_unusual": check_unusual,
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
-    "beside": _beside, "block": block, "meet_levels": meet_levels, "glance": glance,
+    "beside": _beside, "beside_numbers": _beside_numbers, "block": block,
+    "meet_levels": meet_levels, "glance": glance,
     "graphs": graphs, "in_mixed_precision": _in_mixed_precision, "meet": meet,
     "meet_arrays": meet_arrays, "ndarray": np.ndarray, "new": new,
     "check_op": check_op, "checked_composite": checked_composite, "checks": checks,

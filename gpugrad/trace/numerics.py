@@ -23,8 +23,9 @@ from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import enter_numerics, exit_numerics, numerics
 from gpugrad.core.tensor import Tensor, recorders, wrap
+from gpugrad.core.user_code import user_line
 from gpugrad.errors import NumericsError
-from gpugrad.trace.array import Traced, current_trace, is_traced, unwrap_to_traced, user_line
+from gpugrad.trace.array import Traced, current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.program import Step
 
 __all__ = [

@@ -14,10 +14,10 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
 from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TapeError
 from gpugrad.ops.random.draws import noting, repeating
-from gpugrad.trace.array import user_line
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.custom import Accesses, custom_gradient
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import REAL_GPU
+from needs import needs_shim
 
 import gpugrad as gg
 
@@ -49,15 +50,22 @@ def test_without_a_gpu_it_names_what_is_needed_and_writes_nothing(tmp_path):
 def test_help_and_unknown_parts():
     done = called("-h")
     assert done.returncode == 0
-    assert "nine minutes" in done.stdout
+    assert "in calls of at most ten minutes" in done.stdout
     done = called("--only", "tests,nothing")
     assert done.returncode == 2
-    assert "no part 'nothing'; there are tests, sanitizer, stress, bench" in done.stderr
+    assert "no part 'nothing'; there are facts, ops, kernels, profile, bench, tests" in done.stderr
 
 
-def test_all_parts_fit_nine_minutes(gpu):
-    assert sum(gpu.LIMITS.values()) <= 9 * 60
+def test_calls_have_all_parts_in_order_and_fit_ten_minutes(gpu):
     assert list(gpu.LIMITS) == list(gpu.PARTS)
+    parts = [name for only, _ in gpu.CALLS for name in only.split(",")]
+    assert [*dict.fromkeys(parts)] == list(gpu.PARTS)
+    assert gpu.CALL < 10 * 60
+    for only, _ in gpu.CALLS:  # a call does not cut what its parts need by default
+        if only != "bench":
+            assert sum(gpu.LIMITS[n] for n in only.split(",")) <= gpu.CALL
+    benches = [name for _, which in gpu.CALLS if which for name in which.split(",")]
+    assert sorted(benches) == sorted(path.stem for path in gpu.benches())
 
 
 def test_a_command_ends_in_time_with_its_children(gpu, tmp_path):
@@ -277,3 +285,165 @@ def test_a_bench_continues_without_failed_peers(capsys):
     assert peers.failures[3].startswith("torch: ")
     assert peers.status() == 1
     assert "jax.jit FAILED: ValueError" in capsys.readouterr().out
+
+
+# ---- the parts, on the stand-in for CuPy
+
+STAND_IN = Path(__file__).parents[1] / "stand_in"
+PARTS = SCRIPT.parent / "gpu_parts"
+
+
+@pytest.fixture
+def on_stand_in(monkeypatch):
+    """Let the processes of commands find the stand-in for CuPy."""
+    if REAL_GPU:
+        pytest.skip(reason="the parts run on the GPU itself")
+    monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
+
+
+def records_of(path, part):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if line["part"] == part]
+
+
+SMALL_PARTS = {
+    "facts": ["--small"], "ops": ["--processes", "2", "--ops", "tanh", "take", "linear"],
+    "kernels": ["--processes", "1", "--only", "spoil<"], "matmul": ["--rounds", "1", "--small"],
+}  # fmt: skip
+SMALL_TESTS = {
+    "tests": ["tests/core/test_devices.py", "-k", "moving or to_device"],
+    "tests/test_stress.py": ["tests/test_stress.py", "-k", "out_of_memory"],
+}
+
+
+@pytest.mark.slow
+@needs_shim
+def test_all_parts_run_on_the_stand_in(gpu, tmp_path, monkeypatch, capsys, on_stand_in):
+    original = gpu.run
+
+    def small_run(command, limit, log, **environment):
+        return original([*command, *SMALL_PARTS.get(Path(command[1]).stem, [])], limit, log,
+                        **environment)  # fmt: skip
+
+    def small_pytest(command, *args, **environment):
+        *command, last = [c for c in command if c not in ("-n", "--dist", "worksteal")]
+        return original([*command[:3], "-m", "not slow", *SMALL_TESTS[last]], *args, **environment)
+
+    monkeypatch.setattr(gpu, "run", small_run)
+    monkeypatch.setattr(gpu, "run_pytest", small_pytest)
+    monkeypatch.setattr(gpu, "STEPS", ("mlp",))
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: None)  # no sanitizer
+    assert gpu.main(["--out", str(tmp_path), "--benches", "matmul"]) == 0, capsys.readouterr().out
+    (path,) = tmp_path.glob("*.json")
+    kept = json.loads(path.read_text())
+    assert list(kept["parts"]) == list(gpu.PARTS)
+    assert kept["facts"]["properties"]["name"] == "stand-in"
+    assert kept["ops"]["checked"] == 15
+    assert kept["ops"]["failures"] == []
+    assert kept["kernels"]["loaded"] == 4
+    assert kept["profiles"]["mlp"]["launches"] > 5
+    assert [figure["title"] for figure in kept["figures"]]
+    for suffix in (".log", ".jsonl"):
+        assert path.with_suffix(suffix).exists()
+
+
+BROKEN = """
+import runpy
+runpy.run_path({site!r})
+import os, signal, time
+import gpugrad as gg
+from gpugrad.core.backend import OPS
+
+
+def hang_once(rng, samples=OPS["cosh"].samples):
+    if not os.path.exists({mark!r}):
+        open({mark!r}, "w").close()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        time.sleep(600)
+    return samples(rng)
+
+
+object.__setattr__(OPS["sinh"], "samples", lambda rng: os._exit(11))
+object.__setattr__(OPS["cosh"], "samples", hang_once)
+"""
+
+
+def test_ops_continue_after_a_crash_and_a_hang(tmp_path, monkeypatch, on_stand_in):
+    (tmp_path / "sitecustomize.py").write_text(
+        BROKEN.format(site=str(STAND_IN / "sitecustomize.py"), mark=str(tmp_path / "hung"))
+    )
+    root = str(SCRIPT.parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), root)))
+    command = [
+        sys.executable, str(PARTS / "ops.py"), str(tmp_path / "r.jsonl"), "--processes", "2",
+        "--seconds", "100", "--hung", "8", "--ops", "sin", "sinh", "cos", "cosh", "take",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    states = {(r["op"], r["phase"]): r for r in records_of(tmp_path / "r.jsonl", "ops")}
+    assert len(states) == 25
+    assert {r["state"] for (op, _), r in states.items() if op == "sinh"} == {"crashed"}
+    assert [op for (op, _), r in states.items() if r["state"] == "hung"] == ["cosh"]
+    assert sum(r["state"] == "passed" for r in states.values()) == 19
+    assert "[sinh] native: crashed: exit 11" in done.stdout
+    assert "25 pairs of op and phase, 6 of them not passed" in done.stdout
+    before = len(records_of(tmp_path / "r.jsonl", "ops"))
+    subprocess.run(command, capture_output=True, check=False)  # it has nothing left to do
+    assert len(records_of(tmp_path / "r.jsonl", "ops")) == before
+
+
+def test_an_op_that_differs_on_the_device_is_described(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(SCRIPT.parents[1]))
+    code = (
+        "import sys; sys.argv = ['ops']\n"
+        f"sys.path.insert(0, {str(PARTS)!r})\nimport ops\nimport numpy as np, gpugrad as gg\n"
+        "print(ops.compare([gg.constant([1.0, 2.5])], [gg.constant([1.0, 2.0])]))\n"
+        "print(ops.compare([gg.constant([1.0])], [gg.constant([1.0], 'float64')]))\n"
+        "print(ops.compare([gg.constant([1, 2])], [gg.constant([1, 3])]))\n"
+        "print(ops.compare([gg.constant([np.nan])], [gg.constant([np.nan])]) == '')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "result 0 differs by 5.00e-01: [1.  2.5] for [1. 2.]",
+        "result 0 is float32 (1,) for float64 (1,)", "result 0 is [1 2] for [1 3]", "True",
+    ]  # fmt: skip
+
+
+def test_tables_are_printed_from_a_results_file(tmp_path):
+    results = {
+        "gpu": "made-up", "commit": "0123456789abcdef", "parts": {"ops": {"ops": "failed"}},
+        "facts": {"copy of 1 GiB, TB/s": 2.9, "properties": {"name": "made-up"}},
+        "ops": {"checked": 10, "samples": 30, "failures": [
+            {"op": "tanh", "phase": "native", "state": "hung", "why": "killed"}]},
+        "kernels": {"loaded": 5, "most_registers": [255, "a.cu", "b<float>"], "failures": [
+            {"kernel": ["a.cu", "c<float>"], "registers": 9, "spilled": 16}]},
+        "profiles": {"mlp": {"host_us": 1.0, "total_us": 2.0, "launches": 3.0, "kernels_us": 1.5,
+                             "by": "CUPTI", "kernels": [[1.5, 3.0, "k"]]}},
+        "figures": [{"title": "a step", "seconds": {"gpugrad": 1e-5, "torch": 2e-5}}],
+    }  # fmt: skip
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results))
+    command = [sys.executable, str(PARTS / "tables.py"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for line in (
+        "Measured on made-up, commit 0123456789ab:", "| copy of 1 GiB, TB/s | 2.9 |",
+        "9 of 10 pairs of op and phase agree with the CPU (30 samples).",
+        "| tanh, native | hung: killed |", "| c<float> | 16 bytes of local memory, 9 registers |",
+        "5 kernels loaded; b<float> has the most registers: 255.", "| k | 3 | 1.5 |",
+        "mlp: host 1.0 us, total 2.0 us a step; 3 launches, 2 us of kernels (CUPTI).",
+        "| a step | 10.0 us | torch 0.50 | - |", "| ops | ops failed |",
+    ):  # fmt: skip
+        assert line in done.stdout.splitlines()
+    path.write_text(json.dumps({"gpu": "made-up", "commit": "0", "parts": {}}))
+    subprocess.run(command, check=True)  # nothing has run
+
+
+def test_tests_on_a_device_have_its_marker():
+    files = ("tests/ops/test_ops.py", "tests/function/test_gpu.py", "tests/core/test_devices.py")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", "device", *files]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=SCRIPT.parents[1]
+    )
+    for name in ("test_op_on_a_device[tanh]", "test_gpu.py", "test_to_device_copies"):
+        assert name in done.stdout
+    assert "test_op[tanh]" not in done.stdout

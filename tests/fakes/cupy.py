@@ -9,16 +9,15 @@ written on NumPy breaks:
   ``cupy.array``.
 - Reductions and item access return 0-d arrays, never scalars, and Python cannot index with 0-d
   arrays (``range(x)``, ``[1, 2][x]``).
-- There are two devices. A kernel whose array is not on the current device is a ValueError, and
-  ``x.copy()`` goes to the current device.
+- There are two devices, or as many as GPUGRAD_TESTS_GPUS says. A kernel whose array is not on the
+  current device is a ValueError, and ``x.copy()`` goes to the current device.
 - There is only what CuPy 14 has: `MISSING`, `REFUSED` and the lists of submodules were
   generated from CuPy 14.2, by comparing the names and signatures of the two libraries.
 - No RuntimeWarnings; singular matrices give NaN unless ``cupyx.errstate(linalg="raise")``.
 
 Only a real GPU can test: CUDA's results (rounding, the order of sums), kernels beyond what the
 shim models (a RawModule runs on the CPU), concurrent streams (only who waited for whom is
-recorded), graphs, fragmented memory (bytes are counted), performance, dtypes that CUDA libraries
-lack, indices out of bounds (CuPy wraps them, the fake raises), and CuPy's positional argument
+recorded), graphs, performance, dtypes that CUDA libraries lack, and CuPy's positional argument
 names. Modules that gpugrad does not call, such as cupy.random, are left out.
 """
 
@@ -29,6 +28,7 @@ import functools
 import gc
 import importlib.util
 import operator
+import os
 import sys
 import threading
 import types
@@ -36,11 +36,12 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.linalg
 import scipy.special
 
-GPUS = 2
+GPUS = int(os.environ.get("GPUGRAD_TESTS_GPUS", "2"))
 
 
 def _words(text: str) -> list[str]:
@@ -268,8 +269,8 @@ class ndarray:
     def __getitem__(self, index: Any) -> ndarray:
         at = _index(index)
         if _current.capture is not None:
-            return _repeated(lambda: self._array[at], self._gpu)
-        return _wrap(self._array[at], self._gpu)
+            return _repeated(lambda: self._array[_wrapped(self._array, at)], self._gpu)
+        return _wrap(self._array[_wrapped(self._array, at)], self._gpu)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.ndim:
@@ -278,7 +279,7 @@ class ndarray:
         if _is_advanced(index) and not isinstance(value, ndarray):
             _not_captured("a number from the host for an index of arrays")
         bare = value if isinstance(value, np.ndarray) else _bare(value)
-        _now_or_in_graph(lambda: array.__setitem__(at, bare))
+        _now_or_in_graph(lambda: array.__setitem__(_wrapped(array, at), bare))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -476,6 +477,24 @@ def _index(index: Any) -> Any:
     return index if isinstance(index, np.ndarray) else _bare(index, same_device=False)
 
 
+def _wrapped(array: np.ndarray[Any, Any], at: Any) -> Any:
+    """An index of NumPy's for `array`; integers in arrays wrap around, as CuPy's do."""
+    parts = at if isinstance(at, tuple) else (at,)
+    if not any(isinstance(p, np.ndarray) and p.dtype.kind in "iu" for p in parts):
+        return at
+    used = [p.ndim if isinstance(p, np.ndarray) and p.dtype.kind == "b" else p is not None
+            and p is not ... for p in parts]  # fmt: skip
+    wrapped, axis = [], 0
+    for part, n in zip(parts, used, strict=True):
+        if part is ...:
+            n = array.ndim - sum(used)
+        elif isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < array.ndim:
+            part = part % array.shape[axis] if array.shape[axis] else part
+        wrapped.append(part)
+        axis += n
+    return tuple(wrapped)
+
+
 def _is_advanced(index: Any) -> bool:
     return any(isinstance(i, (ndarray, list, np.ndarray))
                for i in (index if isinstance(index, tuple) else (index,)))  # fmt: skip
@@ -550,7 +569,27 @@ def _add_at(a: ndarray, index: Any, value: Any, ufunc: Any = np.add) -> None:
     if not isinstance(value, ndarray):
         _not_captured("a number from the host for an index of arrays")
     array, at, bare = _bare(a), _index(index), _bare(value)
-    _now_or_in_graph(lambda: ufunc.at(array, at, bare))
+    _now_or_in_graph(lambda: ufunc.at(array, _wrapped(array, at), bare))
+
+
+CONVERTS = frozenset(
+    _words(
+        "allclose arange array_equal atleast_1d clip empty eye full full_like identity isclose "
+        "kron linspace meshgrid ones tile tri where zeros zeta"
+    )
+)
+"""Functions that take numbers where others need an array, by CuPy 14.2's sources."""
+
+
+def _need_arrays(name: str, args: Any) -> None:
+    """Raise as CuPy does for a number in the place of an array; a ufunc takes numbers."""
+    if name in CONVERTS or not args:
+        return
+    first = args[0] if isinstance(args[0], (list, tuple)) else args[:1]
+    floats = (np.inexact, ml_dtypes.bfloat16)
+    for value in (*first, *(a for a in args[1:] if isinstance(a, floats))):
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            raise TypeError(f"Unsupported type {type(value)} of {name}()")
 
 
 def _lift(function: Any, name: str) -> Any:
@@ -564,6 +603,8 @@ def _lift(function: Any, name: str) -> Any:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{keyword}'")
         out = kwargs.get("out")
         is_ufunc = isinstance(function, np.ufunc)
+        if not is_ufunc:
+            _need_arrays(name, args)
         if not (name in CAPTURED if out is None else is_ufunc) and not is_ufunc:
             _not_captured(f"{name}()")
         if name in ("concatenate", "stack") and len(args[0]) > AT_ONCE:
@@ -791,6 +832,10 @@ class RawModule:
             else:
                 _current.capture.append(launch)
 
+        run.attributes = {  # type: ignore[attr-defined]
+            "num_regs": 0, "local_size_bytes": 0, "shared_size_bytes": 0,
+            "max_threads_per_block": 1024,
+        }  # fmt: skip
         return run
 
 
@@ -984,13 +1029,16 @@ class failing_allocation:
 class MemoryPool:
     """``cupy.cuda.MemoryPool``: counts the bytes of the arrays that own memory, by device.
 
+    As CuPy's, it hands out the smallest free block that is large enough, and splits it: the rest
+    stays in the pool until all parts of the block are free. Each stream has blocks of its own.
     Memory that a pool caches stays reserved when the pool dies: CuPy 14.1 does not free it.
     """
 
     reserved: list[int] = [0] * GPUS  # by all pools, from the devices
 
     def __init__(self) -> None:
-        self._used, self._free, self._limit = [0] * GPUS, [0] * GPUS, [0] * GPUS
+        self._used, self._limit = [0] * GPUS, [0] * GPUS
+        self._free: list[dict[int, list[_Chunk]]] = [{} for _ in range(GPUS)]  # by stream
         self.emptied = 0
 
     def malloc(self, size: int) -> Any:
@@ -999,34 +1047,44 @@ class MemoryPool:
             return self._allocate(size, gpu)
 
     def _allocate(self, size: int, gpu: int) -> Any:
-        if size > self._free[gpu] and not self._fits(size, gpu):
-            self.free_all_blocks()
-            if not self._fits(size, gpu):
-                gc.collect()
-                self.free_all_blocks()
-            if not self._fits(size, gpu):
-                raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
-        kept = min(self._free[gpu], size)
-        self._free[gpu] -= kept
+        free = self._free[gpu].setdefault(get_current_stream().ptr, [])
+        chunk = min((c for c in free if c.size >= size), key=lambda c: c.size, default=None)
+        if chunk is None:
+            self._make_room(size, gpu)
+            MemoryPool.reserved[gpu] += size
+            chunk = _Chunk(size, free)
+        else:
+            free.remove(chunk)
+            chunk.split(size)
         self._used[gpu] += size
-        MemoryPool.reserved[gpu] += size - kept
-        return _Block(self, size, gpu)
+        return _Block(self, chunk, gpu)
+
+    def _make_room(self, size: int, gpu: int) -> None:
+        """Return free blocks until a new one fits; raises OutOfMemoryError if it does not."""
+        for collect in (lambda: None, gc.collect):
+            if self._fits(size, gpu):
+                return
+            collect()
+            self.free_all_blocks()
+        if not self._fits(size, gpu):
+            raise OutOfMemoryError(size, self.total_bytes(), self._limit[gpu])
 
     def _fits(self, size: int, gpu: int) -> bool:
-        limit = min(self._limit[gpu] or TOTAL, TOTAL)
-        return self._used[gpu] + self._free[gpu] + size <= limit
+        return self.total_bytes() + size <= min(self._limit[gpu] or TOTAL, TOTAL)
 
     def free_all_blocks(self, stream: Any = None) -> None:
         with _pool_lock:
-            MemoryPool.reserved[_current.device] -= self._free[_current.device]
-            self._free[_current.device] = 0
+            for free in self._free[_current.device].values():
+                whole = [c for c in free if c.before is c.after is None]
+                MemoryPool.reserved[_current.device] -= sum(c.size for c in whole)
+                free[:] = [c for c in free if c not in whole]
         self.emptied += 1
 
     def used_bytes(self) -> int:
         return self._used[_current.device]
 
     def free_bytes(self) -> int:
-        return self._free[_current.device]
+        return sum(c.size for free in self._free[_current.device].values() for c in free)
 
     def total_bytes(self) -> int:
         return self.used_bytes() + self.free_bytes()
@@ -1040,16 +1098,49 @@ class MemoryPool:
         self._limit[_current.device] = int(TOTAL * fraction) if fraction else size or 0
 
 
+class _Chunk:
+    """A part of a block of the device's memory, and its neighbours in the block."""
+
+    def __init__(self, size: int, free: list[_Chunk]) -> None:
+        self.size, self.free = size, free
+        self.before: _Chunk | None = None
+        self.after: _Chunk | None = None
+
+    def split(self, size: int) -> None:
+        """Keep the first bytes; the rest becomes free."""
+        if size < self.size:
+            rest = _Chunk(self.size - size, self.free)
+            rest.before, rest.after, self.after, self.size = self, self.after, rest, size
+            if rest.after is not None:
+                rest.after.before = rest
+            self.free.append(rest)
+
+    def release(self) -> None:
+        """Join free neighbours, and become free."""
+        chunk = self
+        while chunk.before is not None and chunk.before in chunk.free:
+            chunk = chunk.before
+        if chunk is not self:
+            self.free.remove(chunk)
+        while (after := chunk.after) is not None and (after is self or after in chunk.free):
+            if after is not self:
+                chunk.free.remove(after)
+            chunk.size, chunk.after = chunk.size + after.size, after.after
+            if after.after is not None:
+                after.after.before = chunk
+        chunk.free.append(chunk)
+
+
 class _Block:
     """Memory of the pool, returned to it when nothing holds the block."""
 
-    def __init__(self, pool: MemoryPool, size: int, gpu: int) -> None:
-        self._pool, self._size, self._gpu = pool, size, gpu
+    def __init__(self, pool: MemoryPool, chunk: _Chunk, gpu: int) -> None:
+        self._pool, self._chunk, self._gpu = pool, chunk, gpu
 
     def __del__(self) -> None:
         with _pool_lock:
-            self._pool._used[self._gpu] -= self._size
-            self._pool._free[self._gpu] += self._size
+            self._pool._used[self._gpu] -= self._chunk.size
+            self._chunk.release()
 
 
 TOTAL = 1 << 36
@@ -1124,6 +1215,8 @@ def modules() -> dict[str, types.ModuleType]:
         "memGetInfo": lambda: (TOTAL - MemoryPool.reserved[_current.device], TOTAL),
         "getDeviceCount": lambda: GPUS, "getDevice": lambda: _current.device,
         "deviceSynchronize": lambda: None, "CUDARuntimeError": CUDARuntimeError,
+        "getDeviceProperties": lambda gpu: {"name": b"stand-in", "multiProcessorCount": 1},
+        "driverGetVersion": lambda: 0, "runtimeGetVersion": lambda: 0,
     })  # fmt: skip
     device = _module("cupy.cuda.device", {"Device": Device})
     compiler = _module("cupy.cuda.compiler", {"CompileException": CompileException})

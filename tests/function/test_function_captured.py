@@ -17,6 +17,7 @@ from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
 pytestmark = [
+    pytest.mark.device,
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
     pytest.mark.skipif(cublaslt.binding() is None, reason="without cuBLASLt products cut"),
     needs_shim,

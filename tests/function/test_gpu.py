@@ -19,6 +19,7 @@ from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_li
 from gpugrad.testing.cuda import shim
 
 pytestmark = [
+    pytest.mark.device,
     pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
     needs_shim,
 ]
@@ -833,25 +834,41 @@ def test_an_index_out_of_bounds_gives_nan_in_a_graph():
     read, gradient = rows(table, gg.constant([1, 7], device="cuda:0"))
     np.testing.assert_array_equal(np.isnan(read.numpy()), [[False] * 3, [True] * 3])
     assert np.isnan(gradient.numpy()).all()
-    with pytest.raises(gg.errors.IndexOutOfBoundsError, match="take_rows: index 7"):
+    gg.cuda.synchronize()  # a graph reports nothing
+    with (
+        gg.cuda.check_indices("now"),
+        pytest.raises(gg.errors.IndexOutOfBoundsError, match="take_rows: index 7"),
+    ):
         gg.take_rows(gg.constant([1, 7], device="cuda:0"), table)
 
 
-@pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices, real or fake")
-def test_a_function_on_a_device_that_is_not_the_current_one():
-    w = gg.Variable(np.ones((4, 3), np.float32), device="cuda:1")
+def test_an_integer_index_out_of_bounds_reads_and_adds_nothing_in_a_graph():
+    @gg.function
+    def rows(table, index):
+        return gg.take(table, index, axis=0), gg.scatter_rows(index, index, shape=(5,))
+
+    table = gg.constant(np.arange(5), device="cuda:0")
+    for _ in range(3):
+        rows(table, gg.constant([4, 1], device="cuda:0"))
+    read, added = rows(table, gg.constant([7, 1], device="cuda:0"))
+    np.testing.assert_array_equal(read.numpy(), [0, 1])
+    np.testing.assert_array_equal(added.numpy(), [0, 1, 0, 0, 0])
+
+
+def test_a_function_on_a_device_that_is_not_the_current_one(second):
+    w = gg.Variable(np.ones((4, 3), np.float32), device=second)
 
     @gg.function
     def step(x):
         with gg.GradientTape() as tape:
-            y = gg.sum(gg.tanh(x @ w) * gg.ones(3, device="cuda:1"))
+            y = gg.sum(gg.tanh(x @ w) * gg.ones(3, device=second))
         w.assign_sub(tape.gradient(y, w))
         return y
 
     x, mirror = np.ones((2, 4), np.float32), np.ones((4, 3), np.float32)
     for _ in range(3):
         y = np.tanh(x @ mirror)
-        np.testing.assert_allclose(step(gg.constant(x, device="cuda:1")).numpy(), y.sum(), 1e-5)
+        np.testing.assert_allclose(step(gg.constant(x, device=second)).numpy(), y.sum(), 1e-5)
         mirror = mirror - x.T @ (1 - y * y)
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core import nest
-from gpugrad.errors import DTypeError, GpugradError
+from gpugrad.core.backend import BFLOAT16, SCALARS
+from gpugrad.errors import DeviceError, DTypeError, GpugradError
 
 # the length of their result depends on values
 NOT_UNDER_VMAP = ("compress", "extract", "intersect1d", "setdiff1d", "setxor1d", "union1d")
@@ -43,7 +44,8 @@ _INTERNAL = "other ops call it, with arrays"
 NEED_ARRAYS = {  # a number may raise an error that asks for an array
     "append": _SHAPES, "batch_norm": "the statistics have a value for each channel",
     "bin_counts": _SHAPES, "cosine_similarity": _SHAPES, "cross_entropy": _LABELS,
-    "ctc_loss": _LABELS, "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
+    "ctc_loss": _LABELS, "ctc_losses_grad": _INTERNAL,
+    "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
     "extract": _SHAPES, "flash_attention": _INTERNAL, "flash_attention_grad": _INTERNAL,
     "insert": _INTERNAL, "intersect1d": _SHAPES, "kron": _SHAPES, "log_softmax_grad": _INTERNAL,
     "multi_margin_loss": _LABELS, "nll_loss": _LABELS, "outer": _SHAPES,
@@ -112,3 +114,52 @@ def test_op_that_refuses_a_number_asks_for_an_array(name):
                 messages.append(str(error))
     assert messages, "it takes numbers: remove it from NEED_ARRAYS"
     assert all("array" in m for m in messages)
+
+
+def _results(op, args, keywords, dtype, device):
+    """The results of an op, and the gradient by its float arrays, with arrays of a 16-bit dtype."""
+
+    def place(a):
+        a = np.asarray(a)
+        return gg.asarray(a.astype(dtype) if a.dtype.kind == "f" else a, device=device)
+
+    args = [a if type(a) in SCALARS else place(a) for a in args]
+    keywords = {k: place(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
+    sources = [
+        a
+        for a, rule in zip(args, [*op.rules, *[None] * len(args)], strict=False)
+        if isinstance(a, gg.Tensor) and a.dtype == dtype and not getattr(rule, "is_missing", False)
+    ]
+    with gg.GradientTape() as tape:
+        if op.differentiable:
+            tape.watch(sources)
+        results = nest.flatten(op.eager(*args, **keywords))
+    floats = [y for y in results if y.dtype.kind in "fV"]
+    if not op.differentiable or not sources or not floats:
+        return results
+    return results + tape.gradient(floats, sources, None, "zero")
+
+
+CPU_ONLY = ("iv", "ive", "jv", "kv", "kve", "yv")  # cupyx.scipy.special lacks them
+_HALVES = [
+    n
+    for n, (op, args, _, i) in _CALLS.items()
+    if op.name not in NEED_ARRAYS and "f" in op.kinds and args[i].dtype.kind in "fi"
+]
+
+
+@pytest.mark.parametrize("name", _HALVES)
+def test_a_number_beside_bfloat16_is_as_weak_as_beside_float16(name, cuda):
+    op, args, keywords, i = _CALLS[name]
+    args = [*args[:i], args[i].item(), *args[i + 1 :]]
+    results = _results(op, args, keywords, BFLOAT16, "cpu")
+    dtypes = [y.dtype for y in _results(op, args, keywords, np.float16, "cpu")]
+    assert [y.dtype for y in results] == [BFLOAT16 if d == np.float16 else d for d in dtypes]
+    if op.name in CPU_ONLY:
+        with pytest.raises(DeviceError, match="runs on the CPU only"):
+            _results(op, args, keywords, BFLOAT16, cuda)
+        return
+    on_device = _results(op, args, keywords, BFLOAT16, cuda)
+    for a, d in zip(on_device, results, strict=True):
+        assert getattr(a, "values", a).device == cuda
+        gg.testing.assert_close(a, d, rtol=3e-2, atol=3e-2)

@@ -529,6 +529,9 @@ def test_the_fake_refuses_what_cupy_refuses(cupy):
         lambda: x.sum(where=x > 1),
         lambda: cupy.max(x, initial=0),
         lambda: range(cupy.array(3)),
+        lambda: cupy.ravel(2.0),
+        lambda: cupy.concatenate([x.ravel(), np.float32(2)]),
+        lambda: cupy.reshape(backend.BFLOAT16.type(2), (1,)),
     ):
         with pytest.raises(TypeError):
             use()
@@ -546,7 +549,7 @@ def test_the_fake_gives_device_arrays_for_all_results(cupy):
     assert not isinstance(x, np.ndarray)
 
 
-def test_the_fake_has_two_devices_and_keeps_them_apart(cupy):
+def test_the_fake_has_two_devices_and_keeps_them_apart(cupy, second):
     with cupy.cuda.Device(1):
         y = cupy.ones(3)
         assert (y + 1).device.id == 1
@@ -554,6 +557,25 @@ def test_the_fake_has_two_devices_and_keeps_them_apart(cupy):
         y + 1
     assert y.copy().device.id == 0  # CuPy copies to the current device
     assert cupy.asarray(y).device.id == 0
+
+
+def test_the_pool_of_the_fake_splits_blocks_and_joins_their_parts(cupy):
+    pool = cupy.cuda.MemoryPool()
+    first, third = pool.malloc(3 * 512), pool.malloc(512)
+    assert (pool.used_bytes(), pool.total_bytes()) == (2048, 2048)
+    del first
+    part, other = pool.malloc(512), pool.malloc(1000)  # both parts of the first block
+    assert (pool.used_bytes(), pool.total_bytes()) == (2048, 2048)
+    del part
+    pool.free_all_blocks()
+    assert pool.free_bytes() == 512  # the other part is in use
+    del other
+    assert pool.free_bytes() == 3 * 512
+    again = pool.malloc(3 * 512)
+    assert pool.total_bytes() == 2048
+    del again, third
+    pool.free_all_blocks()
+    assert pool.total_bytes() == 0
 
 
 def test_the_fake_gives_nan_for_singular_matrices_unless_told_to_raise(cupy):

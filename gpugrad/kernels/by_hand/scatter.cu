@@ -178,6 +178,17 @@ __global__ void join_tiles(
     }
 }
 
+// ---- checking
+
+// Whether indices run from first to length - 1.
+template <class I>
+__global__ void check_range(
+    const I* index, int* outside, long long n, long long first, long long length) {
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
+    if (index[i] < first || index[i] >= length) *outside = 1;
+}
+
 // ---- reading
 
 // The value for an index that is out of bounds: NaN, or 0 for integers.

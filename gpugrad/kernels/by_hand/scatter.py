@@ -3,7 +3,8 @@
 Elements are added with atomics in any order, or in the order of the sorted index if results must
 be deterministic. 16-bit floats are added in float32 either way. The kernel skips an index that is
 out of bounds and reports it; the launcher then returns NotImplemented, and the op's formula raises
-the error. A CUDA graph cannot check the report, so there the results are NaN.
+the error. `gg.cuda.check_indices` says when the host reads the report. A CUDA graph has nobody to
+read it, so there the results are NaN.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF
+from gpugrad.core.backend import HALF, READINGS
+from gpugrad.core.index_checks import flag_of, ignored_flag, when
 from gpugrad.core.settings import deterministic
 from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
@@ -22,6 +24,7 @@ from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 __all__ = [
     "INSTANCES",
     "VECTOR",
+    "check_later",
     "gather",
     "getitem",
     "scatter_along_axis",
@@ -64,7 +67,7 @@ INSTANCES = tuple(
             for i in _INDICES
             for k in ("add", "put", "read")
         ),
-        *(f"{k}<{i}>" for k in ("rows_of", "places_along") for i in _INDICES),
+        *(f"{k}<{i}>" for k in ("rows_of", "places_along", "check_range") for i in _INDICES),
         *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
         *(f"join_tiles<{t}>" for t in _FLOATS),
     )
@@ -79,17 +82,17 @@ _LARGE = 4  # zeros in float32 cost more than sorting once they are this many ti
 
 def take_rows(xp: Any, indices: Any, weight: Any) -> Any:
     """The launcher of `gpugrad.ops.nn.layers.take_rows`."""
-    return _gather_slices(xp, weight, indices, 0, from_end=False)
+    return _gather_slices("take_rows", xp, weight, indices, 0, from_end=False)
 
 
 def take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
     """The launcher of `gpugrad.ops.arrays.gather.take`."""
-    return _gather_slices(xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
+    return _gather_slices("take", xp, x.reshape(-1) if axis is None else x, indices, axis or 0)
 
 
 def gather(xp: Any, params: Any, indices: Any, *, axis: int = 0) -> Any:
     """The launcher of `gpugrad.ops.arrays.gather.gather`."""
-    return _gather_slices(xp, params, indices, axis, from_end=False)
+    return _gather_slices("gather", xp, params, indices, axis, from_end=False)
 
 
 def getitem(xp: Any, x: Any, *, index: Any) -> Any:
@@ -98,7 +101,8 @@ def getitem(xp: Any, x: Any, *, index: Any) -> Any:
     if joint is None:
         return NotImplemented
     axis, shape, indices = joint
-    return _gather_slices(xp, x.reshape(shape), indices, axis)
+    is_joint = len(shape) < x.ndim
+    return _gather_slices("getitem", xp, x.reshape(shape), indices, axis, joint=is_joint)
 
 
 def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
@@ -116,13 +120,14 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
     if parts > 1:  # both parts of a complex number come from the same place
         indices = xp.lib.broadcast_to(indices[..., None], (*shape, parts))
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
-    out, outside = xp.lib.empty(indices.size, dtype=elements.dtype), xp.lib.zeros(1, dtype=np.int32)
+    out = xp.lib.empty(indices.size, dtype=elements.dtype)
+    report = _Report(xp, out, "take_along_axis", x.shape[axis])
     inner = math.prod(shape[axis + 1 :]) * parts
     sizes = [np.int64(k) for k in (indices.size, shape[axis], x.shape[axis], inner)]
     name = f"read_along<{type_name(elements.dtype)}, {type_name(indices.dtype)}>"
-    args = [elements, indices, out, outside, *sizes]
+    args = [elements, indices, out, report.flag, *sizes]
     launch(_SOURCE, name, -(-indices.size // 256), 256, args)
-    if not is_captured(out) and int(outside[0]):
+    if report.is_bad():
         return NotImplemented
     return out.view(x.dtype).reshape(shape)
 
@@ -131,7 +136,7 @@ def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) ->
     """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`."""
     if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
         return NotImplemented
-    return _scatter_slices(xp, values, indices, tuple(shape), 0)
+    return _scatter_slices("scatter_rows", xp, values, indices, tuple(shape), 0)
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
@@ -142,7 +147,8 @@ def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
     axis, joint_shape, indices = joint
     if g.shape != (*joint_shape[:axis], *indices.shape, *joint_shape[axis + 1 :]):
         return NotImplemented
-    out = _scatter_slices(xp, g, indices, joint_shape, axis)
+    is_joint = len(joint_shape) < len(shape)
+    out = _scatter_slices("scatter_at", xp, g, indices, joint_shape, axis, joint=is_joint)
     return out if out is NotImplemented else out.reshape(shape)
 
 
@@ -164,24 +170,24 @@ def scatter_along_axis(
         indices = xp.lib.stack([indices, indices], axis=-1)
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
     inner = math.prod(shape[axis + 1 :]) * (elements.size // values.size)
-    outside = xp.lib.zeros(1, dtype=np.int32)
+    report = _Report(xp, elements, "scatter_along_axis", rows)
     sizes = [np.int64(elements.size), np.int64(n), np.int64(rows), np.int64(inner)]
     real, total = type_name(elements.dtype), elements.size // n * rows
     blocks = -(-elements.size // 256)
     if unique or n == 1:
         out = xp.lib.zeros(total, dtype=elements.dtype)
         name = f"put_along<{real}, {type_name(indices.dtype)}>"
-        launch(_SOURCE, name, blocks, 256, [elements, indices, out, outside, *sizes])
+        launch(_SOURCE, name, blocks, 256, [elements, indices, out, report.flag, *sizes])
     elif deterministic() and elements.dtype.kind not in "iu":
         places = xp.lib.empty(elements.size, dtype=np.int64)
         name = f"places_along<{type_name(indices.dtype)}>"
-        launch(_SOURCE, name, blocks, 256, [indices, places, outside, *sizes])
+        launch(_SOURCE, name, blocks, 256, [indices, places, report.flag, *sizes])
         out = _sum_in_order(xp, elements, places, 1, total, 1)
     else:
         out = xp.lib.zeros(total, dtype=_sum_dtype(elements.dtype))
         name = f"add_along<{real}, {type_name(indices.dtype)}>"
-        launch(_SOURCE, name, blocks, 256, [elements, indices, out, outside, *sizes])
-    return _finish(out, outside, values.dtype, shape)
+        launch(_SOURCE, name, blocks, 256, [elements, indices, out, report.flag, *sizes])
+    return _finish(out, report, values.dtype, shape)
 
 
 def _join_index(
@@ -219,8 +225,13 @@ def _join_index(
     return axis, joint, xp.lib.where(inside, at, size)
 
 
-def _gather_slices(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True) -> Any:
-    """Gather slices along an axis: (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])."""
+def _gather_slices(
+    name: str, xp: Any, x: Any, indices: Any, axis: int, from_end: bool = True, joint: bool = False
+) -> Any:
+    """Gather slices along an axis: (*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]).
+
+    `joint` says that the axis is several axes of the op's argument.
+    """
     if not indices.size or not x.size or not -x.ndim <= axis < x.ndim or not _is_index(indices):
         return NotImplemented
     table = _as_kernel_type(xp, x)
@@ -230,18 +241,26 @@ def _gather_slices(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = Tr
     outer, rows, n = math.prod(x.shape[:axis]), x.shape[axis], indices.size
     width = table.size // (outer * rows)
     out = xp.lib.empty(outer * n * width, dtype=table.dtype)
-    outside = xp.lib.zeros(1, dtype=np.int32)
+    report = _Report(xp, out, name, 0 if joint else rows, from_end)
     packed, grid, block = _over_rows(table.dtype, outer, n, width)
-    name = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
+    kernel = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
     sizes = [np.int64(k) for k in (outer, n, rows, width)]
-    args = [table, xp.lib.ascontiguousarray(indices).reshape(-1), out, outside, *sizes]
-    launch(_SOURCE, name, grid, block, [*args, np.int32(from_end)])
-    if not is_captured(out) and int(outside[0]):
+    args = [table, xp.lib.ascontiguousarray(indices).reshape(-1), out, report.flag, *sizes]
+    launch(_SOURCE, kernel, grid, block, [*args, np.int32(from_end)])
+    if report.is_bad():
         return NotImplemented
     return out.view(x.dtype).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def _scatter_slices(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
+def _scatter_slices(
+    name: str,
+    xp: Any,
+    values: Any,
+    indices: Any,
+    shape: tuple[int, ...],
+    axis: int,
+    joint: bool = False,
+) -> Any:
     """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to slices of zeros."""
     elements = _as_kernel_type(xp, values)
     if elements is None or not _is_index(indices) or not values.size:
@@ -249,22 +268,24 @@ def _scatter_slices(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], 
     indices = xp.lib.ascontiguousarray(_as_index(indices)).reshape(-1)
     outer, n, rows = math.prod(shape[:axis]), indices.size, shape[axis]
     width = elements.size // (outer * n)
-    outside = xp.lib.zeros(1, dtype=np.int32)
+    report = _Report(xp, elements, name, 0 if joint else rows)
     index = type_name(indices.dtype)
     wide = _sum_dtype(elements.dtype)
     too_large = elements.dtype != wide and rows > _LARGE * n
     if elements.dtype.kind not in "iu" and (deterministic() or too_large):
         places = xp.lib.empty(n, dtype=np.int64)
         sizes = [np.int64(n), np.int64(rows)]
-        launch(_SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, places, outside, *sizes])
+        launch(
+            _SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, places, report.flag, *sizes]
+        )
         out = _sum_in_order(xp, elements, places, outer, rows, width)
     else:
         out = xp.lib.zeros(outer * rows * width, dtype=wide)
         packed, grid, block = _over_rows(elements.dtype, outer, n, width)
-        name = f"add_rows<{type_name(elements.dtype)}, {index}, {packed}>"
+        kernel = f"add_rows<{type_name(elements.dtype)}, {index}, {packed}>"
         sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
-        launch(_SOURCE, name, grid, block, [elements, indices, out, outside, *sizes])
-    return _finish(out, outside, values.dtype, shape)
+        launch(_SOURCE, kernel, grid, block, [elements, indices, out, report.flag, *sizes])
+    return _finish(out, report, values.dtype, shape)
 
 
 def _sum_in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, width: int) -> Any:
@@ -318,14 +339,40 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype in HALF else dtype
 
 
-def _finish(out: Any, outside: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    if is_captured(out):
-        if out.dtype.kind not in "iu":
-            n = min(-(-out.size // 256), 1024)
-            args = [out, outside, np.int64(out.size)]
-            launch(_SOURCE, f"spoil<{type_name(out.dtype)}>", n, 256, args)
-    elif int(outside[0]):
+class _Report:
+    """Where a kernel reports an index out of bounds, and how the host learns of it."""
+
+    def __init__(self, xp: Any, like: Any, name: str, length: int, from_end: bool = True) -> None:
+        on_host, self.is_captured = type(like) is np.ndarray, is_captured(like)
+        self._is_read = on_host or (not self.is_captured and when() == "now")
+        if self._is_read or self.is_captured:
+            self.flag = xp.lib.zeros(1, dtype=np.int32)
+        else:
+            first = -length if from_end else 0
+            self.flag = flag_of(name, length, first) if when() == "later" else ignored_flag()
+
+    def is_bad(self) -> bool:
+        """Whether the launcher must decline now, so that the op's formula raises."""
+        return self._is_read and bool(int(self.flag[0]))
+
+
+def _finish(out: Any, report: _Report, dtype: Any, shape: tuple[int, ...]) -> Any:
+    if report.is_bad():
         return NotImplemented
+    if report.is_captured and out.dtype.kind not in "iu":
+        n = min(-(-out.size // 256), 1024)
+        args = [out, report.flag, np.int64(out.size)]
+        launch(_SOURCE, f"spoil<{type_name(out.dtype)}>", n, 256, args)
     if out.dtype == _sum_dtype(dtype):
         return out.astype(dtype, copy=False).reshape(shape)
     return out.view(dtype).reshape(shape)
+
+
+def check_later(name: str, indices: Any, length: int, first: int) -> None:
+    """Launch a check on a GPU that indices run from `first` to length - 1."""
+    indices = _as_index(indices)
+    lib = READINGS[type(indices)].lib
+    args = [lib.ascontiguousarray(indices).reshape(-1), flag_of(name, length, first)]
+    blocks = min(-(-indices.size // 256), 1024)
+    sizes = [np.int64(indices.size), np.int64(first), np.int64(length)]
+    launch(_SOURCE, f"check_range<{type_name(indices.dtype)}>", blocks, 256, [*args, *sizes])

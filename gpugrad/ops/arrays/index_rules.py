@@ -9,9 +9,12 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, SCALARS
 from gpugrad.core.devices import device_of, host
+from gpugrad.core.index_checks import when
 from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.by_hand.scatter import check_later
+from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_vmap import array_of
 
 BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
@@ -109,7 +112,7 @@ def _check_bounds(name, index, shape):
 def check_range(name, indices, n, axis, first=None):
     """IndexOutOfBoundsError if an integer index is not from `first` (None: -n) to n - 1."""
     first = -n if first is None else first
-    if not indices.size:
+    if not indices.size or is_deferred(name, indices, n, first):
         return
     low, high = int(indices.min()), int(indices.max())
     if low < first or high >= n:
@@ -117,6 +120,20 @@ def check_range(name, indices, n, axis, first=None):
             f"{name}: index {low if low < first else high} is out of bounds for axis {axis}, whose "
             f"length is {n}. Indices run from {first} to {n - 1}."
         )
+
+
+def is_deferred(name, indices, n, first=0):
+    """Whether a check that indices run from `first` to n - 1 is not for now.
+
+    On a GPU it is launched and reported later, or omitted: see `gg.cuda.check_indices`. In a CUDA
+    graph it is for now, which splits the graph: a replay would report at a flag of another call.
+    """
+    on_host = isinstance(indices, (np.ndarray, np.generic))
+    if on_host or when() == "now" or is_captured(indices):
+        return False
+    if when() == "later":
+        check_later(name, as_int64(indices), n, first)
+    return True
 
 
 def index_error(name, shape, error):

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.core.index_checks import when
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
@@ -90,7 +91,8 @@ def segment_rows(xp, segment_ids, /, *, num_segments):
     if num_segments < 0:
         raise ArgumentError(f"segment_rows: num_segments={num_segments} is negative.")
     ids = as_int64(segment_ids)
-    if is_captured(ids):  # no values yet: the kernel that adds the rows detects it
+    if not isinstance(ids, (np.ndarray, np.generic)) and (is_captured(ids) or when() != "now"):
+        # the kernel that adds the rows skips it, and reports it
         ids = xp.lib.where(ids < num_segments, ids, num_segments + 1)
     elif ids.size and int(ids.max()) >= num_segments:
         raise IndexOutOfBoundsError(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import HALF, READINGS, TENSOR
+from gpugrad.core.backend import HALF, READINGS, SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import DTypeError, saying_where
@@ -262,7 +262,9 @@ def union1d(xp, x, y, /):
     >>> print(gg.union1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2. 3.]
     """
-    return xp.unique_values(xp.concat([x, y], axis=None))
+    if type(x) in SCALARS:  # `append` takes a number as its second argument
+        x, y = y, x
+    return xp.unique_values(xp.append(x, y))
 
 
 @_on_two_sets

@@ -16,6 +16,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.libraries import cublaslt
+from gpugrad.registry.on_arrays import beside_number
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -236,7 +237,7 @@ def dot(xp, x1, x2, /):
     12.0
     """
     if _is_scalar(x1) or _is_scalar(x2):
-        return xp.multiply(x1, x2)
+        return beside_number(xp.multiply, x1, x2)
     if x2.ndim == 1 or max(x1.ndim, x2.ndim) == 2:
         return xp.matmul(x1, x2)
     return xp.tensordot(x1, x2, axes=((-1,), (-2,)))
@@ -261,7 +262,7 @@ def inner(xp, x1, x2, /):
     12.0
     """
     if _is_scalar(x1) or _is_scalar(x2):
-        return xp.multiply(x1, x2)
+        return beside_number(xp.multiply, x1, x2)
     return xp.matmul(x1, x2) if x2.ndim == 1 else xp.tensordot(x1, x2, axes=((-1,), (-1,)))
 
 

@@ -14,6 +14,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
+from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.softmax import below_max, exp_of
 from gpugrad.registry.on_arrays import wide
@@ -130,7 +131,9 @@ def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
     if ignore_index is not None:
         kept = labels != operator.index(ignore_index)
         labels = labels * kept
-    if labels.size and (labels.min() < 0 or labels.max() >= logits.shape[-1]):
+    n = logits.shape[-1]
+    checked = labels.size and not is_deferred(name, labels, n)
+    if checked and (labels.min() < 0 or labels.max() >= n):
         raise IndexOutOfBoundsError(
             f"{name}: labels run from {labels.min()} to {labels.max()}, the {logits.shape[-1]} "
             f"classes from 0 to {logits.shape[-1] - 1}."

@@ -11,6 +11,7 @@ from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
 from gpugrad.ops.arrays.index_rules import check_range
+from gpugrad.registry.on_arrays import beside_number
 from gpugrad.registry.record import op
 
 
@@ -55,7 +56,7 @@ def linear(xp, x, weight, /, bias=None):
         return y
     if getattr(bias, "shape", ()) not in (weight.shape[:-1], ()):
         raise ShapeError(f"linear: bias {bias.shape} does not fit the weight {weight.shape}.")
-    return y + bias
+    return beside_number(xp.add, y, bias)
 
 
 def _bilinear_ref(x1, x2, weight, bias=0.0):
@@ -102,7 +103,7 @@ def bilinear(xp, x1, x2, weight, /, bias=None):
     rows = xp.reshape(xp.permute_dims(weight, (1, 0, 2)), (n1, m * n2))
     y = xp.reshape(xp.matmul(x1, rows), (*x1.shape[:-1], m, n2))
     y = xp.squeeze(xp.matmul(y, xp.expand_dims(x2, axis=-1)), -1)
-    return y if bias is None else y + bias
+    return y if bias is None else beside_number(xp.add, y, bias)
 
 
 def _check_rows(name, indices, weight):

@@ -18,6 +18,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 
 
@@ -327,6 +328,7 @@ def poisson_nll_loss(xp, x, y, /, *, log_input=True, full=False, eps=1e-8):
     >>> print(gg.poisson_nll_loss([0.0, 1.0], [1.0, 2.0]))
     0.8591409
     """
+    x, y = typed(x, y)
     losses = xp.exp(x) - y * x if log_input else x - y * xp.log(x + eps)
     if full:
         many = xp.greater(y, 1)
@@ -419,6 +421,7 @@ def kl_div_loss(xp, x, y, /, *, reduction="mean", log_target=False):
     1.0
     """
     same_shape("kl_div_loss", x=x, y=y)
+    x, y = typed(x, y)
     if log_target:
         p = xp.exp(y)
         losses = p * xp.where(p == 0, 0, y - x)

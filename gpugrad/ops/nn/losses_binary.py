@@ -195,6 +195,7 @@ def sigmoid_focal_loss(xp, x, y, /, *, alpha=0.25, gamma=2.0):
     >>> print(gg.sigmoid_focal_loss([0.0, 100.0], [1.0, 1.0]))
     [0.0433217 0.       ]
     """
+    x, y = typed(x, y)
     # not 1 - p, which is 0 where p has rounded to 1
     wrong = xp.sigmoid(-x) * y + xp.sigmoid(x) * (1 - y)
     losses = xp.sigmoid_cross_entropy(x, y) * wrong**gamma

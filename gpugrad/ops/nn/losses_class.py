@@ -15,6 +15,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
+from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
@@ -94,7 +95,8 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     lib, n = xp.lib, x.shape[axis]
     ignored = labels == operator.index(ignore_index)
     places = lib.where(ignored, 0, labels)
-    if not is_captured(x) and places.size and (places.min() < 0 or places.max() >= n):
+    checked = places.size and not is_captured(x) and not is_deferred("class_scores", places, n)
+    if checked and (places.min() < 0 or places.max() >= n):
         raise IndexOutOfBoundsError(
             f"class_scores: labels run from {places.min()} to {places.max()}, the {n} classes from "
             f"0 to {n - 1}; {ignore_index} marks examples to ignore."

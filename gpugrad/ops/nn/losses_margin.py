@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.nn.losses import loss, real, sample
+from gpugrad.registry.on_arrays import typed
 
 
 def _signs(*shape):
@@ -73,6 +74,7 @@ def hinge_embedding_loss(xp, x, y, /, *, margin=1.0):
     >>> print(gg.hinge_embedding_loss([0.5, 0.5], [1.0, -1.0], margin=2.0, reduction="none"))
     [0.5 1.5]
     """
+    x, y = typed(x, y)
     return xp.where(xp.greater(y, 0), x, _positive(xp, margin - x))
 
 

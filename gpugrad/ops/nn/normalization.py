@@ -358,7 +358,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    if on_gpu(x):
+    if on_gpu(x) and SCALARS.isdisjoint((type(weight), type(bias))):
         return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
     return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)
 
@@ -402,7 +402,7 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
     """
     if eps is None:
         eps = float(np.finfo(np.float32 if x.dtype in HALF else x.dtype).eps)
-    if on_gpu(x):
+    if on_gpu(x) and type(weight) not in SCALARS:
         params = {"axis": axis, "along": axis, "eps": eps, "centered": False}
         return xp.standardize_affine(x, weight, **params)[0]
     return _rms_norm(xp, x, weight, axis=axis, eps=eps)

@@ -57,9 +57,11 @@ def library_of_order(name):
 
     def forward(xp, n, x):
         need_real(xp, n)
-        out = function(xp, xp.lib.asarray(n), x)  # CuPy's polygamma takes arrays only
-        keeps = hasattr(x, "dtype") and getattr(n, "dtype", np.dtype(int)).kind in "iu"
-        return out.astype(xp.lib.result_type(x, xp.lib.float32)) if keeps else out
+        out = function(xp, *map(xp.lib.asarray, (n, x)))  # CuPy's polygamma takes arrays only
+        # SciPy's yn gives float64 for integer orders, CuPy's for all
+        is_integer = hasattr(x, "dtype") and getattr(n, "dtype", np.dtype(type(n))).kind in "iu"
+        dtype = xp.lib.result_type(*(() if is_integer else (n,)), x, xp.lib.float32)
+        return out.astype(dtype, copy=False)
 
     return forward
 

@@ -47,14 +47,19 @@ def _search_paths() -> list[Path]:
 def _library() -> ctypes.CDLL | None:
     for place in _search_paths():
         for path in sorted(place.glob("**/libnvrtc.so*")):
-            if "builtins" not in path.name and "alt" not in path.name:
-                return ctypes.CDLL(str(path))
+            # NVRTC opens its builtins by name. CUDA 13's wheel has no RUNPATH to find them beside
+            # itself, so they are loaded first.
+            for builtins in path.parent.glob("libnvrtc-builtins.so*"):
+                ctypes.CDLL(str(builtins))
+            return ctypes.CDLL(str(path))
     return None
 
 
 @functools.cache
 def _headers() -> tuple[str, ...]:
-    folders = [p.parent for d in _search_paths() for p in d.glob("**/include/cuda_fp16.h")]
+    # in the order of _library: of two toolkits the library and the headers are the same one's
+    paths = [p for d in _search_paths() for p in sorted(d.glob("**/include/cuda_fp16.h"))]
+    folders = [p.parent for p in paths]
     return tuple(f"-I{p}" for p in dict.fromkeys(folders))
 
 

@@ -1,0 +1,44 @@
+"""The line of a user's code that called into gpugrad."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+from gpugrad.errors import EXAMPLES, LIBRARIES
+
+__all__ = ["line_of", "place", "user_level", "user_line"]
+
+
+def _user_frame() -> tuple[FrameType, int]:
+    """The frame of the code that called gpugrad or NumPy, and the number of frames above it."""
+    frame, above = sys._getframe(0), 0
+    while frame.f_back is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(LIBRARIES) or name.startswith(EXAMPLES):
+            break
+        frame, above = frame.f_back, above + 1
+    return frame, above
+
+
+def place() -> tuple[CodeType, int]:
+    """What `line_of` shows, for a message that is rarely needed."""
+    frame, _ = _user_frame()
+    return frame.f_code, frame.f_lineno
+
+
+def line_of(place: tuple[CodeType, int]) -> str:
+    """A `place` as file:line."""
+    code, line = place
+    return f"{os.path.basename(code.co_filename)}:{line}"
+
+
+def user_line() -> str:
+    """file:line of the code that called into gpugrad."""
+    return line_of(place())
+
+
+def user_level() -> int:
+    """The `stacklevel` with which a warning from the caller of this names the user's line."""
+    return _user_frame()[1] - 1
