@@ -54,11 +54,13 @@ def _run(of: str, a: Any, b: Any, x: Any, w: Any, geometry: Any, groups: int) ->
     if library is None:
         return NotImplemented
     out = np.empty({"": (x[0], w[0], *places), "_input": x, "_weights": w}[of], np.float32)
-    before = [start for start, _ in geometry.padding]
-    pairs = (x[2:], w[2:], places, geometry.stride, before, geometry.dilation)
-    if len(x) == 3:  # an image of one row
-        pairs = tuple((0 if pair is before else 1, *pair) for pair in pairs)
-    shape = [x[0], groups, w[1], w[0] // groups, *(n for pair in pairs for n in pair)]
+    one, none = ((1,), (0,)) if len(x) == 3 else ((), ())  # of an image of one row
+    before = (start for start, _ in geometry.padding)
+    shape = [
+        *(x[0], groups, w[1], w[0] // groups),
+        *(*one, *x[2:], *one, *w[2:], *one, *places),
+        *(*one, *geometry.stride, *none, *before, *one, *geometry.dilation),
+    ]
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     arguments = (ctypes.c_long * 16)(*shape), a.ctypes.data, b.ctypes.data, out.ctypes.data
     getattr(library, f"gpugrad_convolution{of}")(*arguments)

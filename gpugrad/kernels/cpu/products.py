@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import math
 from typing import Any
 
 import numpy as np
-import numpy._core._multiarray_umath as numpy_core
 
 from gpugrad.kernels.cpu import pool
 
@@ -47,10 +47,10 @@ def library() -> ctypes.CDLL | None:
 
 def _blas_functions() -> list[Any]:
     """Addresses of gemm for both dtypes, the size of integers, how to get and set threads."""
-    try:
-        blas = ctypes.CDLL(numpy_core.__file__)  # whose symbols are those of its dependencies too
-    except (OSError, TypeError):  # built into the interpreter
+    file = importlib.import_module("numpy._core._multiarray_umath").__file__
+    if file is None:  # built into the interpreter
         return []
+    blas = ctypes.CDLL(file)  # whose symbols are those of its dependencies too
 
     def address(name: str) -> int | None:
         try:
