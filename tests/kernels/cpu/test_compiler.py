@@ -35,7 +35,8 @@ def load(text=TEXT):
 
 def run(body, tmp_path, **environment):
     """The lines that a new process prints, whose cache is in tmp_path."""
-    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")} | environment
+    own = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "GPUGRAD_CPU_KERNELS": "1"}
+    variables = {**os.environ, **own, **environment}
     process = subprocess.run(
         [sys.executable, "-c", PROLOGUE + textwrap.dedent(body)],
         env=variables, text=True, capture_output=True, check=True,
