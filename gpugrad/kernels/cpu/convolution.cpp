@@ -8,11 +8,23 @@
 
 namespace {
 
+const long SHARED = 1 << 17;  // multiply-adds from which threads share them: 3 us
 const long CHUNKS = 16;  // most parts of the examples whose gradients by the weights are added up
 const long NEAREST = 1 << 12;  // floats that stay in the nearest cache beside others
 const long PARTIAL = 1 << 22;  // most floats of all parts
 
 Vector load(const float* at) { return *(const Vector*)at; }
+
+// The pieces of a job, on several threads if they are worth waking them.
+void share(gpugrad_job job, void* state, long n, double multiply_adds) {
+  if (multiply_adds >= SHARED) return gpugrad_parallel(job, state, n);
+  for (long k = 0; k < n; ++k) job(state, k);
+}
+
+double work_of(const Sum& sum) {
+  return double(sum.examples * sum.groups * sum.channels * sum.filters) * long(sum.taps.size()) *
+         (sum.high[0] - sum.low[0]) * (sum.high[1] - sum.low[1]);
+}
 
 // ---- weights, packed: (group, block of LANES filters, channel, tap, lane), or without blocks
 
@@ -40,8 +52,9 @@ void pack_weights(void* state, long k) {
   for (long lane = 0; lane < lanes; ++lane)
     for (long c = 0; c < sum.channels; ++c) {
       long f = first + lane;
-      const float* w = job.swapped ? job.w + ((group * sum.channels + c) * sum.filters + f) * job.taps
-                                   : job.w + ((group * sum.filters + f) * sum.channels + c) * job.taps;
+      long row = job.swapped ? (group * sum.channels + c) * sum.filters + f
+                             : (group * sum.filters + f) * sum.channels + c;
+      const float* w = job.w + row * job.taps;
       for (long t = 0; t < taps; ++t)
         out[(c * taps + t) * lanes + lane] = f < sum.filters ? w[sum.taps[t].index] : 0.f;
     }
@@ -101,7 +114,7 @@ void store_tile(const Sum& sum, Vector* a, float* out, long filters, const long 
   long height = std::min(sum.tile[0], sum.high[0] - q[0]), length = sum.high[1] - q[1];
   long plane = sum.out_size[0] * sum.out_size[1];
   long down = sum.out_step[0] * sum.out_size[1], step = sum.out_step[1];
-  out += (q[0] * sum.out_step[0] + sum.out_base[0]) * sum.out_size[1] + q[1] * step + sum.out_base[1];
+  out += q[0] * down + q[1] * step + sum.out_base[0] * sum.out_size[1] + sum.out_base[1];
   for (long f = 0; f < filters; ++f, out += plane)
     for (long h = 0; h < height; ++h) {
       const float* row = (const float*)&a[f] + h * WIDE;
@@ -116,8 +129,8 @@ long tiles(const Sum& sum) {
   return sum.rows / sum.tile[0] * divided(sum.high[1] - sum.low[1], sum.tile[1]);
 }
 
-// The sums of a strip. Between blocks of channels, whose weights stay in the nearest cache, those of
-// the tiles are in `kept`.
+// The sums of a strip. They are kept between blocks of channels, whose weights stay in the nearest
+// cache.
 template <int WIDE>
 void sum_lanes(const Sum& sum, const float* packed, const float* weights, float* out, long q0,
                long q1, Vector* kept) {
@@ -156,7 +169,8 @@ void sum_pixels(const Sum& sum, const float* packed, const float* weights, Vecto
     }
 }
 
-void sum_rows(const Sum& sum, const float* packed, const float* weights, float* out, long q0, long q1) {
+void sum_rows(
+    const Sum& sum, const float* packed, const float* weights, float* out, long q0, long q1) {
   long n = sum.high[1] - sum.low[1], step = sum.out_step[1];
   long down = sum.out_step[0] * sum.out_size[1];
   for (long f = 0; f < sum.filters; ++f, weights += sum.channels * sum.taps.size()) {
@@ -169,7 +183,8 @@ void sum_rows(const Sum& sum, const float* packed, const float* weights, float* 
           sum_pixels<ROWS>(sum, x, weights, s);
         else
           for (long r = 0; r < rows; ++r) sum_pixels<1>(sum, x + r * sum.width, weights, s + r);
-        float* to = out + q * down + sum.out_base[0] * sum.out_size[1] + (sum.low[1] + j) * step + sum.out_base[1];
+        float* to = out + q * down + (sum.low[1] + j) * step;
+        to += sum.out_base[0] * sum.out_size[1] + sum.out_base[1];
         for (long r = 0; r < rows; ++r, to += down)
           if (step == 1 && length == LANES)
             *(Vector*)to = s[r];
@@ -199,18 +214,19 @@ void sum_piece(void* state, long k) {
   float* out = sum.out +
                (example * sum.groups + group) * sum.filters * sum.out_size[0] * sum.out_size[1];
   if (!by_lanes(sum.filters)) return sum_rows(sum, packed, weights, out, q0, q1);
-  if (sum.tile[1] == LANES) return sum_lanes<LANES>(sum, packed, weights, out, q0, q1, kept);
-  if (sum.tile[1] == LANES / 2) return sum_lanes<LANES / 2>(sum, packed, weights, out, q0, q1, kept);
-  sum_lanes<LANES / 4>(sum, packed, weights, out, q0, q1, kept);
+  auto lanes = sum.tile[1] == LANES       ? sum_lanes<LANES>
+               : sum.tile[1] == LANES / 2 ? sum_lanes<LANES / 2>
+                                          : sum_lanes<LANES / 4>;
+  lanes(sum, packed, weights, out, q0, q1, kept);
 }
 
 void run(const Sum& sum, const Shape& shape, const float* w, bool swapped) {
   if (sum.is_empty()) return;
   std::unique_ptr<float[]> packed(new float[packed_size(sum)]);
   Weights weights = {&sum, w, packed.get(), shape.kernel[0] * shape.kernel[1], swapped};
-  gpugrad_parallel(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)));
+  share(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)), packed_size(sum));
   Work work = {&sum, packed.get()};
-  gpugrad_parallel(sum_piece, &work, sum.examples * sum.groups * sum.strips);
+  share(sum_piece, &work, sum.examples * sum.groups * sum.strips, work_of(sum));
 }
 
 // ---- the gradient by the weights
@@ -232,7 +248,8 @@ void pack_lanes(const float* g, long plane, long filters, long pixels, float* pa
 }
 
 // Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip.
-void grad_lanes(const Sum& sum, const float* x, const float* g, const long* offset, long rows, float* out) {
+void grad_lanes(
+    const Sum& sum, const float* x, const float* g, const long* offset, long rows, float* out) {
   long n = sum.out_size[1];
   Vector a[LANES];
   for (int k = 0; k < LANES; ++k) a[k] = Vector{};
@@ -296,7 +313,8 @@ void grad_strip(const Gradient& job, const float* packed, float* g_packed, const
     for (long k = 0; k < columns; ++k) out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
     return;
   }
-  pack_lanes(g, plane, std::min(long(LANES), sum.filters - block * LANES), rows * sum.out_size[1], g_packed);
+  long filters = std::min(long(LANES), sum.filters - block * LANES);
+  pack_lanes(g, plane, filters, rows * sum.out_size[1], g_packed);
   for (long k = 0; k < columns; k += LANES)
     grad_lanes(sum, packed, g_packed, offset.data() + k, rows, out + k * LANES);
 }
@@ -328,10 +346,13 @@ void grad_piece(void* state, long piece) {
   for (long example = chunk * job.each; example < end; ++example)
     for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
       long rows = std::min(sum.rows, sum.out_size[0] - q);
-      const float* g = job.g + (example * sum.groups + group) * sum.filters * plane + q * sum.out_size[1];
+      const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
+      g += q * sum.out_size[1];
       sum.pack(example, group, q, packed);
-      for (long block = first; block < last; ++block)
-        grad_strip(job, packed, g_packed, g, block, rows, offset, out + (block - first) * columns * lanes);
+      for (long block = first; block < last; ++block) {
+        float* to = out + (block - first) * columns * lanes;
+        grad_strip(job, packed, g_packed, g, block, rows, offset, to);
+      }
     }
 }
 
@@ -382,7 +403,7 @@ void gpugrad_convolution_weights(const Shape* shape, const float* x, const float
   splits = divided(blocks, per);
   std::unique_ptr<float[]> partial(new float[size * chunks]);  // without filling it
   Gradient job = {&sum, g, partial.get(), chunks, each, splits, per, out};
-  gpugrad_parallel(grad_piece, &job, chunks * sum.groups * splits);
-  gpugrad_parallel(grad_end, &job, sum.groups * blocks);
+  share(grad_piece, &job, chunks * sum.groups * splits, work_of(sum));
+  share(grad_end, &job, sum.groups * blocks, size * chunks);
 }
 }

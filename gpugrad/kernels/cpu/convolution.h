@@ -1,9 +1,9 @@
 // The geometry of convolutions over two axes, and images packed so that kernels need no borders.
 //
-// Along each axis a tap r of the kernel meets output q with input q * stride + r * dilation - before.
-// Write r * dilation - before as e * stride + phase: then that is element q + e of every stride-th
-// element of the input, from `phase` on. Packed by phases, with zeros around it, an image is read at
-// a fixed offset for each tap, with step 1 for any stride.
+// Along each axis, output q sums over the taps r of the kernel, times the inputs q * stride + r *
+// dilation - before. Write r * dilation - before as e * stride + phase: then that is number q + e of
+// every stride-th input, from `phase` on. If an image is packed by phases, with zeros around it,
+// each tap reads it at a fixed offset, with step 1 for any stride.
 //
 // The gradient by the input is such a sum, too. Input y is in phase f = (y + before) % stride, with
 // q = (y + before) / stride. It gets contributions from the taps for which f - r * dilation is a
@@ -109,7 +109,8 @@ struct Sum {  // for every output: the sum over channels and taps of source time
     }
     for (int a = 0; a < 2; ++a) {
       least[a] = most[a] = taps.empty() ? 0 : taps[0].e[a];
-      for (auto& t : taps) least[a] = std::min(least[a], t.e[a]), most[a] = std::max(most[a], t.e[a]);
+      for (auto& t : taps)
+        least[a] = std::min(least[a], t.e[a]), most[a] = std::max(most[a], t.e[a]);
     }
     width = divided(n[1], tile[1]) * tile[1] + most[1] - least[1];
     std::vector<long> phase_of;
@@ -121,8 +122,10 @@ struct Sum {  // for every output: the sum over channels and taps of source time
     plane = (rows + most[0] - least[0]) * width;
     block = plane * phases.size();
     offset.clear();
-    for (size_t k = 0; k < taps.size(); ++k)
-      offset.push_back(phase_of[k] * plane + (taps[k].e[0] - least[0]) * width + taps[k].e[1] - least[1]);
+    for (size_t k = 0; k < taps.size(); ++k) {
+      long row = taps[k].e[0] - least[0], column = taps[k].e[1] - least[1];
+      offset.push_back(phase_of[k] * plane + row * width + column);
+    }
   }
 
   // Packs a strip of the images of one group, for outputs from row q on.

@@ -20,11 +20,13 @@ int (*get_threads)();
 void (*set_threads)(int);
 
 template <class T, class I>
-void call(void* function, bool at, bool bt, long m, long n, long k, const T* a, long lda, const T* b,
-          long ldb, T* c, long ldc, bool add) {
+void call(
+    void* function, bool at, bool bt, long m, long n, long k, const T* a, long lda, const T* b,
+    long ldb, T* c, long ldc, bool add) {
   typedef void (*Gemm)(int, int, int, I, I, I, T, const T*, I, const T*, I, T, T*, I);
-  ((Gemm)function)(101, at ? 112 : 111, bt ? 112 : 111, I(m), I(n), I(k), T(1), a, I(lda), b, I(ldb),
-             T(add), c, I(ldc));
+  Gemm gemm = (Gemm)function;
+  gemm(101, at ? 112 : 111, bt ? 112 : 111, I(m), I(n), I(k), T(1), a, I(lda), b, I(ldb), T(add), c,
+       I(ldc));
 }
 
 // y = x @ b, or y = x @ b^T if `transposed`, for a matrix b in memory of `rows` by `columns`.
@@ -100,8 +102,8 @@ struct Product {
   bool by_rows;
 };
 
-void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b, long ldb,
-          float* c, long ldc, bool add) {
+void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b,
+          long ldb, float* c, long ldc, bool add) {
   gpugrad_gemm(at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
 }
 

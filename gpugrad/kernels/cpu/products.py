@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
-
 __all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
 
 LEAST = 1 << 18
@@ -37,6 +35,8 @@ _P, _L = ctypes.c_void_p, ctypes.c_long
 def library() -> ctypes.CDLL | None:
     """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
     functions = _blas_functions()
+    # `import gpugrad` loads this module, but not the compiler's
+    pool = importlib.import_module("gpugrad.kernels.cpu.pool")
     products = pool.load("products", shared=True) if functions else None
     if products is not None:
         products.gpugrad_set_blas.argtypes = [_P, _L, _P, _P]
