@@ -243,8 +243,8 @@ def _cache() -> Path:
     state = path.stat()
     if state.st_uid != os.geteuid():
         raise _BrokenError(f"{path} belongs to another user", for_all=True)
-    if state.st_mode & 0o077:
-        path.chmod(0o700)
+    if state.st_mode & 0o022:
+        raise _BrokenError(f"others can write to {path}: run chmod 700 on it", for_all=True)
     return path
 
 

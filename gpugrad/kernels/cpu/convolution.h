@@ -1,8 +1,8 @@
 // The geometry of convolutions over two axes, and images packed so that kernels need no borders.
 //
 // Along each axis, output q sums over the taps r of the kernel, times the inputs q * stride + r *
-// dilation - before. Write r * dilation - before as e * stride + phase: then that is number q + e of
-// every stride-th input, from `phase` on. If an image is packed by phases, with zeros around it,
+// dilation - before. Write r * dilation - before as e * stride + phase: then that is number q + e
+// of every stride-th input, from `phase` on. If an image is packed by phases, with zeros around it,
 // each tap reads it at a fixed offset, with step 1 for any stride.
 //
 // The gradient by the input is such a sum, too. Input y is in phase f = (y + before) % stride, with

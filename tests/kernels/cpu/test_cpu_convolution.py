@@ -166,6 +166,17 @@ def test_the_op_passes_its_checks_with_the_kernel(name):
     gg.testing.check_op(name)
 
 
+def test_16_bit_floats_run_through_the_kernel(monkeypatch):
+    calls, plain = [], convolution._run
+    monkeypatch.setattr(convolution, "_run", lambda *args: calls.append(args[0]) or plain(*args))
+    for name, arrays, params in arguments((2, 3, 9, 9), (8, 3, 3, 3), {}, np.float16):
+        result = gg.OPS[name].eager(*arrays, **params).numpy()
+        desired = gg.OPS[name].forward(NUMPY, *(a.astype(np.float64) for a in arrays), **params)
+        assert result.dtype == np.float16
+        np.testing.assert_allclose(result, desired, 1e-2, 1e-2)
+    assert calls == ["", "_input", "_weights"]
+
+
 def test_training_with_the_kernel_equals_training_without(monkeypatch):
     def train():
         rng = np.random.default_rng(0)
