@@ -1,0 +1,81 @@
+"""The pool of threads that all C kernels share, and the C++ files beside this one as libraries.
+
+`pool.cpp` describes the pool. It has as many threads as the process has cores, at most
+``OMP_NUM_THREADS``, and starts them with the first job that has work for two. Jobs of several
+Python threads do not wait for each other: one gets the pool, the others run on their own thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gpugrad.core.threads import workers
+from gpugrad.kernels.cpu import compiler
+
+__all__ = ["library", "load", "set_threads", "threads"]
+
+_POINTER = ctypes.c_void_p
+_HOME = Path(__file__).parent
+
+
+def load(name: str, *, shared: bool = False, flags: Sequence[str] = ()) -> ctypes.CDLL | None:
+    """The library of a C++ file beside this one, which may call the pool; None without one.
+
+    Args:
+        name: of the file, without its ending.
+        shared, flags: as for `compiler.load`.
+    """
+    if library() is None:
+        return None
+    source = (_HOME / f"{name}.cpp").read_text()
+    return compiler.load(source, what=name, shared=shared, flags=flags)
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The pool, which generated libraries call by the names in pool.h; None without a compiler."""
+    pool = compiler.load((_HOME / "pool.cpp").read_text(), what="the pool of threads", shared=True)
+    if pool is None:
+        return None
+    ctypes.c_long.in_dll(pool, "gpugrad_header").value = object.__basicsize__
+    if not _reads_arrays(pool):
+        return None
+    pool.gpugrad_set_threads.argtypes, pool.gpugrad_set_threads.restype = [ctypes.c_long], None
+    pool.gpugrad_threads.argtypes, pool.gpugrad_threads.restype = [], ctypes.c_long
+    pool.gpugrad_set_threads(_wanted())
+    return pool
+
+
+def _reads_arrays(pool: ctypes.CDLL) -> bool:
+    """Whether NumPy's arrays have the layout of array.h, in this Python."""
+    example = np.empty((2, 3, 4))[:, ::2]
+    fields = (ctypes.c_longlong * 8)()
+    pool.gpugrad_fields.argtypes, pool.gpugrad_fields.restype = [ctypes.py_object, _POINTER], None
+    pool.gpugrad_fields(example, fields)
+    address = example.__array_interface__["data"][0]
+    return list(fields) == [address, 3, *example.shape, *example.strides]
+
+
+def _wanted() -> int:
+    """The number of threads by the settings; OpenMP allows one for each level of nesting."""
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(workers(), int(text)) if text.isdigit() and int(text) else workers()
+
+
+def threads() -> int:
+    """The number of threads that work on a job; 1 without a compiler."""
+    pool = library()
+    return 1 if pool is None else pool.gpugrad_threads()
+
+
+def set_threads(n: int) -> None:
+    """Let `n` threads work on the jobs that follow; no result depends on it."""
+    pool = library()
+    if pool is not None:
+        pool.gpugrad_set_threads(n)
