@@ -32,10 +32,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+
+from gpugrad.core.forking import new_lock
 
 __all__ = ["load", "status"]
 
@@ -81,21 +82,13 @@ class _Process:
     """What this process has loaded, and what broke."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.broken = ""  # why no library can be compiled
         self.warned = False
 
 
 _process = _Process()
-
-
-def _renew_lock() -> None:
-    _process.lock = threading.Lock()  # another thread may have held it
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def load(
