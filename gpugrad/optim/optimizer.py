@@ -1,10 +1,10 @@
-"""The base class of optimizers: steps in place, and state by name."""
+"""The base class of optimizers: steps in place."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import Any, Unpack
 
@@ -13,25 +13,17 @@ import numpy as np
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
-from gpugrad.core import devices, nest
+from gpugrad.core import devices
 from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable, put_together, take_together
-from gpugrad.errors import (
-    ArgumentError,
-    CheckpointError,
-    DTypeError,
-    NumericsError,
-    ShapeError,
-    reraise,
-)
+from gpugrad.errors import ArgumentError, NumericsError, reraise
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
-    Average,
     make_own,
     own_contiguous,
     ravel_reals,
@@ -39,15 +31,9 @@ from gpugrad.optim.arrays import (
     scratch_like,
     split_work,
 )
-from gpugrad.optim.checks import (
-    Gradient,
-    check_condition,
-    check_count,
-    check_gradient,
-    check_number,
-    check_pairs,
-)
+from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
 from gpugrad.optim.clip import Limits, check_limits, clip
+from gpugrad.optim.stateful import Stateful, flatten_variables
 from gpugrad.optim.states import State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check
@@ -58,7 +44,7 @@ __all__ = ["Optimizer", "Schedule"]
 Schedule = float | Callable[[int], Any]
 
 
-class Optimizer:
+class Optimizer(Stateful):
     """Base class of optimizers. A subclass sets `slots` and implements `_begin`.
 
     Args:
@@ -71,7 +57,6 @@ class Optimizer:
             what it uses: with `LossScaleOptimizer`, gradients that were divided by the scale.
     """
 
-    slots: tuple[str, ...] = ()
     takes_rows = False
     """Whether the optimizer implements `_move_rows`; if not, IndexedSlices become dense first."""
     kernel = ""
@@ -83,6 +68,7 @@ class Optimizer:
     def __init__(
         self, learning_rate: Schedule, name: str | None = None, **limits: Unpack[Limits]
     ) -> None:
+        super().__init__()
         self.name = name or type(self).__name__
         if unknown := limits.keys() - Limits.__annotations__.keys():
             raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
@@ -90,10 +76,6 @@ class Optimizer:
         self.limits: Limits = limits if any(limits.values()) else {}
         """The clipping options that are set."""
         self.learning_rate = learning_rate
-        self.iterations = 0
-        """The number of steps taken."""
-        self._states: dict[int, State] = {}
-        self._warned: set[tuple[int, ...]] = set()
 
     @property
     def learning_rate(self) -> Schedule:
@@ -304,26 +286,6 @@ class Optimizer:
         step = ApplyStep(self, pairs, when is not True)
         trace.effect("apply_gradients", step, read, step.variables, undo=self._undo)
 
-    def _undo(self) -> Callable[[], None]:
-        """A function that restores the current state."""
-        iterations, warned = self.iterations, set(self._warned)
-        before = {
-            i: (
-                s,
-                s.step,
-                {k: Average(devices.copy_array(a.array), a.scale) for k, a in s.averages.items()},
-            )
-            for i, s in self._states.items()
-        }
-
-        def undo() -> None:
-            self.iterations, self._warned, self._states = iterations, warned, {}
-            for i, (state, step, averages) in before.items():
-                state.step, state.averages = step, averages
-                self._states[i] = state
-
-        return undo
-
     def minimize(
         self,
         loss: Tensor | Callable[[], Tensor],
@@ -362,7 +324,7 @@ class Optimizer:
             tape = GradientTape()
             with tape:
                 value = loss()
-        variables = _flatten_variables(tape.watched_variables() if var_list is None else var_list)
+        variables = flatten_variables(tape.watched_variables() if var_list is None else var_list)
         if not variables:
             raise ArgumentError(
                 "minimize: the loss read no trainable Variable, so there is nothing to update."
@@ -370,22 +332,6 @@ class Optimizer:
         gradients = tape.gradient(value, variables)
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
-
-    def build(self, var_list: Any) -> None:
-        """Create the state of Variables that have none yet: zeros, as before the first step."""
-        for variable in _flatten_variables(var_list):
-            self._state(variable)
-
-    def _state(self, variable: Variable) -> State:
-        state = self._states.get(variable._id)
-        if state is None:
-            state = self._states[variable._id] = State(variable, self.slots)
-        elif not state.matches:
-            raise ShapeError(
-                f"{self.name}: the Variable '{variable.name}' now has shape {variable.shape}, but "
-                "its averages have another size. Use a new optimizer."
-            )
-        return state
 
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
         """Count a step of one Variable, and return the function that updates a block.
@@ -424,111 +370,7 @@ class Optimizer:
         keep = not isinstance(g, IndexedSlices) or (self.takes_rows and g.dtype not in HALF)
         return g if keep else g.to_dense()
 
-    # -- state
-
-    def _names(self, names: Mapping[str, Variable] | None) -> Mapping[str, Variable]:
-        if names is not None:
-            return names
-        return {str(i): state.variable for i, state in enumerate(self._states.values())}
-
-    def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
-        """A copy of the state as Tensors by name.
-
-        It holds ``iterations``, and for each Variable that was updated ``NAME.step`` and each
-        average as ``NAME.SLOT`` times ``NAME.SLOT.scale``.
-
-        Args:
-            names: Variables by name, as in ``module.state_dict()``. If None, Variables are
-                numbered in the order of their first step.
-        """
-        arrays: dict[str, Any] = {"iterations": np.array(self.iterations)}
-        for name, variable in self._names(names).items():
-            state = self._states.get(variable._id)
-            if state is None:
-                continue
-            arrays[f"{name}.step"] = np.array(state.step)
-            for slot, average in state.averages.items():
-                arrays[f"{name}.{slot}"] = devices.copy_array(average.array)
-                arrays[f"{name}.{slot}.scale"] = np.array(average.scale)
-        return {name: wrap(array) for name, array in arrays.items()}
-
-    def load_state_dict(
-        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
-    ) -> None:
-        """Load a state that `state_dict` returned: all of it, or on an error nothing.
-
-        Args:
-            state: arrays or Tensors by name.
-            names: as for `state_dict`. If None, the Variables passed to `build`.
-
-        Raises:
-            CheckpointError: the state belongs to another optimizer or to other Variables, or a
-                number in it is out of range.
-        """
-        named = self._names(names)
-        left = {k: _to_numpy(v) for k, v in state.items()}
-
-        def take(key: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-            if key not in left:
-                raise CheckpointError(f"{self.name}: the state lacks '{key}'.")
-            array = left.pop(key)
-            if array.shape != shape:
-                raise CheckpointError(
-                    f"{self.name}: '{key}' has shape {array.shape}, expected {shape}."
-                )
-            return array
-
-        iterations = check_count(self.name, "iterations", take("iterations", ()))
-        states: dict[int, State] = {}
-        for name, variable in named.items():
-            if f"{name}.step" not in left:
-                continue  # it had no step yet
-            loaded = State(variable, self.slots)
-            step = f"{name}.step"
-            loaded.step = check_count(self.name, step, take(step, ()))
-            for slot, average in loaded.averages.items():
-                scale = f"{name}.{slot}.scale"
-                average.scale = check_number(self.name, scale, take(scale, ()), 0.0, 1.0)
-                array = take(f"{name}.{slot}", average.array.shape)
-                if array.dtype != average.array.dtype:
-                    raise CheckpointError(
-                        f"{self.name}: '{name}.{slot}' is {array.dtype}, expected "
-                        f"{average.array.dtype}."
-                    )
-                average.array = devices.put(array, variable.device)
-            states[variable._id] = loaded
-        if left:
-            raise CheckpointError(
-                f"{self.name}: unexpected state {sorted(left)[:6]}: it belongs to another "
-                "optimizer or model."
-            )
-        self.iterations, self._states = iterations, states
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The attributes for a copy or a pickle, with the states as a list."""
-        return {**self.__dict__, "_states": list(self._states.values()), "_warned": set()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the attributes; copied Variables have new ids, so their states get new keys."""
-        self.__dict__.update(state)
-        self._states = {s.variable._id: s for s in state["_states"]}
-        for s in state["_states"]:
-            for average in s.averages.values():  # CuPy unpickles arrays to the current GPU
-                average.array = devices.move(average.array, s.variable.device)
-
     def __repr__(self) -> str:
         rate = self._learning_rate
         shown = getattr(rate, "__name__", repr(rate)) if callable(rate) else repr(rate)
         return f"{type(self).__name__}(learning_rate={shown}, iterations={self.iterations})"
-
-
-def _flatten_variables(variables: Any) -> list[Variable]:
-    leaves = nest.flatten(variables)
-    for v in leaves:
-        if not isinstance(v, Variable):
-            raise DTypeError(f"Expected Variables, got a {type(v).__name__} {v!r:.60}.")
-    return leaves
-
-
-def _to_numpy(value: Any) -> np.ndarray[Any, Any]:
-    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
