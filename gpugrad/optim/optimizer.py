@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
-from gpugrad.core.backend import HALF
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
@@ -22,19 +21,30 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable, put_together, take_together
 from gpugrad.errors import ArgumentError, NumericsError, reraise
+from gpugrad.optim.accumulate import add_gradients, mean_gradients
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     make_own,
     own_contiguous,
     ravel_reals,
     run_steps,
-    scratch_like,
     split_work,
+    sum_rows,
 )
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
-from gpugrad.optim.clip import Limits, check_limits, clip
+from gpugrad.optim.clip import all_finite, check_limits, clip
+from gpugrad.optim.groups import (
+    Group,
+    Options,
+    Range,
+    check_accumulate,
+    check_setting,
+    make_groups,
+    settings_of,
+)
+from gpugrad.optim.rules import Rule
 from gpugrad.optim.stateful import Stateful, flatten_variables
-from gpugrad.optim.states import State, Work, group_by_launch, launch_group
+from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check
 from gpugrad.trace.tracing import Tracing
@@ -45,36 +55,72 @@ Schedule = float | Callable[[int], Any]
 
 
 class Optimizer(Stateful):
-    """Base class of optimizers. A subclass sets `slots` and implements `_begin`.
+    """Base class of optimizers. A subclass declares its averages, its settings and one formula.
+
+    The formula computes one element of a Variable. It is read as NumPy passes on the CPU and as a
+    CUDA kernel for all Variables on a GPU::
+
+        class Signs(gg.optim.Optimizer):
+            slots = ("m",)                               # averages, zeros at first
+            hyper = {"beta": gg.optim.BELOW_1}           # settings that a group may have
+
+            def __init__(self, learning_rate, beta=0.9, **options):
+                self.beta = beta
+                super().__init__(learning_rate, **options)
+
+            def numbers(self, h, rate, step):            # of a step, computed in float64
+                return {"beta": h.beta, "add": 1 - h.beta, "rate": rate}
+
+            def formula(self, xp, s, p, g, m):           # the new (p, *slots)
+                m = s.beta * m + s.add * g
+                return p - s.rate * xp.sign(m), m
 
     Args:
-        learning_rate: a number, or a function of `iterations` that returns one.
+        learning_rate: a number, or a function of `iterations` that returns one, as those of
+            `gg.optim.schedules`.
         name: name in messages; the class name if None.
         clipnorm: if not None, each gradient whose Euclidean norm is larger is scaled down to it.
         clipvalue: if not None, elements of gradients are limited to [-clipvalue, clipvalue].
         global_clipnorm: if not None, all gradients of a step are scaled down together so that
             their common norm is at most this. At most one of the three may be set. A step clips
             what it uses: with `LossScaleOptimizer`, gradients that were divided by the scale.
+        groups: pairs (selector, settings) of Variables with settings of their own, and the first
+            that selects a Variable counts. A selector is a function of the name and the Variable, a
+            shell-style pattern for names, or a list of Variables. Settings are a dict of the
+            optimizer's arguments, as ``{"weight_decay": 0.0, "learning_rate": 1e-4}``. Names are
+            the paths in a Module that was passed to `build`, otherwise those of the Variables. May
+            also be a dict of settings by pattern.
+        accumulate: the number of calls of `apply_gradients` that make one step, with the mean of
+            their gradients. Clipping applies to the mean.
+        skip_nonfinite: whether to skip steps in which a gradient is infinite or NaN.
+            `skipped` counts them.
     """
 
-    takes_rows = False
-    """Whether the optimizer implements `_move_rows`; if not, IndexedSlices become dense first."""
-    kernel = ""
-    """The kernel of `kernels.by_hand.optim` that updates all arrays of a GPU in one launch.
-
-    An optimizer with a kernel implements `_settings`. Without one, `_begin` runs for each array.
-    """
+    hyper: ClassVar[Mapping[str, Range]] = {}
+    """The ranges of the settings, besides the learning rate, that a group may have."""
+    flags: ClassVar[tuple[str, ...]] = ()
+    """Attributes that the formula reads: it is compiled once for each combination of values."""
 
     def __init__(
-        self, learning_rate: Schedule, name: str | None = None, **limits: Unpack[Limits]
+        self, learning_rate: Schedule, name: str | None = None, **options: Unpack[Options]
     ) -> None:
         super().__init__()
         self.name = name or type(self).__name__
-        if unknown := limits.keys() - Limits.__annotations__.keys():
+        if unknown := options.keys() - Options.__annotations__.keys():
             raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
-        check_limits(self.name, limits)
-        self.limits: Limits = limits if any(limits.values()) else {}
+        check_limits(self.name, options)
+        limits = ("clipnorm", "clipvalue", "global_clipnorm")
+        self.limits: Any = {k: options[k] for k in limits if options.get(k)}  # type: ignore[literal-required]
         """The clipping options that are set."""
+        for what, allowed in self.hyper.items():
+            setattr(self, what, check_setting(self.name, what, getattr(self, what), allowed))
+        self.groups: list[Group] = make_groups(self.name, options.get("groups", ()), self.hyper)
+        """The groups, without that of all other Variables."""
+        for group in self.groups:
+            if "learning_rate" in group.settings:
+                group.settings["learning_rate"] = self._check_rate(group.settings["learning_rate"])
+        self.accumulate = check_accumulate(self.name, options.get("accumulate", 1))
+        self.skip_nonfinite = bool(options.get("skip_nonfinite", False))
         self.learning_rate = learning_rate
 
     @property
@@ -84,13 +130,16 @@ class Optimizer(Stateful):
 
     @learning_rate.setter
     def learning_rate(self, value: Schedule) -> None:
+        self._learning_rate = self._check_rate(value)
+
+    def _check_rate(self, value: Any) -> Schedule:
         if isinstance(value, Variable):
             raise ArgumentError(
                 f"{self.name}: the learning rate must be a number or a function, got the Variable "
                 f"'{value.name}', whose later values the optimizer would not see. Pass a function "
                 "of the number of steps, as lambda _: rate, or set optimizer.learning_rate."
             )
-        self._learning_rate = value if callable(value) else self._rate(value)
+        return value if callable(value) else self._rate(value)
 
     def _rate(self, value: Any) -> float:
         try:
@@ -103,9 +152,42 @@ class Optimizer(Stateful):
             raise ArgumentError(f"{self.name}: the learning rate must be at least 0, got {rate}.")
         return rate
 
-    def _rate_now(self) -> float:
-        rate = self._learning_rate
-        return self._rate(rate(self.iterations) if callable(rate) else rate)
+    # -- what a subclass declares
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The numbers that the formula reads as `s`, in the same order in every step.
+
+        Args:
+            h: the settings in `hyper`, of the Variable's group.
+            rate: the learning rate.
+            step: the number of the Variable's step, from 1.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement numbers.")
+
+    def formula(self, *args: Any, **keywords: Any) -> Sequence[Any]:
+        """The new ``(p, *slots)`` from ``(xp, s, p, g, *slots)``, for one element.
+
+        `xp` has absolute, maximum, minimum, sign, sqrt and square. Conditions may depend on `flags`
+        only.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement formula.")
+
+    def takes_rows(self, h: Any) -> bool:
+        """Whether an element whose gradient is 0 keeps its value and its averages.
+
+        If so, IndexedSlices update only their rows. Otherwise they become dense.
+        """
+        return False
+
+    def any_of(self, setting: str) -> bool:
+        """Whether a setting is above 0, here or in a group."""
+        values = [getattr(self, setting), *(g.settings.get(setting, 0.0) for g in self.groups)]
+        return any(value > 0 for value in values)
+
+    @property
+    def decays(self) -> bool:
+        """Whether there is weight decay, which a formula may skip otherwise."""
+        return self.any_of("weight_decay")
 
     # -- stepping
 
@@ -120,8 +202,9 @@ class Optimizer(Stateful):
         Args:
             grads_and_vars: pairs (gradient, Variable), as ``zip(gradients, variables)``. A
                 gradient has the shape, dtype and device of its Variable. IndexedSlices update only
-                their rows in `SGD` without momentum; other optimizers make them dense. A Variable
-                whose gradient is None is skipped, with a warning (once).
+                their rows where rows without a gradient would keep their values: in `SGD` without
+                momentum and in `Adagrad`, both without weight decay. Other optimizers make them
+                dense. A Variable whose gradient is None is skipped, with a warning (once).
             when: whether to take the step: a bool, or a Tensor of one element. A skipped step is
                 not counted. A traced function reads `when` in each run, and on a GPU the host
                 waits for it.
@@ -141,12 +224,22 @@ class Optimizer(Stateful):
         self._refuse_scaled(pairs)
         if when is not True:
             when = check_condition(self.name, when)
-        if self.limits:
-            pairs = self._clip(pairs)
+        if self.accumulate == 1:
+            pairs, when = self._prepare(pairs, when)
         if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
             self._check_and_apply(pairs, when)
+
+    def _prepare(
+        self, pairs: list[tuple[Gradient, Variable]], when: Any
+    ) -> tuple[list[tuple[Gradient, Variable]], Any]:
+        """Clipped gradients, and whether to take the step."""
+        if self.skip_nonfinite:
+            with recording_stopped(keep=Tracing):
+                finite = all_finite([g for g, _ in pairs])
+                when = finite if when is True else finite & when
+        return (self._clip(pairs) if self.limits else pairs), when
 
     def _refuse_scaled(self, pairs: Iterable[tuple[Gradient, Variable]]) -> None:
         for g, v in pairs:
@@ -170,7 +263,7 @@ class Optimizer(Stateful):
             return list(zip(clip(grads, **self.limits), variables, strict=True))
 
     def _check_and_apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
-        self._apply(((self._checked_gradient(g, v), v) for g, v in pairs), when)
+        self._apply(((check_gradient(self.name, g, v), v) for g, v in pairs), when)
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
@@ -194,86 +287,164 @@ class Optimizer(Stateful):
         try:
             pairs = list(pairs)
             if not when:
+                self.skipped += 1
                 return
-            variables = [variable for _, variable in pairs]
             with updating:
-                rate, states = self._rate_now(), [self._state(v) for v in variables]
-                if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
-                    self._update(states, pairs, list(map(own_contiguous, variables)), rate)
-                    return
-                with InterruptsDeferred():
-                    arrays = take_together(variables)
-                    try:
-                        self._update(states, pairs, make_own(arrays), rate)
-                    finally:
-                        put_together(variables, arrays)
+                if self.accumulate > 1:
+                    self._accumulate(pairs)
+                else:
+                    self._step(pairs)
         except MemoryError as error:
             reraise(error, f"{self.name}.apply_gradients", {}, {})
+
+    def _accumulate(self, pairs: list[tuple[Gradient, Variable]]) -> None:
+        """Add gradients to the sums; take a step with their means when there are enough."""
+        states = [self._state(v) for _, v in pairs]
+        last = self._calls + 1 == self.accumulate
+        if last:
+            settings = self._settings_now()
+            for state in self._states.values():
+                settings(state)  # a schedule may raise
+        with InterruptsDeferred():
+            add_gradients(states, [g for g, _ in pairs])
+            self._calls += 1
+            if not last:
+                return
+            means = mean_gradients(self._states.values(), self.accumulate)
+            self._calls = 0
+            means, when = self._prepare(means, True)
+            if when:
+                self._step(means)
+            else:
+                self.skipped += 1
+
+    def _step(self, pairs: list[tuple[Gradient, Variable]]) -> None:
+        variables = [variable for _, variable in pairs]
+        states = [self._state(v) for v in variables]
+        if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
+            self._update(states, pairs, list(map(own_contiguous, variables)))
+            return
+        with InterruptsDeferred():
+            arrays = take_together(variables)
+            try:
+                self._update(states, pairs, make_own(arrays))
+            finally:
+                put_together(variables, arrays)
 
     def _update(
         self,
         states: Sequence[State],
         pairs: Sequence[tuple[Gradient, Variable]],
         arrays: Sequence[Any],
-        rate: float,
     ) -> None:
-        """Write to the Variables' arrays; everything that can fail comes before."""
-        work: list[Work] = []
+        """Write to the Variables' arrays; everything that can fail comes before.
+
+        The path of each array is chosen here: rows, kernels on a GPU, or passes on the CPU.
+        """
+        settings, group = self._settings_now(), None
+        rows: list[Any] = []
+        on_gpu: list[Work] = []
+        on_cpu: list[Work] = []
         for state, (gradient, _), data in zip(states, pairs, arrays, strict=True):
-            g = gradient if isinstance(gradient, IndexedSlices) else ravel_reals(gradient._data)
-            work.append((state, data, g))
-        work = self._launch_all(self._move_all_rows(work, rate), rate)
-        for _, data, _ in work:
-            if type(data) is not np.ndarray:
-                with devices.formulas_on(data):
-                    scratch_like(ravel_reals(data))  # fills the pool for the step below
-        self._move_all(work, rate)
+            if state.group is not group:
+                group = state.group
+                settings(state)  # a schedule may raise
+            if type(gradient) is IndexedSlices:
+                if self.takes_rows(settings_of(self, state.group, self.hyper)):
+                    rows.append((state, data, gradient))
+                    continue
+                gradient = gradient.to_dense()
+            on_cpu_or_gpu = on_cpu if type(data) is np.ndarray else on_gpu
+            on_cpu_or_gpu.append((state, data, ravel_reals(gradient._data)))
+        for state, data, gradient in rows:  # first, because it allocates memory, so can fail
+            with devices.formulas_on(data):
+                self._move_rows(state, data, gradient, settings(state))
+        for group in group_by_launch(on_gpu):
+            launch_group(self, group, settings(group[0][0]))
+        self._move_on_cpu(on_cpu, settings)
+        for state in states:
+            state.step += 1
         self.iterations += 1
 
-    def _move_all(self, work: list[Work], rate: float) -> None:
-        """Step each array on its own; those on the CPU on several threads."""
-        on_cpu: list[Any] = []
-        with np.errstate(all="ignore"):
-            for state, data, g in work:
-                if type(data) is np.ndarray:
-                    on_cpu.append(self._begin_with_arrays(state, data, g, rate))
-                else:
-                    with devices.formulas_on(data):
-                        run_steps([self._begin_with_arrays(state, data, g, rate)])
-            run_parallel(run_steps, split_work(on_cpu))
-
-    def _begin_with_arrays(self, state: State, data: Any, g: Any, rate: float) -> Any:
-        """A step and its arrays, for `run_steps`."""
-        averages = [average.array for average in state.averages.values()]
-        return self._begin(state, rate), [ravel_reals(data), g, *averages]
-
-    def _move_all_rows(self, work: list[Work], rate: float) -> list[Work]:
-        """Step Variables whose gradients are IndexedSlices, and return the remaining work.
-
-        This comes first because it allocates memory, so it can fail.
-        """
-        rest: list[Work] = []
+    def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
+        """Step arrays block by block, on several threads."""
+        if not work:
+            return
+        passes, steps = self._rule.passes, []
+        ready: Any = None  # what the last step was compiled for: most Variables share it
         for state, data, g in work:
-            if not isinstance(g, IndexedSlices):
-                rest.append((state, data, g))
-                continue
-            with devices.formulas_on(data):
-                self._move_rows(data, g.indices._data, g.values._data, rate)
-                self._begin(state, rate)
-        return rest
+            averages = [state.averages[slot] for slot in self.slots]
+            for average, decays in zip(averages, passes.decays, strict=True):
+                if not decays:
+                    average.multiply_out()
+            key = state.group, state.step, [a.scale for a in averages]
+            if key != ready:
+                ready = key
+                step, scales = passes.begin(settings(state), key[2])
+            arrays = [ravel_reals(data), g]
+            for average, scale in zip(averages, scales, strict=True):
+                average.scale = scale
+                arrays.append(average.array)
+            steps.append((step, arrays, passes.scratch))
+        with np.errstate(all="ignore"):
+            run_parallel(run_steps, split_work(steps))
 
-    def _launch_all(self, work: list[Work], rate: float) -> list[Work]:
-        """Step arrays on GPUs, one launch for each dtype, and return the remaining work."""
-        dense: list[Work] = []
-        rest: list[Work] = []
-        for item in work:
-            no_kernel = type(item[1]) is np.ndarray or not self.kernel
-            (rest if no_kernel else dense).append(item)
-        for group in group_by_launch(dense):
-            launch_group(self, group, self._settings(group[0][0].step + 1, rate))
-            for state, _, _ in group:
-                state.step += 1
-        return rest
+    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
+        self._rule.kernel.step(columns, settings, live)
+
+    def _move_rows(self, state: State, data: Any, rows: IndexedSlices, settings: Any) -> None:
+        """Step the rows of an array that have a gradient."""
+        indices, values = sum_rows(rows.indices._data, rows.values._data)
+        if not len(indices):
+            return
+        averages = [state.averages[slot].multiply_out() for slot in self.slots]
+        # complex rows are rows of twice as many reals
+        whole = [a.reshape(len(data), -1) for a in (ravel_reals(data), *averages)]
+        p, *own = (a[indices].reshape(-1) for a in whole)
+        columns = [p, ravel_reals(values), *own]
+        if type(data) is np.ndarray:
+            passes = self._rule.passes
+            step, _ = passes.begin(settings, [1.0] * len(own))
+            run_steps([(step, columns, passes.scratch)])
+        else:
+            self._launch([[column] for column in columns], settings, None)
+        for a, part in zip(whole, (p, *own), strict=True):
+            a[indices] = part.reshape(len(indices), -1)
+
+    @property
+    def _rule(self) -> Rule:
+        """The formula for the flags of now."""
+        key = tuple([getattr(self, flag) for flag in self.flags])
+        rule = self._rules.get(key)
+        if rule is None:
+            h = settings_of(self, Group(None, {}), self.hyper)
+            names = tuple(self.numbers(h, 0.0, 1))
+            rule = self._rules[key] = Rule(
+                type(self).__name__.lower(), self.formula, names, len(self.slots)
+            )
+        return rule
+
+    @property
+    def _captures(self) -> bool:
+        """Whether a CUDA graph can hold a step."""
+        return self.accumulate == 1
+
+    def _settings_now(self) -> Settings:
+        """The function of a Variable's state that returns the settings of its next step."""
+        known: dict[Any, tuple[float, ...]] = {}
+        rates: dict[Group, float] = {}
+
+        def settings(state: State) -> tuple[float, ...]:
+            group, step = state.group, state.step + 1
+            if (group, step) not in known:
+                if group not in rates:
+                    rate = group.settings.get("learning_rate", self._learning_rate)
+                    rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
+                h = settings_of(self, group, self.hyper)
+                known[group, step] = tuple(self.numbers(h, rates[group], step).values())
+            return known[group, step]
+
+        return settings
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Add the step to the program that is being traced."""
@@ -333,22 +504,6 @@ class Optimizer(Stateful):
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
 
-    def _begin(self, state: State, rate: float) -> Callable[..., None]:
-        """Count a step of one Variable, and return the function that updates a block.
-
-        It takes flat arrays (p, g, averages in the order of `slots`, scratch) and may write to all
-        but `g`.
-        """
-        raise NotImplementedError
-
-    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
-        """The arguments of `kernel` for a Variable's step number `step`."""
-        raise NotImplementedError
-
-    def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
-        """Update rows of a Variable's array; needed if `takes_rows`."""
-        raise NotImplementedError
-
     # -- checking
 
     def _check_pairs(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
@@ -364,11 +519,6 @@ class Optimizer(Stateful):
                 stacklevel=3,
             )
         return pairs
-
-    def _checked_gradient(self, gradient: Gradient, variable: Variable) -> Gradient:
-        g = check_gradient(self.name, gradient, variable)
-        keep = not isinstance(g, IndexedSlices) or (self.takes_rows and g.dtype not in HALF)
-        return g if keep else g.to_dense()
 
     def __repr__(self) -> str:
         rate = self._learning_rate

@@ -11,8 +11,10 @@ from gpugrad.core import devices, nest
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import CheckpointError, DTypeError, ShapeError
+from gpugrad.optim.accumulate import SUM
 from gpugrad.optim.arrays import Average
 from gpugrad.optim.checks import check_count, check_number
+from gpugrad.optim.groups import Group
 from gpugrad.optim.states import State
 
 __all__ = ["Stateful", "flatten_variables"]
@@ -28,18 +30,43 @@ class Stateful:
     def __init__(self) -> None:
         self.iterations = 0
         """The number of steps taken."""
+        self.skipped = 0
+        """The number of steps skipped: by `when`, or for gradients that were not finite."""
+        self.groups: list[Group] = []
+        self._others = Group(None, {})
+        self._calls = 0  # of apply_gradients since the last step, where several make a step
+        self._paths: dict[int, str] = {}  # of Variables in Modules passed to build, by id
+        self._rules: dict[Any, Any] = {}  # compiled formulas
         self._states: dict[int, State] = {}
         self._warned: set[tuple[int, ...]] = set()
 
     def build(self, var_list: Any) -> None:
-        """Create the state of Variables that have none yet: zeros, as before the first step."""
+        """Create the state of Variables that have none yet: zeros, as before the first step.
+
+        Args:
+            var_list: Variables, possibly in nested lists; or a Module, whose trainable Variables
+                are known to the groups of settings by their paths, as ``layers.0.kernel``; or a
+                dict of Variables by path.
+        """
+        if hasattr(var_list, "named_variables"):
+            var_list = {path: v for path, v in var_list.named_variables() if v.trainable}
+        if isinstance(var_list, Mapping):
+            self._paths |= {v._id: path for path, v in var_list.items() if isinstance(v, Variable)}
+            for v in var_list.values():  # a group may select them by path now
+                if isinstance(v, Variable) and v._id in self._states:
+                    self._states[v._id].group = self._group_of(v)
         for variable in flatten_variables(var_list):
             self._state(variable)
+
+    def _group_of(self, variable: Variable) -> Group:
+        name = self._paths.get(variable._id, variable.name)
+        return next((g for g in self.groups if g.selects(name, variable)), self._others)
 
     def _state(self, variable: Variable) -> State:
         state = self._states.get(variable._id)
         if state is None:
-            state = self._states[variable._id] = State(variable, self.slots)
+            group = self._group_of(variable)
+            state = self._states[variable._id] = State(variable, self.slots, group)
         elif not state.matches:
             raise ShapeError(
                 f"{self.name}: the Variable '{variable.name}' now has shape {variable.shape}, but "
@@ -49,7 +76,8 @@ class Stateful:
 
     def _undo(self) -> Callable[[], None]:
         """A function that restores the current state."""
-        iterations, warned = self.iterations, set(self._warned)
+        counts = self.iterations, self.skipped, self._calls
+        warned = set(self._warned)
         before = {
             i: (
                 s,
@@ -60,7 +88,8 @@ class Stateful:
         }
 
         def undo() -> None:
-            self.iterations, self._warned, self._states = iterations, warned, {}
+            self.iterations, self.skipped, self._calls = counts
+            self._warned, self._states = warned, {}
             for i, (state, step, averages) in before.items():
                 state.step, state.averages = step, averages
                 self._states[i] = state
@@ -83,15 +112,22 @@ class Stateful:
                 numbered in the order of their first step.
         """
         arrays: dict[str, Any] = {"iterations": np.array(self.iterations)}
+        arrays |= {k: np.array(n) for k, n in self._counts().items() if n}
         for name, variable in self._names(names).items():
             state = self._states.get(variable._id)
             if state is None:
                 continue
             arrays[f"{name}.step"] = np.array(state.step)
             for slot, average in state.averages.items():
+                if not average.scale:  # an empty sum of gradients
+                    continue
                 arrays[f"{name}.{slot}"] = devices.copy_array(average.array)
                 arrays[f"{name}.{slot}.scale"] = np.array(average.scale)
         return {name: wrap(array) for name, array in arrays.items()}
+
+    def _counts(self) -> dict[str, int]:
+        """The counts that a state holds if they are not 0."""
+        return {"skipped": self.skipped, "accumulated": self._calls}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
@@ -120,11 +156,17 @@ class Stateful:
             return array
 
         iterations = check_count(self.name, "iterations", take("iterations", ()))
+        skipped, calls = (
+            check_count(self.name, key, take(key, ())) if key in left else 0
+            for key in self._counts()
+        )
         states: dict[int, State] = {}
         for name, variable in named.items():
             if f"{name}.step" not in left:
                 continue  # it had no step yet
-            loaded = State(variable, self.slots)
+            loaded = State(variable, self.slots, self._group_of(variable))
+            if f"{name}.{SUM}" in left:
+                loaded.add(SUM)
             step = f"{name}.step"
             loaded.step = check_count(self.name, step, take(step, ()))
             for slot, average in loaded.averages.items():
@@ -143,16 +185,25 @@ class Stateful:
                 f"{self.name}: unexpected state {sorted(left)[:6]}: it belongs to another "
                 "optimizer or model."
             )
-        self.iterations, self._states = iterations, states
+        self.iterations, self.skipped, self._calls = iterations, skipped, calls
+        self._states = states
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes for a copy or a pickle, with the states as a list."""
-        return {**self.__dict__, "_states": list(self._states.values()), "_warned": set()}
+        paths = {s.variable._id: self._paths.get(s.variable._id) for s in self._states.values()}
+        return {
+            **self.__dict__,
+            "_states": list(self._states.values()),
+            "_paths": list(paths.values()),
+            "_rules": {},
+            "_warned": set(),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the attributes; copied Variables have new ids, so their states get new keys."""
         self.__dict__.update(state)
         self._states = {s.variable._id: s for s in state["_states"]}
+        self._paths = {i: p for i, p in zip(self._states, state["_paths"], strict=True) if p}
         for s in state["_states"]:
             for average in s.averages.values():  # CuPy unpickles arrays to the current GPU
                 average.array = devices.move(average.array, s.variable.device)

@@ -8,9 +8,11 @@ import gpugrad as gg
 from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
+from gpugrad.kernels.codegen import steps
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
 from gpugrad.testing.cuda import nvrtc, shim
+from gpugrad.testing.cuda.kernels import step_kernels
 
 pytestmark = needs_shim
 
@@ -52,9 +54,13 @@ class Fenced:
         )
 
 
+def settings_of(optimizer, step=1, rate=0.1):
+    return tuple(optimizer.numbers(optimizer, rate, step).values())
+
+
 def launched(name, columns, step):
     optimizer = MAKERS[name]()
-    kernels.step(optimizer.kernel, columns, optimizer._settings(step, 0.1))
+    optimizer._rule.kernel.step(columns, settings_of(optimizer, step))
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
@@ -109,7 +115,7 @@ def test_more_tensors_than_fit_one_launch_are_all_updated(rng, monkeypatch):
         run = launch.on_host
         with monkeypatch.context() as patch:
             patch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
-            kernels.step("sgd", [p, g], kernels.sgd_settings(0.1))
+            launched("sgd", [p, g], 1)
     assert len(launches) == 3
     for a, d in zip(p, desired, strict=True):
         np.testing.assert_allclose(a, d, 1e-15)
@@ -130,25 +136,19 @@ def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
 def test_broadcast_gradient_updates_every_element():
     p = np.zeros(9)
     with shim.running():
-        kernels.step("sgd", [[p], [np.broadcast_to(1.0, 9)]], kernels.sgd_settings(0.5))
-    assert (p == -0.5).all()
+        launched("sgd", [[p], [np.broadcast_to(1.0, 9)]], 1)
+    assert (p == -0.1).all()
 
 
-def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
-    p, g = rng.normal(size=50), rng.normal(size=50)
-    live, desired = np.array(kernels.sgd_settings(0.25)), p - 0.25 * g
-    with shim.running():
-        kernels.step("sgd", [[p], [g]], kernels.sgd_settings(99.0), live)
-    np.testing.assert_allclose(p, desired, 1e-15)
-    settings = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
-    live = np.array(kernels.adam_settings(**settings, step=7))
-    columns = [[rng.normal(size=50)] for _ in range(3)] + [[rng.random(size=50)]]
+@pytest.mark.parametrize("name", MAKERS)
+def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
+    optimizer = MAKERS[name]()
+    columns = [[rng.random(50)] for _ in range(2 + len(optimizer.slots))]
     other = [[c[0].copy()] for c in columns]
+    seventh = settings_of(optimizer, 7)
     with shim.running():
-        kernels.step("adam", columns, kernels.adam_settings(**settings, step=7))
-        kernels.step(
-            "adam", other, kernels.adam_settings(**{**settings, "rate": 9.0}, step=1), live
-        )
+        optimizer._rule.kernel.step(columns, seventh)
+        optimizer._rule.kernel.step(other, settings_of(optimizer, 1, 9.0), np.array(seventh))
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
@@ -163,8 +163,8 @@ def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monke
     v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
     w = [gg.Variable(s) for s in starts]
     counted = []
-    real = kernels.launch
-    monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    real = steps.launch
+    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     for _ in range(3):
         g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]
         there.apply_gradients([(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=True)])
@@ -288,7 +288,7 @@ def test_all_finite_of_no_gradient_is_an_error():
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
-    for source, name in kernels.INSTANCES:
+    for source, name in (*kernels.INSTANCES, *step_kernels(MAKERS.values())):
         kernel = nvrtc.compile_for(architecture, launch.full_source(source), name)
         assert kernel.spilled == 0, name
         assert ".local" not in kernel.ptx, name  # the table is read in place, not copied

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import HALF, NUMPY
+from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.runtime.launch import type_name
+from gpugrad.optim.optimizer import Optimizer
 
-__all__ = ["call_forward", "call_gradients", "contiguous"]
+__all__ = ["call_forward", "call_gradients", "contiguous", "step_kernels"]
 
 
 def call_forward(op: Any, args: Sequence[Any]) -> Any:
@@ -77,3 +80,20 @@ def contiguous(op: Any, dtype: Any, n: int = 64) -> list[Any]:
         np.ones(n, np.asarray(a).dtype if np.asarray(a).dtype.kind in "biu" else dtype)
         for a in args
     ]
+
+
+def step_kernels(makers: Iterable[Callable[[], Optimizer]]) -> list[tuple[str, str]]:
+    """The source and the name of the kernels of optimizers, in each dtype and for 16-bit gradients.
+
+    Args:
+        makers: functions that create the optimizers.
+    """
+    instances = []
+    for make in makers:
+        kernel = make()._rule.kernel
+        for dtype in FLOATS:
+            instances.append((kernel.source(dtype), f"{kernel.name}<{type_name(dtype)}>"))
+            if dtype in HALF:
+                wide = kernel.source(np.float32)
+                instances.append((wide, f"{kernel.name}<float, {type_name(dtype)}>"))
+    return list(dict.fromkeys(instances))
