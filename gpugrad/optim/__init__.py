@@ -1,10 +1,14 @@
 """Optimizers: update Variables in place from their gradients."""
 
+from gpugrad.optim.adagrad import Adadelta, Adagrad
 from gpugrad.optim.adam import Adam, AdamW
+from gpugrad.optim.adamax import Adamax, NAdam, RAdam
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE
+from gpugrad.optim.lion import Lion
 from gpugrad.optim.loss_scale import LossScale, LossScaleOptimizer
 from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.rmsprop import RMSprop
 from gpugrad.optim.sgd import SGD
 
 __all__ = [
@@ -12,11 +16,18 @@ __all__ = [
     "BELOW_1",
     "NOT_NEGATIVE",
     "SGD",
+    "Adadelta",
+    "Adagrad",
     "Adam",
     "AdamW",
+    "Adamax",
+    "Lion",
     "LossScale",
     "LossScaleOptimizer",
+    "NAdam",
     "Optimizer",
+    "RAdam",
+    "RMSprop",
     "all_finite",
     "clip_by_global_norm",
 ]

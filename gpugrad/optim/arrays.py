@@ -106,7 +106,7 @@ def sum_rows(indices: Any, values: Any) -> tuple[Any, Any]:
     if values.dtype in HALF:
         values = values.astype(np.float32)
     distinct, inverse = xp.lib.unique(indices, return_inverse=True)
-    sums = xp.lib.zeros((distinct.size, *values.shape[1:]), values.dtype)
+    sums = xp.lib.zeros((distinct.size, *values.shape[1:]), dtype=values.dtype)
     add_at("apply_gradients", xp, sums, (inverse.reshape(-1),), values)
     return distinct, sums
 

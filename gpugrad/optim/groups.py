@@ -13,9 +13,19 @@ from gpugrad.errors import ArgumentError
 from gpugrad.optim.clip import Limits
 
 __all__ = [
-    "ABOVE_0", "BELOW_1", "NOT_NEGATIVE", "Group", "Groups", "Options", "Range",
-    "check_accumulate", "check_setting", "make_groups", "ranges", "settings_of",
-]  # fmt: skip
+    "ABOVE_0",
+    "BELOW_1",
+    "NOT_NEGATIVE",
+    "Group",
+    "Groups",
+    "Options",
+    "Range",
+    "check_accumulate",
+    "check_setting",
+    "make_groups",
+    "ranges",
+    "settings_of",
+]
 
 
 class Range(NamedTuple):

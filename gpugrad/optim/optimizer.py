@@ -32,7 +32,7 @@ from gpugrad.optim.arrays import (
     sum_rows,
 )
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
-from gpugrad.optim.clip import all_finite, check_limits, clip
+from gpugrad.optim.clip import Limits, all_finite, check_limits, clip
 from gpugrad.optim.groups import (
     Group,
     Options,
@@ -108,9 +108,9 @@ class Optimizer(Stateful):
         self.name = name or type(self).__name__
         if unknown := options.keys() - Options.__annotations__.keys():
             raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
-        check_limits(self.name, options)
-        limits = ("clipnorm", "clipvalue", "global_clipnorm")
-        self.limits: Any = {k: options[k] for k in limits if options.get(k)}  # type: ignore[literal-required]
+        limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment, misc]
+        check_limits(self.name, limits)
+        self.limits: Limits = limits if any(limits.values()) else {}
         """The clipping options that are set."""
         for what, allowed in self.hyper.items():
             setattr(self, what, check_setting(self.name, what, getattr(self, what), allowed))

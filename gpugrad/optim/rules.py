@@ -14,22 +14,22 @@ until an addition needs it, and an average that decays keeps its factor for the 
 of that example is::
 
     def begin(settings, scales):
-        momentum, rate = settings
-        (c0,) = scales
-        d0 = c0 * momentum
+        s_momentum, s_rate, = settings
+        c0, = scales
+        d0 = c0 * s_momentum
         f0 = None
         if d0 < 0.0009765625:
             f0, d0 = d0, 1.0
         k0 = 1.0 / d0
-        k1 = -1.0 * rate * d0
+        k1 = d0 * s_rate * -1.0
         def step(p, g, m0, t):
             (t0,) = t
             if f0 is not None:
                 multiply(m0, f0, m0)
             multiply(g, k0, t0)
-            add(m0, t0, m0)
+            add(m0, t0, out=m0)
             multiply(m0, k1, t0)
-            add(p, t0, p)
+            add(p, t0, out=p)
         return step, (d0,)
 
 The average is the array times its scale ``d0``. So a decay passes over no memory. The array is
@@ -56,11 +56,9 @@ Formula = Callable[..., Sequence[Any]]
 
 _SMALLEST_SCALE = 2.0**-10
 
-_UFUNCS = (
-    "absolute", "add", "divide", "maximum", "minimum", "multiply", "reciprocal", "sign", "sqrt",
-    "square",
-)  # fmt: skip
-_SCOPE = {name: getattr(np, name) for name in _UFUNCS}
+_UFUNCS = "absolute add divide maximum multiply reciprocal sign sqrt square"
+_SCOPE = {name: getattr(np, name) for name in _UFUNCS.split()}
+_WITH_NUMBER = {"shift": "add", "at_least": "maximum"}
 
 
 class Rule:
@@ -185,7 +183,7 @@ class _Settings:
     """The settings of a step as attributes."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.__dict__.update({name: _Scalar(name) for name in names})
+        self.__dict__.update({name: _Scalar(f"s_{name}") for name in names})
 
 
 class _Node:
@@ -249,13 +247,11 @@ class _Namespace:
         """-1, 0 or 1."""
         return _Node(x.nodes, "sign", x)
 
-    def maximum(self, x: _Node, y: _Node) -> _Node:
+    def maximum(self, x: _Node, y: _Node | float) -> _Node:
         """The larger one."""
-        return _Node(x.nodes, "maximum", x, y)
-
-    def minimum(self, x: _Node, y: _Node) -> _Node:
-        """The smaller one."""
-        return _Node(x.nodes, "minimum", x, y)
+        if isinstance(y, _Node):
+            return _Node(x.nodes, "maximum", x, y)
+        return _Node(x.nodes, "at_least", x, by=_scalar(y))
 
 
 XP = _Namespace()
@@ -304,10 +300,8 @@ class _Writer:
                 continue
             for arg in result.args:
                 if arg.op == "scale" and arg.args[0] is raw:
-                    others = [
-                        n for n in self._needed
-                        if n.op != "scale" and n is not result and raw in map(_root, n.args)
-                    ]  # fmt: skip
+                    readers = [n for n in self._needed if raw in map(_root, n.args)]
+                    others = [n for n in readers if n.op != "scale" and n is not result]
                     if all(self._at[n] < self._at[result] for n in others):
                         decays[raw.name] = arg
         return decays
@@ -332,7 +326,7 @@ class _Writer:
         unpacked = ", ".join(scratch) + "," * (len(scratch) == 1)
         block = [f"({unpacked}) = t"] if scratch else []
         block += self._lines or ["pass"]
-        head = [f"{', '.join(self._settings)}{',' * (len(self._settings) == 1)} = settings"]
+        head = [f"{', '.join(f's_{name}' for name in self._settings)}, = settings"]
         if slots:
             head.append(f"{', '.join(f'c{i}' for i in range(len(slots)))}, = scales")
         lines = [
@@ -407,9 +401,9 @@ class _Writer:
     # -- operations
 
     def _emit(self, node: _Node) -> None:
-        if node.op in ("add", "maximum", "minimum"):
+        if node.op in ("add", "maximum"):
             register, factor = self._emit_sum(node)
-        elif node.op == "shift":
+        elif node.op in _WITH_NUMBER:
             register, factor = self._emit_shift(node)
         elif node.op in ("multiply", "divide"):
             register, factor = self._emit_product(node)
@@ -430,7 +424,7 @@ class _Writer:
             (base, b, fb), (other, o, fo) = (other, o, fo), (base, b, fb)
         if not fb.safe:
             b, fb = self._plain(node, base, (o,)), _ONE
-        if node.op == "minimum" or (node.op == "maximum" and not fo.safe):
+        if node.op == "maximum" and not fo.safe:
             o, fo = self._plain(node, other, (b,)), _ONE
             b, fb = self._plain(node, base, (o,)) if fb.text != "1.0" else b, _ONE
         to, ratio = self._place(node, (b, o)), fo / fb
@@ -441,7 +435,7 @@ class _Writer:
             scaled = o if own else to if fits else self._scratch(at, (b, o))
             self._lines.append(f"multiply({o}, {k}, {scaled})")
             o = scaled
-        self._lines.append(f"{node.op}({b}, {o}, {to})")
+        self._lines.append(f"{node.op}({b}, {o}, out={to})")
         return to, fb
 
     def _emit_shift(self, node: _Node) -> tuple[str, _Scalar]:
@@ -450,7 +444,8 @@ class _Writer:
         if not factor.safe:
             register, factor = self._plain(node, arg), _ONE
         to = self._place(node, (register,))
-        self._lines.append(f"add({register}, {self._number(node.by / factor)}, {to})")
+        k = self._number(node.by / factor)
+        self._lines.append(f"{_WITH_NUMBER[node.op]}({register}, {k}, out={to})")
         return to, factor
 
     def _emit_product(self, node: _Node) -> tuple[str, _Scalar]:

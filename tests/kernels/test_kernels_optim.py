@@ -1,8 +1,11 @@
 """The optimizers' kernels: a step over many tensors matches NumPy's and writes nothing else."""
 
+import functools
+
 import numpy as np
 import pytest
-from needs import needs_nvrtc, needs_shim
+from needs import each_architecture, needs_nvrtc, needs_shim
+from update_rules import CASES, make
 
 import gpugrad as gg
 from gpugrad import optim
@@ -286,9 +289,10 @@ def test_all_finite_of_no_gradient_is_an_error():
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@each_architecture
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
-    for source, name in (*kernels.INSTANCES, *step_kernels(MAKERS.values())):
+    generated = step_kernels(functools.partial(make, name) for name in CASES)
+    for source, name in (*kernels.INSTANCES, *generated):
         kernel = nvrtc.compile_for(architecture, launch.full_source(source), name)
         assert kernel.spilled == 0, name
         assert ".local" not in kernel.ptx, name  # the table is read in place, not copied

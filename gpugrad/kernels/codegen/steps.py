@@ -13,7 +13,7 @@ A rule is a function of the elements of a Variable, its gradient and its average
       const float v4 = v0 - v3;
       x0 = v4;
     }
-    template <class T, class G = T> __global__ void __launch_bounds__(256) sgd(
+    template <class T, class G = T> __global__ void __launch_bounds__(256, 1) sgd(
         const __grid_constant__ Table<2> table, sgd_settings given, const sgd_settings* live) {
       ...
 
@@ -122,7 +122,7 @@ def _kernel(name: str, t: str, n: int, written: Sequence[int]) -> str:
     reads = "".join(f"      {t} b{k} = ({t})a{k}[k];\n" for k in range(n))
     writes = "".join(f"      a{k}[k] = ({kinds[k]})b{k};\n" for k in written)
     return (
-        f"template <class T, class G = T> __global__ void __launch_bounds__(256) {name}(\n"
+        f"template <class T, class G = T> __global__ void __launch_bounds__(256, 1) {name}(\n"
         f"    const __grid_constant__ Table<{n}> table, {name}_settings given,\n"
         f"    const {name}_settings* live) {{\n"
         f"  constexpr int W = WIDE<T, G>;\n"

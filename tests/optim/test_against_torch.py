@@ -1,0 +1,52 @@
+"""Every optimizer that torch has: 50 steps from the same start, to rounding."""
+
+import numpy as np
+import pytest
+from update_rules import make
+
+import gpugrad as gg
+
+torch = pytest.importorskip("torch", reason="compares with torch")
+pytestmark = pytest.mark.peers
+
+TORCH = {
+    "sgd-decay": ("SGD", {"weight_decay": 0.1}),
+    "momentum": ("SGD", {"momentum": 0.9}),
+    "nesterov": ("SGD", {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    "adam": ("Adam", {}),
+    "amsgrad": ("Adam", {"amsgrad": True, "betas": (0.9, 0.9)}),
+    "adamw": ("AdamW", {"weight_decay": 0.1}),
+    "nadam": ("NAdam", {}),
+    "nadam-decay": ("NAdam", {"weight_decay": 0.1}),
+    "radam": ("RAdam", {"weight_decay": 0.1}),
+    "radam-short": ("RAdam", {"betas": (0.9, 0.9)}),
+    "adamax": ("Adamax", {"weight_decay": 0.1}),
+    "rmsprop": ("RMSprop", {"alpha": 0.9, "eps": 1e-7}),
+    "rmsprop-all": (
+        "RMSprop",
+        {"alpha": 0.9, "eps": 1e-7, "momentum": 0.9, "centered": True, "weight_decay": 0.1},
+    ),
+    "adagrad": ("Adagrad", {}),
+    "adagrad-all": (
+        "Adagrad", {"initial_accumulator_value": 0.1, "lr_decay": 0.1, "weight_decay": 0.1},
+    ),
+    "adadelta": ("Adadelta", {}),
+    "adadelta-decay": ("Adadelta", {"weight_decay": 0.1, "rho": 0.8}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("name", TORCH)
+def test_fifty_steps_are_those_of_torch(name, device, rng):
+    kind, settings = TORCH[name]
+    start, gradients = rng.normal(size=(4, 5)), rng.normal(size=(50, 4, 5))
+    theirs = torch.tensor(start, requires_grad=True)
+    other = getattr(torch.optim, kind)([theirs], lr=0.1, **settings)
+    with gg.device(device):
+        ours, optimizer = gg.Variable(start), make(name)
+        for g in gradients:
+            optimizer.apply_gradients([(gg.constant(g), ours)])
+            theirs.grad = torch.tensor(g)
+            other.step()
+    tolerance = 1e-7 if kind == "NAdam" else 1e-10  # torch multiplies its momenta in float32
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), tolerance, tolerance)
