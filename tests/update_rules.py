@@ -83,6 +83,22 @@ def lion(s, p, g, t, rate, beta_1=0.9, beta_2=0.99, weight_decay=0.0):
     return p - rate * (np.sign(beta_1 * m + (1 - beta_1) * g) + weight_decay * p)
 
 
+def lamb(s, p, g, t, rate, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01):
+    s["m"] = beta_1 * s.get("m", 0.0) + (1 - beta_1) * g
+    s["v"] = beta_2 * s.get("v", 0.0) + (1 - beta_2) * g**2
+    u = s["m"] / (1 - beta_1**t) / (np.sqrt(s["v"] / (1 - beta_2**t)) + epsilon) + weight_decay * p
+    norms = np.linalg.norm(p), np.linalg.norm(u)
+    return p - rate * (norms[0] / norms[1] if all(norms) else 1) * u
+
+
+def lars(s, p, g, t, rate, momentum=0.9, weight_decay=0.0, trust_coefficient=0.001, epsilon=1e-9):
+    norms = np.linalg.norm(p), np.linalg.norm(g)
+    trust = trust_coefficient * norms[0] / (norms[1] + weight_decay * norms[0] + epsilon)
+    trust = trust if all(norms) else 1
+    s["v"] = momentum * s.get("v", 0.0) + rate * trust * (g + weight_decay * p)
+    return p - s["v"]
+
+
 CASES = {
     "sgd": (optim.SGD, sgd, {}),
     "sgd-decay": (optim.SGD, sgd, {"weight_decay": 0.1}),
@@ -108,13 +124,46 @@ CASES = {
     "adadelta": (optim.Adadelta, adadelta, {}),
     "adadelta-decay": (optim.Adadelta, adadelta, {"weight_decay": 0.1, "rho": 0.8}),
     "lion": (optim.Lion, lion, {"weight_decay": 0.1}),
+    "lamb": (optim.LAMB, lamb, {}),
+    "lars": (optim.LARS, lars, {"weight_decay": 0.1, "trust_coefficient": 0.1}),
 }  # fmt: skip
 """By name: the class, the function of one step in NumPy, and settings of both."""
 
 
+def adafactor(s, p, g, t, rate, weight_decay=0.0):
+    """Of a matrix in float64, with the defaults of torch."""
+    beta, eps = 1 - t**-0.8, np.finfo(np.float64).eps
+    rms = lambda x: np.sqrt(np.mean(x**2))  # noqa: E731
+    rate_now = min(rate, 1 / np.sqrt(t)) * max(0.001, rms(p))
+    s["R"] = beta * s.get("R", 0.0) + (1 - beta) * np.mean(g**2, -1)
+    s["C"] = beta * s.get("C", 0.0) + (1 - beta) * np.mean(g**2, -2)
+    v = np.outer(s["R"], s["C"]) / max(np.mean(s["R"]), eps)
+    u = g / np.sqrt(np.maximum(v, eps**2))
+    return (1 - rate * weight_decay) * p - rate_now * u / max(1, rms(u))
+
+
+def muon(s, p, g, t, rate, momentum=0.95, nesterov=True, weight_decay=0.1):
+    """Of a matrix."""
+    s["m"] = momentum * s.get("m", 0.0) + (1 - momentum) * g
+    x = momentum * s["m"] + (1 - momentum) * g if nesterov else s["m"]
+    x = x / np.linalg.norm(x)
+    for _ in range(5):  # by the other Gram matrix than the shorter one, which is the same
+        x = 3.4445 * x - 4.7750 * x @ x.T @ x + 2.0315 * x @ x.T @ x @ x.T @ x
+    return p - rate * (weight_decay * p + np.sqrt(max(1, p.shape[0] / p.shape[1])) * x)
+
+
+MATRICES = {
+    "adafactor": (optim.Adafactor, adafactor, {}),
+    "adafactor-decay": (optim.Adafactor, adafactor, {"weight_decay": 0.1}),
+    "muon": (optim.Muon, muon, {}),
+    "muon-plain": (optim.Muon, muon, {"nesterov": False, "weight_decay": 0.0}),
+}
+"""The same for optimizers of matrices."""
+
+
 def make(name, rate=0.1, **options):
     """The optimizer of that name."""
-    kind, _, settings = CASES[name]
+    kind, _, settings = (CASES | MATRICES)[name]
     return kind(rate, **settings, **options)
 
 
@@ -122,7 +171,7 @@ class Written:
     """The formula of that name, for one Variable."""
 
     def __init__(self, name, p, **changes):
-        _, self.formula, settings = CASES[name]
+        _, self.formula, settings = (CASES | MATRICES)[name]
         self.p, self.state, self.t, self.settings = np.array(p), {}, 0, settings | changes
 
     def step(self, g, rate=0.1):

@@ -9,10 +9,11 @@ import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.optim.arrays import ravel_reals
+from gpugrad.optim.checks import Gradient
 from gpugrad.optim.states import State
 
 __all__ = ["SUM", "add_gradients", "mean_gradients"]
@@ -31,7 +32,7 @@ def add_gradients(states: Sequence[State], gradients: Sequence[Any]) -> None:
     for state, g in zip(states, gradients, strict=True):
         total = state.averages.get(SUM)
         if total is None:
-            total = state.add(SUM)
+            total = state.add(SUM, state.size)
             total.scale = 0.0
         dense = g.to_dense() if isinstance(g, IndexedSlices) else g
         work[_ADD if total.scale else _BEGIN].append((total, ravel_reals(dense._data)))
@@ -42,12 +43,12 @@ def add_gradients(states: Sequence[State], gradients: Sequence[Any]) -> None:
             total.scale = 1.0
 
 
-def mean_gradients(states: Iterable[State], count: int) -> list[tuple[Tensor, Variable]]:
+def mean_gradients(states: Iterable[State], count: int) -> list[tuple[Gradient, Variable]]:
     """The sums divided by `count`, and their Variables; the sums are empty afterwards."""
     summed = [s for s in states if SUM in s.averages and s.averages[SUM].scale]
     sums = [s.averages[SUM].array for s in summed]
     _run(_DIVIDE, lambda p, g, out: np.divide(g, count, out), [(a, a) for a in sums], count)
-    pairs = []
+    pairs: list[tuple[Gradient, Variable]] = []
     for state, array in zip(summed, sums, strict=True):
         v = state.variable
         shaped = array.view(v.dtype) if v.dtype.kind == "c" else array

@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.optim.arrays import count_reals, ravel_reals, state_dtype
+from gpugrad.optim.arrays import ravel_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
 __all__ = ["ApplyStep"]
@@ -65,7 +65,7 @@ class ApplyStep:
         """Bytes of the averages of each Variable, by the ids of the optimizer and the Variable."""
 
         def nbytes(v: Variable) -> int:
-            return len(self._optimizer.slots) * count_reals(v) * state_dtype(v.dtype).itemsize
+            return sum(self._optimizer.sizes(v).values()) * state_dtype(v.dtype).itemsize
 
         return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
 
@@ -74,7 +74,12 @@ class ApplyStep:
         """The step itself if kernels can do all of it, else None."""
         on_cpu = any(v.device.kind == "cpu" for v in self.variables)
         # a conditional step needs the host, which counts the steps that were taken
-        host = self._sparse or on_cpu or self._conditional or not self._optimizer._captures
+        host = (
+            self._sparse
+            or on_cpu
+            or self._conditional
+            or not self._optimizer._captures(self.variables)
+        )
         return None if host else self
 
     def numbers(self) -> list[Any]:

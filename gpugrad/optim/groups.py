@@ -103,7 +103,7 @@ class Group:
         return selector is None or any(v is variable for v in selector)
 
     def __repr__(self) -> str:
-        selector = self.selector
+        selector: Any = self.selector
         if isinstance(selector, list):
             selector = [v.name for v in selector]
         shown = getattr(selector, "__name__", repr(selector))

@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from threading import get_ident
-from typing import Any, ClassVar, Unpack
-
-import numpy as np
+from typing import Any, Unpack
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
-from gpugrad.core import devices
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
-from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable, put_together, take_together
 from gpugrad.errors import ArgumentError, NumericsError, reraise
 from gpugrad.optim.accumulate import add_gradients, mean_gradients
 from gpugrad.optim.apply_step import ApplyStep
-from gpugrad.optim.arrays import (
-    make_own,
-    own_contiguous,
-    ravel_reals,
-    run_steps,
-    split_work,
-    sum_rows,
-)
+from gpugrad.optim.arrays import make_own, own_contiguous
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
 from gpugrad.optim.clip import Limits, all_finite, check_limits, clip
-from gpugrad.optim.groups import (
-    Group,
-    Options,
-    Range,
-    check_accumulate,
-    check_setting,
-    make_groups,
-    settings_of,
-)
-from gpugrad.optim.rules import Rule
-from gpugrad.optim.stateful import Stateful, flatten_variables
-from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group
+from gpugrad.optim.groups import Group, Options, check_accumulate, check_setting, make_groups
+from gpugrad.optim.stateful import flatten_variables
+from gpugrad.optim.stepping import Schedule, Stepping
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
 
-Schedule = float | Callable[[int], Any]
 
-
-class Optimizer(Stateful):
+class Optimizer(Stepping):
     """Base class of optimizers. A subclass declares its averages, its settings and one formula.
 
     The formula computes one element of a Variable. It is read as NumPy passes on the CPU and as a
@@ -96,11 +73,6 @@ class Optimizer(Stateful):
             `skipped` counts them.
     """
 
-    hyper: ClassVar[Mapping[str, Range]] = {}
-    """The ranges of the settings, besides the learning rate, that a group may have."""
-    flags: ClassVar[tuple[str, ...]] = ()
-    """Attributes that the formula reads: it is compiled once for each combination of values."""
-
     def __init__(
         self, learning_rate: Schedule, name: str | None = None, **options: Unpack[Options]
     ) -> None:
@@ -108,7 +80,7 @@ class Optimizer(Stateful):
         self.name = name or type(self).__name__
         if unknown := options.keys() - Options.__annotations__.keys():
             raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
-        limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment, misc]
+        limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment]
         check_limits(self.name, limits)
         self.limits: Limits = limits if any(limits.values()) else {}
         """The clipping options that are set."""
@@ -140,54 +112,6 @@ class Optimizer(Stateful):
                 "of the number of steps, as lambda _: rate, or set optimizer.learning_rate."
             )
         return value if callable(value) else self._rate(value)
-
-    def _rate(self, value: Any) -> float:
-        try:
-            rate = float(value)
-        except (TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"{self.name}: the learning rate must be a number, got {value!r:.60}."
-            ) from error
-        if not (math.isfinite(rate) and rate >= 0):
-            raise ArgumentError(f"{self.name}: the learning rate must be at least 0, got {rate}.")
-        return rate
-
-    # -- what a subclass declares
-
-    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
-        """The numbers that the formula reads as `s`, in the same order in every step.
-
-        Args:
-            h: the settings in `hyper`, of the Variable's group.
-            rate: the learning rate.
-            step: the number of the Variable's step, from 1.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not implement numbers.")
-
-    def formula(self, *args: Any, **keywords: Any) -> Sequence[Any]:
-        """The new ``(p, *slots)`` from ``(xp, s, p, g, *slots)``, for one element.
-
-        `xp` has absolute, maximum, minimum, sign, sqrt and square. Conditions may depend on `flags`
-        only.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not implement formula.")
-
-    def takes_rows(self, h: Any) -> bool:
-        """Whether an element whose gradient is 0 keeps its value and its averages.
-
-        If so, IndexedSlices update only their rows. Otherwise they become dense.
-        """
-        return False
-
-    def any_of(self, setting: str) -> bool:
-        """Whether a setting is above 0, here or in a group."""
-        values = [getattr(self, setting), *(g.settings.get(setting, 0.0) for g in self.groups)]
-        return any(value > 0 for value in values)
-
-    @property
-    def decays(self) -> bool:
-        """Whether there is weight decay, which a formula may skip otherwise."""
-        return self.any_of("weight_decay")
 
     # -- stepping
 
@@ -310,141 +234,28 @@ class Optimizer(Stateful):
             self._calls += 1
             if not last:
                 return
-            means = mean_gradients(self._states.values(), self.accumulate)
+            pairs, when = self._prepare(
+                mean_gradients(self._states.values(), self.accumulate), True
+            )
             self._calls = 0
-            means, when = self._prepare(means, True)
             if when:
-                self._step(means)
+                self._step(pairs)
             else:
                 self.skipped += 1
 
     def _step(self, pairs: list[tuple[Gradient, Variable]]) -> None:
         variables = [variable for _, variable in pairs]
         states = [self._state(v) for v in variables]
+        gradients = [g for g, _ in pairs]
         if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
-            self._update(states, pairs, list(map(own_contiguous, variables)))
+            self._update(states, gradients, list(map(own_contiguous, variables)))
             return
         with InterruptsDeferred():
             arrays = take_together(variables)
             try:
-                self._update(states, pairs, make_own(arrays))
+                self._update(states, gradients, make_own(arrays))
             finally:
                 put_together(variables, arrays)
-
-    def _update(
-        self,
-        states: Sequence[State],
-        pairs: Sequence[tuple[Gradient, Variable]],
-        arrays: Sequence[Any],
-    ) -> None:
-        """Write to the Variables' arrays; everything that can fail comes before.
-
-        The path of each array is chosen here: rows, kernels on a GPU, or passes on the CPU.
-        """
-        settings, group = self._settings_now(), None
-        rows: list[Any] = []
-        on_gpu: list[Work] = []
-        on_cpu: list[Work] = []
-        for state, (gradient, _), data in zip(states, pairs, arrays, strict=True):
-            if state.group is not group:
-                group = state.group
-                settings(state)  # a schedule may raise
-            if type(gradient) is IndexedSlices:
-                if self.takes_rows(settings_of(self, state.group, self.hyper)):
-                    rows.append((state, data, gradient))
-                    continue
-                gradient = gradient.to_dense()
-            on_cpu_or_gpu = on_cpu if type(data) is np.ndarray else on_gpu
-            on_cpu_or_gpu.append((state, data, ravel_reals(gradient._data)))
-        for state, data, gradient in rows:  # first, because it allocates memory, so can fail
-            with devices.formulas_on(data):
-                self._move_rows(state, data, gradient, settings(state))
-        for group in group_by_launch(on_gpu):
-            launch_group(self, group, settings(group[0][0]))
-        self._move_on_cpu(on_cpu, settings)
-        for state in states:
-            state.step += 1
-        self.iterations += 1
-
-    def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
-        """Step arrays block by block, on several threads."""
-        if not work:
-            return
-        passes, steps = self._rule.passes, []
-        ready: Any = None  # what the last step was compiled for: most Variables share it
-        for state, data, g in work:
-            averages = [state.averages[slot] for slot in self.slots]
-            for average, decays in zip(averages, passes.decays, strict=True):
-                if not decays:
-                    average.multiply_out()
-            key = state.group, state.step, [a.scale for a in averages]
-            if key != ready:
-                ready = key
-                step, scales = passes.begin(settings(state), key[2])
-            arrays = [ravel_reals(data), g]
-            for average, scale in zip(averages, scales, strict=True):
-                average.scale = scale
-                arrays.append(average.array)
-            steps.append((step, arrays, passes.scratch))
-        with np.errstate(all="ignore"):
-            run_parallel(run_steps, split_work(steps))
-
-    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
-        self._rule.kernel.step(columns, settings, live)
-
-    def _move_rows(self, state: State, data: Any, rows: IndexedSlices, settings: Any) -> None:
-        """Step the rows of an array that have a gradient."""
-        indices, values = sum_rows(rows.indices._data, rows.values._data)
-        if not len(indices):
-            return
-        averages = [state.averages[slot].multiply_out() for slot in self.slots]
-        # complex rows are rows of twice as many reals
-        whole = [a.reshape(len(data), -1) for a in (ravel_reals(data), *averages)]
-        p, *own = (a[indices].reshape(-1) for a in whole)
-        columns = [p, ravel_reals(values), *own]
-        if type(data) is np.ndarray:
-            passes = self._rule.passes
-            step, _ = passes.begin(settings, [1.0] * len(own))
-            run_steps([(step, columns, passes.scratch)])
-        else:
-            self._launch([[column] for column in columns], settings, None)
-        for a, part in zip(whole, (p, *own), strict=True):
-            a[indices] = part.reshape(len(indices), -1)
-
-    @property
-    def _rule(self) -> Rule:
-        """The formula for the flags of now."""
-        key = tuple([getattr(self, flag) for flag in self.flags])
-        rule = self._rules.get(key)
-        if rule is None:
-            h = settings_of(self, Group(None, {}), self.hyper)
-            names = tuple(self.numbers(h, 0.0, 1))
-            rule = self._rules[key] = Rule(
-                type(self).__name__.lower(), self.formula, names, len(self.slots)
-            )
-        return rule
-
-    @property
-    def _captures(self) -> bool:
-        """Whether a CUDA graph can hold a step."""
-        return self.accumulate == 1
-
-    def _settings_now(self) -> Settings:
-        """The function of a Variable's state that returns the settings of its next step."""
-        known: dict[Any, tuple[float, ...]] = {}
-        rates: dict[Group, float] = {}
-
-        def settings(state: State) -> tuple[float, ...]:
-            group, step = state.group, state.step + 1
-            if (group, step) not in known:
-                if group not in rates:
-                    rate = group.settings.get("learning_rate", self._learning_rate)
-                    rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
-                h = settings_of(self, group, self.hyper)
-                known[group, step] = tuple(self.numbers(h, rates[group], step).values())
-            return known[group, step]
-
-        return settings
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Add the step to the program that is being traced."""

@@ -10,10 +10,10 @@ import numpy as np
 from gpugrad.core import devices, nest
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import CheckpointError, DTypeError, ShapeError
+from gpugrad.errors import DTypeError, ShapeError
 from gpugrad.optim.accumulate import SUM
-from gpugrad.optim.arrays import Average
-from gpugrad.optim.checks import check_count, check_number
+from gpugrad.optim.arrays import Average, count_reals
+from gpugrad.optim.checks import check_count, check_empty, check_number, take_array
 from gpugrad.optim.groups import Group
 from gpugrad.optim.states import State
 
@@ -34,6 +34,7 @@ class Stateful:
         """The number of steps skipped: by `when`, or for gradients that were not finite."""
         self.groups: list[Group] = []
         self._others = Group(None, {})
+        self.accumulate = 1
         self._calls = 0  # of apply_gradients since the last step, where several make a step
         self._paths: dict[int, str] = {}  # of Variables in Modules passed to build, by id
         self._rules: dict[Any, Any] = {}  # compiled formulas
@@ -58,15 +59,23 @@ class Stateful:
         for variable in flatten_variables(var_list):
             self._state(variable)
 
+    def sizes(self, variable: Variable) -> dict[str, int]:
+        """The number of elements of each average of a Variable: its own, unless a subclass says."""
+        return dict.fromkeys(self.slots, count_reals(variable))
+
     def _group_of(self, variable: Variable) -> Group:
-        name = self._paths.get(variable._id, variable.name)
+        name = self.path_of(variable)
         return next((g for g in self.groups if g.selects(name, variable)), self._others)
+
+    def path_of(self, variable: Variable) -> str:
+        """The path of a Variable in the Module that was passed to `build`, otherwise its name."""
+        return self._paths.get(variable._id, variable.name)
 
     def _state(self, variable: Variable) -> State:
         state = self._states.get(variable._id)
         if state is None:
             group = self._group_of(variable)
-            state = self._states[variable._id] = State(variable, self.slots, group)
+            state = self._states[variable._id] = State(variable, self.sizes(variable), group)
         elif not state.matches:
             raise ShapeError(
                 f"{self.name}: the Variable '{variable.name}' now has shape {variable.shape}, but "
@@ -96,7 +105,7 @@ class Stateful:
 
         return undo
 
-    def _names(self, names: Mapping[str, Variable] | None) -> Mapping[str, Variable]:
+    def _named(self, names: Mapping[str, Variable] | None) -> Mapping[str, Variable]:
         if names is not None:
             return names
         return {str(i): state.variable for i, state in enumerate(self._states.values())}
@@ -113,7 +122,7 @@ class Stateful:
         """
         arrays: dict[str, Any] = {"iterations": np.array(self.iterations)}
         arrays |= {k: np.array(n) for k, n in self._counts().items() if n}
-        for name, variable in self._names(names).items():
+        for name, variable in self._named(names).items():
             state = self._states.get(variable._id)
             if state is None:
                 continue
@@ -142,18 +151,11 @@ class Stateful:
             CheckpointError: the state belongs to another optimizer or to other Variables, or a
                 number in it is out of range.
         """
-        named = self._names(names)
-        left = {k: _to_numpy(v) for k, v in state.items()}
+        named = self._named(names)
+        left = dict(state)
 
-        def take(key: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-            if key not in left:
-                raise CheckpointError(f"{self.name}: the state lacks '{key}'.")
-            array = left.pop(key)
-            if array.shape != shape:
-                raise CheckpointError(
-                    f"{self.name}: '{key}' has shape {array.shape}, expected {shape}."
-                )
-            return array
+        def take(key: str, shape: tuple[int, ...], dtype: Any = None) -> np.ndarray[Any, Any]:
+            return take_array(self.name, left, key, shape, dtype)
 
         iterations = check_count(self.name, "iterations", take("iterations", ()))
         skipped, calls = (
@@ -164,27 +166,19 @@ class Stateful:
         for name, variable in named.items():
             if f"{name}.step" not in left:
                 continue  # it had no step yet
-            loaded = State(variable, self.slots, self._group_of(variable))
+            loaded = State(variable, self.sizes(variable), self._group_of(variable))
             if f"{name}.{SUM}" in left:
-                loaded.add(SUM)
+                loaded.add(SUM, loaded.size)
             step = f"{name}.step"
             loaded.step = check_count(self.name, step, take(step, ()))
             for slot, average in loaded.averages.items():
                 scale = f"{name}.{slot}.scale"
                 average.scale = check_number(self.name, scale, take(scale, ()), 0.0, 1.0)
-                array = take(f"{name}.{slot}", average.array.shape)
-                if array.dtype != average.array.dtype:
-                    raise CheckpointError(
-                        f"{self.name}: '{name}.{slot}' is {array.dtype}, expected "
-                        f"{average.array.dtype}."
-                    )
+                before = average.array
+                array = take(f"{name}.{slot}", before.shape, before.dtype)
                 average.array = devices.put(array, variable.device)
             states[variable._id] = loaded
-        if left:
-            raise CheckpointError(
-                f"{self.name}: unexpected state {sorted(left)[:6]}: it belongs to another "
-                "optimizer or model."
-            )
+        check_empty(self.name, left)
         self.iterations, self.skipped, self._calls = iterations, skipped, calls
         self._states = states
 
@@ -216,7 +210,3 @@ def flatten_variables(variables: Any) -> list[Variable]:
         if not isinstance(v, Variable):
             raise DTypeError(f"Expected Variables, got a {type(v).__name__} {v!r:.60}.")
     return leaves
-
-
-def _to_numpy(value: Any) -> np.ndarray[Any, Any]:
-    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gpugrad.core import devices
@@ -11,37 +11,34 @@ from gpugrad.core.variable import Variable
 from gpugrad.optim.arrays import Average, count_reals, ravel_reals, state_dtype
 from gpugrad.optim.groups import Group
 
-__all__ = ["Settings", "State", "Stepper", "Work", "group_by_launch", "launch_group"]
+__all__ = ["Launcher", "Settings", "State", "Stepper", "Work", "group_by_launch", "launch_group"]
 
 
 class State:
     """The state of one Variable: its group, the number of its steps, and averages by name."""
 
-    __slots__ = ("averages", "group", "step", "variable")
+    __slots__ = ("averages", "group", "size", "step", "variable")
 
-    def __init__(self, variable: Variable, slots: Sequence[str], group: Group) -> None:
+    def __init__(self, variable: Variable, sizes: Mapping[str, int], group: Group) -> None:
         self.averages: dict[str, Average] = {}
         self.step = 0
         self.variable, self.group = variable, group
-        for slot in slots:
-            self.add(slot)
+        self.size = count_reals(variable._data)
+        for slot, size in sizes.items():
+            self.add(slot, size)
 
-    def add(self, slot: str) -> Average:
+    def add(self, slot: str, size: int) -> Average:
         """Begin an average of zeros."""
-        data = ravel_reals(self.variable._data)
+        data = self.variable._data
         lib, dtype = READINGS[type(data)].lib, state_dtype(data.dtype)
         with devices.formulas_on(data):
-            average = self.averages[slot] = Average(lib.zeros(data.shape, dtype=dtype))
+            average = self.averages[slot] = Average(lib.zeros(size, dtype=dtype))
         return average
 
     @property
     def matches(self) -> bool:
-        """Whether the averages have as many elements as the Variable has now."""
-        size = count_reals(self.variable._data)
-        for average in self.averages.values():  # noqa: SIM110 - all() takes four times as long
-            if average.array.size != size:
-                return False
-        return True
+        """Whether the Variable has as many elements as when the averages began."""
+        return count_reals(self.variable._data) == self.size
 
 
 Work = tuple[State, Any, Any]
@@ -51,26 +48,34 @@ Settings = Callable[[State], tuple[float, ...]]
 """The numbers of the next step of a Variable."""
 
 
-class Stepper(Protocol):
+class Launcher(Protocol):
+    """The part of an optimizer that launches its kernel."""
+
+    slots: tuple[str, ...]
+
+    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None: ...
+
+
+class Stepper(Launcher, Protocol):
     """The part of an optimizer that a traced `apply_gradients` uses at each replay.
 
     `Optimizer` implements it. The protocol is here so that `apply_step` need not import
     `Optimizer`.
     """
 
-    slots: tuple[str, ...]
     iterations: int
     _states: dict[int, State]
 
     def build(self, var_list: Any) -> None:
         """Make the state of Variables that have none yet."""
 
-    @property
-    def _captures(self) -> bool: ...
+    def sizes(self, variable: Variable) -> dict[str, int]:
+        """The number of elements of each average."""
+
+    def _captures(self, variables: Sequence[Variable]) -> bool: ...
     def _check_and_apply(self, pairs: Any, when: Any) -> None: ...
     def _apply(self, pairs: Any, when: Any = True) -> None: ...
     def _settings_now(self) -> Settings: ...
-    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None: ...
 
 
 def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
@@ -84,7 +89,7 @@ def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
 
 
 def launch_group(
-    optimizer: Stepper, group: Sequence[Work], settings: tuple[float, ...], live: Any = None
+    optimizer: Launcher, group: Sequence[Work], settings: tuple[float, ...], live: Any = None
 ) -> None:
     """Launch the kernel that updates arrays of one dtype on one GPU.
 

@@ -11,7 +11,7 @@ import gpugrad as gg
 from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
-from gpugrad.kernels.codegen import steps
+from gpugrad.kernels.codegen import normed_steps, steps
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
 from gpugrad.testing.cuda import nvrtc, shim
@@ -31,6 +31,10 @@ MAKERS = {
     "nesterov": lambda: optim.SGD(0.1, momentum=0.9, nesterov=True),
     "adam": lambda: optim.Adam(0.1),
     "adamw": lambda: optim.AdamW(0.1, weight_decay=0.1),
+    "lion": lambda: optim.Lion(0.1, weight_decay=0.1),
+    "rmsprop": lambda: optim.RMSprop(0.1, momentum=0.9, centered=True, weight_decay=0.1),
+    "lamb": lambda: optim.LAMB(0.1),
+    "lars": lambda: optim.LARS(0.1, weight_decay=0.1, trust_coefficient=0.1),
 }
 
 
@@ -63,7 +67,7 @@ def settings_of(optimizer, step=1, rate=0.1):
 
 def launched(name, columns, step):
     optimizer = MAKERS[name]()
-    optimizer._rule.kernel.step(columns, settings_of(optimizer, step))
+    optimizer.kernel.step(columns, settings_of(optimizer, step))
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
@@ -150,8 +154,8 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
     other = [[c[0].copy()] for c in columns]
     seventh = settings_of(optimizer, 7)
     with shim.running():
-        optimizer._rule.kernel.step(columns, seventh)
-        optimizer._rule.kernel.step(other, settings_of(optimizer, 1, 9.0), np.array(seventh))
+        optimizer.kernel.step(columns, seventh)
+        optimizer.kernel.step(other, settings_of(optimizer, 1, 9.0), np.array(seventh))
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
@@ -167,12 +171,13 @@ def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monke
     w = [gg.Variable(s) for s in starts]
     counted = []
     real = steps.launch
-    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    for module in (steps, normed_steps):
+        monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     for _ in range(3):
         g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]
         there.apply_gradients([(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=True)])
         here.apply_gradients([(gg.constant(a), x) for a, x in zip(g, w, strict=True)])
-    assert len(counted) == 6
+    assert len(counted) == 6 * len(there.kernel.names)
     for x, y in zip(v, w, strict=True):
         tolerance = TOLERANCE[x.dtype]
         np.testing.assert_allclose(x.numpy(), y.numpy(), tolerance, tolerance)

@@ -32,6 +32,8 @@ TORCH = {
     ),
     "adadelta": ("Adadelta", {}),
     "adadelta-decay": ("Adadelta", {"weight_decay": 0.1, "rho": 0.8}),
+    "adafactor": ("Adafactor", {}),
+    "adafactor-decay": ("Adafactor", {"weight_decay": 0.1}),
 }  # fmt: skip
 
 
@@ -50,3 +52,17 @@ def test_fifty_steps_are_those_of_torch(name, device, rng):
             other.step()
     tolerance = 1e-7 if kind == "NAdam" else 1e-10  # torch multiplies its momenta in float32
     np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), tolerance, tolerance)
+
+
+def test_fifty_steps_of_muon_are_those_of_torch_to_its_bfloat16(rng):
+    start, gradients = rng.normal(size=(6, 4)), rng.normal(size=(50, 6, 4))
+    theirs = torch.tensor(start, requires_grad=True)
+    other = torch.optim.Muon([theirs], lr=0.02)
+    ours, optimizer = gg.Variable(start), make("muon")
+    optimizer.learning_rate = 0.02
+    for g in gradients:
+        optimizer.apply_gradients([(gg.constant(g), ours)])
+        theirs.grad = torch.tensor(g)
+        other.step()
+    np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), 0, 0.02)
+    assert abs(ours.numpy() - start).max() > 0.2

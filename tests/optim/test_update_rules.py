@@ -6,7 +6,7 @@ from update_rules import CASES, Written, make
 
 import gpugrad as gg
 from gpugrad import optim
-from gpugrad.kernels.codegen import steps
+from gpugrad.kernels.codegen import normed_steps, steps
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 SHAPES = [(3, 4), (5,), (), (70_001,)]  # the last has two blocks
@@ -106,9 +106,10 @@ def test_state_restored_in_the_middle_continues_bit_for_bit(name, device, rng):
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_step_on_a_gpu_is_one_launch(name, traced, cuda, monkeypatch):
+def test_a_step_on_a_gpu_is_one_launch_or_two_with_norms(name, traced, cuda, monkeypatch):
     counted, real = [], steps.launch
-    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    for module in (steps, normed_steps):
+        monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     with gg.device(cuda):
         variables = [gg.Variable(np.ones(n)) for n in (3, 5, 70)]
         optimizer = make(name)
@@ -120,7 +121,18 @@ def test_a_step_on_a_gpu_is_one_launch(name, traced, cuda, monkeypatch):
         step(gg.constant(1.0, "float64"))
         counted.clear()
         step(gg.constant(2.0, "float64"))
-    assert len(counted) == 1
+    assert len(counted) == (2 if name in ("lamb", "lars") else 1)
+
+
+@pytest.mark.parametrize("name", ["lamb", "lars"])
+def test_norms_of_zeros_scale_nothing(name, cuda):
+    for device in ("cpu", cuda):
+        v, optimizer = gg.Variable(np.zeros(3), device=device), make(name)
+        expected = Written(name, np.zeros(3))
+        for g in (np.zeros(3), np.array([1.0, 0.0, -2.0])):
+            optimizer.apply_gradients([(gg.constant(g, device=device), v)])
+            expected.step(g)
+        np.testing.assert_allclose(v.numpy(), expected.p, 1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -34,7 +34,7 @@ from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = ["StepKernel"]
+__all__ = ["StepKernel", "each_text", "head_text", "kernel_text", "loop_text", "struct_text"]
 
 
 class StepKernel:
@@ -46,6 +46,9 @@ class StepKernel:
         settings: the names of the numbers that `s` holds.
         n_slots: the number of averages.
 
+    Attributes:
+        names: the names of its kernels.
+
     Raises:
         NoCodeError: when it is launched, if the formula is not straight-line CUDA.
     """
@@ -54,7 +57,8 @@ class StepKernel:
         self, name: str, formula: Callable[..., Any], settings: Sequence[str], n_slots: int
     ) -> None:
         self.name, self._formula = name, formula
-        self._names, self._n_slots = tuple(settings), n_slots
+        self.names: tuple[str, ...] = (name,)
+        self._settings, self._n_slots = tuple(settings), n_slots
         self._sources: dict[Any, str] = {}
 
     def source(self, dtype: Any) -> str:
@@ -65,22 +69,14 @@ class StepKernel:
         return self._sources[dtype]
 
     def _write(self, dtype: np.dtype[Any]) -> str:
-        body, name, t = Body(), self.name, TYPES[dtype]
         n = 2 + self._n_slots
-        values = [body.input(f"x{k}", dtype) for k in range(n)]
-        s = types.SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in self._names})
-        results = [cast(body, r, dtype) for r in self._formula(LIB, s, *values)]
         written = [0, *range(2, n)]
-        lines = body.lines(results)
-        lines += [f"x{k} = {r.name};" for k, r in zip(written, results, strict=True)]
-        params = ", ".join(f"const {t} x1" if k == 1 else f"{t}& x{k}" for k in range(n))
-        fields = " ".join(f"{t} {k};" for k in self._names)
-        text = "".join(f"  {line}\n" for line in lines)
+        names = [f"x{k}" for k in written]
         return (
             '#include "functions.cuh"\n#include "tables.cuh"\n'
-            f"struct {name}_settings {{ {fields} }};\n"
-            f"static __device__ __forceinline__ void {name}_each(\n"
-            f"    {params}, const {name}_settings& s) {{\n{text}}}\n" + _kernel(name, t, n, written)
+            + struct_text(self.name, self._settings, dtype)
+            + each_text(self.name, self.name, self._formula, self._settings, n, dtype, names)
+            + kernel_text(self.name, TYPES[dtype], n, written)
         )
 
     def step(
@@ -103,39 +99,100 @@ class StepKernel:
         rows = list(zip(columns[0], map(as_contiguous, columns[1]), *columns[2:], strict=True))
         for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
             name = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
-            same_kind = [row for row in rows if row[1].dtype == kind]
-            for table, chunks in tables(list(zip(*same_kind, strict=True))):
-                launch(source, f"{self.name}<{name}>", chunks, THREADS, (table, by_value, live))
+            same_kind = list(zip(*[row for row in rows if row[1].dtype == kind], strict=True))
+            self._launch(source, f"<{name}>", same_kind, (by_value, live))
+
+    def _launch(
+        self, source: str, types: str, columns: Sequence[Sequence[Any]], numbers: Any
+    ) -> None:
+        """Launch on arrays of the same types."""
+        for table, chunks in tables(columns):
+            launch(source, self.name + types, chunks, THREADS, (table, *numbers))
 
 
-def _kernel(name: str, t: str, n: int, written: Sequence[int]) -> str:
-    """The loop over all arrays, in packs of `W` elements where they are aligned."""
+def struct_text(name: str, settings: Sequence[str], dtype: np.dtype[Any]) -> str:
+    """The struct of the settings."""
+    fields = " ".join(f"{TYPES[dtype]} {k};" for k in settings)
+    return f"struct {name}_settings {{ {fields} }};\n"
+
+
+def each_text(
+    own: str,
+    name: str,
+    formula: Callable[..., Any],
+    settings: Sequence[str],
+    n: int,
+    dtype: np.dtype[Any],
+    results: Sequence[str],
+) -> str:
+    """The function ``own_each`` of one element, which assigns the results to these parameters.
+
+    Its parameters are ``x0`` to ``x(n - 1)``, then others among the results, then the settings of
+    the struct ``name_settings``.
+    """
+    body, t = Body(), TYPES[dtype]
+    values = [body.input(f"x{k}", dtype) for k in range(n)]
+    s = types.SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in settings})
+    codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
+    lines = body.lines(codes)
+    lines += [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
+    params = [f"{t}& x{k}" if f"x{k}" in results else f"const {t} x{k}" for k in range(n)]
+    params += [f"{t}& {x}" for x in results if x[0] != "x"]
+    text = "".join(f"  {line}\n" for line in lines)
+    return (
+        f"static __device__ __forceinline__ void {own}_each(\n"
+        f"    {', '.join(params)}, const {name}_settings& s) {{\n{text}}}\n"
+    )
+
+
+def loop_text(own: str, t: str, n: int, written: Sequence[int], extra: str = "") -> str:
+    """The loop over `n` elements from `start` of array `i`, in packs of `W` if they are aligned.
+
+    Args:
+        own: the function of one element, without ``_each``.
+        t: the type of computations.
+        n: the number of columns: arrays of T, of G, and then of `t`.
+        written: the columns that are stored.
+        extra: an argument of the function that is not an array, with a comma.
+    """
     kinds = ["T", "G", *[t] * (n - 2)]
-    const = ["", "const ", *[""] * (n - 2)]
     places = "".join(
-        f"    {const[k]}{kinds[k]}* a{k} = ({const[k]}{kinds[k]}*)table.at[{k}][i] + start;\n"
-        for k in range(n)
+        f"    {kind}* a{k} = ({kind}*)table.at[{k}][i] + start;\n" for k, kind in enumerate(kinds)
     )
     pointers = ", ".join(f"a{k}" for k in range(n))
+    packs, values = (", ".join(f"b{k}{of}" for k in range(n)) for of in ("[j]", ""))
     loads = "".join(f"      load<W>(a{k} + k, b{k});\n" for k in range(n))
     stores = "".join(f"      store<W>(b{k}, a{k} + k);\n" for k in written)
     reads = "".join(f"      {t} b{k} = ({t})a{k}[k];\n" for k in range(n))
     writes = "".join(f"      a{k}[k] = ({kinds[k]})b{k};\n" for k in written)
     return (
-        f"template <class T, class G = T> __global__ void __launch_bounds__(256, 1) {name}(\n"
-        f"    const __grid_constant__ Table<{n}> table, {name}_settings given,\n"
-        f"    const {name}_settings* live) {{\n"
-        f"  constexpr int W = WIDE<T, G>;\n"
-        f"  {name}_settings s = live ? *live : given;\n"
-        f"  each_chunk(table, [&](int i, long long start, int n) {{\n{places}"
-        f"    int whole = aligned({pointers}) ? n / W * W : 0;\n"
+        f"{places}    int whole = aligned({pointers}) ? n / W * W : 0;\n"
         f"    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {{\n"
         f"      {t} {', '.join(f'b{k}[W]' for k in range(n))};\n{loads}"
         "#pragma unroll\n"
-        f"      for (int j = 0; j < W; ++j)\n"
-        f"        {name}_each({', '.join(f'b{k}[j]' for k in range(n))}, s);\n{stores}"
+        f"      for (int j = 0; j < W; ++j) {own}_each({packs}, {extra}s);\n{stores}"
         f"    }}\n"
         f"    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) {{\n{reads}"
-        f"      {name}_each({', '.join(f'b{k}' for k in range(n))}, s);\n{writes}"
-        f"    }}\n  }});\n}}\n"
+        f"      {own}_each({values}, {extra}s);\n{writes}"
+        f"    }}\n"
+    )
+
+
+def head_text(own: str, name: str, columns: int) -> str:
+    """The first lines of a kernel whose table has these columns."""
+    return (
+        f"template <class T, class G = T> __global__ void __launch_bounds__(256, 1) {own}(\n"
+        f"    const __grid_constant__ Table<{columns}> table, {name}_settings given,\n"
+        f"    const {name}_settings* live) {{\n"
+        f"  constexpr int W = WIDE<T, G>;\n"
+        f"  {name}_settings s = live ? *live : given;\n"
+    )
+
+
+def kernel_text(name: str, t: str, n: int, written: Sequence[int]) -> str:
+    """The kernel that steps all arrays of a table."""
+    return (
+        f"{head_text(name, name, n)}"
+        f"  each_chunk(table, [&](int i, long long start, int n) {{\n"
+        f"{loop_text(name, t, n, written)}  }});\n}}\n"
     )

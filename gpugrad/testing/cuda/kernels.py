@@ -90,10 +90,11 @@ def step_kernels(makers: Iterable[Callable[[], Optimizer]]) -> list[tuple[str, s
     """
     instances = []
     for make in makers:
-        kernel = make()._rule.kernel
+        kernel = make().kernel
         for dtype in FLOATS:
-            instances.append((kernel.source(dtype), f"{kernel.name}<{type_name(dtype)}>"))
-            if dtype in HALF:
-                wide = kernel.source(np.float32)
-                instances.append((wide, f"{kernel.name}<float, {type_name(dtype)}>"))
+            wide = kernel.source(np.float32)
+            for name in kernel.names:
+                instances.append((kernel.source(dtype), f"{name}<{type_name(dtype)}>"))
+                if dtype in HALF:
+                    instances.append((wide, f"{name}<float, {type_name(dtype)}>"))
     return list(dict.fromkeys(instances))
