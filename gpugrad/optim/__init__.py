@@ -9,9 +9,11 @@ from gpugrad.optim.averages import EMA, SWA
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.optim.lamb import LAMB, LARS
+from gpugrad.optim.lbfgs import LBFGS
 from gpugrad.optim.lion import Lion
 from gpugrad.optim.loss_scale import LossScale, LossScaleOptimizer
 from gpugrad.optim.muon import Muon
+from gpugrad.optim.natural_gradient import NaturalGradient
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.rmsprop import RMSprop
 from gpugrad.optim.sgd import SGD
@@ -22,6 +24,7 @@ __all__ = [
     "EMA",
     "LAMB",
     "LARS",
+    "LBFGS",
     "NOT_NEGATIVE",
     "SGD",
     "SWA",
@@ -36,6 +39,7 @@ __all__ = [
     "LossScaleOptimizer",
     "Muon",
     "NAdam",
+    "NaturalGradient",
     "Optimizer",
     "RAdam",
     "RMSprop",

@@ -52,7 +52,7 @@ class EMA:
 
     >>> v = gg.Variable(1.0)
     >>> ema = gg.optim.EMA([v], decay=0.75)
-    >>> v.assign(5.0)
+    >>> _ = v.assign(5.0)
     >>> ema.update()
     >>> with ema.apply():
     ...     print(v.value())
@@ -165,7 +165,7 @@ class SWA(EMA):
     >>> v = gg.Variable(0.0)
     >>> swa = gg.optim.SWA([v])
     >>> for value in (1.0, 2.0, 6.0):
-    ...     v.assign(value)
+    ...     _ = v.assign(value)
     ...     swa.update()
     >>> swa.assign()
     >>> print(v.value())

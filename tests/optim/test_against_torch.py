@@ -66,3 +66,30 @@ def test_fifty_steps_of_muon_are_those_of_torch_to_its_bfloat16(rng):
         other.step()
     np.testing.assert_allclose(ours.numpy(), theirs.detach().numpy(), 0, 0.02)
     assert abs(ours.numpy() - start).max() > 0.2
+
+
+@pytest.mark.parametrize("search", ["strong_wolfe", None])
+def test_fifty_steps_of_lbfgs_are_those_of_torch(search):
+    start = np.linspace(-1.2, 1.0, 6)
+    theirs = torch.tensor(start, requires_grad=True)
+    rate = 1.0 if search else 1e-3
+    settings = {"max_iter": 5, "history_size": 10, "line_search_fn": search}
+    other = torch.optim.LBFGS([theirs], rate, **settings)
+    x = gg.Variable(start)
+    ours = gg.optim.LBFGS(rate, max_iterations=5, line_search=search)
+
+    def loss(x):
+        return ((1 - x[:-1]) ** 2 + 100 * (x[1:] - x[:-1] ** 2) ** 2).sum()
+
+    def closure():
+        other.zero_grad()
+        value = loss(theirs)
+        value.backward()
+        return value
+
+    for _ in range(10):
+        expected = other.step(closure)
+        value = ours.minimize(lambda: loss(x.value()), [x])
+        np.testing.assert_allclose(value.item(), expected.item(), 1e-6, 1e-12)
+    np.testing.assert_allclose(x.numpy(), theirs.detach().numpy(), 1e-6)
+    assert ours.evaluations == other.state[theirs]["func_evals"]
