@@ -14,7 +14,8 @@ GOLDEN = Path(__file__).parent / "golden" / "public_names.txt"
 MODULES = [
     "gpugrad", "gpugrad.checkpoint", "gpugrad.cuda", "gpugrad.debug", "gpugrad.errors",
     "gpugrad.fft", "gpugrad.linalg", "gpugrad.nn", "gpugrad.nn.functional",
-    "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.random", "gpugrad.special",
+    "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules",
+    "gpugrad.random", "gpugrad.special",
     "gpugrad.testing",
 ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from gpugrad.optim.adam import Adam, AdamW
 from gpugrad.optim.adamax import Adamax, NAdam, RAdam
 from gpugrad.optim.averages import EMA, SWA
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE
+from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, ranges
 from gpugrad.optim.lamb import LAMB, LARS
 from gpugrad.optim.lbfgs import LBFGS
 from gpugrad.optim.lion import Lion
@@ -45,5 +45,6 @@ __all__ = [
     "RMSprop",
     "all_finite",
     "clip_by_global_norm",
+    "ranges",
     "schedules",
 ]

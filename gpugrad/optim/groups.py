@@ -41,7 +41,11 @@ NOT_NEGATIVE = Range(lambda x: 0 <= x < math.inf, "0 or above, and finite")
 
 
 def ranges(**settings: Range) -> Mapping[str, Range]:
-    """The ranges of an optimizer's settings, by name."""
+    """The ranges of an optimizer's settings, by name: its attribute `hyper`.
+
+    >>> gg.optim.ranges(momentum=gg.optim.BELOW_1)["momentum"].words
+    'at least 0 and below 1'
+    """
     return settings
 
 

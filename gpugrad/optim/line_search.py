@@ -46,7 +46,7 @@ def search(
     low, high = sorted(bracket, key=_loss)
     stuck = False
     while count <= most and abs(high.t - low.t) >= smallest:
-        t, stuck = _inside(low, high, _cubic(*bracket), stuck)
+        t, stuck = _inside(low, high, _cubic(bracket[0], bracket[1]), stuck)
         new = at(t)
         count += 1
         too_high = not new.loss <= start.loss + _DECREASE * t * start.slope

@@ -39,7 +39,7 @@ class Optimizer(Stepping):
 
         class Signs(gg.optim.Optimizer):
             slots = ("m",)                               # averages, zeros at first
-            hyper = {"beta": gg.optim.BELOW_1}           # settings that a group may have
+            hyper = gg.optim.ranges(beta=gg.optim.BELOW_1)   # settings that a group may have
 
             def __init__(self, learning_rate, beta=0.9, **options):
                 self.beta = beta
@@ -88,6 +88,7 @@ class Optimizer(Stepping):
             setattr(self, what, check_setting(self.name, what, getattr(self, what), allowed))
         self.groups: list[Group] = make_groups(self.name, options.get("groups", ()), self.hyper)
         """The groups, without that of all other Variables."""
+        self._unused_groups = [g for g in self.groups if isinstance(g.selector, str)]
         for group in self.groups:
             if "learning_rate" in group.settings:
                 group.settings["learning_rate"] = self._check_rate(group.settings["learning_rate"])
@@ -146,6 +147,8 @@ class Optimizer(Stepping):
         """
         pairs = self._check_pairs(grads_and_vars)
         self._refuse_scaled(pairs)
+        if self._unused_groups:
+            self._warn_of_unused_groups([v for _, v in pairs])
         if when is not True:
             when = check_condition(self.name, when)
         if self.accumulate == 1:
@@ -330,6 +333,18 @@ class Optimizer(Stepping):
                 stacklevel=3,
             )
         return pairs
+
+    def _warn_of_unused_groups(self, variables: list[Variable]) -> None:
+        """Warn once of patterns that select no Variable; `stacklevel=3` as in `_check_pairs`."""
+        for group in self._unused_groups:
+            if not any(group.selects(self.path_of(v), v) for v in variables):
+                names = ", ".join(f"'{self.path_of(v)}'" for v in variables[:6])
+                warnings.warn(
+                    f"{self.name}: the group {group.selector!r} selects none of the Variables "
+                    f"{names}... Call optimizer.build(model) first if it is for paths in a Module.",
+                    stacklevel=3,
+                )
+        self._unused_groups = []
 
     def __repr__(self) -> str:
         rate = self._learning_rate

@@ -225,7 +225,8 @@ class Stepping(Stateful):
                 p, g = (a.astype(np.float32) if half else a for a in (ravel_reals(data), g))
                 shape = data.shape if data.dtype.kind != "c" else p.shape
                 s = SimpleNamespace(**dict(zip(names, settings(state), strict=True)))
-                averages = {slot: a.multiply_out() for slot, a in state.averages.items()}
+                slots = self.sizes(state.variable)  # without the sum of gradients
+                averages = {slot: state.averages[slot].multiply_out() for slot in slots}
                 xp = READINGS[type(data)].lib
                 new = self.move_array(xp, s, p.reshape(shape), g.reshape(shape), averages)
                 ravel_reals(data)[...] = new.reshape(-1)
