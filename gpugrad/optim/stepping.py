@@ -157,6 +157,7 @@ class Stepping(Stateful):
         on_gpu: list[Work] = []
         on_cpu: list[Work] = []
         group: Any = None
+        some_by_array = type(self).by_array is not Stepping.by_array
         for state, gradient, data in zip(states, gradients, arrays, strict=True):
             if state.group is not group:
                 group = state.group
@@ -166,7 +167,7 @@ class Stepping(Stateful):
                     rows.append((state, data, gradient))
                     continue
                 gradient = gradient.to_dense()
-            if self.by_array(state.variable):
+            if some_by_array and self.by_array(state.variable):
                 path = whole
             else:
                 path = on_cpu if type(data) is np.ndarray else on_gpu
@@ -186,22 +187,23 @@ class Stepping(Stateful):
         """Step arrays block by block, on several threads."""
         if not work:
             return
-        passes = self._rule.passes
+        passes, slots = self._rule.passes, self.slots
+        multiplied_out = [slot for slot, d in zip(slots, passes.decays, strict=True) if not d]
         steps: list[Step] = []
-        ready: Any = None  # what the last step was compiled for: most Variables share it
+        group: Any = None
+        count, before = 0, [0.0]
+        scales: Sequence[float] = ()
         for state, data, g in work:
-            averages = [state.averages[slot] for slot in self.slots]
-            for average, decays in zip(averages, passes.decays, strict=True):
-                if not decays:
-                    average.multiply_out()
-            key = state.group, state.step, [a.scale for a in averages]
-            if key != ready:
-                ready = key
-                step, scales = passes.begin(settings(state), key[2])
-            arrays = [ravel_reals(data), g]
+            averages = [state.averages[slot] for slot in slots]
+            for slot in multiplied_out:
+                state.averages[slot].multiply_out()
+            now = [a.scale for a in averages]
+            if state.group is not group or state.step != count or now != before:
+                group, count, before = state.group, state.step, now  # most Variables share them
+                step, scales = passes.begin(settings(state), now)
             for average, scale in zip(averages, scales, strict=True):
                 average.scale = scale
-                arrays.append(average.array)
+            arrays = [ravel_reals(data), g, *[a.array for a in averages]]
             steps.append((step, arrays, passes.scratch))
         with np.errstate(all="ignore"):
             run_parallel(run_steps, split_work(steps))
