@@ -16,7 +16,7 @@ from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import Gradient
 from gpugrad.optim.states import State
 
-__all__ = ["SUM", "add_gradients", "mean_gradients"]
+__all__ = ["KERNELS", "SUM", "add_gradients", "mean_gradients"]
 
 SUM = "gradient"
 """The slot of the sum. Its scale is 0 if it holds none: the array is overwritten then."""
@@ -24,6 +24,7 @@ SUM = "gradient"
 _BEGIN = StepKernel("begin_sum", lambda xp, s, p, g: (s.one * g,), ("one",), 0)
 _ADD = StepKernel("add_to_sum", lambda xp, s, p, g: (p + s.one * g,), ("one",), 0)
 _DIVIDE = StepKernel("divide_sum", lambda xp, s, p, g: (g / s.count,), ("count",), 0)
+KERNELS = (_BEGIN, _ADD, _DIVIDE)
 
 
 def add_gradients(states: Sequence[State], gradients: Sequence[Any]) -> None:

@@ -14,6 +14,7 @@ from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.kernels.codegen import normed_steps, steps
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
+from gpugrad.optim import accumulate
 from gpugrad.testing.cuda import nvrtc, shim
 from gpugrad.testing.cuda.kernels import step_kernels
 
@@ -25,17 +26,10 @@ TOLERANCE = {
     BFLOAT16: 2e-2,
 }  # fmt: skip
 SIZES = [1, 7, 64, 4096, 4097, 10_003]  # a scalar, tails, one chunk, more chunks
-MAKERS = {
-    "sgd": lambda: optim.SGD(0.1),
-    "momentum": lambda: optim.SGD(0.1, momentum=0.9),
-    "nesterov": lambda: optim.SGD(0.1, momentum=0.9, nesterov=True),
-    "adam": lambda: optim.Adam(0.1),
-    "adamw": lambda: optim.AdamW(0.1, weight_decay=0.1),
-    "lion": lambda: optim.Lion(0.1, weight_decay=0.1),
-    "rmsprop": lambda: optim.RMSprop(0.1, momentum=0.9, centered=True, weight_decay=0.1),
-    "lamb": lambda: optim.LAMB(0.1),
-    "lars": lambda: optim.LARS(0.1, weight_decay=0.1, trust_coefficient=0.1),
-}
+MAKERS = {name: functools.partial(make, name) for name in CASES}
+OFTEN = ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop-all", "lion", "lamb", "lars")
+NAMES = [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+"""g++ takes a second for each kernel in each dtype."""
 
 
 def wide(dtype):
@@ -72,7 +66,7 @@ def launched(name, columns, step):
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
     sizes = SIZES if schedule == "round robin" else SIZES[:3]
     starts = [rng.normal(size=n).astype(dtype) for n in sizes]
@@ -94,7 +88,7 @@ def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
         )
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_16_bit_gradients_are_widened_by_the_kernel(name, rng):
     kinds = [np.float16, np.float32, BFLOAT16, np.float16]  # a launch for each
     sizes = [5000, 7, 33, 1]
@@ -147,7 +141,7 @@ def test_broadcast_gradient_updates_every_element():
     assert (p == -0.1).all()
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
     optimizer = MAKERS[name]()
     columns = [[rng.random(50)] for _ in range(2 + len(optimizer.slots))]
@@ -162,7 +156,7 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
 # ---- through the optimizers, on the device
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monkeypatch):
     starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
               for s in ((3, 5), (7,), (), (0, 2))]  # fmt: skip
@@ -296,7 +290,7 @@ def test_all_finite_of_no_gradient_is_an_error():
 @needs_nvrtc
 @each_architecture
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
-    generated = step_kernels(functools.partial(make, name) for name in CASES)
+    generated = step_kernels([*(make(name).kernel for name in CASES), *accumulate.KERNELS])
     for source, name in (*kernels.INSTANCES, *generated):
         kernel = nvrtc.compile_for(architecture, launch.full_source(source), name)
         assert kernel.spilled == 0, name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.kernels.runtime.launch import type_name
-from gpugrad.optim.optimizer import Optimizer
 
 __all__ = ["call_forward", "call_gradients", "contiguous", "step_kernels"]
 
@@ -82,15 +82,14 @@ def contiguous(op: Any, dtype: Any, n: int = 64) -> list[Any]:
     ]
 
 
-def step_kernels(makers: Iterable[Callable[[], Optimizer]]) -> list[tuple[str, str]]:
-    """The source and the name of the kernels of optimizers, in each dtype and for 16-bit gradients.
+def step_kernels(kernels: Iterable[StepKernel]) -> list[tuple[str, str]]:
+    """The sources and the names of the kernels of update rules: each dtype, and 16-bit gradients.
 
     Args:
-        makers: functions that create the optimizers.
+        kernels: those of optimizers, as ``gg.optim.Adam().kernel``.
     """
     instances = []
-    for make in makers:
-        kernel = make().kernel
+    for kernel in kernels:
         for dtype in FLOATS:
             wide = kernel.source(np.float32)
             for name in kernel.names:
