@@ -41,6 +41,7 @@ class ApplyStep:
         self._groups: list[list[tuple[int, State]]] = []  # with indices into `variables`
         self._numbers: list[tuple[float, ...]] = []  # the settings of the last step, by group
         self._states: Any = None
+        self._rule: Any = None
 
     def __call__(self, *arrays: Tensor) -> list[Tensor]:
         """Take a step on the host with the gradients of this run."""
@@ -86,9 +87,10 @@ class ApplyStep:
         """The settings of the next step (learning rate, step number...) for each launch."""
         optimizer = self._optimizer
         settings_of = optimizer._settings_now()
-        if self._states is not optimizer._states or any(
-            len({state.step for _, state in group}) > 1 for group in self._groups
-        ):  # states were loaded, or some of a group were stepped elsewhere
+        is_same = self._states is optimizer._states and self._rule is optimizer._rule
+        if not is_same or any(
+            len({(state.step, state.group) for _, state in group}) > 1 for group in self._groups
+        ):  # states were loaded, a flag was set, or some of a group were stepped elsewhere
             self._group()
         self._numbers = [settings_of(group[0][1]) for group in self._groups]
         arrays = []
@@ -109,7 +111,8 @@ class ApplyStep:
     def _group(self) -> None:
         optimizer = self._optimizer
         optimizer.build(self.variables)
-        self._states, self.version = optimizer._states, self.version + 1
+        self._states, self._rule = optimizer._states, optimizer._rule
+        self.version += 1
         states = [self._states[v._id] for v in self.variables]
         work = [(s, s.variable._data, i) for i, s in enumerate(states)]
         self._groups = [[(i, s) for s, _, i in group] for group in group_by_launch(work)]

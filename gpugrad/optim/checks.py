@@ -148,16 +148,29 @@ def check_pairs(
     return pairs, skipped
 
 
-def check_gradient(name: str, gradient: Any, variable: Variable) -> Gradient:
+def check_gradient(
+    name: str, gradient: Any, variable: Variable, path: str | None = None
+) -> Gradient:
     """The gradient of a Variable, converted to Tensors and checked.
+
+    Args:
+        name: the optimizer's name.
+        gradient: the user's argument.
+        variable: the Variable.
+        path: what messages call it, its name if None.
 
     Raises:
         ArgumentError, DTypeError, ShapeError, DeviceError, IndexOutOfBoundsError: it does not fit
             the Variable.
     """
+    if type(gradient) is Tensor and type(gradient._data) is np.ndarray:  # most of them
+        data, own = gradient._data, variable._data
+        alike = type(own) is np.ndarray and data.shape == own.shape and data.dtype == own.dtype
+        if alike and data.dtype.kind in "fc":
+            return gradient
     rows = isinstance(gradient, IndexedSlices)
     g: Any = tensor(gradient.values if rows else gradient)
-    about = f"{name}: the Variable '{variable.name}'"
+    about = f"{name}: the Variable '{path or variable.name}'"
     if not is_inexact(variable.dtype):
         raise DTypeError(
             f"{about} is {variable.dtype}, but optimizers need a floating dtype. Change its dtype, "

@@ -182,7 +182,7 @@ class Optimizer(Stepping):
         grads, variables = [], [v for _, v in pairs]
         for g, v in pairs:
             if not isinstance(g, IndexedSlices):  # which are checked when their values are known
-                g = check_gradient(self.name, g, v)
+                g = check_gradient(self.name, g, v, self._paths.get(v._id))
             elif g.dense_shape is None:
                 g = IndexedSlices(g.values, g.indices, v.shape)
             grads.append(g)
@@ -190,7 +190,9 @@ class Optimizer(Stepping):
             return list(zip(clip(grads, **self.limits), variables, strict=True))
 
     def _check_and_apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
-        self._apply(((check_gradient(self.name, g, v), v) for g, v in pairs), when)
+        self._apply(
+            ((check_gradient(self.name, g, v, self._paths.get(v._id)), v) for g, v in pairs), when
+        )
 
     def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
         """Take a step with gradients that have been checked."""
@@ -267,7 +269,7 @@ class Optimizer(Stepping):
             if isinstance(g, IndexedSlices):  # checked again in each run
                 read += [g.values, g.indices]
             else:
-                read.append(check_gradient(self.name, g, v))
+                read.append(check_gradient(self.name, g, v, self._paths.get(v._id)))
         step = ApplyStep(self, pairs, when is not True)
         trace.effect("apply_gradients", step, read, step.variables, undo=self._undo)
 

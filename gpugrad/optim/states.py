@@ -69,6 +69,8 @@ class Stepper(Launcher, Protocol):
     def build(self, var_list: Any) -> None:
         """Make the state of Variables that have none yet."""
 
+    @property
+    def _rule(self) -> Any: ...
     def sizes(self, variable: Variable) -> dict[str, int]:
         """The number of elements of each average."""
 

@@ -73,6 +73,25 @@ def test_settings_of_a_group_may_be_set_between_steps(wrapped, device):
     assert v.tolist() == [-7.0, -7.0]
 
 
+@DEVICES
+@EAGER_AND_TRACED
+def test_a_setting_that_changes_the_formula_may_be_set_between_steps(wrapped, device):
+    with gg.device(device):
+        v, optimizer = gg.Variable(np.ones(2)), optim.SGD(0.5)
+
+        @wrapped
+        def step(g):
+            optimizer.apply_gradients([(g, v)])
+
+        zero = gg.constant(np.zeros(2))
+        step(zero)
+        step(zero)
+        optimizer.weight_decay = 1.0
+        step(zero)
+        step(zero)
+    assert v.tolist() == [0.25, 0.25]
+
+
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
@@ -117,6 +136,10 @@ def test_error_names_the_variable():
     for name in (*CASES, *MATRICES):
         with pytest.raises(ShapeError, match=r"'layers.0.kernel' has shape \(2, 2\), its gradient"):
             make(name).apply_gradients([(gg.zeros(3, dtype="float64"), v)])
+    optimizer = optim.SGD()
+    optimizer.build({"blocks.3.kernel": v})
+    with pytest.raises(ShapeError, match=r"'blocks\.3\.kernel' has shape"):
+        optimizer.apply_gradients([(gg.zeros(3, dtype="float64"), v)])
 
 
 def test_state_of_another_optimizer_is_refused():
@@ -248,7 +271,28 @@ def test_loss_scale_works_with_accumulation(wrapped):
     for x in ([1.0, 0.0], [np.inf, 0.0], [0.0, 3.0]):  # the second is skipped
         step(gg.constant(x, "float16"))
     assert v.tolist() == [-0.5, -1.5]
-    assert (optimizer.iterations, optimizer.inner_optimizer.skipped) == (1, 1)
+    assert (optimizer.iterations, optimizer.skipped) == (1, 1)
+
+
+@EAGER_AND_TRACED
+def test_loss_scale_works_with_groups_and_clipping(wrapped):
+    model = nn.Dense(1, 1)
+    inner = optim.SGD(1.0, groups={"bias": {"learning_rate": 0.0}}, clipnorm=0.5)
+    optimizer = optim.LossScaleOptimizer(inner, initial_scale=2.0**15)
+    optimizer.build(model)
+    before = model.kernel.numpy()
+
+    @wrapped
+    def step(x):
+        with gg.GradientTape() as tape:
+            loss = optimizer.scale_loss(gg.sum(model(x)))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    step(gg.constant([[4.0]]))
+    step(gg.constant([[0.25]]))
+    np.testing.assert_allclose(model.kernel.numpy(), before - 0.75, rtol=1e-6)
+    assert (model.bias.numpy() == 0).all()
 
 
 # ---- skipped steps
