@@ -68,9 +68,10 @@ class Optimizer(Stepping):
             the paths in a Module that was passed to `build`, otherwise those of the Variables. May
             also be a dict of settings by pattern.
         accumulate: the number of calls of `apply_gradients` that make one step, with the mean of
-            their gradients. Clipping applies to the mean.
-        skip_nonfinite: whether to skip steps in which a gradient is infinite or NaN.
-            `skipped` counts them.
+            their gradients. `iterations` counts steps; clipping and `skip_nonfinite` apply to the
+            mean.
+        skip_nonfinite: whether to skip steps in which a gradient is infinite or NaN. `skipped`
+            counts them. On a GPU the host waits for the gradients.
     """
 
     def __init__(

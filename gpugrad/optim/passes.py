@@ -178,7 +178,7 @@ class Writer:
         if factor.text == "1.0":
             return register
         at, k = self._at[node], self._number(factor)
-        if register != "g" and self._free(register, at):
+        if register != "g" and register not in besides and self._free(register, at):
             self._lines += [f"if {k} != 1.0:", f"    multiply({register}, {k}, {register})"]
             return register
         to = self._scratch(at, (register, *besides))
