@@ -1,4 +1,17 @@
-"""Optimizers: update Variables in place from their gradients."""
+"""Optimizers: update Variables in place from their gradients.
+
+- `SGD`, with momentum; `LARS` for large batches
+- `Adam`, `AdamW`, `NAdam`, `RAdam`, `Adamax`, `Lion`; `LAMB` for large batches
+- `RMSprop`, `Adagrad`, `Adadelta`
+- `Adafactor` and `Muon`, which treat matrices as such
+- `LBFGS`, a quasi-Newton method; `NaturalGradient`, for Gaussian posteriors
+- `EMA` and `SWA`: averages of weights
+- `schedules`: learning rates as functions of the step
+- `LossScaleOptimizer` and `LossScale`: for gradients in float16
+
+All but `LBFGS` and `NaturalGradient` take the options of `Optimizer`: groups of settings, clipping,
+accumulation of gradients, and skipping of steps that are not finite.
+"""
 
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
@@ -166,7 +167,7 @@ class Optimizer(Stepping):
         if self.skip_nonfinite:
             with recording_stopped(keep=Tracing):
                 finite = all_finite([g for g, _ in pairs])
-                when = finite if when is True else finite & when
+                when = finite if when is True else TENSOR.logical_and(finite, when)
         return (self._clip(pairs) if self.limits else pairs), when
 
     def _refuse_scaled(self, pairs: Iterable[tuple[Gradient, Variable]]) -> None:

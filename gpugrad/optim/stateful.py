@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core import devices, nest
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.optim.accumulate import SUM
 from gpugrad.optim.arrays import Average, count_reals
 from gpugrad.optim.checks import check_count, check_empty, check_number, take_array
@@ -55,9 +55,17 @@ class Stateful:
             self._paths |= {v._id: path for path, v in var_list.items() if isinstance(v, Variable)}
             for v in var_list.values():  # a group may select them by path now
                 if isinstance(v, Variable) and v._id in self._states:
-                    self._states[v._id].group = self._group_of(v)
+                    self._regroup(v, self._states[v._id])
         for variable in flatten_variables(var_list):
             self._state(variable)
+
+    def _regroup(self, variable: Variable, state: State) -> None:
+        if self.sizes(variable).keys() != state.averages.keys() - {SUM}:
+            raise ArgumentError(
+                f"{self.name}: by its path '{self.path_of(variable)}' the Variable has other "
+                "averages than by its name. Call build before the first step."
+            )
+        state.group = self._group_of(variable)
 
     def sizes(self, variable: Variable) -> dict[str, int]:
         """The number of elements of each average of a Variable: its own, unless a subclass says."""

@@ -163,7 +163,8 @@ class Stepping(Stateful):
                 group = state.group
                 settings(state)  # a schedule may raise
             if type(gradient) is IndexedSlices:
-                if self.takes_rows(settings_of(self, group, self.hyper)):
+                takes_rows = self.takes_rows(settings_of(self, group, self.hyper))
+                if takes_rows and gradient.dtype not in HALF:  # whose sums round too much
                     rows.append((state, data, gradient))
                     continue
                 gradient = gradient.to_dense()

@@ -104,6 +104,14 @@ def test_orthogonal_brings_singular_values_near_1(shape, rng):
     assert (values < 1.25).all()
 
 
+def test_build_that_comes_too_late_for_muon_is_an_error():
+    v = gg.Variable(np.ones((2, 2)), name="v")
+    muon = optim.Muon(matrices=lambda name, variable: name != "embedding")
+    muon.apply_gradients([(gg.ones_like(v), v)])
+    with pytest.raises(ArgumentError, match=r"by its path 'embedding' .* before the first step"):
+        muon.build({"embedding": v})
+
+
 def test_unknown_adjustment_is_refused():
     with pytest.raises(ArgumentError, match='adjust must be "original" or "match_rms_adamw"'):
         optim.Muon(adjust="none")

@@ -317,6 +317,22 @@ def test_steps_with_gradients_that_are_not_finite_are_skipped_and_counted(bad, w
     np.testing.assert_allclose(w.numpy(), 0.8, atol=0.03)
 
 
+@DEVICES
+@EAGER_AND_TRACED
+def test_when_and_the_check_of_gradients_are_combined(wrapped, device):
+    with gg.device(device):
+        v, optimizer = gg.Variable([0.0]), optim.SGD(1.0, skip_nonfinite=True)
+
+        @wrapped
+        def step(g, when):
+            optimizer.apply_gradients([(g, v)], when=when)
+
+        for g, when in ((1.0, 1.0), (1.0, 0.0), (np.nan, 1.0), (np.inf, 0.0)):
+            step(gg.constant([g]), gg.constant([when]))
+    assert v.tolist() == [-1.0]
+    assert (optimizer.iterations, optimizer.skipped) == (1, 3)
+
+
 def test_the_count_of_skipped_steps_is_saved():
     v, optimizer = gg.Variable([1.0]), optim.SGD(0.1, skip_nonfinite=True)
     optimizer.apply_gradients([(gg.constant([np.nan]), v)])

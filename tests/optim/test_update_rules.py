@@ -192,3 +192,15 @@ def test_indexed_slices_touch_only_their_rows_in_adagrad(wrapped, device, rng, m
             np.add.at(g, at, values)
             expected.step(g)
     np.testing.assert_allclose(table.numpy(), expected.p, 1e-12)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["sgd", "adagrad"])
+def test_rows_in_16_bits_are_summed_as_in_the_dense_gradient(name, dtype, device):
+    values = gg.constant(np.array([[1.0], [2.0**-8], [2.0**-8], [3.0]]), dtype, device=device)
+    rows = gg.IndexedSlices(values, gg.constant([1, 1, 1, 0], device=device), (3, 1))
+    one, other = (gg.Variable(gg.ones((3, 1), dtype=dtype, device=device)) for _ in range(2))
+    make(name).apply_gradients([(rows, one)])
+    make(name).apply_gradients([(rows.to_dense(), other)])
+    np.testing.assert_array_equal(one.numpy(), other.numpy())
