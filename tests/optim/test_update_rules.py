@@ -124,6 +124,25 @@ def test_a_step_on_a_gpu_is_one_launch_or_two_with_norms(name, traced, cuda, mon
     assert len(counted) == (2 if name in ("lamb", "lars") else 1)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_two_groups_are_two_launches(traced, cuda, monkeypatch):
+    counted, real = [], steps.launch
+    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    groups = [(lambda name, v: v.ndim < 2, {"weight_decay": 0.0})]
+    with gg.device(cuda):
+        variables = [gg.Variable(np.ones(s)) for s in ((3, 2), (3,), (4, 4), (), (5,))]
+        optimizer = optim.AdamW(0.1, groups=groups)
+
+        def step(x):
+            optimizer.apply_gradients([(gg.ones_like(v) * x, v) for v in variables])
+
+        step = gg.function(step) if traced else step
+        step(gg.constant(1.0, "float64"))
+        counted.clear()
+        step(gg.constant(2.0, "float64"))
+    assert counted == ["adamw<double>"] * 2
+
+
 @pytest.mark.parametrize("name", ["lamb", "lars"])
 def test_norms_of_zeros_scale_nothing(name, cuda):
     for device in ("cpu", cuda):
