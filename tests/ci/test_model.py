@@ -1,0 +1,41 @@
+"""The training steps of the benches keep to their numbers of graph nodes and modelled times."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODEL = Path(__file__).parents[2] / "ci" / "model"
+
+TOTAL = re.compile(r"total: (\d+) nodes, ([\d.]+) ms modelled .*; (\d+) strided copies")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nodes", "milliseconds", "strided"),
+    [
+        (["mlp", "--tf32"], 13, 0.035, 1),
+        (["gpt2"], 328, 16.7, 60),
+        (["gpt2", "--no-cudnn"], 400, 20.8, 84),
+        (["resnet"], 245, 15.5, 0),
+    ],
+    ids=["mlp", "gpt2", "gpt2-no-cudnn", "resnet"],
+)
+def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds, strided):
+    done = subprocess.run(
+        [sys.executable, MODEL, *arguments],
+        env={k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    counted = TOTAL.search(done.stdout)
+    assert counted, done.stdout
+    assert (int(counted[1]), int(counted[3])) <= (nodes, strided), done.stdout
+    assert float(counted[2]) <= milliseconds, done.stdout
+
+
+def test_help_names_the_benches():
+    done = subprocess.run([sys.executable, MODEL, "--help"], capture_output=True, text=True)
+    assert all(name in done.stdout for name in ("gpt2", "mlp", "resnet", "--no-cudnn"))
