@@ -254,7 +254,7 @@ def _called(name: str, function: Any, args: Any, kwargs: Any) -> Any:
     elif name == "copy" or (name == "ascontiguousarray" and not read[0].flags.c_contiguous):
         result = np.zeros(read[0].shape, read[0].dtype)
     elif name == "reshape" and not small:
-        shape = args[1] if isinstance(args[1], tuple) else args[1:]
+        shape = args[1] if isinstance(args[1], (tuple, list)) else args[1:]
         result = _reshaped(read[0], shape)
     else:
         with np.errstate(all="ignore"):
@@ -287,7 +287,7 @@ PARTLY: dict[str, dict[int, int | None]] = {
 }  # fmt: skip
 """Kernels that read only parts of an array: as much as another array, or next to nothing."""
 
-ATTENTION = {"attention_forward": 2, "QUERY": 3, "KEY": 3, "VALUE": 2}
+ATTENTION = {"attention_forward": 2, "attention_grads": 5, "QUERY": 3, "KEY": 3, "VALUE": 2}
 """Products in a kernel of attention.cu."""
 
 
@@ -309,9 +309,9 @@ def launched(name: str, args: Sequence[Any]) -> None:
         every[id(arrays[k])] = 0 if instead is None else touched(arrays[instead])
     moved = sum(every.values())
     products = next((n for key, n in ATTENTION.items() if key in name), 0)
-    if short in ("attention_forward", "attention_grad"):
-        shape = next(a for a in args if type(a) is np.void)
-        outer = math.prod((arrays[1] if short == "attention_grad" else arrays[0]).shape[:2])
+    if short in ("attention_forward", "attention_grad", "attention_grads"):
+        shape = next(a for a in args if type(a) in (np.void, np.ndarray))
+        outer = math.prod(arrays[0].shape[:2])
         flops = 2.0 * products * outer * int(shape["m"]) * int(shape["n"]) * int(shape["k"])
         _log(f"kernel {name}", moved, flops / (2 if shape["causal"] else 1), "attention")
         return
