@@ -18,8 +18,8 @@ from needs import needs_shim
 import gpugrad as gg
 from gpugrad.core import backend, nest
 from gpugrad.core.backend import BFLOAT16, NUMPY
-from gpugrad.function.passes.fuse import launches
 from gpugrad.function.passes import pieces
+from gpugrad.function.passes.fuse import launches
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.graphs import CudaGraph
 from gpugrad.testing.cuda import shim
