@@ -160,12 +160,24 @@ def _operator(ufunc: Any, reflected: bool, in_place: bool) -> Any:
 
 
 for _name, _ufunc in {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide,
-    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "eq": np.equal, "ne": np.not_equal,
-}.items():  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": np.power,
+    "matmul": np.matmul,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}.items():
     for _prefix in ("", "r", "i"):
         setattr(ndarray, f"__{_prefix}{_name}__", _operator(_ufunc, _prefix == "r", _prefix == "i"))
 for _name, _ufunc in {"neg": np.negative, "abs": np.abs, "invert": np.invert}.items():
@@ -224,8 +236,9 @@ def _moved(name: str, read: Sequence[Any], out: Any) -> None:
     widest = max([out.size, *(a.size for a in read)])
     _log(
         f"CuPy {name} {_kind(out)}{'' if straight else ' strided'}",
-        sum(map(touched, (*read, out))), elements=widest if not straight else 0,
-    )  # fmt: skip
+        sum(map(touched, (*read, out))),
+        elements=widest if not straight else 0,
+    )
 
 
 def _kind(a: Any) -> str:
@@ -283,8 +296,11 @@ SIZES = {"float": 4, "double": 8, "__half": 2, "__nv_bfloat16": 2}
 """Bytes of a C++ type."""
 
 PARTLY: dict[str, dict[int, int | None]] = {
-    "read_rows": {0: 2}, "add_rows": {2: 0}, "channel_statistics": {1: None}, "spoil": {0: None},
-}  # fmt: skip
+    "read_rows": {0: 2},
+    "add_rows": {2: 0},
+    "channel_statistics": {1: None},
+    "spoil": {0: None},
+}
 """Kernels that read only parts of an array: as much as another array, or next to nothing."""
 
 ATTENTION = {"attention_forward": 2, "attention_grads": 5, "QUERY": 3, "KEY": 3, "VALUE": 2}
@@ -302,6 +318,12 @@ def launched(name: str, args: Sequence[Any]) -> None:
         sizes[1] = SIZES[kinds[-1]]
         moved = sum(n * size for n, size in zip(TABLES[short], sizes, strict=True))
         _log(f"kernel {name}", int(np.sum(table["size"])) * moved)
+        return
+    if short == "turn":
+        turns = args[0]
+        tiles = np.diff([*turns["first"][: turns["count"]], turns["tiles"]])
+        sizes = tiles * turns["tall"][: turns["count"]] * turns["wide"][: turns["count"]]
+        _log(f"kernel {name}", int(sizes.sum()) * sum(SIZES[kind] for kind in kinds))
         return
     arrays = [a for a in args if type(a) is ndarray]
     every = {id(a): touched(a) for a in arrays}
@@ -336,9 +358,20 @@ UNITS = {68: "fp32", 77: "tf32", 75: "bf16", 70: "fp64"}
 
 
 def _matmul(
-    light_handle: int, compute_desc: int, alpha: int, a: int, adesc: int, b: int, bdesc: int,
-    beta: int, c: int, cdesc: int, d: int, ddesc: int, *rest: Any,
-) -> None:  # fmt: skip
+    light_handle: int,
+    compute_desc: int,
+    alpha: int,
+    a: int,
+    adesc: int,
+    b: int,
+    bdesc: int,
+    beta: int,
+    c: int,
+    cdesc: int,
+    d: int,
+    ddesc: int,
+    *rest: Any,
+) -> None:
     desc = cublaslt.live[compute_desc]
     held = [cublaslt.live[n] for n in (adesc, bdesc, ddesc)]
     sizes = [h["rows"] * h["cols"] for h in held]
@@ -356,9 +389,16 @@ def _matmul(
 
 
 EPILOGUES = {
-    "": 1, "bias": 4, "relu_bias": 6, "relu_aux_bias": 134, "gelu_bias": 36, "gelu_aux_bias": 164,
-    "drelu_bgrad": 152, "dgelu_bgrad": 208, "bgrad_b": 256,
-}  # fmt: skip
+    "": 1,
+    "bias": 4,
+    "relu_bias": 6,
+    "relu_aux_bias": 134,
+    "gelu_bias": 36,
+    "gelu_aux_bias": 164,
+    "drelu_bgrad": 152,
+    "dgelu_bgrad": 208,
+    "bgrad_b": 256,
+}
 
 
 class pygraph(cudnn.pygraph):
@@ -549,45 +589,95 @@ def _lifted(name: str, function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def modules() -> dict[str, types.ModuleType]:
     """The modules by name, cuBLASLt's and cuDNN's too."""
-    top = _namespace(np) | {name: _made(name) for name in (
-        "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like",
-    )}  # fmt: skip
-    runtime = _module("cupy.cuda.runtime", {
-        "memGetInfo": lambda: (1 << 36, 1 << 36), "getDeviceCount": lambda: 1,
-        "CUDARuntimeError": RuntimeError,
-    })  # fmt: skip
+    top = _namespace(np) | {
+        name: _made(name)
+        for name in (
+            "empty",
+            "zeros",
+            "ones",
+            "full",
+            "empty_like",
+            "zeros_like",
+            "ones_like",
+            "full_like",
+        )
+    }
+    runtime = _module(
+        "cupy.cuda.runtime",
+        {
+            "memGetInfo": lambda: (1 << 36, 1 << 36),
+            "getDeviceCount": lambda: 1,
+            "CUDARuntimeError": RuntimeError,
+        },
+    )
     device = _module("cupy.cuda.device", {"Device": Device})
     compiler = _module("cupy.cuda.compiler", {"CompileException": RuntimeError})
     pool = MemoryPool()
-    cuda = _module("cupy.cuda", {
-        "Device": Device, "Stream": Stream, "Event": Event, "runtime": runtime, "Graph": Graph,
-        "device": device,
-        "compiler": compiler, "get_current_stream": lambda device=0: Stream._current[-1],
-        "MemoryPool": MemoryPool, "using_allocator": using_allocator, "is_available": lambda: True,
-        "get_allocator": lambda: None, "set_allocator": lambda allocator=None: None,
-    })  # fmt: skip
+    cuda = _module(
+        "cupy.cuda",
+        {
+            "Device": Device,
+            "Stream": Stream,
+            "Event": Event,
+            "runtime": runtime,
+            "Graph": Graph,
+            "device": device,
+            "compiler": compiler,
+            "get_current_stream": lambda device=0: Stream._current[-1],
+            "MemoryPool": MemoryPool,
+            "using_allocator": using_allocator,
+            "is_available": lambda: True,
+            "get_allocator": lambda: None,
+            "set_allocator": lambda allocator=None: None,
+        },
+    )
     linalg = _module("cupy.linalg", _namespace(np.linalg))
     fft = _module("cupy.fft", _namespace(np.fft))
     tricks = _module("cupy.lib.stride_tricks", _namespace(np.lib.stride_tricks))
     lib = _module("cupy.lib", {"stride_tricks": tricks})
     top |= {
-        "ndarray": ndarray, "array": _array, "asarray": functools.partial(_array, copy=False),
-        "cuda": cuda, "linalg": linalg, "fft": fft, "lib": lib, "RawModule": RawModule,
-        "get_default_memory_pool": lambda: pool, "__version__": "14.2.0", "ufunc": np.ufunc,
-    }  # fmt: skip
+        "ndarray": ndarray,
+        "array": _array,
+        "asarray": functools.partial(_array, copy=False),
+        "cuda": cuda,
+        "linalg": linalg,
+        "fft": fft,
+        "lib": lib,
+        "RawModule": RawModule,
+        "get_default_memory_pool": lambda: pool,
+        "__version__": "14.2.0",
+        "ufunc": np.ufunc,
+    }
     top |= {n: getattr(np, n) for n in ("finfo", "iinfo", "broadcast_shapes", "isdtype")}
     special = _module("cupyx.scipy.special", _namespace(scipy.special))
     scipy_ = _module("cupyx.scipy", {"special": special})
-    cupyx = _module("cupyx", {
-        "scipy": scipy_, "empty_pinned": np.empty,
-        "rsqrt": functools.partial(_lifted, "rsqrt", np.sqrt),
-        "errstate": lambda **kwargs: contextlib.nullcontext(),
-    })  # fmt: skip
+    cupyx = _module(
+        "cupyx",
+        {
+            "scipy": scipy_,
+            "empty_pinned": np.empty,
+            "rsqrt": functools.partial(_lifted, "rsqrt", np.sqrt),
+            "errstate": lambda **kwargs: contextlib.nullcontext(),
+        },
+    )
     product = _module("nvmath.bindings.cublasLt", vars(cublaslt) | {"matmul": _matmul})
     every = [
-        _module("cupy", top), lib, tricks, linalg, fft, cuda, device, runtime, compiler, cupyx,
-        scipy_, special, _module("nvmath", {}), _module("nvmath.bindings", {}), product,
-    ]  # fmt: skip
+        _module("cupy", top),
+        lib,
+        tricks,
+        linalg,
+        fft,
+        cuda,
+        device,
+        runtime,
+        compiler,
+        cupyx,
+        scipy_,
+        special,
+        _module("nvmath", {}),
+        _module("nvmath.bindings", {}),
+        product,
+    ]
     return {m.__name__: m for m in every}
 
 

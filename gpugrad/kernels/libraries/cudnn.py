@@ -264,6 +264,10 @@ def convolution(
         bias: array with a number to add for each channel of a result, or None.
         relu: whether relu follows the bias.
         last: whether the channels are the last axis of the returned array instead of the second.
+
+    Returns:
+        The array. 16-bit floats, and results of arrays with channels last in memory, have channels
+        last in memory, too.
     """
     if type(a) is np.ndarray or binding() is None:
         return NotImplemented
@@ -277,8 +281,11 @@ def convolution(
         arrays.append(array if channels_last[k] else lib.ascontiguousarray(array))
     if bias is not None:
         arrays.append(lib.ascontiguousarray(bias))
+    # tensor cores read channels last in memory: cuDNN would convert the other order, and back
+    channels_last[target] |= any(channels_last.values()) or a.dtype in HALF
     n, channels, *spatial = shapes[target]
-    out = lib.empty((n, *spatial, channels) if last else shapes[target], dtype=a.dtype)
+    inner = channels_last[target] and bool(spatial)
+    out = lib.empty((n, *spatial, channels) if inner else shapes[target], dtype=a.dtype)
     if len(places) == 1:  # cuDNN's images have at least two axes
         shapes = [(*s[:2], 1, s[2]) for s in shapes]
         stride, padding, dilation = (1, *stride), ((0, 0), *padding), (1, *dilation)
@@ -293,7 +300,9 @@ def convolution(
         bias is not None,
         relu,
     )
-    return out if _run(lib, _convolution_graph, problem, (*arrays, out)) else NotImplemented
+    if not _run(lib, _convolution_graph, problem, (*arrays, out)):
+        return NotImplemented
+    return lib.moveaxis(out, -1, 1) if inner and not last else out
 
 
 # ---- attention --------------------------------------------------------------------------
