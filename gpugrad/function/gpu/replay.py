@@ -239,6 +239,8 @@ class Launches:
             memory.load()
         for memory in self._flow.moves.values():
             memory.invalidate()
+        for _, memory in self._flow.stored:
+            memory.invalidate()
         versions = n, [memory.version for memory in self._memories.values()]
         if versions != self._captured.versions:
             self._captured = _Captures(n, versions)
@@ -343,9 +345,18 @@ class Launches:
                 None if value in moved else a for value, a in zip(run.names, results, strict=True)
             ]
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
+            if i + 1 < len(own.lives):
+                self._store(at)
         if kept:
             Upload((), kept, own.places)((), kept, kept)
+        self._store(at)  # a result may be what a Variable was before
         return outputs
+
+    def _store(self, at: dict[int, Any]) -> None:
+        """Copy new values of Variables to their memories."""
+        if self._flow.stored:
+            arrays = [at[value] for value, _ in self._flow.stored]
+            Upload((), arrays)((), arrays, [memory.own for _, memory in self._flow.stored])
 
     def _publish(self, k: int) -> None:
         """Give Variables the values that optimizers had computed before run `k` failed."""

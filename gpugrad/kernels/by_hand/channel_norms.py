@@ -228,7 +228,7 @@ def with_relu_grads(
     along: Any,
     eps: float,
 ) -> Any:
-    """The results of standardize_affine_grads for the cotangent g, plus `added`, where `relu` is positive.
+    """The results of standardize_affine_grads before relu: for g plus `added` where `relu` > 0.
 
     Returns:
         Its three results and that cotangent; NotImplemented if the kernels do not support the
