@@ -28,6 +28,7 @@ class Flow(NamedTuple):
         seen_moves: entries of `moves` that are read outside of graphs.
         stored: Values that a single graph copies to memories when it ends: new values of Variables
             that it reads. Without that each would be copied by itself before the next call.
+        changed: the memories that graphs write to.
         lent: ids of Values whose memory the next call overwrites.
         each, last: copies because a result or Variable keeps the array, in each step but the last
             and in the last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an
@@ -35,6 +36,7 @@ class Flow(NamedTuple):
         carried: for Variables that are not updated in place, the id of the Value at the start and
             the Value at the end.
         writes: Variables and their Values at the end, with the memory if they are updated in place.
+        only_memories: whether every Variable is updated in place.
         whole: whether the program is a single graph.
         returns_moved: whether a result or a Variable gets memory that the next step overwrites.
     """
@@ -44,11 +46,13 @@ class Flow(NamedTuple):
     moves: dict[int, VariableMemory]
     seen_moves: list[tuple[int, VariableMemory]]
     stored: list[tuple[int, VariableMemory]]
+    changed: list[VariableMemory]
     lent: set[int]
     each: Copies
     last: Copies
     carried: list[tuple[int, Value]]
     writes: list[tuple[Variable, Value, VariableMemory | None]]
+    only_memories: bool
     whole: bool
     returns_moved: bool
 
@@ -107,11 +111,13 @@ def flow_of(
         moves=moves,
         seen_moves=[(at, memory) for at, memory in moves.items() if at in outside],
         stored=[(id(v), stored[var._id]) for var, v in program.writes if var._id in stored],
+        changed=[*moves.values(), *stored.values()],
         lent=lent,
         each=_copies(program.outputs, lent),
         last=_copies(kept, lent),
         carried=carried,
         writes=writes,
+        only_memories=not others,
         whole=whole,
         returns_moved=any(roots.get(id(v)) in memories for v in program.outputs)
         or any(id(v) in changing for v in kept)
