@@ -258,16 +258,16 @@ def grad(
     target = {"query": query, "key": key, "value": value}[of]
     if g_lse is None and stream is None and call.mask is None and call.packed > 1:
         arrays = call.query, call.key, call.value
-        saved = g, query, key, value, out, lse
-        d = cudnn.attention_grad(xp.lib, of, saved, *arrays, _scale(scale, k), is_causal)
+        asked = g, query, key, value, out, lse
+        d = cudnn.attention_grad(xp.lib, of, asked, *arrays, _scale(scale, k), is_causal)
         if d is not NotImplemented:
             return _sum_to_shape(xp, d.reshape(*call.outer, *d.shape[1:]), target)
     d, saved = NotImplemented, (g, out, lse, g_lse)
     if stream is None and (name := _joint_engine(call, architecture())):
-        asked = [x for x in (g, query, key, value, out, lse, g_lse) if x is not None]
-        problem = name, len(asked), float(_scale(scale, k)), is_causal
+        every = [x for x in (g, query, key, value, out, lse, g_lse) if x is not None]
+        problem = name, len(every), float(_scale(scale, k)), is_causal, enable_gqa
         launched = functools.partial(_launch_grads, xp, call, saved, name, _scale(scale, k))
-        d = _spare_grads.take(of, asked, problem, launched)
+        d = _spare_grads.take(of, every, problem, launched)
     if d is NotImplemented:
         d = _launch_grad(xp, call, saved, stream, of, _scale(scale, k), dropout_p)
     if d is NotImplemented:

@@ -61,7 +61,8 @@ def turn_all(arrays: Sequence[Any], dtype: Any) -> list[Any]:
 
 def straighten(arrays: Sequence[Any]) -> list[Any]:
     """The arrays in C order: themselves, or copies, in one launch for each dtype of turned ones."""
-    results, turned = [*arrays], {}
+    results = [*arrays]
+    turned: dict[Any, list[int]] = {}
     for k, a in enumerate(arrays):
         if a.flags.c_contiguous:
             continue
