@@ -23,6 +23,7 @@ from gpugrad.function.passes.simplify import (
     share_common,
     unify_transposes,
 )
+from gpugrad.function.passes.tied import join_tied
 from gpugrad.trace.program import Program
 
 __all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
@@ -49,6 +50,7 @@ PASSES = (
     Pass("pieces", write_pieces_in_place, "gpu"),
     Pass("norms", expand_norms, "gpu"),
     Pass("relus", join_relus, "gpu"),
+    Pass("tied", join_tied, "gpu"),
     Pass("products", find_products, "gpu"),
     Pass("casts", join_casts, "gpu"),
     Pass("axes", split_axes, "gpu"),

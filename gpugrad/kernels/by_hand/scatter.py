@@ -127,11 +127,16 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
     return out.view(x.dtype).reshape(shape)
 
 
-def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
-    """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`."""
+def scatter_rows(
+    xp: Any, values: Any, indices: Any, *, shape: Sequence[int], onto: Any = None
+) -> Any:
+    """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`.
+
+    `onto` may be a contiguous array to add the rows to, instead of zeros; it is overwritten.
+    """
     if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
         return NotImplemented
-    return _scatter_slices(xp, values, indices, tuple(shape), 0)
+    return _scatter_slices(xp, values, indices, tuple(shape), 0, onto)
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
@@ -241,8 +246,10 @@ def _gather_slices(xp: Any, x: Any, indices: Any, axis: int, from_end: bool = Tr
     return out.view(x.dtype).reshape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
-def _scatter_slices(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to slices of zeros."""
+def _scatter_slices(
+    xp: Any, values: Any, indices: Any, shape: tuple[int, ...], axis: int, onto: Any = None
+) -> Any:
+    """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to zeros, or `onto`."""
     elements = _as_kernel_type(xp, values)
     if elements is None or not _is_index(indices) or not values.size:
         return NotImplemented
@@ -253,13 +260,17 @@ def _scatter_slices(xp: Any, values: Any, indices: Any, shape: tuple[int, ...], 
     index = type_name(indices.dtype)
     wide = _sum_dtype(elements.dtype)
     too_large = elements.dtype != wide and rows > _LARGE * n
+    if onto is not None and (deterministic() or onto.dtype != wide or values.dtype != wide):
+        return NotImplemented
     if elements.dtype.kind not in "iu" and (deterministic() or too_large):
         places = xp.lib.empty(n, dtype=np.int64)
         sizes = [np.int64(n), np.int64(rows)]
         launch(_SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, places, outside, *sizes])
         out = _sum_in_order(xp, elements, places, outer, rows, width)
     else:
-        out = xp.lib.zeros(outer * rows * width, dtype=wide)
+        if onto is None:
+            onto = xp.lib.zeros(outer * rows * width, dtype=wide)
+        out = onto.reshape(-1)
         packed, grid, block = _over_rows(elements.dtype, outer, n, width)
         name = f"add_rows<{type_name(elements.dtype)}, {index}, {packed}>"
         sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
