@@ -159,6 +159,8 @@ def step_with_work_for_each_pass(x, w, b, v, u, labels):
         h = gg.astype(one * gg.tanh(two), "bfloat16") @ v16
         scores = gg.astype(gg.gelu(h + v16[0], approximate="tanh") @ v16.mT @ u16, "float32")
         loss = gg.nn.cross_entropy(scores, labels)
+        z, _, _ = gg.standardize_affine(v, v[0], v[1], axis=0, along=1)
+        loss = loss + gg.sum(gg.sin(gg.relu(z))) + gg.sum(gg.cos(gg.nn.embedding([1, 4, 1], u)))
     return loss, tape.gradient(loss, [x, w, b, v, u])
 
 
