@@ -147,9 +147,11 @@ class Launches:
         with updating, here:  # the memory of graphs is for one call at a time
             publishes = self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
-            before = {id(v): variable._data for variable, v in flow.read}
-            before |= {at: memory.own for at, memory in flow.seen}
-            knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
+            knowns = [dict(zip(self._arguments, a, strict=True)) for a in batches]
+            if flow.read or flow.seen:
+                before = {id(v): variable._data for variable, v in flow.read}
+                before |= {at: memory.own for at, memory in flow.seen}
+                knowns = [before | known for known in knowns]
             for arrays in batches:
                 arrays.clear()
             for k, run in enumerate(self.runs):
@@ -325,7 +327,9 @@ class Launches:
             self._refused.append(k)
             results = self._launches(run)
         n = len(run.outputs)
-        of_steps = [results[i * n : (i + 1) * n] for i in range(len(knowns))]
+        of_steps = [results]
+        if len(knowns) > 1:
+            of_steps = [results[i * n : (i + 1) * n] for i in range(len(knowns))]
         if run.passed:
             for fixed, arrays in zip(each, of_steps, strict=True):
                 by_name = dict(zip(run.names, arrays, strict=True))
