@@ -53,7 +53,8 @@ class Conv(gg.nn.Conv2d):
         )  # fmt: skip
 
     def forward(self, x: gg.Tensor) -> gg.Tensor:
-        return gg.nn.conv2d(x, gg.astype(self.weight, x.dtype), **self.how)
+        weight = gg.astype(self.weight, x.dtype)
+        return gg.nn.conv2d(x, weight, stride=self.stride, padding=self.padding)
 
 
 class Block(gg.nn.Module):

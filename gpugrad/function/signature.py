@@ -15,6 +15,7 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Names", "Signature"]
@@ -76,6 +77,15 @@ class Signature:
         if not _are_tensors(args, keywords):
             leaves = []
             forms = _form(args, leaves), _form(keywords, leaves)
+        elif len(args) == 1 or len(set(map(id, args))) == len(args):  # most calls
+            own = [leaf._data for leaf in args]
+            kinds = tuple(
+                [
+                    (k, a.shape, a.dtype, "cpu" if type(a) is np.ndarray else gpu_of(a))
+                    for k, a in enumerate(own)
+                ]
+            )
+            return (*forms, kinds, settings.key(devices.default_device), statics), own
         arrays: list[Any] = []
         seen: dict[int, int] = {}
         parts: list[Any] = []
@@ -88,8 +98,7 @@ class Signature:
                     at = seen[id(leaf)] = len(arrays)
                     arrays.append(tensor(leaf)._data)
                 array = arrays[at]
-                device = array.device  # "cpu" for a NumPy array
-                device = device if type(array) is np.ndarray else device.id
+                device = "cpu" if type(array) is np.ndarray else gpu_of(array)
                 parts.append((at, array.shape, array.dtype, device))
             else:
                 parts.append(_value(leaf))

@@ -10,6 +10,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
+from gpugrad.kernels.by_hand.casts import straighten
 from gpugrad.optim.arrays import ravel_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
@@ -119,6 +120,7 @@ class ApplyStep:
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """Update the Variables' arrays `values` with the gradients `arrays`."""
+        arrays = straighten(arrays)
         for group, settings, numbers in zip(self._groups, self._numbers, live, strict=True):
             work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
             launch_group(self._optimizer, work, settings, numbers)

@@ -1,5 +1,7 @@
 """Casts of many arrays in one launch: the kernel, and the `join_casts` pass."""
 
+import re
+
 import numpy as np
 import pytest
 from needs import needs_nvrtc, needs_shim
@@ -10,7 +12,7 @@ from gpugrad.function.passes import half
 from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts
 from gpugrad.function.passes.products import find_products
-from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, cast_all
+from gpugrad.kernels.by_hand.casts import INSTANCES, NARROW, cast_all, straighten, turn_all
 from gpugrad.kernels.runtime.launch import full_source
 from gpugrad.kernels.runtime.tables import CHUNK, arrays_per_launch
 from gpugrad.testing.cuda import nvrtc, shim
@@ -47,13 +49,66 @@ def test_cast_all_takes_more_arrays_than_fit_one_launch(rng):
         np.testing.assert_array_equal(actual, a.astype(np.float16))
 
 
+TURNED = [
+    (64, 32, 3, 3),
+    (3, 5, 7),
+    (2, 3, 40, 40),
+    (1, 700, 3, 3),
+    (5, 1, 4),
+    (4, 3, 1, 1),
+    (2, 2, 3, 67, 33),
+    (1, 2, 70, 70),
+]
+"""Whole packs and others, several tiles of rows or columns of a slice, one channel, one place."""
+
+
+@needs_shim
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_turn_all_rounds_and_puts_channels_last_in_memory(dtype, schedule, rng):
+    arrays = [(rng.normal(size=s) * 1000).astype(np.float32) for s in TURNED]
+    flat = rng.normal(size=65).astype(np.float32)
+    arrays.append(flat[1:].reshape(2, 4, 8))  # not aligned
+    with shim.running(schedule):
+        results = turn_all(arrays, dtype)
+    for a, actual in zip(arrays, results, strict=True):
+        assert np.moveaxis(actual, 1, -1).flags.c_contiguous
+        np.testing.assert_array_equal(actual, a.astype(dtype))
+
+
+@needs_shim
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+def test_straighten_copies_only_what_is_not_contiguous(schedule, rng):
+    arrays = []
+    for dtype in (np.float32, np.float64, *NARROW):
+        for n, c, *spatial in TURNED:
+            turned = rng.normal(size=(n, *spatial, c)).astype(dtype)
+            arrays.append(np.moveaxis(turned, -1, 1))
+    arrays += [rng.normal(size=(3, 4)), rng.normal(size=(4, 6))[:, ::2], np.ones((2, 0, 3))]
+    with shim.running(schedule):
+        results = straighten(arrays)
+    for a, actual in zip(arrays, results, strict=True):
+        assert actual.flags.c_contiguous
+        assert actual is a or not a.flags.c_contiguous
+        np.testing.assert_array_equal(actual, a)
+
+
+@needs_shim
+def test_more_arrays_are_turned_than_fit_one_launch(rng):
+    arrays = [rng.normal(size=(2, k % 5 + 1, 3)).astype(np.float32) for k in range(200)]
+    with shim.running():
+        results = turn_all(arrays, np.float16)
+    for a, actual in zip(arrays, results, strict=True):
+        np.testing.assert_array_equal(actual, a.astype(np.float16))
+
+
 @needs_nvrtc
 def test_kernels_move_sixteen_bytes_and_do_not_spill():
     for source, name in INSTANCES:
         kernel = nvrtc.compile_for("sm_90", full_source(source), name)
         assert kernel.spilled == 0
-        assert "ld.global.v4" in kernel.ptx
-        assert "st.global.v4" in kernel.ptx
+        assert re.search(r"ld\.global(\.nc)?\.v[24]", kernel.ptx)
+        assert re.search(r"st\.global\.v[24]", kernel.ptx)
 
 
 # ---- in a program ------------------------------------------------------------------------

@@ -115,6 +115,34 @@ def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel_and_a_fina
     assert len(kernel.outs) == 2
 
 
+def test_averages_that_nothing_waits_for_are_one_kernel_for_each_width(rng):
+    def f(x, y, *averages):
+        results = []
+        for k, average in enumerate(averages):
+            x = (x if k % 2 else y) @ (gg.ones((8, 8)) if k % 2 else gg.ones((4, 8)))
+            results.append(average * 0.9 + gg.sum(x, axis=0) * 0.1)
+        return x, *results
+
+    args = normal(rng, 3, 8), normal(rng, 3, 4), *(normal(rng, 8) for _ in range(4))
+    names = launches(fuse_groups(program_of(f, *args)))
+    assert sum(name.startswith("kernel 8 of") for name in names) == 1, names
+    assert_right(f, *args)
+
+
+def test_no_step_moves_behind_an_effect(rng):
+    v, optimizer = gg.Variable(gg.ones((3,))), gg.optim.SGD(0.1)
+
+    def f(x):
+        y = v * 2
+        optimizer.apply_gradients([(gg.ones((3,)), v)])
+        return y, gg.exp(x * v)
+
+    steps = fuse_groups(program_of(f, normal(rng, 3, 3))).steps
+    effect = next(k for k, s in enumerate(steps) if s.call is not None)
+    assert any("multiply" in s.name for s in steps[:effect]), [s.name for s in steps]
+    assert any("exp" in s.name for s in steps[effect:]), [s.name for s in steps]
+
+
 def test_a_kernel_result_that_others_reshape_is_written_once(rng):
     def f(x, w):
         y = gg.exp(x)
@@ -159,6 +187,8 @@ def step_with_work_for_each_pass(x, w, b, v, u, labels):
         h = gg.astype(one * gg.tanh(two), "bfloat16") @ v16
         scores = gg.astype(gg.gelu(h + v16[0], approximate="tanh") @ v16.mT @ u16, "float32")
         loss = gg.nn.cross_entropy(scores, labels)
+        z, _, _ = gg.standardize_affine(v, v[0], v[1], axis=0, along=1)
+        loss = loss + gg.sum(gg.sin(gg.relu(z))) + gg.sum(gg.cos(gg.nn.embedding([1, 4, 1], u)))
     return loss, tape.gradient(loss, [x, w, b, v, u])
 
 

@@ -1209,3 +1209,66 @@ def test_a_dropped_graph_returns_its_memory_to_the_device(cuda):
             held.clear()
         free.append(cp.cuda.runtime.memGetInfo()[0])
     assert free[3] >= free[0] - (1 << 20)
+
+
+def assigning(device):
+    """A function that assigns Variables in several ways, and the Variables."""
+    a, b, c, d = (
+        gg.Variable(gg.constant(np.full((2, 3), k, np.float32), device=device)) for k in range(4)
+    )
+
+    def step(x):
+        old = a.value()
+        a.assign(a * 0.5 + x)
+        first, second = b.value(), c.value()
+        b.assign(second)  # they change places: neither may be overwritten early
+        c.assign(first)
+        d.assign(a + d)
+        return old, d + 1
+
+    return step, (a, b, c, d)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_graph_writes_the_variables_that_it_assigns(held, rng):
+    (eager, here), (step, there) = assigning("cpu"), assigning("cuda:0")
+    traced, snapshots = gg.function(step), []
+    for _ in range(6):
+        x = rng.normal(size=(2, 3)).astype(np.float32)
+        actual, desired = (
+            f(gg.constant(x, device=d)) for f, d in ((traced, "cuda:0"), (eager, "cpu"))
+        )
+        snapshots += list(zip(actual, [t.numpy() for t in desired], strict=True))
+        if held:
+            snapshots += [(v.value(), w.numpy()) for v, w in zip(there, here, strict=True)]
+        for v, w in zip(there, here, strict=True):
+            np.testing.assert_allclose(v.numpy(), w.numpy(), 1e-6)
+    for tensor, values in snapshots:
+        np.testing.assert_allclose(tensor.numpy(), values, 1e-6)
+    flow = plan_of(traced).replay._flow
+    assert {memory.variable._id for _, memory in flow.stored} == {there[0]._id, there[3]._id}
+    there[0].assign(gg.ones((2, 3), device="cuda:0"))  # from outside, between two calls
+    here[0].assign(np.ones((2, 3), np.float32))
+    x = rng.normal(size=(2, 3)).astype(np.float32)
+    traced(gg.constant(x, device="cuda:0")), eager(gg.constant(x, device="cpu"))
+    np.testing.assert_allclose(there[0].numpy(), here[0].numpy(), 1e-6)
+
+
+def test_several_steps_per_call_write_the_variables_that_they_assign(rng):
+    def total(device):
+        v = gg.Variable(gg.zeros((3,), device=device))
+
+        def step(x):
+            v.assign(v * 0.5 + x)
+            return gg.sum(v * x)
+
+        return step, v
+
+    (eager, here), (step, there) = total("cpu"), total("cuda:0")
+    traced = gg.function(step, steps_per_call=3)
+    for _ in range(4):
+        x = rng.normal(size=(3, 3)).astype(np.float32)
+        actual = traced(gg.constant(x, device="cuda:0"))
+        desired = [eager(gg.constant(row, device="cpu")).numpy() for row in x]
+        np.testing.assert_allclose(np.ravel(actual.numpy()), np.ravel(desired), 1e-5)
+        np.testing.assert_allclose(there.numpy(), here.numpy(), 1e-5)

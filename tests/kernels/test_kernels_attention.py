@@ -257,6 +257,58 @@ def test_results_are_bitwise_equal_in_every_schedule():
     assert len(results) == 1
 
 
+JOINT = {
+    "more queries": ((1, 2, 130, 64), (1, 2, 70, 64), 64, {}),
+    "more keys, causal": ((1, 1, 65, 64), (1, 1, 140, 64), 40, {"is_causal": True}),
+    "keys that no query sees": ((2, 20, 16), (2, 150, 16), 8, {"is_causal": True}),
+    "groups of heads": ((1, 6, 70, 48), (1, 2, 66, 48), 48, {"enable_gqa": True}),
+    "one key head": ((2, 3, 33, 24), (2, 1, 65, 24), 16, {"is_causal": True, "enable_gqa": True}),
+}
+
+
+@pytest.mark.parametrize("case", JOINT)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_all_gradients_come_from_one_launch(case, dtype, monkeypatch):
+    query, key, width, params = JOINT[case]
+    rng, names, real = np.random.default_rng(0), [], attention.launch
+    monkeypatch.setattr(attention, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    arrays = [drawn(rng, s, dtype) for s in (query, key, (*key[:-1], width))]
+    check(arrays, dtype, **params)
+    kinds = [name.partition("<")[0] for name in names]
+    assert kinds.count("attention_grads") == kinds.count("attention_round") == len(shim.SCHEDULES)
+    assert "attention_grad" not in kinds
+
+
+def test_deterministic_gradients_come_from_kernels_without_atomics(monkeypatch):
+    rng, names, real = np.random.default_rng(0), [], attention.launch
+    monkeypatch.setattr(attention, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    gg.set_deterministic()
+    try:
+        check([drawn(rng, (2, 70, 16), "float16") for _ in range(3)], "float16")
+    finally:
+        gg.set_deterministic(False)
+    assert not any(name.startswith("attention_grads") for name in names)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_results_and_gradients_have_the_layout_of_their_arguments(dtype):
+    rng = np.random.default_rng(0)
+    whole = drawn(rng, (2, 9, 3, 4, 16), dtype)
+    query, key, value = np.moveaxis(whole, (2, 3), (0, 2))
+    g = drawn(rng, (2, 9, 4, 16), dtype).swapaxes(1, 2)
+    with shim.running():
+        out, lse = attention.forward(NUMPY, query, key, value, is_causal=True)
+        assert out.swapaxes(1, 2).flags.c_contiguous
+        inputs = [g, query, key, value, out, lse]
+        grads = {of: attention.grad(NUMPY, *inputs, of=of, is_causal=True) for of in OF}
+    for of, d in grads.items():
+        assert_near(d, grad(*inputs, of=of, is_causal=True), dtype)
+        assert d.swapaxes(1, 2).flags.c_contiguous or d.strides == query.strides
+    if dtype == "bfloat16":  # as the three arguments do, the gradients share one array
+        assert len({id(d.base) for d in grads.values()}) == 1
+        assert {d.strides for d in grads.values()} == {query.strides}
+
+
 def test_unsupported_arguments_are_declined():
     x, mask = np.ones((2, 4)), np.ones((2, 2), np.float32)
     long = np.ones((2, 257), np.float32)

@@ -118,6 +118,52 @@ def test_rows_too_long_for_registers_are_read_again(dtype, n, rng):
     compare("standardize_affine_grad", dtype, *of_norm(rng, dtype, n, 1, weight=False))
 
 
+def test_cross_entropy_gradients_of_a_mean_read_one_cotangent(rng):
+    for n in (5, 3000):
+        g, x, labels = losing(rng, "float32", n)
+        broadcast = np.broadcast_to(np.float32(0.25), g.shape)
+        for name, of in (
+            ("sparse_softmax_cross_entropy_grad", labels),
+            ("softmax_cross_entropy_grad", np.abs(x)),
+        ):
+            for actual, desired in zip(
+                by_kernel(name, broadcast, x, of),
+                by_kernel(name, broadcast + g * 0, x, of),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(actual, desired)
+
+
+TOLERANCES_OF_LONG = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
+LONG = {
+    "float32": (16380, 20001, 25000),
+    "float16": (33000, 50304),
+    "bfloat16": (50301,),
+    "float64": (9000, 12001),
+}
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("dtype", LONG)
+def test_cross_entropy_gradients_of_long_rows_keep_them_in_shared_memory(
+    dtype, schedule, rng, monkeypatch
+):
+    names, real = [], cross_entropy.launch
+    monkeypatch.setattr(cross_entropy, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    for n in LONG[dtype]:
+        g, x, labels = losing(rng, dtype, n, lines=2)
+        op = gg.OPS["sparse_softmax_cross_entropy_grad"]
+        desired = op.bare(NUMPY)(g, x, labels, ignore_index=-1)
+        with shim.running(schedule):
+            actual = op.cuda(NUMPY, g, x.copy(), labels, ignore_index=-1, over=True)
+        near = TOLERANCES_OF_LONG[dtype]
+        np.testing.assert_allclose(actual.astype(float), desired.astype(float), near, near * 1e-3)
+    assert all(name.endswith(", -1>") for name in names), names
+
+
+TOLERANCES_OF_LONG = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
+
+
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("n", [7, 1000, 33_000])
 def test_cross_entropy_gradients_may_overwrite_the_scores(n, schedule, rng):

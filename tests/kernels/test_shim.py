@@ -149,3 +149,24 @@ def test_nvrtc_reports_registers_spills_and_errors():
     assert "ld.global.v4" in kernel.ptx
     with pytest.raises(KernelError, match=r"broken does not compile for sm_80:\n.*no_such_thing"):
         nvrtc.compile_for("sm_80", "__global__ void broken() { no_such_thing(); }", "broken")
+
+
+def test_a_write_between_the_elements_of_a_view_is_an_error():
+    source = "__global__ void fill(float* x, int step) { x[threadIdx.x * step] = 1; }"
+    module = shim.compile_module(source, ["fill"])
+    memory = np.zeros(12, np.float32)
+    module.run("fill", 1, 6, [memory[::2], np.int32(2)])
+    assert memory.tolist() == [1, 0] * 6
+    with pytest.raises(shim.ShimError, match=r"outside of argument 0"):
+        module.run("fill", 1, 6, [memory[::2], np.int32(1)])
+
+
+def test_views_of_one_array_are_written_side_by_side():
+    source = """
+    __global__ void fill(float* x, float* y) {
+      x[threadIdx.x * 2] = 1;
+      y[threadIdx.x * 2] = 2;
+    }"""
+    memory = np.zeros(12, np.float32)
+    shim.compile_module(source, ["fill"]).run("fill", 1, 6, [memory[::2], memory[1::2]])
+    assert memory.tolist() == [1, 2] * 6

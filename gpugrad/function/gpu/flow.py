@@ -26,6 +26,9 @@ class Flow(NamedTuple):
         seen: Values in memories at the start that are read outside of graphs, by id.
         moves: Values that effects write to memories, by id.
         seen_moves: entries of `moves` that are read outside of graphs.
+        stored: Values that a single graph copies to memories when it ends: new values of Variables
+            that it reads. Without that each would be copied by itself before the next call.
+        changed: the memories that graphs write to.
         lent: ids of Values whose memory the next call overwrites.
         each, last: copies because a result or Variable keeps the array, in each step but the last
             and in the last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an
@@ -33,6 +36,7 @@ class Flow(NamedTuple):
         carried: for Variables that are not updated in place, the id of the Value at the start and
             the Value at the end.
         writes: Variables and their Values at the end, with the memory if they are updated in place.
+        only_memories: whether every Variable is updated in place.
         whole: whether the program is a single graph.
         returns_moved: whether a result or a Variable gets memory that the next step overwrites.
     """
@@ -41,11 +45,14 @@ class Flow(NamedTuple):
     seen: list[tuple[int, VariableMemory]]
     moves: dict[int, VariableMemory]
     seen_moves: list[tuple[int, VariableMemory]]
+    stored: list[tuple[int, VariableMemory]]
+    changed: list[VariableMemory]
     lent: set[int]
     each: Copies
     last: Copies
     carried: list[tuple[int, Value]]
     writes: list[tuple[Variable, Value, VariableMemory | None]]
+    only_memories: bool
     whole: bool
     returns_moved: bool
 
@@ -80,7 +87,14 @@ def flow_of(
     for memory in moves.values():
         memory.moved = True
     _link(graphs, {*memories, *moves})
-    writes = [(variable, v, _own(variable, moves.get(id(v)))) for variable, v in program.writes]
+    roots, whole = roots_of(program), len(runs) == len(graphs) == 1
+    stored = _stored(program, graphs[0], {*moves}, roots, memories) if whole else {}
+    for memory in stored.values():
+        memory.moved = True
+    writes = [
+        (variable, v, stored.get(variable._id) or _own(variable, moves.get(id(v))))
+        for variable, v in program.writes
+    ]
     others = [(variable, v) for variable, v, memory in writes if memory is None]
     outside = {at for run in runs if run not in graphs for at in run.reads}
     kept = [*program.outputs, *(v for _, v in others)]
@@ -88,7 +102,6 @@ def flow_of(
     lent = {*memories, *moves}
     if captures:
         lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
-    roots = roots_of(program)
     changing = {*moves, *(starts[var._id] for var, _ in program.writes if var._id in starts)}
     carried = [(starts[var._id], v) for var, v in others if var._id in starts]
     origins = {origin for some in in_place.values() for origin in some.values()}
@@ -97,16 +110,43 @@ def flow_of(
         seen=[(at, memory) for at, memory in memories.items() if at in outside],
         moves=moves,
         seen_moves=[(at, memory) for at, memory in moves.items() if at in outside],
+        stored=[(id(v), stored[var._id]) for var, v in program.writes if var._id in stored],
+        changed=[*moves.values(), *stored.values()],
         lent=lent,
         each=_copies(program.outputs, lent),
         last=_copies(kept, lent),
         carried=carried,
         writes=writes,
-        whole=len(runs) == len(graphs) == 1,
+        only_memories=not others,
+        whole=whole,
         returns_moved=any(roots.get(id(v)) in memories for v in program.outputs)
         or any(id(v) in changing for v in kept)
         or any(at in origins for at, _ in carried),
     )
+
+
+def _stored(
+    program: Program,
+    graph: Run,
+    moves: set[int],
+    roots: dict[int, int],
+    memories: dict[int, VariableMemory],
+) -> dict[int, VariableMemory]:
+    """The memories of Variables that get a new value, by id of the Variable.
+
+    Only of Variables that the graph reads, and for values that it computes in memory of its own.
+    """
+    starts = {variable._id: v for variable, v in program.reads}
+    computed = {id(v) for step, _ in graph.steps for v in step.outs} - moves
+    return {
+        variable._id: memories[id(start)]
+        for variable, v in program.writes
+        if (start := starts.get(variable._id)) is not None
+        and id(start) in memories
+        and id(v) in computed
+        and roots.get(id(v), id(v)) in computed
+        and (v.shape, v.dtype) == (start.shape, start.dtype)
+    }
 
 
 def _own(variable: Variable, memory: VariableMemory | None) -> VariableMemory | None:

@@ -24,7 +24,8 @@ from gpugrad.trace.program import Step, Value
 
 __all__ = ["RowWise", "compile_kernel"]
 
-ENDING_THREADS = 128
+ROWS = 32
+"""Threads that share a column of partial sums: one thread would wait for each load in turn."""
 
 
 def compile_kernel(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
@@ -100,8 +101,8 @@ class RowWise:
         if sums:
             pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
             width = max(self._width(s) for _, s in code.sums)
-            blocks = max(1, min(-(-width // ENDING_THREADS), MOST_BLOCKS))
-            launch(self.source, "ending", blocks, ENDING_THREADS, [*pairs, np.int32(parts)])
+            blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
+            launch(self.source, "ending", blocks, (32, ROWS), [*pairs, np.int32(parts)])
         outs = {id(v): a for (_, v), a in zip(code.results, results, strict=True)}
         outs |= {id(s.outs[0]): a for (_, s), a in zip(code.sums, sums, strict=True)}
         return [outs[id(v)] for v in self._kernel.outs]
@@ -110,27 +111,41 @@ class RowWise:
         return self._code.columns if reduction(s) == "column" else 1
 
     def _ending(self) -> str:
-        """The second kernel: one thread per column, or one warp for a sum of all elements."""
+        """The second kernel: 32 threads per column, or one warp for a sum of all elements."""
         parameters, lines, n = [], [], self._code.columns
+        types = {type_name(c.dtype) for c, s in self._code.sums if reduction(s) == "column"}
+        lines += [f"__shared__ {t} {_held(t)}[{ROWS}][33];" for t in sorted(types)]
         for k, (code, s) in enumerate(self._code.sums):
             t, out = type_name(code.dtype), type_name(s.outs[0].dtype)
             parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
             mean = f" / ({t})({_count(s)})" if s.op.reduces == "mean" else ""
             if reduction(s) == "column":
                 lines.append(
-                    f"for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < {n}; "
-                    f"j += gridDim.x * blockDim.x) {{\n{t} sum = 0;\n"
-                    f"for (int b = 0; b < parts; ++b) sum += q{k}[(long long)b * {n}"
-                    f" + j];\no{k}[j] = ({out})(sum{mean});\n}}"
+                    f"for (int start = blockIdx.x * 32; start < {n}; start += gridDim.x * 32) {{\n"
+                    f"int j = start + threadIdx.x;\n{t} sum = 0;\n"
+                    f"if (j < {n}) for (int b = threadIdx.y; b < parts; b += {ROWS}) "
+                    f"sum += q{k}[(long long)b * {n} + j];\n"
+                    f"{_held(t)}[threadIdx.y][threadIdx.x] = sum;\n__syncthreads();\n"
+                    f"if (threadIdx.y == 0 && j < {n}) {{\n"
+                    f"for (int b = 1; b < {ROWS}; ++b) sum += {_held(t)}[b][threadIdx.x];\n"
+                    f"o{k}[j] = ({out})(sum{mean});\n}}\n__syncthreads();\n}}"
                 )
             else:
                 lines.append(
-                    f"if (blockIdx.x == 0 && threadIdx.x < 32) {{\n{t} sum = 0;\n"
+                    f"if (blockIdx.x == 0 && threadIdx.y == 0) {{\n{t} sum = 0;\n"
                     f"for (int b = threadIdx.x; b < parts; b += 32) sum += q{k}[b];\n"
                     f"sum = warp_reduce(sum, Sum());\nif (threadIdx.x == 0) o{k}[0] = "
                     f"({out})(sum{mean});\n}}"
                 )
-        if not lines:
+        if not parameters:
             return ""
-        head = f'extern "C" __global__ void ending({", ".join([*parameters, "int parts"])})'
+        bounds = f"__launch_bounds__({32 * ROWS})"
+        head = (
+            f'extern "C" __global__ void {bounds} ending({", ".join([*parameters, "int parts"])})'
+        )
         return "\n".join([f"{head} {{", *lines, "}\n"])
+
+
+def _held(t: str) -> str:
+    """The name of the shared memory of a type; the type may have several words."""
+    return f"held_{t.replace(' ', '_')}"

@@ -8,6 +8,7 @@ memory. Results are copied out, so results of earlier calls never change.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Collection
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
-from gpugrad.core.devices import copy_array, formulas_on
+from gpugrad.core.devices import copy_array, formulas_on, gpu_count
 from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.variable import read_together
 from gpugrad.errors import reraise
@@ -43,7 +44,7 @@ class _Captures:
     """Captured graphs and their inputs, for a number of steps and the Variables' arrays.
 
     Attributes:
-        versions: the number of steps, and the versions of the memories; None if a capture was
+        versions: the number of steps, and the sum of the memories' versions; None if a capture was
             interrupted.
         graphs: the graphs, by position of the run.
         puts: the `Upload` that copies numbers and arrays to where a graph reads them, where the
@@ -144,11 +145,13 @@ class Launches:
     def _several(self, batches: list[list[Any]]) -> list[list[Any]]:
         program, here = self.program, self._device or self._found_device(batches[0])
         with updating, here:  # the memory of graphs is for one call at a time
-            self._prepare(len(batches))
+            publishes = self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
-            before = {id(v): variable._data for variable, v in flow.read}
-            before |= {at: memory.own for at, memory in flow.seen}
-            knowns = [before | dict(zip(self._arguments, a, strict=True)) for a in batches]
+            knowns = [dict(zip(self._arguments, a, strict=True)) for a in batches]
+            if flow.read or flow.seen:
+                before = {id(v): variable._data for variable, v in flow.read}
+                before |= {at: memory.own for at, memory in flow.seen}
+                knowns = [before | known for known in knowns]
             for arrays in batches:
                 arrays.clear()
             for k, run in enumerate(self.runs):
@@ -163,12 +166,13 @@ class Launches:
                         known |= {at: memory.own for at, memory in flow.seen_moves}
             self._keep(knowns, room)
             results = [[argument(v, known) for v in program.outputs] for known in knowns]
-            with InterruptsDeferred():
-                for variable, v, memory in flow.writes:
-                    if memory is None:
-                        variable._data = argument(v, knowns[-1])
-                    else:
-                        memory.publish()
+            if publishes:
+                with InterruptsDeferred():
+                    for variable, v, memory in flow.writes:
+                        if memory is None:
+                            variable._data = argument(v, knowns[-1])
+                        else:
+                            memory.publish()
             if self._refused:
                 self._split_refused()
         return results
@@ -178,7 +182,8 @@ class Launches:
         on_device = [a for a in (*arrays, *read_together(self._read)) if type(a) is not np.ndarray]
         if not on_device:
             return formulas_on(np.zeros(()))
-        self._device = formulas_on(on_device[0])
+        one = gpu_count() == 1 and self._captures_graphs
+        self._device = contextlib.nullcontext() if one else formulas_on(on_device[0])
         return self._device
 
     def _cut(self, written_over: set[int]) -> list[Run]:
@@ -226,23 +231,30 @@ class Launches:
 
         return call, True
 
-    def _prepare(self, n: int) -> None:
+    def _prepare(self, n: int) -> bool:
         """Put values where the graphs of `n` steps read them; drop graphs that read elsewhere.
+
+        Returns:
+            Whether Variables need their new arrays when the graphs have run.
 
         Raises:
             NotReplayable: a Variable's shape differs from the program's. Nothing has run.
         """
-        check_shapes(self._loose, read_together(self._read))
+        if self._loose:
+            check_shapes(self._loose, read_together(self._read))
         if not self._captures_graphs:
-            return
+            return True
+        elsewhere, version = False, 0  # of all memories: their versions only rise
         for memory in self._memories.values():
-            memory.load()
-        for memory in self._flow.moves.values():
-            memory.invalidate()
-        versions = n, [memory.version for memory in self._memories.values()]
-        if versions != self._captured.versions:
-            self._captured = _Captures(n, versions)
+            elsewhere |= memory.load()
+            version += memory.version
+        if elsewhere:
+            for memory in self._flow.changed:
+                memory.invalidate()
+        if (n, version) != self._captured.versions:
+            self._captured = _Captures(n, (n, version))
         order_after_graphs()
+        return elsewhere or not self._flow.only_memories
 
     def _results(
         self, k: int, run: Run, knowns: list[dict[int, Any]], room: list[Any]
@@ -315,7 +327,9 @@ class Launches:
             self._refused.append(k)
             results = self._launches(run)
         n = len(run.outputs)
-        of_steps = [results[i * n : (i + 1) * n] for i in range(len(knowns))]
+        of_steps = [results]
+        if len(knowns) > 1:
+            of_steps = [results[i * n : (i + 1) * n] for i in range(len(knowns))]
         if run.passed:
             for fixed, arrays in zip(each, of_steps, strict=True):
                 by_name = dict(zip(run.names, arrays, strict=True))
@@ -343,9 +357,18 @@ class Launches:
                 None if value in moved else a for value, a in zip(run.names, results, strict=True)
             ]
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
+            if i + 1 < len(own.lives):
+                self._store(at)
         if kept:
             Upload((), kept, own.places)((), kept, kept)
+        self._store(at)  # a result may be what a Variable was before
         return outputs
+
+    def _store(self, at: dict[int, Any]) -> None:
+        """Copy new values of Variables to their memories."""
+        if self._flow.stored:
+            arrays = [at[value] for value, _ in self._flow.stored]
+            Upload((), arrays)((), arrays, [memory.own for _, memory in self._flow.stored])
 
     def _publish(self, k: int) -> None:
         """Give Variables the values that optimizers had computed before run `k` failed."""

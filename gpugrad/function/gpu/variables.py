@@ -36,13 +36,14 @@ class VariableMemory:
         if not self.own.flags.c_contiguous or self.own.base is not None:
             self._separate()
 
-    def load(self) -> None:
-        """Put the Variable's value there."""
+    def load(self) -> bool:
+        """Put the Variable's value there; return whether the Variable holds another array."""
         data = self.variable._data
-        if data is self.own:
-            if self.moved and sys.getrefcount(data) > ALONE + 2:  # `data` and the Variable
-                self._separate()
-        elif data.shape != self.own.shape:
+        if data is self.own and not (
+            self.moved and sys.getrefcount(data) > ALONE + 2  # `data` and the Variable
+        ):
+            return False
+        if data is self.own or data.shape != self.own.shape:
             self._separate()
         elif data is not self._published:  # it was assigned to
             if sys.getrefcount(self.own) > ALONE:  # another Variable may own it now
@@ -52,6 +53,7 @@ class VariableMemory:
                 self._published = data
         if self.moved and self._is_separate and self._room is None:
             (self._room,) = allocate_like([self.own])
+        return True
 
     def invalidate(self) -> None:
         """Expect a graph to write to `own`, which then differs from the Variable's array."""

@@ -15,6 +15,7 @@ from gpugrad.function.passes.norms import expand_norms
 from gpugrad.function.passes.pieces import write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
+from gpugrad.function.passes.relus import join_relus
 from gpugrad.function.passes.simplify import (
     fold_constants,
     remove_dead,
@@ -22,6 +23,7 @@ from gpugrad.function.passes.simplify import (
     share_common,
     unify_transposes,
 )
+from gpugrad.function.passes.tied import join_tied
 from gpugrad.trace.program import Program
 
 __all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
@@ -47,6 +49,8 @@ PASSES = (
     Pass("losses", join_losses, "gpu"),
     Pass("pieces", write_pieces_in_place, "gpu"),
     Pass("norms", expand_norms, "gpu"),
+    Pass("relus", join_relus, "gpu"),
+    Pass("tied", join_tied, "gpu"),
     Pass("products", find_products, "gpu"),
     Pass("casts", join_casts, "gpu"),
     Pass("axes", split_axes, "gpu"),

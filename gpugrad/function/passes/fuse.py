@@ -28,6 +28,9 @@ LONG_ROW = 8192
 
 MANY_ROWS = 64
 
+LATE = 1 << 16
+"""Bytes up to which a result may be computed later than it could be."""
+
 SAME_ELEMENTS = ("reshape", "broadcast")
 """The views that a kernel makes by counting its elements in another way."""
 
@@ -308,9 +311,37 @@ def _skip_broadcasts(program: Program) -> Program:
     return remove_dead(new)
 
 
+def _put_late(program: Program) -> Program:
+    """Move small steps that no other step waits for behind all that may be waited for.
+
+    The running statistics of all batch norms of one width are one kernel then, not one for each.
+    None moves behind an effect, which may overwrite what it reads.
+    """
+    n = len(program.steps)
+    while n and program.steps[n - 1].op is None:
+        n -= 1
+    waited: set[int] = {id(v) for s in program.steps[n:] for v in s.inputs}
+    late: list[Step] = []
+    early: list[Step] = []
+    for k, step in reversed([*enumerate(program.steps[:n])]):
+        if step.call is not None:
+            early += program.steps[k::-1]
+            break
+        free = _is_elementwise(step) or (step.op is not None and step.op.view == "reshape")
+        small = all(v.nbytes <= LATE and id(v) not in waited for v in step.outs)
+        if free and small:
+            late.append(step)
+        else:
+            early.append(step)
+            waited.update(id(v) for v in step.inputs)
+    new = program.copy()
+    new.steps = [*early[::-1], *late[::-1], *program.steps[n:]]
+    return new
+
+
 def fuse_groups(program: Program) -> Program:
     """Put the steps of a program into kernels."""
-    new = _skip_broadcasts(program)
+    new = _put_late(_skip_broadcasts(program))
     items = _Finder(new).in_order()
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for item in items:

@@ -15,7 +15,8 @@ import numpy as np
 from gpugrad.core.backend import HALF, Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, Rewriter, replace_steps
 from gpugrad.function.passes.simplify import remove_dead
-from gpugrad.kernels.by_hand.casts import NARROW, cast_all
+from gpugrad.kernels.by_hand.casts import NARROW, cast_all, turn_all
+from gpugrad.kernels.libraries import cudnn
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["join_casts", "read_narrow_directly"]
@@ -108,22 +109,39 @@ def join_casts(program: Program) -> Program:
     for steps in groups.values():
         if len(steps) > 1:
             replacements.update((id(s), []) for s in steps)
-            replacements[id(steps[0])] = [_Casts(steps)]
+            replacements[id(steps[0])] = [_Casts(steps, [_is_convolved(s, readers) for s in steps])]
     return replace_steps(program, replacements)
 
 
 class _Casts(FusedStep):
-    """Casts of several arrays, which are the arguments."""
+    """Casts of several arrays, which are the arguments.
 
-    __slots__ = ()
+    Attributes:
+        turned: for each, whether its channels are last in the memory of the result.
+    """
 
-    def __init__(self, steps: list[Step]) -> None:
+    __slots__ = ("turned",)
+
+    def __init__(self, steps: list[Step], turned: list[bool]) -> None:
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
+        self.turned = turned
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
-        return cast_all(arrays, self.outs[0].dtype)
+        dtype = self.outs[0].dtype
+        pairs = list(zip(arrays, self.turned, strict=True))
+        plain, turned = ([a for a, t in pairs if t is which] for which in (False, True))
+        casts = iter(cast_all(plain, dtype) if plain else ())
+        turns = iter(turn_all(turned, dtype) if turned else ())
+        return [next(turns if t else casts) for t in self.turned]
+
+
+def _is_convolved(cast: Step, readers: Readers) -> bool:
+    """Whether only convolutions of cuDNN read a cast array, which want its channels last."""
+    (out,) = cast.outs
+    convolved = all(s.name.startswith("convolution") for s in readers.of(out))
+    return convolved and len(out.shape) > 2 and cudnn.binding() is not None
 
 
 def _is_early(step: Step, readers: Readers) -> bool:

@@ -19,6 +19,8 @@ import numpy as np
 from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.kernels.runtime.launch import pointer
+from gpugrad.kernels.runtime.layouts import common_memory
 from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
@@ -32,9 +34,10 @@ class Pieces(Step):
         places: the index of each array.
         whole: the shape that these index.
         order: the axes of that shape, in memory order.
+        alone: whether no other step reads the arrays, which may then become the result's memory.
     """
 
-    __slots__ = ("order", "places", "whole")
+    __slots__ = ("alone", "order", "places", "whole")
 
     def __init__(
         self,
@@ -44,18 +47,38 @@ class Pieces(Step):
         order: Sequence[int],
         out: Value,
     ) -> None:
-        self.places, self.whole, self.order = places, whole, order
+        self.places, self.whole, self.order, self.alone = places, whole, order, False
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
 
     def run(self, xp: Reading, *arrays: Any) -> list[Any]:
         """Execute on plain arrays."""
         (out,) = self.outs
-        memory = xp.lib.empty([self.whole[a] for a in self.order], dtype=out.dtype)
-        whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
+        memory = common_memory(xp.lib, arrays) if self.alone else None
+        if memory is not None and self._are_in_place(memory, arrays):
+            return [memory.reshape(out.shape)]
+        memory = xp.lib.empty(math.prod(self.whole), dtype=out.dtype)
+        whole = self._indexed(memory)
         for place, array in zip(self.places, arrays, strict=True):
             whole[place] = array
         return [memory.reshape(out.shape)]
+
+    def _indexed(self, memory: Any) -> Any:
+        """Flat memory as the array that `places` index."""
+        whole = memory.reshape([self.whole[a] for a in self.order])
+        return whole.transpose([self.order.index(a) for a in range(len(self.order))])
+
+    def _are_in_place(self, memory: Any, arrays: Sequence[Any]) -> bool:
+        """Whether each array is its own place in the flat memory."""
+        (out,), size = self.outs, math.prod(self.whole)
+        if (memory.size, memory.dtype) != (size, out.dtype):
+            return False
+        whole = self._indexed(memory)
+        parts = (whole[place] for place in self.places)
+        return all(
+            (pointer(a), a.shape, a.strides) == (pointer(p), p.shape, p.strides)
+            for a, p in zip(arrays, parts, strict=True)
+        )
 
 
 def write_pieces_in_place(program: Program) -> Program:
@@ -81,8 +104,18 @@ def write_pieces_in_place(program: Program) -> Program:
             (out,) = after.outs
         arrays = [rewriter.value(p.args[0]) for p in parts]
         places = [p.params["index"] for p in parts]
-        _put(rewriter, step, Pieces(arrays, places, whole, order, out), out)
+        pieces = Pieces(arrays, places, whole, order, out)
+        pieces.alone = all(_is_read_once(p.args[0], readers) for p in parts)
+        _put(rewriter, step, pieces, out)
     return remove_dead(rewriter.program())
+
+
+def _is_read_once(v: Any, readers: Readers) -> bool:
+    """Whether one step reads a value, and nothing else the memory that it may be a view of."""
+    maker = readers.maker.get(id(v))
+    if readers.only(v) is None or maker is None or maker.op is None:
+        return False
+    return not v.view or all(_is_read_once(x, readers) for x in maker.inputs)
 
 
 def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:

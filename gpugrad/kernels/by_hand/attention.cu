@@ -4,7 +4,9 @@
 // score so far; earlier sums are rescaled when a larger score comes. The logarithm of each row's sum
 // of exponentials is saved. The gradient recomputes the probabilities from it: P = exp(S - lse),
 // dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a kernel that owns the rows of
-// its result and adds to them in a fixed order, without atomics.
+// its result and adds to them in a fixed order, without atomics: eight products in all. Without mask
+// and dropout, `attention_grads` takes five: a block owns keys, adds up the gradients of its keys and
+// values, and adds its part of the gradient of each query in float32, atomically.
 //
 // With dropout, the sum of exponentials includes all weights, and dropped ones are not applied. The
 // random number of a weight depends on its index in the array of all weights. So every kernel draws
@@ -20,9 +22,12 @@ struct Attention {
   long long heads, group;  // query heads; how many of them share a key head
   long long causal;
   long long query[3], key[3], value[3], mask[4];  // strides: outer, head, line (, column)
+  long long g[3], out[3], other[3];  // of the cotangent, the result or a gradient, and another one
 };
 
 struct NoMask {};
+template <class M> constexpr bool IS_MASK = true;
+template <> constexpr bool IS_MASK<NoMask> = false;
 __device__ inline float masked(float s, const NoMask*, long long) { return s; }
 __device__ inline double masked(double s, const NoMask*, long long) { return s; }
 template <class C> __device__ C masked(C s, const bool* mask, long long at) {
@@ -37,6 +42,12 @@ template <class C, class M> __device__ C score(
     C dot, C scale, const M* mask, const Attention& a, int i, int j) {
   bool seen = i < (int)a.m && j < (int)a.n && (!a.causal || j <= i);
   return seen ? masked(dot * scale, mask, i * a.mask[2] + j * a.mask[3]) : -infinity<C>();
+}
+
+// Whether all queries from i on and keys from j on of a tile exist and see each other, so that no
+// score needs a test.
+__device__ inline bool is_whole(const Attention& a, long long i, int queries, long long j, int keys) {
+  return i + queries <= a.m && j + keys <= a.n && (!a.causal || j + keys - 1 <= i);
 }
 
 // The dropout mask of a tile: a bit for each weight, in shared memory. A query has the bits of whole
@@ -75,20 +86,21 @@ template <int QUERIES, int KEYS> struct Kept {
 };
 
 template <class E> __device__ void store(
-    typename E::T* to, const typename E::C (&o)[E::ROWS][E::OUT], long long lines, int columns) {
+    typename E::T* to, const typename E::C (&o)[E::ROWS][E::OUT], long long lines, int columns,
+    long long stride) {
   constexpr int W = E::W;
   typedef Pack<typename E::T, W> Some;
 #pragma unroll
   for (int i = 0; i < E::ROWS; ++i) {
     if (E::row(i) >= lines) continue;
-    typename E::T* line = to + E::row(i) * (long long)columns;
+    typename E::T* line = to + E::row(i) * stride;
 #pragma unroll
     for (int j = 0; j < E::OUT; j += W) {
       int at = E::out_column(j);
       Some some;
 #pragma unroll
       for (int w = 0; w < W; ++w) some.at[w] = typename E::T(o[i][j + w]);
-      if (columns % W == 0) {
+      if (columns % W == 0 && stride % W == 0) {
         if (at < columns) *(Some*)(line + at) = some;
       } else {
 #pragma unroll
@@ -109,7 +121,7 @@ template <class E, class F> __device__ void drop(
       if (!stays(E::row(i), E::column(j))) s[i][j] = 0;
 }
 
-// out: (outer, heads, m, l), lse: (outer, heads, m). `by` is 1 / (1 - p). A block has BM queries of
+// lse: (outer, heads, m). `by` is 1 / (1 - p). A block has BM queries of
 // one head.
 template <class E, int V, class M, bool DROPS>
 __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
@@ -148,12 +160,14 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
       kept.template draw<E::THREADS>(numbers, p, a, stack * a.m + first, first, at);
     C s[E::ROWS][E::COLUMNS] = {};
     E::dot(s, q, k);
+    bool whole = !IS_MASK<M> && is_whole(a, first, E::BM, at, E::BN);
 #pragma unroll
     for (int i = 0; i < E::ROWS; ++i) {
       C top = largest[i];
 #pragma unroll
       for (int j = 0; j < E::COLUMNS; ++j) {
-        s[i][j] = score(s[i][j], scale, mask, a, first + E::row(i), at + E::column(j));
+        s[i][j] = whole ? s[i][j] * scale
+                        : score(s[i][j], scale, mask, a, first + E::row(i), at + E::column(j));
         top = s[i][j] > top ? s[i][j] : top;
       }
       top = E::of_row(top, Max());
@@ -183,19 +197,23 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
       lse[stack * a.m + line] = largest[i] == infinity<C>()
           ? largest[i] : (largest[i] + log2(total)) * C(0.6931471805599453);
   }
-  store<E>(out + (stack * a.m + first) * a.l, o, a.m - first, a.l);
+  out += outer * a.out[0] + head * a.out[1] + first * a.out[2];
+  store<E>(out, o, a.m - first, a.l, a.out[2]);
 }
 
 // delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements.
 template <class T, int V> __global__ void attention_delta(
-    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, long long lines,
-    int l) {
+    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, Attention a,
+    long long lines) {
   typedef Pack<T, V> Some;
   long long line = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
   if (line >= lines) return;
+  long long i = line % a.m, head = line / a.m % a.heads, outer = line / a.m / a.heads;
+  g += outer * a.g[0] + head * a.g[1] + i * a.g[2];
+  out += outer * a.out[0] + head * a.out[1] + i * a.out[2];
   compute_t<T> sum = 0;
-  for (int i = threadIdx.x % 32; i < l / V; i += 32) {
-    Some x = ((const Some*)(g + line * l))[i], y = ((const Some*)(out + line * l))[i];
+  for (int i = threadIdx.x % 32; i < a.l / V; i += 32) {
+    Some x = ((const Some*)g)[i], y = ((const Some*)out)[i];
 #pragma unroll
     for (int k = 0; k < V; ++k) sum += compute_t<T>(x.at[k]) * compute_t<T>(y.at[k]);
   }
@@ -243,8 +261,8 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
   key += outer * a.key[0] + shared * a.key[1];
   value += outer * a.value[0] + shared * a.value[1];
   mask += outer * a.mask[0] + head * a.mask[1];
-  long long of_head = (outer * a.heads + head) * a.m;  // start of the lines of g, lse, delta
-  g += of_head * a.l, lse += of_head, delta += of_head;
+  long long of_head = (outer * a.heads + head) * a.m;  // start of the lines of lse and delta
+  g += outer * a.g[0] + head * a.g[1], lse += of_head, delta += of_head;
 
   // A causal query sees the keys before it; a causal key is seen by the queries after it.
   long long begin = !BY_QUERY && a.causal ? min(first, across) / E::BN * E::BN : 0;
@@ -254,7 +272,8 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
   auto load_one = [&](long long step) {
     long long h = step / each, at = begin + step % each * E::BN;
     if (OF == QUERY) load<E, V, E::BN>(one, value + at * a.value[2], a.value[2], end - at, a.l);
-    if (OF == KEY) load<E, V, E::BN>(one, g + (h * a.m + at) * a.l, a.l, end - at, a.l);
+    if (OF == KEY)
+      load<E, V, E::BN>(one, g + h * a.g[1] + at * a.g[2], a.g[2], end - at, a.l);
     if (OF == VALUE)
       load<E, V, E::BN>(
           one, query + h * a.query[1] + at * a.query[2], a.query[2], end - at, a.k);
@@ -265,20 +284,23 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
     if (OF == KEY)
       load<E, V, E::BN>(
           two, query + h * a.query[1] + at * a.query[2], a.query[2], end - at, a.k);
-    if (OF == VALUE) load<E, V, E::BN>(two, g + (h * a.m + at) * a.l, a.l, end - at, a.l);
+    if (OF == VALUE)
+      load<E, V, E::BN>(two, g + h * a.g[1] + at * a.g[2], a.g[2], end - at, a.l);
   };
   C scale2 = scale * C(1.4426950408889634);
   // Turns s into the probabilities of the tile, times (dp - delta) unless OF is VALUE
   auto weigh = [&](C (&s)[E::ROWS][E::COLUMNS], const C (&dp)[E::ROWS][E::COLUMNS],
                    long long step) {
     long long h = step / each, at = begin + step % each * E::BN;
+    bool whole = !IS_MASK<M> && (BY_QUERY ? is_whole(a, first, E::BM, at, E::BN)
+                                          : is_whole(a, at, E::BN, first, E::BM));
 #pragma unroll
     for (int r = 0; r < E::ROWS; ++r)
 #pragma unroll
       for (int c = 0; c < E::COLUMNS; ++c) {
         int row = first + E::row(r), column = at + E::column(c);
         int i = BY_QUERY ? row : column, j = BY_QUERY ? column : row;
-        C x = score(s[r][c], scale2, mask + h * a.mask[1], a, i, j);
+        C x = whole ? s[r][c] * scale2 : score(s[r][c], scale2, mask + h * a.mask[1], a, i, j);
         if (x == -infinity<C>()) {
           s[r][c] = 0;
           continue;
@@ -292,7 +314,7 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
   C o[E::ROWS][E::OUT] = {};
   if (BY_QUERY) {
     load<E, V, E::BM>(rows, query + first * a.query[2], a.query[2], a.m - first, a.k);
-    load<E, V, E::BM>(rows2, g + first * a.l, a.l, a.m - first, a.l);
+    load<E, V, E::BM>(rows2, g + first * a.g[2], a.g[2], a.m - first, a.l);
   } else {
     load<E, V, E::BM>(rows, key + first * a.key[2], a.key[2], a.n - first, a.k);
     if (OF == KEY)
@@ -330,5 +352,133 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
 #pragma unroll
       for (int j = 0; j < E::OUT; ++j) o[i][j] *= OF != VALUE ? scale : by;
   }
-  store<E>(out + (stack * lines + first) * columns, o, lines - first, columns);
+  out += outer * a.out[0] + stack % stacks * a.out[1] + first * a.out[2];
+  store<E>(out, o, lines - first, columns, a.out[2]);
+}
+
+// Elements from one key of `weights` to the next; padded so that eight lines access all banks.
+template <class E> constexpr int WEIGHTS_LINE = E::BN + 8;
+
+// The gradients by keys and values, and `sums` (outer, heads, m, k), to which the gradient by the
+// queries is added. A block has BM keys of one key head, and meets BN queries at a time:
+//   s = K Q^T, dp = V dO^T; by value: o += P^T dO; by key: o += dS^T Q; by query: sums += dS K
+template <class E, int V>
+__global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
+    const typename E::T* g, const typename E::T* query, const typename E::T* key,
+    const typename E::T* value, const float* lse, const float* delta, float* sums,
+    typename E::T* by_key, typename E::T* by_value, Attention a, float scale) {
+  typedef typename E::T T;
+  extern __shared__ __align__(128) char memory[];
+  T* k = (T*)memory;
+  T* v = k + E::BM * E::LINE;
+  T* q = v + E::BM * E::LINE;
+  T* dout = q + E::BN * E::LINE;
+  T* weights = dout + E::BN * E::LINE;  // dS, a line for each key
+  float* of_queries = (float*)(weights + E::BM * WEIGHTS_LINE<E>);  // lse log2(e), then delta
+
+  long long tiles = (a.n + E::BM - 1) / E::BM, first = blockIdx.x % tiles * E::BM;
+  long long stack = blockIdx.x / tiles, stacks = a.heads / a.group;
+  long long outer = stack / stacks, shared = stack % stacks, head = shared * a.group;
+  query += outer * a.query[0] + head * a.query[1], g += outer * a.g[0] + head * a.g[1];
+  key += outer * a.key[0] + shared * a.key[1] + first * a.key[2];
+  value += outer * a.value[0] + shared * a.value[1] + first * a.value[2];
+  long long of_head = (outer * a.heads + head) * a.m;
+  lse += of_head, delta += of_head, sums += of_head * a.k;
+
+  int m = (int)a.m, begin = a.causal ? (int)min(first, a.m) / E::BN * E::BN : 0;
+  float o_key[E::ROWS][E::OUT] = {}, o_value[E::ROWS][E::OUT] = {};
+  load<E, V, E::BM>(k, key, a.key[2], a.n - first, a.k);
+  load<E, V, E::BM>(v, value, a.value[2], a.n - first, a.l);
+  float scale2 = scale * 1.4426950408889634f;
+  int h = 0, at = begin - E::BN;  // the head in the group, and the first query of the tile
+  while (true) {
+    bool starts = at < begin;
+    if (!starts) {
+      float s[E::ROWS][E::COLUMNS] = {}, dp[E::ROWS][E::COLUMNS] = {};
+      E::dot(s, k, q);
+      bool whole = is_whole(a, at, E::BN, first, E::BM);
+#pragma unroll
+      for (int c = 0; c < E::COLUMNS; ++c) {
+        float lse2 = of_queries[E::column(c)];
+#pragma unroll
+        for (int r = 0; r < E::ROWS; ++r) {
+          float x = whole ? s[r][c] * scale2
+                          : score(s[r][c], scale2, (const NoMask*)nullptr, a, at + E::column(c),
+                                  (int)first + E::row(r));
+          s[r][c] = x == -infinity<float>() ? 0.0f : exp2(x - lse2);
+        }
+      }
+      E::apply(o_value, s, dout, (T*)nullptr);
+      E::dot(dp, v, dout);
+#pragma unroll
+      for (int c = 0; c < E::COLUMNS; ++c) {
+        float own = of_queries[E::BN + E::column(c)];
+        // a weight of 0 is no weight: dp may be infinite for a query that does not see the key
+#pragma unroll
+        for (int r = 0; r < E::ROWS; ++r)
+          if (s[r][c] != 0.0f) s[r][c] *= dp[r][c] - own;
+      }
+#pragma unroll
+      for (int r = 0; r < E::ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < E::COLUMNS; c += 2)
+          *(unsigned*)(weights + E::row(r) * WEIGHTS_LINE<E> + E::column(c)) =
+              packed<T>(s[r][c], s[r][c + 1]);
+      E::apply(o_key, s, q, (T*)nullptr);
+      __syncthreads();
+    }
+    int next = at + E::BN, group = h;
+    if (next >= m) next = begin, ++group;
+    if (group < (int)a.group && next < m) {
+      const T* from = query + group * a.query[1] + next * a.query[2];
+      load<E, V, E::BN>(q, from, a.query[2], m - next, a.k);
+      from = g + group * a.g[1] + next * a.g[2];
+      load<E, V, E::BN>(dout, from, a.g[2], m - next, a.l);
+      for (int i = threadIdx.x; i < E::BN; i += E::THREADS) {
+        long long line = group * a.m + next + i;
+        of_queries[i] = next + i < m ? lse[line] * 1.4426950408889634f : 0.0f;
+        of_queries[E::BN + i] = next + i < m ? delta[line] : 0.0f;
+      }
+    }
+    if (!starts) {
+      float o[E::ROWS][E::OUT] = {};  // rows are queries here
+      E::apply_transposed(o, weights, WEIGHTS_LINE<E>, k);
+      float* to = sums + (h * a.m + at) * a.k;
+#pragma unroll
+      for (int r = 0; r < E::ROWS; ++r)
+#pragma unroll
+        for (int c = 0; c < E::OUT; ++c)
+          if (at + E::row(r) < m && E::out_column(c) < (int)a.k)
+            atomicAdd(to + E::row(r) * (int)a.k + E::out_column(c), o[r][c] * scale);
+    }
+    if (group >= (int)a.group || next >= m) break;
+    E::arrived();
+    h = group, at = next;
+  }
+#pragma unroll
+  for (int i = 0; i < E::ROWS; ++i)
+#pragma unroll
+    for (int j = 0; j < E::OUT; ++j) o_key[i][j] *= scale;
+  by_key += outer * a.out[0] + shared * a.out[1] + first * a.out[2];
+  store<E>(by_key, o_key, a.n - first, a.k, a.out[2]);
+  by_value += outer * a.other[0] + shared * a.other[1] + first * a.other[2];
+  store<E>(by_value, o_value, a.n - first, a.l, a.other[2]);
+}
+
+// `sums` (outer, heads, m, k) rounded to `out`, V numbers a thread.
+template <class T, int V> __global__ void attention_round(
+    const float* sums, T* out, Attention a, long long packs) {
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x; at < packs; at += step) {
+    long long line = at * V / a.k, column = at * V % a.k, stack = line / a.m;
+    Pack<T, V> some;
+#pragma unroll
+    for (int w = 0; w < V; w += 4) {
+      Pack<float, 4> part = *(const Pack<float, 4>*)(sums + at * V + w);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) some.at[w + e] = T(part.at[e]);
+    }
+    *(Pack<T, V>*)(out + stack / a.heads * a.out[0] + stack % a.heads * a.out[1] +
+                   line % a.m * a.out[2] + column) = some;
+  }
 }

@@ -1,20 +1,25 @@
 """Attention that never stores its scores: `flash_attention` and its gradients.
 
 16-bit floats run on tensor cores from sm_80 on, everything else on multiply-adds. Where cuDNN is
-installed, it is tried first.
+installed, it is tried first. Results lie in memory as the queries do, gradients as their arguments
+do, so that neither a model that splits its heads from one array nor its gradient makes copies.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
+from gpugrad.core.settings import deterministic
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.launch import architecture, cpp_bool, launch, pointer, type_name
+from gpugrad.kernels.runtime.layouts import all_like, like
+from gpugrad.kernels.runtime.spare import Spare
 
 __all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
 
@@ -25,6 +30,7 @@ _SHAPE = np.dtype(
     [(n, np.int64) for n in ("m", "n", "k", "l", "heads", "group", "causal")]
     + [(n, np.int64, (3,)) for n in ("query", "key", "value")]
     + [("mask", np.int64, (4,))]
+    + [(n, np.int64, (3,)) for n in ("g", "out", "other")]
 )
 """The struct Attention of attention.cu."""
 
@@ -40,6 +46,13 @@ class _Call(NamedTuple):
     outer: tuple[int, ...]
     shape: Any
     packed: int  # elements per access
+
+    def with_strides(self, **arrays: Any) -> Any:
+        """The struct with the strides of more arrays, by name."""
+        shape = self.shape.copy()
+        for name, x in arrays.items():
+            shape[name] = [s // x.itemsize for s in x.strides[:3]]
+        return shape
 
 
 def _prepare(
@@ -201,15 +214,16 @@ def forward(
         return NotImplemented
     name, _, threads, shared = engine
     wide = _sum_dtype(query.dtype)
-    out = xp.lib.empty((*call.stack, m, width), dtype=query.dtype)
+    out = like(xp.lib, call.query, (*call.query.shape[:3], width), query.dtype)
     lse = xp.lib.empty((*call.stack, m), dtype=wide)
     if blocks:
         types = f"{name}, {call.packed}, {_mask_name(call.mask)}"
         kernel = f"attention_forward<{types}, {cpp_bool(stream is not None)}>"
-        args = [call.query, call.key, call.value, call.mask, stream, out, lse, call.shape]
-        args += [wide.type(_scale(scale, k)), *_dropout(dropout_p, wide)]
+        args = [call.query, call.key, call.value, call.mask, stream, out, lse]
+        args += [call.with_strides(out=out), wide.type(_scale(scale, k))]
+        args += _dropout(dropout_p, wide)
         launch("attention.cu", kernel, blocks, threads, args, shared)
-    return out, lse
+    return out.reshape(*call.stack, m, width), lse
 
 
 def grad(
@@ -244,12 +258,21 @@ def grad(
     target = {"query": query, "key": key, "value": value}[of]
     if g_lse is None and stream is None and call.mask is None and call.packed > 1:
         arrays = call.query, call.key, call.value
-        saved = g, query, key, value, out, lse
-        d = cudnn.attention_grad(xp.lib, of, saved, *arrays, _scale(scale, k), is_causal)
+        asked = g, query, key, value, out, lse
+        d = cudnn.attention_grad(xp.lib, of, asked, *arrays, _scale(scale, k), is_causal)
         if d is not NotImplemented:
             return _sum_to_shape(xp, d.reshape(*call.outer, *d.shape[1:]), target)
-    d = _launch_grad(xp, call, (g, out, lse, g_lse), stream, of, _scale(scale, k), dropout_p)
-    return d if d is NotImplemented else _sum_to_shape(xp, d, target)
+    d, saved = NotImplemented, (g, out, lse, g_lse)
+    if stream is None and (name := _joint_engine(call, architecture())):
+        every = [x for x in (g, query, key, value, out, lse, g_lse) if x is not None]
+        problem = name, len(every), float(_scale(scale, k)), is_causal, enable_gqa
+        launched = functools.partial(_launch_grads, xp, call, saved, name, _scale(scale, k))
+        d = _spare_grads.take(of, every, problem, launched)
+    if d is NotImplemented:
+        d = _launch_grad(xp, call, saved, stream, of, _scale(scale, k), dropout_p)
+    if d is NotImplemented:
+        return d
+    return _sum_to_shape(xp, d.reshape(*call.outer, *d.shape[1:]), target)
 
 
 def _launch_grad(
@@ -270,18 +293,83 @@ def _launch_grad(
     if blocks > _MOST_BLOCKS:
         return NotImplemented
     lib, wide = xp.lib, _sum_dtype(g.dtype)
-    g, lse = lib.ascontiguousarray(g), lib.ascontiguousarray(lse, dtype=wide)
+    lse = lib.ascontiguousarray(lse, dtype=wide)
+    g = _as_4d(lib, g, call.outer, heads)
     length = width if of == "value" else k
-    d = lib.empty((*call.outer, stacks, lines, length), dtype=g.dtype)
-    packed = call.packed if _aligned(g.reshape(-1, 1, 1, width), call.packed) else 1
+    target = {"query": call.query, "key": call.key, "value": call.value}[of]
+    d = like(lib, target, (math.prod(call.outer), stacks, lines, length), g.dtype)
+    packed = call.packed if _aligned(g, call.packed) else 1
     if blocks:
-        delta = None if of == "value" else _delta(xp, g, out, g_lse, wide)
+        delta = None if of == "value" else _delta(xp, call, g, out, g_lse, wide)
         types = f"{name}, {packed}, {_mask_name(call.mask)}, {of.upper()}"
         kernel = f"attention_grad<{types}, {cpp_bool(stream is not None)}>"
-        args = [g, call.query, call.key, call.value, lse, delta, call.mask, stream, d, call.shape]
-        args += [wide.type(scale), *_dropout(dropout_p, wide)]
+        args = [g, call.query, call.key, call.value, lse, delta, call.mask, stream, d]
+        args += [call.with_strides(g=g, out=d), wide.type(scale), *_dropout(dropout_p, wide)]
         launch("attention.cu", kernel, blocks, threads, args, shared)
     return d
+
+
+# ---- all gradients at once ---------------------------------------------------------------
+
+_JOINT = 64
+"""Longest query or value of `attention_grads`, and the lines of its tiles."""
+
+_spare_grads = Spare()
+
+
+def _joint_engine(call: _Call, sm: str) -> str:
+    """The engine that computes all gradients in one launch, or an empty string.
+
+    It adds up the gradient by the queries atomically, in any order.
+    """
+    longest = max(call.query.shape[3], call.value.shape[3])
+    if call.mask is not None or call.packed == 1 or longest > _JOINT or deterministic():
+        return ""
+    return _joint_name(call.query.dtype, longest) if int(sm[3:]) >= 80 else ""
+
+
+def _joint_name(dtype: Any, longest: int) -> str:
+    if dtype not in HALF:
+        return ""
+    return f"Mma<{type_name(dtype)}, {-(-longest // 16) * 16}, {_JOINT}, {_JOINT}>"
+
+
+def _launch_grads(
+    xp: Any, call: _Call, saved: Any, name: str, scale: float
+) -> dict[str, Any] | None:
+    """All gradients before they are summed over broadcast axes; `saved` is g, out, lse, g_lse."""
+    g, out, lse, g_lse = saved
+    lib, f4 = xp.lib, np.dtype(np.float32)
+    m, n, k, width, heads, group = (
+        int(call.shape[each]) for each in ("m", "n", "k", "l", "heads", "group")
+    )
+    g, lse = _as_4d(lib, g, call.outer, heads), lib.ascontiguousarray(lse, dtype=f4)
+    stacks = math.prod(call.outer) * heads // group
+    blocks = -(-n // _JOINT) * stacks
+    if not 0 < blocks <= _MOST_BLOCKS or not m or not _aligned(g, call.packed):
+        return None
+    delta = _delta(xp, call, g, out, g_lse, f4)
+    grads = all_like(lib, (call.query, call.key, call.value))
+    by_query, by_key, by_value = grads
+    sums = lib.zeros((math.prod(call.outer), heads, m, k), dtype=f4)
+    strides = call.with_strides(g=g, out=by_key, other=by_value)
+    args = [g, call.query, call.key, call.value, lse, delta, sums, by_key, by_value, strides]
+    d = -(-max(k, width) // 16) * 16
+    shared = 4 * _JOINT * (d + 8) * 2 + _JOINT * (_JOINT + 8) * 2 + 2 * _JOINT * 4
+    kernel = f"attention_grads<{name}, {call.packed}>"
+    launch("attention.cu", kernel, blocks, 2 * _JOINT, [*args, f4.type(scale)], shared)
+    packs = sums.size // call.packed
+    launch(
+        "attention.cu",
+        f"attention_round<{type_name(g.dtype)}, {call.packed}>",
+        min(-(-packs // _ROUNDING_THREADS), 132 * 8),
+        _ROUNDING_THREADS,
+        [sums, by_query, call.with_strides(out=by_query), np.int64(packs)],
+    )
+    return dict(zip(("query", "key", "value"), grads, strict=True))
+
+
+_ROUNDING_THREADS = 256
 
 
 def _sum_to_shape(xp: Any, d: Any, target: Any) -> Any:
@@ -305,21 +393,21 @@ def _dropout(p: float, wide: np.dtype[Any]) -> tuple[Any, Any]:
 _WARPS = 8
 
 
-def _delta(xp: Any, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
-    """rowsum(g * out) - g_lse."""
+def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
+    """rowsum(g * out) - g_lse; `g` has four axes."""
     lib, width = xp.lib, g.shape[-1]
-    out = lib.ascontiguousarray(out)
+    out = _as_4d(lib, out, call.outer, int(call.shape["heads"]))
     g_lse = None if g_lse is None else lib.ascontiguousarray(g_lse, dtype=wide)
     delta = lib.empty(g.shape[:-1], dtype=wide)
     packed = 16 // g.itemsize
-    if width % packed or not all(_aligned(x.reshape(-1, 1, 1, width), packed) for x in (g, out)):
+    if width % packed or not all(_aligned(x, packed) for x in (g, out)):
         packed = 1
     launch(
         "attention.cu",
         f"attention_delta<{type_name(g.dtype)}, {packed}>",
         -(-delta.size // _WARPS),
         32 * _WARPS,
-        [g, out, g_lse, delta, np.int64(delta.size), np.int32(width)],
+        [g, out, g_lse, delta, call.with_strides(g=g, out=out), np.int64(delta.size)],
     )
     return delta
 
@@ -348,7 +436,11 @@ def _instances() -> dict[str, set[str]]:
     for (sm, name), lengths in _LENGTHS.items():
         dtype, packed = dtypes[name], 16 // dtypes[name].itemsize
         names = [f"attention_delta<{name}, {packed}>"]
+        if sm == "sm_80" and dtype in HALF:
+            names.append(f"attention_round<{name}, {packed}>")
         for n in lengths:
+            if sm == "sm_80" and n <= _JOINT and (joint := _joint_name(dtype, n)):
+                names.append(f"attention_grads<{joint}, {packed}>")
             for mask in ("NoMask", "bool", name) if n == 64 else ("NoMask",):
                 if engine := _engine(dtype, n, 1, sm):
                     names.append(f"attention_forward<{engine[0]}, {packed}, {mask}, false>")

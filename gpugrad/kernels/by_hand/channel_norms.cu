@@ -4,6 +4,9 @@
 // threads have columns), then the parts are added in a fixed order. So forward reads one array
 // twice and writes one, and backward reads two arrays twice and writes one. A thread reads packs of
 // W elements, 16 bytes if lines are whole packs and otherwise 1 element.
+//
+// Forward may add an array and apply relu on the way. Backward may first add up two cotangents and
+// multiply by relu's slope; then it writes the result, which it reads again.
 
 constexpr int CHANNEL_THREADS = 256;
 #define FOR_CHANNELS __launch_bounds__(CHANNEL_THREADS, 1)
@@ -216,10 +219,11 @@ template <class T> __global__ void FOR_COLUMNS channel_statistics(
   mean[channel] = C(x[(long long)channel * places]) + off, var[channel] = sum / C(count);
 }
 
+// `more`: null, or an array that is added to the result
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forward(
     const T* __restrict__ x, const T* __restrict__ weight, const T* __restrict__ bias,
     const compute_t<T>* __restrict__ mean, const compute_t<T>* __restrict__ var,
-    T* __restrict__ y, Shape shape, double eps) {
+    const T* __restrict__ more, T* __restrict__ y, Shape shape, double eps, bool relu) {
   typedef compute_t<T> C;
   Walk<W, LAST> walk(shape);
   C center[W], scale[W], factor[W], shift[W];
@@ -230,19 +234,25 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forwar
 #pragma unroll
   for (int k = 0; k < W; ++k) scale[k] = inverse_root(scale[k], C(eps)) * factor[k];
   walk.each([&](long long at) {
-    Pack<T, W> p = get<T, W>(x + at);
+    Pack<T, W> p = get<T, W>(x + at), q;
+    if (more) q = get<T, W>(more + at);
 #pragma unroll
-    for (int k = 0; k < W; ++k) p.at[k] = T((C(p.at[k]) - center[k]) * scale[k] + shift[k]);
+    for (int k = 0; k < W; ++k) {
+      p.at[k] = T((C(p.at[k]) - center[k]) * scale[k] + shift[k]);
+      if (more) p.at[k] = T(C(p.at[k]) + C(q.at[k]));
+      if (relu && C(p.at[k]) < C(0)) p.at[k] = T(C(0));  // NaN stays
+    }
     put(y + at, p);
   });
 }
 
 // The contribution of each part to the gradients of weight and bias: (2, parts, channels). If `mean`
-// is null, x is already standardised.
+// is null, x is already standardised. If `masked` is not null, the cotangent is g, plus `more` if
+// that is not null, where `relu` > 0, and is written there.
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_sums(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ mean,
-    const compute_t<T>* __restrict__ var, compute_t<T>* __restrict__ partial, Shape shape,
-    double eps) {
+    const compute_t<T>* __restrict__ var, const T* __restrict__ more, const T* __restrict__ relu,
+    T* __restrict__ masked, compute_t<T>* __restrict__ partial, Shape shape, double eps) {
   typedef compute_t<T> C;
   SHARED_SUMS(C, W, LAST);
   Walk<W, LAST> walk(shape);
@@ -256,6 +266,16 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_sums(
   }
   walk.each([&](long long at) {
     Pack<T, W> u = get<T, W>(g + at), v = get<T, W>(x + at);
+    if (masked) {
+      Pack<T, W> out = get<T, W>(relu + at), other;
+      if (more) other = get<T, W>(more + at);
+#pragma unroll
+      for (int k = 0; k < W; ++k) {
+        if (more) u.at[k] = T(C(u.at[k]) + C(other.at[k]));
+        u.at[k] = T(C(u.at[k]) * C(C(out.at[k]) > C(0)));  // NaN stays
+      }
+      put(masked + at, u);
+    }
 #pragma unroll
     for (int k = 0; k < W; ++k) {
       by_weight[k] += C(u.at[k]) * ((C(v.at[k]) - center[k]) * scale[k]);

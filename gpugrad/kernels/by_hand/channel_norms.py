@@ -12,7 +12,16 @@ from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
-__all__ = ["INSTANCES", "VECTOR", "Channels", "backward", "channels_of", "forward"]
+__all__ = [
+    "INSTANCES",
+    "VECTOR",
+    "Channels",
+    "backward",
+    "channels_of",
+    "forward",
+    "with_relu",
+    "with_relu_grads",
+]
 
 _THREADS = 256  # CHANNEL_THREADS
 _BLOCKS = 528  # blocks that write partial sums: four per processor of an H100
@@ -108,18 +117,28 @@ def channels_of(xp: Reading, x: Any, axis: Any, along: Any, *weights: Any) -> Ch
 
 
 def forward(
-    xp: Reading, channels: Channels, x: Any, weight: Any, bias: Any, eps: float
+    xp: Reading,
+    channels: Channels,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    *,
+    added: Any = None,
+    relu: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """The results of standardize_affine: y, mean and variance."""
+    """The results of standardize_affine: y, mean and variance; y plus `added`, and its relu."""
     x = channels.to_kernel(x)
+    more = [] if added is None else [channels.to_kernel(added)]
     y = xp.lib.empty(x.shape, dtype=x.dtype)
-    name, grid, shape = channels.plan(x, y)
+    name, grid, shape = channels.plan(x, y, *more)
     weight, bias = _contiguous(xp, weight, bias)
     partial, mean, var = channels.empty(3, grid[1]), channels.empty(), channels.empty()
     launch("channel_norms.cu", f"channel_moments<{name}>", grid, _THREADS, [x, partial, shape])
     args, places = [partial, x, mean, var], np.int32(channels.places)
     _combine(channels, f"channel_statistics<{channels.type}>", args, grid[1], places)
-    args = [x, weight, bias, mean, var, y, shape, np.float64(eps)]
+    args = [x, weight, bias, mean, var, *(more or [None]), y, shape]
+    args += [np.float64(eps), np.bool_(relu)]
     launch("channel_norms.cu", f"channel_forward<{name}>", grid, _THREADS, args)
     return (
         channels.from_kernel(y),
@@ -129,7 +148,14 @@ def forward(
 
 
 def backward(
-    xp: Reading, channels: Channels, arrays: Sequence[Any], eps: float, *, grads: bool = False
+    xp: Reading,
+    channels: Channels,
+    arrays: Sequence[Any],
+    eps: float,
+    *,
+    grads: bool = False,
+    relu: Any = None,
+    added: Any = None,
 ) -> tuple[Any, ...]:
     """The gradient by x, followed by those by weight and bias if `grads`.
 
@@ -140,22 +166,84 @@ def backward(
             is the standardised result instead of the input.
         eps: added to the variance.
         grads: whether the gradients by weight and bias are wanted.
+        relu: None, or the result of relu: then the cotangent is g, plus `added` if not None, where
+            relu is positive. It is returned after the gradients.
     """
     g, x = channels.to_kernel(arrays[0]), channels.to_kernel(arrays[1])
     dx = xp.lib.empty(x.shape, dtype=x.dtype)
-    name, grid, shape = channels.plan(g, x, dx)
+    more, masked = None if added is None else channels.to_kernel(added), None
+    if relu is not None:
+        relu, masked = channels.to_kernel(relu), xp.lib.empty(x.shape, dtype=x.dtype)
+    every = [a for a in (g, x, dx, more, relu, masked) if a is not None]
+    name, grid, shape = channels.plan(*every)
     mean, var, g_mean, g_var, weight = _contiguous(xp, *arrays[2:])
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
-    args = [g, x, mean, var, partial, shape, np.float64(eps)]
+    args = [g, x, mean, var, more, relu, masked, partial, shape, np.float64(eps)]
     launch("channel_norms.cu", f"channel_sums<{name}>", grid, _THREADS, args)
     weight_grads = (
         [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
     )
     args = [partial, mean, var, g_mean, g_var, weight, slopes, *(weight_grads or (None, None))]
     _combine(channels, f"channel_slopes<{channels.type}>", args, grid[1], np.float64(eps))
-    args = [g, x, mean, slopes, dx, shape]
+    args = [g if masked is None else masked, x, mean, slopes, dx, shape]
     launch("channel_norms.cu", f"channel_backward<{name}>", grid, _THREADS, args)
-    return channels.from_kernel(dx), *weight_grads
+    results = channels.from_kernel(dx), *weight_grads
+    return results if masked is None else (*results, channels.from_kernel(masked))
+
+
+def with_relu(
+    xp: Reading,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    added: Any = None,
+    *,
+    axis: Any,
+    along: Any,
+    eps: float,
+) -> Any:
+    """The relu of standardize_affine, plus `added` before if not None; mean and variance.
+
+    NotImplemented if the kernels do not support the arrays.
+    """
+    channels = channels_of(xp, x, axis, along, weight, bias)
+    if channels is None or not (added is None or _alike(x, added)):
+        return NotImplemented
+    return forward(xp, channels, x, weight, bias, eps, added=added, relu=True)
+
+
+def with_relu_grads(
+    xp: Reading,
+    g: Any,
+    relu: Any,
+    x: Any,
+    mean: Any,
+    var: Any,
+    g_mean: Any,
+    g_var: Any,
+    weight: Any,
+    added: Any = None,
+    *,
+    axis: Any,
+    along: Any,
+    eps: float,
+) -> Any:
+    """The results of standardize_affine_grads before relu: for g plus `added` where `relu` > 0.
+
+    Returns:
+        Its three results and that cotangent; NotImplemented if the kernels do not support the
+        arrays.
+    """
+    channels = channels_of(xp, x, axis, along, weight)
+    alike = all(_alike(x, a) for a in (g, relu, added) if a is not None)
+    if channels is None or not alike or not channels.statistics(mean, var, g_mean, g_var):
+        return NotImplemented
+    arrays = [g, x, mean, var, g_mean, g_var, weight]
+    return backward(xp, channels, arrays, eps, grads=True, relu=relu, added=added)
+
+
+def _alike(x: Any, y: Any) -> bool:
+    return (x.shape, x.dtype) == (y.shape, y.dtype)
 
 
 def _contiguous(xp: Reading, *arrays: Any) -> list[Any]:

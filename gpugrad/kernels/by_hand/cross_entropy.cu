@@ -38,11 +38,12 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
   if (threadIdx.x == 0) losses[row] = L(log(sum) - picked);
 }
 
+// The cotangent of a row is g[row * step]; `step` is 0 if it is the same for all rows, as for a mean.
 // If `losses` is not null, it writes these too, without smoothing. The thread with the label's score
 // does so, because other threads may see an overwritten score.
-template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
+template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_backward(
     const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
-    long long rows, int n, bool ignoring, long long ignored, double smoothing) {
+    int step, long long rows, int n, bool ignoring, long long ignored, double smoothing) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
   long long row = row_of_team();
@@ -53,7 +54,7 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_backward(
   C largest, sum;
   exponentials(line, largest, sum, scratch);
   bool kept = !(ignoring && label == ignored), known = label >= 0 && label < n;
-  C by = known ? C(g[row]) : infinity<C>() - infinity<C>();
+  C by = known ? C(g[row * step]) : infinity<C>() - infinity<C>();
   C scale = by / sum, own = by * C(1 - smoothing), share = by * C(smoothing) / n, picked = 0;
   bool mine = threadIdx.x == 0 && !(kept && known);
   line.each([&](int i, Pack<T, PACKED<T>> p) {
@@ -95,8 +96,8 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_forward(
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM dense_backward(
-    const T* __restrict__ g, const T* x, const T* __restrict__ labels, T* dx, long long rows,
-    int n) {
+    const T* __restrict__ g, const T* x, const T* __restrict__ labels, T* dx, int step,
+    long long rows, int n) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
   long long row = row_of_team();
@@ -105,7 +106,7 @@ template <class T, int HELD> __global__ void FOR_TEAM dense_backward(
   int shift = shift_of(x, n);
   Line<T, HELD, false> line(x, n, shift, T(-infinity<C>()));
   Line<T, HELD, false> probabilities(labels, n, shift, T(0.0f));
-  C largest, sum, total = 0, by = C(g[row]);
+  C largest, sum, total = 0, by = C(g[row * step]);
   exponentials(line, largest, sum, scratch);
   probabilities.each([&](int, const Pack<T, PACKED<T>>& p) {
 #pragma unroll

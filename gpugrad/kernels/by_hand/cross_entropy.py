@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.core.backend import HALF, Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, Rows, as_rows, max_held, plan, share_dtype
-from gpugrad.kernels.runtime.launch import launch, type_name
+from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
 __all__ = [
     "INSTANCES",
@@ -45,7 +45,8 @@ def softmax_cross_entropy_grad(
         return NotImplemented
     x = rows.to_rows(logits)
     dx = x if over else rows.empty(logits.dtype)
-    arrays = [xp.lib.ascontiguousarray(g_), x, rows.to_rows(labels), dx]
+    g_, step = _cotangent(xp, g_)
+    arrays = [g_, x, rows.to_rows(labels), dx, step]
     _run("dense_backward", rows, (logits.dtype,), arrays)
     return rows.from_rows(dx)
 
@@ -90,7 +91,8 @@ def sparse_softmax_cross_entropy_grad(
         return NotImplemented
     x = rows.to_rows(logits)
     dx = x if over else rows.empty(logits.dtype)
-    arrays = [xp.lib.ascontiguousarray(g_), x, _as_int64(xp, labels), dx, losses]
+    g_, step = _cotangent(xp, g_)
+    arrays = [g_, x, _as_int64(xp, labels), dx, losses, step]
     _run("sparse_backward", rows, (logits.dtype, g_.dtype), arrays, ignore_index, label_smoothing)
     return dx
 
@@ -119,6 +121,13 @@ def _rows_of_classes(xp: Reading, logits: Any, labels: Any, label_smoothing: flo
     return rows if labels.dtype.kind in "iu" and 0 <= label_smoothing <= 1 else None
 
 
+def _cotangent(xp: Reading, g: Any) -> tuple[Any, Any]:
+    """The cotangent of the losses, and the step from one to the next: 0 if it is broadcast."""
+    if not any(g.strides) and g.size:
+        return g, np.int32(0)
+    return xp.lib.ascontiguousarray(g), np.int32(1)
+
+
 def _as_int64(xp: Reading, labels: Any) -> Any:
     return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
 
@@ -128,24 +137,34 @@ def _loss_dtypes(dtype: Any) -> tuple[Any, ...]:
     return (dtype, np.dtype(np.float32)) if dtype in HALF else (dtype,)
 
 
+_KEPT = -1  # KEPT of rows.cuh
+_SHARED = 99 * 1024
+"""Bytes of shared memory that a block may have on every architecture from sm_80 on."""
+
+
 def _run(
     kernel: str, rows: Rows, dtypes: tuple[Any, ...], arrays: list[Any], *labelling: Any
 ) -> None:
     held, grid, block = plan(rows.rows, rows.n, dtypes[0], _MOST[kernel])
+    shared = 0
+    if kernel == "sparse_backward" and (held == 0 or held >= 8) and block[0] > 32:
+        packs = -(-rows.n * dtypes[0].itemsize // 16) + 1
+        if packs * 16 <= _SHARED and int(architecture()[3:]) >= 80:
+            held, shared = _KEPT, packs * 16
     sizes: list[Any] = [np.int64(rows.rows), np.int32(rows.n)]
     if labelling:
         ignored, smoothing = labelling
         sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
     name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
-    launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes])
+    launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes], shared)
 
 
 INSTANCES = tuple(
     ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
     for kernel, most in _MOST.items()
     for dtype in FLOATS
-    for held in (0, 1, 2, 4, 8, 16)
-    if held <= max_held(dtype, most)
+    for held in (_KEPT, 0, 1, 2, 4, 8, 16)
+    if held <= max_held(dtype, most) and (held >= 0 or kernel == "sparse_backward")
     for of in ([(d,) for d in _loss_dtypes(dtype)] if "sparse" in kernel else [()])
 )
 """Every kernel that may be launched: (source, name)."""

@@ -59,6 +59,7 @@ template <class P> __device__ P afresh(P pack) {
 // The largest block: a thread then has at most 128 registers, of which packs take up to 64.
 constexpr int TEAM = 512;
 #define FOR_TEAM __launch_bounds__(TEAM, 1)
+#define FOR_TEAM_OF(held) __launch_bounds__(TEAM, (held) < 0 ? 2 : 1)
 
 // The number of elements between the start of the first pack and of the row; 0 for whole packs.
 template <class T> __device__ int shift_of(const T* row, int n) {
@@ -128,6 +129,37 @@ template <class T, int HELD, bool FIXED = true> struct Line {
           if (i + k * step < n) f(i + k * step, some[k], others[k], 0);
       }
     }
+  }
+};
+
+// Packs that stay in dynamic shared memory, 16 bytes for each: a long row takes no registers, so that
+// two blocks share a processor, and one loads while the other stores. A thread reads its own only.
+constexpr int KEPT = -1;
+template <class T, bool FIXED> struct Line<T, KEPT, FIXED> {
+  typedef Pack<T, PACKED<T>> P;
+  P* kept;
+  int n, first, step;
+
+  __device__ Line(const T* row, int n, int shift, T none)
+      : n(n), first((int)threadIdx.x * PACKED<T> - shift), step((int)blockDim.x * PACKED<T>) {
+    extern __shared__ int4 packs_of_rows[];
+    kept = (P*)packs_of_rows + threadIdx.x;
+    P* to = kept;
+    for (int i = first; i < n; i += 4 * step, to += 4 * blockDim.x) {
+      P some[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (i + k * step < n) some[k] = load<T, FIXED>(row, i + k * step, n, none);
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+        if (i + k * step < n) to[k * blockDim.x] = some[k];
+    }
+  }
+
+  template <class F> __device__ void each(F f) const {
+    const P* at = kept;
+#pragma unroll 2
+    for (int i = first; i < n; i += step, at += blockDim.x) f(i, *at);
   }
 };
 

@@ -132,11 +132,16 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
     return out.view(x.dtype).reshape(shape)
 
 
-def scatter_rows(xp: Any, values: Any, indices: Any, *, shape: Sequence[int]) -> Any:
-    """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`."""
+def scatter_rows(
+    xp: Any, values: Any, indices: Any, *, shape: Sequence[int], onto: Any = None
+) -> Any:
+    """The launcher of `gpugrad.ops.arrays.gather.scatter_rows`.
+
+    `onto` may be a contiguous array to add the rows to, instead of zeros; it is overwritten.
+    """
     if indices.ndim != 1 or values.shape != (*indices.shape, *shape[1:]):
         return NotImplemented
-    return _scatter_slices("scatter_rows", xp, values, indices, tuple(shape), 0)
+    return _scatter_slices("scatter_rows", xp, values, indices, tuple(shape), 0, onto=onto)
 
 
 def scatter_at(xp: Any, g: Any, *, index: Any, shape: Sequence[int]) -> Any:
@@ -260,8 +265,9 @@ def _scatter_slices(
     shape: tuple[int, ...],
     axis: int,
     joint: bool = False,
+    onto: Any = None,
 ) -> Any:
-    """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to slices of zeros."""
+    """Add values (*shape[:axis], *indices.shape, *shape[axis + 1:]) to zeros, or `onto`."""
     elements = _as_kernel_type(xp, values)
     if elements is None or not _is_index(indices) or not values.size:
         return NotImplemented
@@ -272,6 +278,8 @@ def _scatter_slices(
     index = type_name(indices.dtype)
     wide = _sum_dtype(elements.dtype)
     too_large = elements.dtype != wide and rows > _LARGE * n
+    if onto is not None and (deterministic() or onto.dtype != wide or values.dtype != wide):
+        return NotImplemented
     if elements.dtype.kind not in "iu" and (deterministic() or too_large):
         places = xp.lib.empty(n, dtype=np.int64)
         sizes = [np.int64(n), np.int64(rows)]
@@ -280,7 +288,9 @@ def _scatter_slices(
         )
         out = _sum_in_order(xp, elements, places, outer, rows, width)
     else:
-        out = xp.lib.zeros(outer * rows * width, dtype=wide)
+        if onto is None:
+            onto = xp.lib.zeros(outer * rows * width, dtype=wide)
+        out = onto.reshape(-1)
         packed, grid, block = _over_rows(elements.dtype, outer, n, width)
         kernel = f"add_rows<{type_name(elements.dtype)}, {index}, {packed}>"
         sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]

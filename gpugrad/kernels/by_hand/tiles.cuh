@@ -136,6 +136,25 @@ template <class T_, int D_, int BM_, int BN_> struct Mma {
     }
   }
 
+  // o += s^T x, where `s` lies in shared memory: BN lines are the rows of `o`, BM lines of x are
+  // added up. Needs BM = BN and one warp for each row.
+  static __device__ void apply_transposed(
+      float (&o)[ROWS][OUT], const T* s, int line, const T* x) {
+    static_assert(BM == BN && SPLIT == 1, "the warps divide the columns of `s` as they do its rows");
+    const T* turned = s + (lane() / 16 * 8 + lane() % 8) * line + top() + lane() / 8 % 2 * 8;
+    const T* of = x + lane() % 16 * LINE + lane() / 16 * 8;
+#pragma unroll
+    for (int n = 0; n < BM; n += 16) {
+      unsigned p[4], q[4];
+      load_tiles_transposed(p, turned + n * line);
+#pragma unroll
+      for (int d = 0; d < D; d += 16) {
+        load_tiles_transposed(q, of + n * LINE + d);
+        add<OUT>(o, d / 4, p, q);
+      }
+    }
+  }
+
   template <int M> static __device__ void add(
       float (&c)[ROWS][M], int j, const unsigned (&p)[4], const unsigned (&q)[4]) {
     mma_16816<T>(c[0][j], c[0][j + 1], c[1][j], c[1][j + 1], p, q[0], q[1]);

@@ -9,10 +9,8 @@ what cuDNN does not support; they support everything.
 from __future__ import annotations
 
 import functools
-import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,8 @@ from gpugrad.core.backend import BFLOAT16, HALF, cupy
 from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import deterministic, get_matmul_precision
 from gpugrad.kernels.runtime.launch import pointer
+from gpugrad.kernels.runtime.layouts import all_like, like
+from gpugrad.kernels.runtime.spare import Spare
 
 __all__ = ["attention", "attention_grad", "binding", "convolution"]
 
@@ -263,6 +263,10 @@ def convolution(
         bias: array with a number to add for each channel of a result, or None.
         relu: whether relu follows the bias.
         last: whether the channels are the last axis of the returned array instead of the second.
+
+    Returns:
+        The array. 16-bit floats, and results of arrays with channels last in memory, have channels
+        last in memory, too.
     """
     if type(a) is np.ndarray or binding() is None:
         return NotImplemented
@@ -276,8 +280,11 @@ def convolution(
         arrays.append(array if channels_last[k] else lib.ascontiguousarray(array))
     if bias is not None:
         arrays.append(lib.ascontiguousarray(bias))
+    # tensor cores read channels last in memory: cuDNN would convert the other order, and back
+    channels_last[target] |= any(channels_last.values()) or a.dtype in HALF
     n, channels, *spatial = shapes[target]
-    out = lib.empty((n, *spatial, channels) if last else shapes[target], dtype=a.dtype)
+    inner = channels_last[target] and bool(spatial)
+    out = lib.empty((n, *spatial, channels) if inner else shapes[target], dtype=a.dtype)
     if len(places) == 1:  # cuDNN's images have at least two axes
         shapes = [(*s[:2], 1, s[2]) for s in shapes]
         stride, padding, dilation = (1, *stride), ((0, 0), *padding), (1, *dilation)
@@ -292,47 +299,45 @@ def convolution(
         bias is not None,
         relu,
     )
-    return out if _run(lib, _convolution_graph, problem, (*arrays, out)) else NotImplemented
+    if not _run(lib, _convolution_graph, problem, (*arrays, out)):
+        return NotImplemented
+    return lib.moveaxis(out, -1, 1) if inner and not last else out
 
 
 # ---- attention --------------------------------------------------------------------------
 
 
 def _attention_graph(
-    graph: Any, dtype: Any, query: Any, key: Any, value: Any, scale: float, causal: bool
+    graph: Any, dtype: Any, query: Any, key: Any, value: Any, out: Any, scale: float, causal: bool
 ) -> list[Any]:
-    """The graph of attention; query, key and value are (shape, strides)."""
+    """The graph of attention; query, key, value and out are (shape, strides)."""
     inputs = [_tensor(graph, dtype, *x) for x in (query, key, value)]
     outputs = graph.sdpa(
         **dict(zip("qkv", inputs, strict=True)),
         generate_stats=True,
         **_score_options(scale, causal),
     )
-    lines = query[0][:3]
-    results = zip(outputs, (dtype, np.float32), (value[0][3], 1), strict=True)
-    return [*inputs, *(_result(t, d, (*lines, width)) for t, d, width in results)]
+    result, lse = outputs
+    lines = (*query[0][:3], 1)
+    return [*inputs, _result(result, dtype, *out), _result(lse, np.float32, lines)]
 
 
 def _attention_grads_graph(
-    graph: Any, dtype: Any, query: Any, key: Any, value: Any, scale: float, causal: bool, same: bool
+    graph: Any, dtype: Any, arrays: Any, grads: Any, scale: float, causal: bool, same: bool
 ) -> list[Any]:
     """The graph of all three gradients of attention; `same` makes it deterministic.
 
-    Its inputs are query, key, value, the result, its cotangent, and the logarithms of the sums.
+    Its inputs are query, key, value, the result, its cotangent, and the logarithms of the sums;
+    `arrays` are (shape, strides) of all but the last, `grads` of the gradients.
     """
-    inputs = [_tensor(graph, dtype, *x) for x in (query, key, value)]
-    lines, width = query[0][:3], value[0][3]
-    inputs += [_tensor(graph, dtype, (*lines, width)) for _ in range(2)]
-    inputs += [_tensor(graph, np.float32, (*lines, 1))]
-    grads = graph.sdpa_backward(
+    inputs = [_tensor(graph, dtype, *x) for x in arrays]
+    inputs += [_tensor(graph, np.float32, (*arrays[0][0][:3], 1))]
+    results = graph.sdpa_backward(
         **dict(zip(("q", "k", "v", "o", "dO", "stats"), inputs, strict=True)),
         use_deterministic_algorithm=same,
         **_score_options(scale, causal),
     )
-    return [
-        *inputs,
-        *(_result(t, dtype, x[0]) for t, x in zip(grads, (query, key, value), strict=True)),
-    ]
+    return [*inputs, *(_result(t, dtype, *x) for t, x in zip(results, grads, strict=True))]
 
 
 def _score_options(scale: float, causal: bool) -> dict[str, Any]:
@@ -345,6 +350,14 @@ def _score_options(scale: float, causal: bool) -> dict[str, Any]:
 
 def _layout(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return x.shape, tuple(s // x.itemsize for s in x.strides)
+
+
+def _readable(lib: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    """The array in a shape of four axes, copied if cuDNN cannot read its layout."""
+    x = x.reshape(shape)
+    strides = [s for s, n in zip(x.strides[:-1], shape, strict=False) if n > 1]
+    fits = x.strides[-1] == x.itemsize and all(s > 0 and s % _ALIGNED == 0 for s in strides)
+    return x if fits and pointer(x) % _ALIGNED == 0 else lib.ascontiguousarray(x)
 
 
 def _may_have_plan(query: Any, key: Any, value: Any) -> bool:
@@ -370,16 +383,19 @@ def attention(lib: Any, query: Any, key: Any, value: Any, scale: float, causal: 
         causal: whether a query sees only keys up to its own position.
 
     Returns:
-        Arrays of shape (examples, heads, lines, columns of a value) and, in float32, (examples,
-        heads, lines, 1).
+        Arrays of shape (examples, heads, lines, columns of a value), in the memory order of
+        `query`, and, in float32, (examples, heads, lines, 1).
     """
     if not _may_have_plan(query, key, value):
         return NotImplemented
-    problem = (query.dtype, _layout(query), _layout(key), _layout(value), scale, causal)
-    out = lib.empty((*query.shape[:3], value.shape[3]), dtype=query.dtype)
+    out = like(lib, query, (*query.shape[:3], value.shape[3]), query.dtype)
     lse = lib.empty((*query.shape[:3], 1), dtype=np.float32)
+    problem = (query.dtype, *map(_layout, (query, key, value, out)), scale, causal)
     arrays = (query, key, value, out, lse)
     return (out, lse) if _run(lib, _attention_graph, problem, arrays) else NotImplemented
+
+
+_spare_grads = Spare()
 
 
 def attention_grad(
@@ -410,43 +426,13 @@ def attention_grad(
     def compute() -> dict[str, Any] | None:
         g, *_, out, lse = asked
         lse = lib.ascontiguousarray(lse, dtype=np.float32)
-        grads = [lib.empty(x.shape, dtype=x.dtype) for x in (query, key, value)]
-        arrays = (query, key, value, *map(lib.ascontiguousarray, (out, g)), lse, *grads)
-        if not _run(lib, _attention_grads_graph, problem, arrays):
+        grads = all_like(lib, (query, key, value))
+        of_result = (*query.shape[:3], value.shape[3])
+        arrays = (query, key, value, *(_readable(lib, x, of_result) for x in (out, g)))
+        layouts = tuple(map(_layout, arrays)), tuple(map(_layout, grads))
+        described = (query.dtype, *layouts, scale, causal, deterministic())
+        if not _run(lib, _attention_grads_graph, described, (*arrays, lse, *grads)):
             return None
         return dict(zip(("query", "key", "value"), grads, strict=True))
 
     return _spare_grads.take(of, asked, problem, compute)
-
-
-class _SpareGrads(threading.local):
-    """Gradients computed along with the requested one, kept while their inputs are alive."""
-
-    def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.problem: Any = None
-        self.grads: dict[str, Any] = {}
-
-    def take(
-        self,
-        name: str,
-        asked: Sequence[Any],
-        problem: Any,
-        compute: Callable[[], dict[str, Any] | None],
-    ) -> Any:
-        """The gradient `name`; each one that `compute` returns is handed out once."""
-        stream = cupy().cuda.get_current_stream()
-        problem = (problem, int(stream.ptr), stream.is_capturing())
-        same = all(ref() is x for ref, x in zip(self.asked, asked, strict=False))
-        if self.problem != problem or not same or name not in self.grads:
-            grads = compute()
-            if grads is None:
-                return NotImplemented
-            # once the cotangent is deleted, its backward pass is over
-            first = weakref.ref(asked[0], lambda _: grads.clear())
-            self.asked, self.problem = [first, *map(weakref.ref, asked[1:])], problem
-            self.grads = grads
-        return self.grads.pop(name)
-
-
-_spare_grads = _SpareGrads()

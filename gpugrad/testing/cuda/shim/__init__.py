@@ -261,14 +261,25 @@ class _Guarded:
         return np.frombuffer(memoryview(memory), np.uint8) if self._bytes else np.empty(0, np.uint8)
 
     def is_intact(self) -> bool:
-        """Whether the bytes between the copy and the two pages are unchanged."""
+        """Whether the bytes around the array, and between its elements, are unchanged."""
         before = self._memory[_PAGE : self._start]
         after = self._memory[self._start + self._bytes : self._last]
-        return bool((before == 0xFF).all() and (after == 0xFF).all())
+        if not ((before == 0xFF).all() and (after == 0xFF).all()):
+            return False
+        if self._bytes <= self._array.nbytes:
+            return True
+        between = np.ones(self._bytes, np.bool_)
+        at = self._array.ctypes.data - self._low
+        elements = (*self._array.shape, self._array.itemsize), (*self._array.strides, 1)
+        np.ndarray(elements[0], np.bool_, between, at, elements[1])[...] = False
+        return bool((self._copy() == self._original())[between].all())
 
     def copy_back(self) -> None:
-        if self._array.flags.writeable:
-            self._original()[...] = self._copy()
+        """Write the array's elements; what lies between them may be another array's."""
+        array = self._array
+        if array.flags.writeable:
+            at = self._start + array.ctypes.data - self._low
+            array[...] = np.ndarray(array.shape, array.dtype, self._memory, at, array.strides)
 
 
 def compile_module(source: str, names: Sequence[str]) -> KernelLibrary:

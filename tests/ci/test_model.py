@@ -1,0 +1,43 @@
+"""The training steps of the benches keep to their numbers of graph nodes and modelled times."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODEL = Path(__file__).parents[2] / "ci" / "model"
+
+TOTAL = re.compile(r"total: (\d+) nodes, ([\d.]+) ms modelled .*; (\d+) strided copies")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nodes", "milliseconds", "strided"),
+    [
+        (["mlp", "--tf32"], 12, 0.033, 0),
+        (["gpt2"], 267, 15.1, 0),
+        (["gpt2", "--no-cudnn"], 303, 17.4, 0),
+        (["resnet"], 200, 10.8, 1),
+    ],
+    ids=["mlp", "gpt2", "gpt2-no-cudnn", "resnet"],
+)
+def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds, strided):
+    done = subprocess.run(
+        [sys.executable, MODEL, *arguments],
+        env={k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    counted = TOTAL.search(done.stdout)
+    assert counted, done.stdout
+    assert (int(counted[1]), int(counted[3])) <= (nodes, strided), done.stdout
+    assert float(counted[2]) <= milliseconds, done.stdout
+
+
+def test_help_names_the_benches():
+    done = subprocess.run([sys.executable, MODEL, "--help"], capture_output=True, text=True)
+    assert all(name in done.stdout for name in ("gpt2", "mlp", "resnet", "--no-cudnn"))
