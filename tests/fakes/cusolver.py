@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from fakes.cublaslt import _read
+from fakes.streams import is_capturing
 
 WORK = 64
 
@@ -43,7 +44,7 @@ spotrf_buffer_size = dpotri_buffer_size = spotri_buffer_size = dpotrf_buffer_siz
 def _run(
     name: str, dtype: Any, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, info: int
 ) -> None:
-    if sys.modules["fakes.cupy"]._current.capture is not None:
+    if is_capturing(_stream[0]):
         raise RuntimeError("the fake cuSOLVER cannot be captured")
     assert work
     assert lwork >= WORK

@@ -43,6 +43,9 @@ _TOLERANCES = {
 """Relative and absolute, by dtype: CUDA's functions round otherwise than NumPy's."""
 
 
+_VALUES = "values:"
+
+
 @dataclass(frozen=True)
 class Difference:
     """One sample whose result on the GPU is not that on the CPU.
@@ -52,12 +55,14 @@ class Difference:
         sample: the sample's title.
         what: ``"forward"``, ``"gradient"``, ``"gradient, recorded"`` or ``"run 0"``.
         message: the two values, or the exception.
+        is_about_values: whether values or shapes differ, not dtypes.
     """
 
     phase: str
     sample: str
     what: str
     message: str
+    is_about_values: bool = False
 
 
 def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Difference]:
@@ -82,7 +87,7 @@ def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Diff
             if message is None:  # the op says that the device lacks it
                 return
             if message:
-                yield Difference(phase, here.title, what, message)
+                yield Difference(phase, here.title, what, message, message.startswith(_VALUES))
 
 
 _Run = Callable[[Sample], list[Tensor]]
@@ -119,9 +124,12 @@ def _compare(op: Op, run: _Run, here: Sample, there: Sample) -> str | None:
 
 
 def _difference(actual: Sequence[Tensor], desired: Sequence[Tensor], compare_values: bool) -> str:
-    types, expected = ([(str(y.dtype), y.shape) for y in ys] for ys in (actual, desired))
-    if types != expected:
-        return f"types {types}, expected {expected}"
+    dtypes, expected = ([str(y.dtype) for y in ys] for ys in (actual, desired))
+    if dtypes != expected:
+        return f"dtypes {dtypes}, expected {expected}"
+    shapes, expected_shapes = ([y.shape for y in ys] for ys in (actual, desired))
+    if shapes != expected_shapes:
+        return f"{_VALUES} {shapes}, expected {expected_shapes}"
     for k, (a, d) in enumerate(zip(map(as_numpy, actual), map(as_numpy, desired), strict=True)):
         rtol, atol = _TOLERANCES.get(d.dtype.name, (0.0, 0.0))
         if is_inexact(d.dtype):
@@ -129,7 +137,7 @@ def _difference(actual: Sequence[Tensor], desired: Sequence[Tensor], compare_val
         else:
             equal = np.array_equal(a, d)
         if compare_values and not equal:  # without a reference the op is random
-            return f"result {k} is {a.ravel()[:4]}, expected {d.ravel()[:4]}"
+            return f"{_VALUES} result {k} is {a.ravel()[:4]}, expected {d.ravel()[:4]}"
     return ""
 
 

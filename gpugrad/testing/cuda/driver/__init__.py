@@ -20,13 +20,14 @@ from gpugrad.testing.cuda.driver.control import (
     take_complaints,
     used,
 )
-from gpugrad.testing.cuda.driver.place import activate, unavailable
+from gpugrad.testing.cuda.driver.place import activate, is_active, unavailable
 
 __all__ = [
     "Work",
     "activate",
     "change_setting",
     "get_setting",
+    "is_active",
     "logged",
     "take_complaints",
     "unavailable",

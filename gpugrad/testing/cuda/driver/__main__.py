@@ -15,7 +15,7 @@ def main() -> None:
         prog="python -m gpugrad.testing.cuda.driver",
         description="Real CuPy without a GPU: its kernels run on the CPU.",
         epilog="GPUGRAD_CACHE_DIR moves the cache. GPUGRAD_CUDA_DEVICES, _MEMORY, _PEERS, _LATE "
-        "and _NULL_KERNELS set up the made-up GPUs.",
+        "and _NULL_WORK set up the made-up GPUs.",
     )
     parser.add_argument(
         "command", help="build; path (print where the driver is); or a program, as python or pytest"

@@ -42,8 +42,8 @@ def change_setting(name: str, value: int) -> None:
     Args:
         name: ``"devices"``, their number; ``"memory"``, the bytes of each; ``"peers"``, whether
             they can access each other's memory; ``"late"``, whether a stream's work waits until
-            something waits for it; ``"null_kernels"``, whether kernels do nothing, which takes
-            effect when they are compiled.
+            something waits for it; ``"null_work"``, whether devices do nothing, so that their
+            memory holds zeros: set it in the environment.
         value: a number; 0 or 1 where the setting is a condition.
     """
     if library().gpugrad_set(name.upper().encode(), ctypes.c_long(value)):

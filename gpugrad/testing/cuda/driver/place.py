@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import os
 import sys
 import sysconfig
 from pathlib import Path
 
-__all__ = ["CUPY", "HOME", "activate", "base", "cache", "environment", "overlay", "unavailable"]
+__all__ = [
+    "CUPY",
+    "HOME",
+    "activate",
+    "base",
+    "cache",
+    "environment",
+    "is_active",
+    "overlay",
+    "unavailable",
+]
 
 CUPY = "14.2.0"
 HOME = Path(__file__).parent
@@ -46,6 +57,12 @@ def unavailable() -> str:
     if not (overlay() / "complete").exists():
         return "needs the made-up CUDA driver: python -m gpugrad.testing.cuda.driver build"
     return ""
+
+
+def is_active() -> bool:
+    """Whether ``import cupy`` imports the CuPy that uses the driver."""
+    spec = importlib.util.find_spec("cupy")
+    return bool(spec and spec.origin and Path(spec.origin).is_relative_to(overlay()))
 
 
 def environment() -> dict[str, str]:

@@ -82,7 +82,7 @@ def build_runtime() -> Path:
 
 
 def _to_cpp(source: str) -> str:
-    dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\s*\[\s*\]\s*;"
+    dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
     return re.sub(dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source)
 
 

@@ -347,9 +347,9 @@ def _register_lu(letter: str, dtype: Any) -> None:
                 rows = view(pivots, "i4", (batch, n), (n, 1))[k] - 1
                 solve = get_lapack_funcs(("getrs",), (lu,))[0]
                 right[...] = solve(lu, rows, right, trans=t)[0]
-            write(info, "i4", 0)
 
         _work(handle, "getrsBatched", run)
+        write(info, "i4", 0)  # one number on the host, about the arguments
 
     LIBRARY.function(f"cublas{letter}getrfBatched", "pipippi")(getrf)
     LIBRARY.function(f"cublas{letter}getriBatched", "pipippipi")(getri)

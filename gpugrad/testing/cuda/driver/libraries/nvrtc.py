@@ -1,7 +1,6 @@
 """NVRTC: g++ and the shim compile the source; the "cubin" is a text that names the result.
 
-`native/modules.cpp` reads that text. With the setting ``null_kernels`` nothing is compiled, and the
-kernels do nothing.
+`native/modules.cpp` reads that text. With the setting ``null_work`` nothing is compiled.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _compile(program: _Program) -> bytes:
     program.lowered = {name: ctypes.create_string_buffer(name.encode()) for name in names}
     is_cupys = "<cupy/" in program.source
     lines: list[object] = ["gpugrad host kernels", _LENIENT if is_cupys else 0, "", ""]
-    if names and not control.get_setting("null_kernels"):
+    if names and not control.get_setting("null_work"):
         prelude = _CUPY if is_cupys else _OURS
         lines[2:] = [build_runtime(), build_kernels(program.source, names, prelude)]
     return "\n".join(map(str, (*lines, *names))).encode() + b"\n\0"

@@ -26,7 +26,7 @@ struct Setting {
   const char* name;
   long value;
 };
-extern Setting devices, memory, peers, late, null_kernels, logging;
+extern Setting devices, memory, peers, late, null_work, logging;
 
 // ---- streams.cpp
 

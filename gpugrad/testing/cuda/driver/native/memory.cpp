@@ -48,7 +48,7 @@ cudaError_t allocate(void** to, size_t bytes, Place place) {
   mprotect(b.pages, PAGE, PROT_NONE);
   mprotect(b.pages + b.page_bytes - PAGE, PAGE, PROT_NONE);
   char* at = b.pages + b.page_bytes - PAGE - round_up(bytes, ALIGNMENT);
-  if (bytes <= FILLED && !null_kernels.value) memset(at, 0xFF, bytes);
+  if (bytes <= FILLED && !null_work.value) memset(at, 0xFF, bytes);
   memset(at + bytes, 0xFF, slack(b));
   if (on_device) used[device] += bytes;
   blocks[at] = b;

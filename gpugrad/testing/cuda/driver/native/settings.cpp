@@ -17,10 +17,10 @@ SETTING(devices, "DEVICES", 2);
 SETTING(memory, "MEMORY", 80l << 30);       // bytes of each device
 SETTING(peers, "PEERS", 1);                 // whether devices can access each other's memory
 SETTING(late, "LATE", 0);                   // whether work waits until something waits for it
-SETTING(null_kernels, "NULL_KERNELS", 0);   // whether kernels do nothing
+SETTING(null_work, "NULL_WORK", 0);         // whether devices do nothing: memory holds zeros
 SETTING(logging, "LOG", 0);                // whether launches are logged
 
-static Setting* all[] = {&devices, &memory, &peers, &late, &null_kernels, &logging};
+static Setting* all[] = {&devices, &memory, &peers, &late, &null_work, &logging};
 
 }  // namespace gpu
 
