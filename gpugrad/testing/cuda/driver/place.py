@@ -42,14 +42,18 @@ def base() -> Path:
     return cache() / f"cupy-{CUPY}-{_TAG}"
 
 
-@functools.cache
 def overlay() -> Path:
     """The directory that goes first on the search path; its name has the hash of the sources."""
+    return cache() / f"driver-{_digest()}-{_TAG}"
+
+
+@functools.cache
+def _digest() -> str:
     digest = hashlib.sha256(f"{CUPY} {_TAG}".encode())
     recipe = (HOME / "build.py", HOME / "stubs.py", HOME / "libraries" / "__init__.py")
     for path in (*recipe, *sorted(HOME.glob("native/*"))):
         digest.update(path.read_bytes())
-    return cache() / f"driver-{digest.hexdigest()[:16]}-{_TAG}"
+    return digest.hexdigest()[:16]
 
 
 def unavailable() -> str:

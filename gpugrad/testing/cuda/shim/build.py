@@ -133,12 +133,12 @@ def _build(text: str, prelude: Prelude | None) -> Path:
     if library.exists():
         return library
     with tempfile.TemporaryDirectory() as folder:
-        code, output = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
-        code.write_text(text)
+        output = Path(folder) / "kernels.so"
+        Path(folder, "kernels.cpp").write_text(text)
         include = f"-I{_precompiled(compiler, prelude) if prelude else _HOME}"
         options = prelude.options if prelude else ()
-        command = [compiler, *_FLAGS, *_LINKER, *options, include, str(code), "-o", str(output)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [compiler, *_FLAGS, *_LINKER, *options, include, "kernels.cpp", "-o", str(output)]
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if result.returncode:
             lines = "\n".join(result.stderr.splitlines()[:20])
             raise ShimError(f"The kernel source does not compile:\n{lines}")

@@ -202,13 +202,15 @@ def _register_svd(letter: str, dtype: Any) -> None:
 
         def run() -> None:
             left, right = _svd(a, dtype, m, n, lda, s)
-            k = min(m, n)
-            if (job := chr(jobu & 255)) != "N":
-                columns = m if job == "A" else k
-                _matrix(u, dtype, m, columns, ldu)[...] = left[:, :columns]
-            if (job := chr(jobv & 255)) != "N":
-                rows = n if job == "A" else k
-                _matrix(v, dtype, rows, n, ldv)[...] = right[:rows]
+            k, u_job, v_job = min(m, n), chr(jobu & 255), chr(jobv & 255)
+            if u_job != "N":
+                place = (a, lda) if u_job == "O" else (u, ldu)  # O overwrites the matrix
+                columns = m if u_job == "A" else k
+                _matrix(place[0], dtype, m, columns, place[1])[...] = left[:, :columns]
+            if v_job != "N":
+                place = (a, lda) if v_job == "O" else (v, ldv)
+                rows = n if v_job == "A" else k
+                _matrix(place[0], dtype, rows, n, place[1])[...] = right[:rows]
             write(info, "i4", 0)
 
         _work(handle, "gesvd", run)
