@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fakes import cublaslt as fake_cublaslt
 from fakes import cupy as fake_cupy
 from fakes import cusolver as fake_cusolver
+from fakes.allocation import FailingAllocation
 
 from gpugrad.testing.cuda import driver
 
@@ -124,9 +125,8 @@ def cuda() -> str:
 
 
 @pytest.fixture
-def failing() -> Iterator[fake_cupy.failing_allocation]:
-    """An entered `fake_cupy.failing_allocation`."""
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
-    with fake_cupy.failing_allocation() as allocation:
+def failing() -> Iterator[fake_cupy.failing_allocation | FailingAllocation]:
+    """Allocations that fail one by one; entered."""
+    cupy = backend.cupy()
+    with FailingAllocation(cupy) if REAL_CUPY else fake_cupy.failing_allocation() as allocation:
         yield allocation

@@ -10,6 +10,7 @@ The first one runs that command, where the driver has been built.
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,25 @@ def test_this_file_passes_on_the_driver():
         command, env=place.environment(), cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+
+
+@needs_driver
+def test_a_running_program_can_activate_the_driver():
+    code = """
+        from gpugrad.testing.cuda import driver
+        driver.activate()
+        import gpugrad as gg
+        print(gg.add(gg.ones(2, device="cuda:0"), 1).device, driver.is_active())
+        try:
+            driver.activate()
+        except RuntimeError as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    first, second = run.stdout.splitlines()
+    assert first == "cuda:0 True"
+    assert "CuPy has been imported" in second
 
 
 @pytest.mark.slow
