@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from fakes.cublaslt import _read
-from fakes.streams import is_capturing
+from fakes.streams import enqueue, is_capturing
 
 WORK = 64
 
@@ -49,12 +49,16 @@ def _run(
     assert work
     assert lwork >= WORK
     calls.append((name, uplo, _stream[0]))
-    matrix = _read(a, dtype, (n, n), (1, lda))
-    routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
-    result, status = routine(np.array(matrix, order="F"), lower=uplo == 0)
-    inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
-    matrix[inside] = np.asarray(result)[inside]
-    _read(info, np.int32)[...] = status
+
+    def launch() -> None:
+        matrix = _read(a, dtype, (n, n), (1, lda))
+        routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
+        result, status = routine(np.array(matrix, order="F"), lower=uplo == 0)
+        inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
+        matrix[inside] = np.asarray(result)[inside]
+        _read(info, np.int32)[...] = status
+
+    enqueue(_stream[0], name, launch)
 
 
 def dpotrf(

@@ -122,13 +122,14 @@ def _build_base(folder: Path) -> None:
         archive.extractall(folder / "source", filter="data")
     source = folder / "source" / f"cupy-{CUPY}"
     _say("compiling CuPy's runtime module")
-    script = (
-        "from Cython.Build import cythonize\n"
-        f"cythonize(['{_RUNTIME}/runtime.pyx'], compile_time_env={_CONSTANTS}, "
-        "language_level=3, quiet=True)"
+    constants = [f"--compile-time-env={name}={value}" for name, value in _CONSTANTS.items()]
+    pyx = _RUNTIME / "runtime.pyx"
+    _run(
+        [sys.executable, "-m", "cython", "-3", *constants, pyx],
+        "Cython",
+        cwd=source,
+        env={**os.environ, "PYTHONPATH": str(folder / "wheels"), "PYTHONWARNINGS": "ignore"},
     )
-    environment = {**os.environ, "PYTHONPATH": str(folder / "wheels"), "PYTHONWARNINGS": "ignore"}
-    _run([sys.executable, "-c", script], "Cython", cwd=source, env=environment)
     _run(
         [
             "g++",

@@ -39,21 +39,19 @@ def cache() -> Path:
 
 def base() -> Path:
     """The directory of what depends on the versions of CuPy and Python only."""
-    return cache() / f"cupy-{CUPY}-{_TAG}"
+    return cache() / f"cupy-{CUPY}-{_digest(HOME / 'build.py')}-{_TAG}"
 
 
 def overlay() -> Path:
     """The directory that goes first on the search path; its name has the hash of the sources."""
-    return cache() / f"driver-{_digest()}-{_TAG}"
+    sources = ("build.py", "stubs.py", "libraries/__init__.py")
+    digest = _digest(*(HOME / name for name in sources), *sorted(HOME.glob("native/*")))
+    return cache() / f"driver-{CUPY}-{digest}-{_TAG}"
 
 
 @functools.cache
-def _digest() -> str:
-    digest = hashlib.sha256(f"{CUPY} {_TAG}".encode())
-    recipe = (HOME / "build.py", HOME / "stubs.py", HOME / "libraries" / "__init__.py")
-    for path in (*recipe, *sorted(HOME.glob("native/*"))):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def unavailable() -> str:
