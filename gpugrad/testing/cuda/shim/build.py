@@ -1,4 +1,8 @@
-"""Compiles kernel sources into shared libraries with g++, and caches them by their text."""
+"""Compiles kernel sources into shared libraries with g++, and caches them by their text.
+
+With ``GPUGRAD_SHIM_FMA=1`` in the environment, products and sums become fused multiply-adds, as
+NVRTC makes them; the CPU must have them. Without it each operation rounds, as in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,9 @@ from pathlib import Path
 __all__ = ["Prelude", "ShimError", "build_kernels", "build_runtime", "unavailable"]
 
 _HOME = Path(__file__).parent
-_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
+_FMA = os.environ.get("GPUGRAD_SHIM_FMA") == "1"
+_ROUNDING = ("-ffp-contract=fast", "-mfma") if _FMA else ("-ffp-contract=off",)
+_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", *_ROUNDING)
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
 
 
