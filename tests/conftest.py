@@ -1,4 +1,8 @@
-"""Fixtures of all tests: the CPU as default device, a CUDA device (real or fake), fixed seeds."""
+"""Fixtures of all tests: the CPU as default device, a CUDA device, fixed seeds.
+
+The CUDA device is a GPU where there is one. Else it is that of the stand-in for CuPy, or the
+made-up GPU of the real CuPy: python -m gpugrad.testing.cuda.driver pytest tests/kernels.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fakes import cublaslt as fake_cublaslt
 from fakes import cupy as fake_cupy
 from fakes import cusolver as fake_cusolver
+from fakes.allocation import FailingAllocation
+
+from gpugrad.testing.cuda import driver
 
 
 def _has_gpu() -> bool:
@@ -33,9 +40,11 @@ def _has_gpu() -> bool:
     return bool(cupy.cuda.is_available())
 
 
-REAL_GPU = _has_gpu()
-if not REAL_GPU:  # before gpugrad looks for CuPy, which it does once
+REAL_CUPY = _has_gpu()  # on a GPU, or on the made-up driver
+REAL_GPU = REAL_CUPY and not driver.is_active()
+if not REAL_CUPY:  # before gpugrad looks for CuPy, which it does once
     fake_cupy.install()
+if not REAL_GPU:
     fake_cublaslt.install()
     fake_cusolver.install()
 
@@ -50,7 +59,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("gpugrad")
 
 
-if REAL_GPU and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-sanitizer
+if REAL_CUPY and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-sanitizer
     import cupy
 
     cupy.cuda.set_allocator(None)
@@ -95,8 +104,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
     for item in items:
-        if item.get_closest_marker("gpu") and not REAL_GPU:
-            item.add_marker(pytest.mark.skip(reason="needs a real CUDA device"))
+        if item.get_closest_marker("gpu") and not REAL_CUPY:
+            item.add_marker(pytest.mark.skip(reason="needs the real CuPy"))
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +117,7 @@ def _seeded() -> None:
 @pytest.fixture(autouse=True)
 def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
     """On the fake CuPy, g++ takes a second per kernel, so tests opt in by a marker."""
-    if REAL_GPU or request.node.get_closest_marker("kernels"):
+    if REAL_CUPY or request.node.get_closest_marker("kernels"):
         yield
         return
     with library_functions():
@@ -145,9 +154,8 @@ def second(cuda: str) -> str:
 
 
 @pytest.fixture
-def failing() -> Iterator[fake_cupy.failing_allocation]:
-    """An entered `fake_cupy.failing_allocation`."""
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the allocations of the real CuPy cannot be made to fail one by one")
-    with fake_cupy.failing_allocation() as allocation:
+def failing() -> Iterator[fake_cupy.failing_allocation | FailingAllocation]:
+    """Allocations that fail one by one; entered."""
+    cupy = backend.cupy()
+    with FailingAllocation(cupy) if REAL_CUPY else fake_cupy.failing_allocation() as allocation:
         yield allocation

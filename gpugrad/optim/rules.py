@@ -40,10 +40,10 @@ there, and a pass over subnormals takes 45 times as long.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpugrad.core.forking import cached_property
 from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.optim.nodes import XP, Node, SettingNames
 from gpugrad.optim.passes import Passes, Writer
@@ -71,7 +71,7 @@ class Rule:
         self._formula, self._settings, self._n_slots = formula, tuple(settings), n_slots
         self.kernel = StepKernel(name, formula, settings, n_slots)
 
-    @functools.cached_property
+    @cached_property
     def passes(self) -> Passes:
         """The function of the module's docstring."""
         nodes: list[Node] = []

@@ -22,6 +22,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from fakes.streams import enqueue
+
 matmul_heuristic_result_dtype = np.dtype(
     [("algo", [("data_", "<u8", (8,))]), ("workspace_size", "<u8"), ("state", "<i4"),
      ("waves_count", "<f4"), ("reserved", "<i4", (4,))]
@@ -165,8 +167,7 @@ def matmul(
     calls.append({"desc": dict(desc), "stream": stream, **operands})
     scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
     launch = functools.partial(_multiply, dict(desc), *scales, *four)
-    capture = sys.modules["fakes.cupy"]._current.capture
-    launch() if capture is None else capture.append(launch)
+    enqueue(stream, "matmul", launch)
 
 
 def _multiply(

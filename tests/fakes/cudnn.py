@@ -16,12 +16,13 @@ import ctypes
 import enum
 import functools
 import itertools
-import sys
 import types
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from fakes.streams import enqueue
 
 calls: list[dict[str, Any]] = []
 """The calls of `execute`, for tests to inspect."""
@@ -219,9 +220,7 @@ class pygraph:
             raise ValueError("the variant pack is missing a buffer")
         calls.append({"name": self.name, "notes": self.notes, "stream": handle.stream,
                       "dims": [t.dim for t in self.inputs]})  # fmt: skip
-        capture = sys.modules["fakes.cupy"]._current.capture
-        launch = functools.partial(self._launch, dict(tensor_dict))
-        launch() if capture is None else capture.append(launch)
+        enqueue(handle.stream, self.name, functools.partial(self._launch, dict(tensor_dict)))
 
     def _launch(self, pointers: dict[Tensor, int]) -> None:
         arrays = [_read(pointers[t], t).astype(self.compute) for t in self.inputs]

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from fakes.cublaslt import _read
+from fakes.streams import enqueue, is_capturing
 
 WORK = 64
 
@@ -43,17 +44,21 @@ spotrf_buffer_size = dpotri_buffer_size = spotri_buffer_size = dpotrf_buffer_siz
 def _run(
     name: str, dtype: Any, uplo: int, n: int, a: int, lda: int, work: int, lwork: int, info: int
 ) -> None:
-    if sys.modules["fakes.cupy"]._current.capture is not None:
+    if is_capturing(_stream[0]):
         raise RuntimeError("the fake cuSOLVER cannot be captured")
     assert work
     assert lwork >= WORK
     calls.append((name, uplo, _stream[0]))
-    matrix = _read(a, dtype, (n, n), (1, lda))
-    routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
-    result, status = routine(np.array(matrix, order="F"), lower=uplo == 0)
-    inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
-    matrix[inside] = np.asarray(result)[inside]
-    _read(info, np.int32)[...] = status
+
+    def launch() -> None:
+        matrix = _read(a, dtype, (n, n), (1, lda))
+        routine = scipy.linalg.get_lapack_funcs(name[1:], (matrix,))
+        result, status = routine(np.array(matrix, order="F"), lower=uplo == 0)
+        inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
+        matrix[inside] = np.asarray(result)[inside]
+        _read(info, np.int32)[...] = status
+
+    enqueue(_stream[0], name, launch)
 
 
 def dpotrf(

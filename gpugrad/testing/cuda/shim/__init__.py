@@ -8,21 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import mmap
-import os
-import re
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.forking import new_lock
 from gpugrad.kernels.runtime import launch
+from gpugrad.testing.cuda.shim.build import ShimError, build_kernels, build_runtime, unavailable
 
 __all__ = [
     "SCHEDULES",
@@ -40,26 +34,9 @@ SCHEDULES = ("round robin", "warp by warp", "backwards")
 """The orders in which the threads of a block run; a race may show only in some of them."""
 
 _running = new_lock()  # a library holds the state of the running block
-_HOME = Path(__file__).parent
 _ALIGNED = 16  # bytes of a thread's widest access
 _PAGE = mmap.PAGESIZE
 _NONE, _ALL = 0, 3  # page protection
-_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", "-ffp-contract=off")
-_LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
-
-
-class ShimError(AssertionError):
-    """A kernel does not compile, deadlocks, or reads or writes outside its arrays."""
-
-
-@functools.cache
-def unavailable() -> str:
-    """Why kernels cannot be run on this CPU, or an empty string if they can."""
-    return "" if _compiler() else "needs g++ (or another C++ compiler in CXX)"
-
-
-def _compiler() -> str | None:
-    return shutil.which(os.environ.get("CXX", "g++"))
 
 
 class KernelLibrary:
@@ -305,91 +282,13 @@ def compile_module(source: str, names: Sequence[str]) -> KernelLibrary:
     >>> y.tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    text = _to_cpp(source)
-    for k, name in enumerate(names):
-        text += (
-            f'\nextern "C" const char* shim_run_{k}(void** args, const unsigned* size, '
-            "size_t shared, int schedule) {\n"
-            f"  return shim::launch([](void** a) {{ shim::call({name}, a); }}, args, size, shared, "
-            "schedule, __start_shim_shared, __stop_shim_shared);\n}\n"
-            f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
-        )
     _runtime()
-    return KernelLibrary(ctypes.CDLL(str(_build(text, _headers_for))), list(names))
+    return KernelLibrary(ctypes.CDLL(str(build_kernels(source, names))), list(names))
 
 
 @functools.cache
 def _runtime() -> ctypes.CDLL:
     """The compiled cudashim.cpp. Kernels' libraries are linked to it."""
-    text = (_HOME / "cudashim.cpp").read_text()
-    library = ctypes.CDLL(str(_build(text, lambda compiler: _HOME)), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(build_runtime()), mode=ctypes.RTLD_GLOBAL)
     library.shim_fault.restype = ctypes.c_void_p
-    return library
-
-
-def _to_cpp(source: str) -> str:
-    dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\s*\[\s*\]\s*;"
-    return '#include "cudashim.h"\n' + re.sub(
-        dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source
-    )
-
-
-@functools.cache
-def _headers() -> str:
-    return "".join(p.read_text() for p in sorted(_HOME.glob("*.h")))
-
-
-def _cache() -> Path:
-    """A directory that only this user can write to, because libraries in it are loaded."""
-    path = Path(tempfile.gettempdir()) / f"gpugrad-shim-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_uid != os.getuid() or path.stat().st_mode & 0o022:
-        path = Path(tempfile.mkdtemp(prefix="gpugrad-shim-"))
-    return path
-
-
-def _key(compiler: str, text: str = "") -> str:
-    parts = (compiler, *_FLAGS, _headers(), text)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-@functools.cache
-def _headers_for(compiler: str) -> Path:
-    """The folder of precompiled headers: they take a third of a small kernel's compile time."""
-    folder = _cache() / _key(compiler)
-    if folder.exists():
-        return folder
-    build = Path(tempfile.mkdtemp(dir=_cache()))
-    for header in _HOME.glob("*.h"):
-        shutil.copy(header, build)
-    name = str(build / "cudashim.h")
-    command = [compiler, *_FLAGS, "-x", "c++-header", name, "-o", f"{name}.gch"]
-    subprocess.run(command, capture_output=True, check=False)  # on failure the headers are read
-    try:
-        build.replace(folder)
-    except OSError:  # another process was faster
-        shutil.rmtree(build)
-    return folder
-
-
-def _build(text: str, headers: Callable[[str], Path]) -> Path:
-    """The path of the compiled library, from the cache if it is there."""
-    compiler = _compiler()
-    if compiler is None:
-        raise ShimError(f"Kernels cannot be run on this CPU: gpugrad {unavailable()}.")
-    library = _cache() / f"{_key(compiler, text)}.so"
-    if library.exists():
-        return library
-    with tempfile.TemporaryDirectory() as folder:
-        code, output = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
-        code.write_text(text)
-        include = f"-I{headers(compiler)}"
-        command = [compiler, *_FLAGS, *_LINKER, include, str(code), "-o", str(output)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode:
-            lines = "\n".join(result.stderr.splitlines()[:20])
-            raise ShimError(f"The kernel source does not compile:\n{lines}")
-        complete = library.with_suffix(f".{os.getpid()}")
-        shutil.move(output, complete)
-        complete.replace(library)  # atomically: other processes may be building it too
     return library

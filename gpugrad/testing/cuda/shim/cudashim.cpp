@@ -10,6 +10,7 @@
 namespace shim {
 
 enum Schedule { ROUND_ROBIN, WARP_BY_WARP, BACKWARDS };
+const int LENIENT = 8;  // added to a schedule: barriers do not wait for threads that have returned
 const size_t STACK = 64 * 1024;
 
 #if defined(__x86_64__)
@@ -173,7 +174,7 @@ static bool run_warp(unsigned warp, Schedule schedule, unsigned& live) {
   return moved;
 }
 
-static const char* run_block(Schedule schedule) {
+static const char* run_block(Schedule schedule, bool lenient) {
   for (unsigned i = 0; i < threads; ++i) start(i);
   unsigned live = threads, warps = (threads + WARP - 1) / WARP;
   while (live) {
@@ -184,7 +185,8 @@ static const char* run_block(Schedule schedule) {
     bool all = live > 0;
     for (unsigned i = 0; i < threads; ++i)
       all = all && (fibers[i].done || (fibers[i].wait == AT_BLOCK && !fibers[i].ready));
-    if (all && live < threads) return "__syncthreads after some threads of the block have returned";
+    if (all && live < threads && !lenient)
+      return "__syncthreads after some threads of the block have returned";
     if (all) {
       for (unsigned i = 0; i < threads; ++i) fibers[i].ready = true;
     } else if (live && !moved) {
@@ -215,7 +217,7 @@ const char* launch(
         block_index = {x, y, z};
         memset(dynamic_shared, 0xFF, shared);
         if (first_shared) memset(first_shared, 0xFF, last_shared - first_shared);
-        wrong = run_block((Schedule)schedule);
+        wrong = run_block((Schedule)(schedule % LENIENT), schedule >= LENIENT);
       }
   return wrong;
 }

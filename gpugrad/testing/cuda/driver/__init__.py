@@ -1,0 +1,35 @@
+"""Real CuPy without a GPU: CuPy's own code on made-up GPUs, whose kernels run on the CPU.
+
+    python -m gpugrad.testing.cuda.driver build       # once: downloads CuPy, compiles the driver
+    python -m gpugrad.testing.cuda.driver python my_script.py
+    python -m gpugrad.testing.cuda.driver pytest --pyargs my_package
+
+CuPy's Python and Cython code runs unchanged. What lies below it is made up: the CUDA runtime and
+driver (`native/`), NVRTC, cuBLAS, cuSOLVER, cuFFT and Thrust (`libraries/`). Kernels, CuPy's and
+ours, are compiled by g++ and run by `gpugrad.testing.cuda.shim`. CUDA graphs are recorded and
+replayed, and what a capture forbids returns CUDA's error.
+
+`activate` does in a running program what the second command does for a new one.
+"""
+
+from gpugrad.testing.cuda.driver.control import (
+    Work,
+    change_setting,
+    get_setting,
+    logged,
+    take_complaints,
+    used,
+)
+from gpugrad.testing.cuda.driver.place import activate, is_active, unavailable
+
+__all__ = [
+    "Work",
+    "activate",
+    "change_setting",
+    "get_setting",
+    "is_active",
+    "logged",
+    "take_complaints",
+    "unavailable",
+    "used",
+]

@@ -1,0 +1,145 @@
+"""NVRTC: g++ and the shim compile the source; the "cubin" is a text that names the result.
+
+`native/modules.cpp` reads that text. With the setting ``null_work`` nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpugrad.testing.cuda.driver import control
+from gpugrad.testing.cuda.driver.libraries import Library, view, write
+from gpugrad.testing.cuda.driver.place import HOME, overlay
+from gpugrad.testing.cuda.shim.build import Prelude, ShimError, build_kernels, build_runtime
+
+__all__ = ["LIBRARY"]
+
+LIBRARY = Library("libnvrtc.so.13", failed=11, missing=11)
+_COMPILATION_FAILED = 6
+_LENIENT = 8  # CuPy's kernels use barriers after threads have returned; see cudashim.cpp
+_HEADERS = overlay() / "site" / "cupy" / "_core" / "include"
+_CUPY = Prelude(
+    "cupy_kernel.h",
+    HOME / "headers",
+    (f"-I{_HEADERS}", *(f"-I{_HEADERS}/cupy/_cccl/{part}" for part in ("thrust", "libcudacxx"))),
+)
+_OURS = Prelude()
+_KERNEL = re.compile(
+    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\('
+)
+
+
+@dataclass
+class _Program:
+    source: str
+    names: list[str] = field(default_factory=list)
+    lowered: dict[str, Any] = field(default_factory=dict)
+    log: bytes = b""
+    image: bytes = b""
+
+
+_programs: dict[int, _Program] = {}
+_numbers = itertools.count(1)
+
+
+def _text(pointer: int) -> str:
+    return (ctypes.cast(pointer, ctypes.c_char_p).value or b"").decode()
+
+
+def _compile(program: _Program) -> bytes:
+    names = program.names or _KERNEL.findall(program.source)
+    program.lowered = {name: ctypes.create_string_buffer(name.encode()) for name in names}
+    is_cupys = "<cupy/" in program.source
+    lines: list[object] = ["gpugrad host kernels", _LENIENT if is_cupys else 0, "", ""]
+    if names and not control.get_setting("null_work"):
+        prelude = _CUPY if is_cupys else _OURS
+        lines[2:] = [build_runtime(), build_kernels(program.source, names, prelude)]
+    return "\n".join(map(str, (*lines, *names))).encode() + b"\n\0"
+
+
+@LIBRARY.function("nvrtcVersion", "pp")
+def version(major: int, minor: int) -> None:
+    """CUDA 13.0."""
+    write(major, "i4", 13)
+    write(minor, "i4", 0)
+
+
+@LIBRARY.function("nvrtcGetErrorString", "i")
+def error_string(code: int) -> int:
+    """The name of a status."""
+    return ctypes.addressof(_COMPILATION if code == _COMPILATION_FAILED else _INTERNAL)
+
+
+_COMPILATION = ctypes.create_string_buffer(b"NVRTC_ERROR_COMPILATION")
+_INTERNAL = ctypes.create_string_buffer(b"NVRTC_ERROR_INTERNAL_ERROR")
+
+
+@LIBRARY.function("nvrtcCreateProgram", "pppipp")
+def create_program(
+    to: int, source: int, name: int, headers: int, texts: int, includes: int
+) -> None:
+    """Keep the source."""
+    number = next(_numbers)
+    _programs[number] = _Program(_text(source))
+    write(to, "u8", number)
+
+
+@LIBRARY.function("nvrtcDestroyProgram", "p")
+def destroy_program(pointer: int) -> None:
+    """Forget the source."""
+    del _programs[int(view(pointer, "u8")[()])]
+
+
+@LIBRARY.function("nvrtcAddNameExpression", "pp")
+def add_name_expression(program: int, name: int) -> None:
+    """Ask for a kernel with its template arguments."""
+    _programs[program].names.append(_text(name))
+
+
+@LIBRARY.function("nvrtcCompileProgram", "pip")
+def compile_program(number: int, options: int, texts: int) -> int:
+    """Compile with g++, or find the result in the shim's cache."""
+    program = _programs[number]
+    try:
+        program.image = _compile(program)
+    except ShimError as error:
+        program.log = str(error).encode()
+        return _COMPILATION_FAILED
+    return 0
+
+
+@LIBRARY.function("nvrtcGetLoweredName", "ppp")
+def lowered_name(program: int, name: int, to: int) -> None:
+    """A kernel's name in the module; here that is the name expression itself."""
+    write(to, "u8", ctypes.addressof(_programs[program].lowered[_text(name)]))
+
+
+def _size(number: int, to: int) -> None:
+    write(to, "u8", len(_programs[number].image))
+
+
+def _copy(number: int, to: int) -> None:
+    image = _programs[number].image
+    ctypes.memmove(to, image, len(image))
+
+
+for _symbol in ("CUBIN", "PTX"):
+    LIBRARY.function(f"nvrtcGet{_symbol}Size", "pp")(_size)
+    LIBRARY.function(f"nvrtcGet{_symbol}", "pp")(_copy)
+
+
+@LIBRARY.function("nvrtcGetProgramLogSize", "pp")
+def log_size(number: int, to: int) -> None:
+    """The bytes of the compiler's messages."""
+    write(to, "u8", len(_programs[number].log) + 1)
+
+
+@LIBRARY.function("nvrtcGetProgramLog", "pp")
+def log(number: int, to: int) -> None:
+    """The compiler's messages."""
+    text = _programs[number].log + b"\0"
+    ctypes.memmove(to, text, len(text))
