@@ -227,11 +227,13 @@ def test_accumulation_takes_rows_and_missing_gradients():
     assert other.tolist() == [-0.5, -0.5]
 
 
+@DEVICES
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
-def test_accumulation_of_other_dtypes_rounds_once(dtype):
-    v, optimizer = gg.Variable(gg.zeros(2, dtype=dtype)), optim.SGD(1.0, accumulate=4)
-    for g in (2048.0, 1.0, 1.0, 2.0):  # 2048 + 1 is 2048 in 16 bits
-        optimizer.apply_gradients([(gg.constant([g, 0.0], dtype), v)])
+def test_accumulation_of_other_dtypes_rounds_once(dtype, device):
+    with gg.device(device):
+        v, optimizer = gg.Variable(gg.zeros(2, dtype=dtype)), optim.SGD(1.0, accumulate=4)
+        for g in (2048.0, 1.0, 1.0, 2.0):  # 2048 + 1 is 2048 in 16 bits
+            optimizer.apply_gradients([(gg.constant([g, 0.0], dtype), v)])
     expected = gg.constant([-513.0, 0.0], dtype)
     assert v.tolist() == expected.tolist()
     assert v.dtype == expected.dtype
