@@ -19,8 +19,8 @@ from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
-    "LONG_ROW", "SAME_ELEMENTS", "FusedKernel", "axes_of", "fuse_groups", "launches",
-    "reduction", "strided_views",
+    "LONG_ROW", "SAME_ELEMENTS", "FusedKernel", "axes_of", "count_of_mean", "fuse_groups",
+    "launches", "reduction", "strided_views",
 ]  # fmt: skip
 
 LONG_ROW = 8192
@@ -175,6 +175,11 @@ def reduction(step: Step) -> str | None:
     elif axes == (n - 1,):
         how = "row"
     return None if how != "row" and step.op.reduces in ("max", "min") else how
+
+
+def count_of_mean(step: Step) -> int:
+    """The number of elements that a mean averages."""
+    return math.prod(step.inputs[0].shape) // max(math.prod(step.outs[0].shape), 1)
 
 
 def _is_elementwise(step: Step) -> bool:
