@@ -15,6 +15,7 @@ from gpugrad.function.passes.norms import expand_norms
 from gpugrad.function.passes.pieces import write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
+from gpugrad.function.passes.rows import expand_rows
 from gpugrad.function.passes.simplify import (
     fold_constants,
     remove_dead,
@@ -47,6 +48,7 @@ PASSES = (
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu", "c")),
     Pass("norms", expand_norms, ("gpu", "c")),
+    Pass("rows", expand_rows, ("c",)),
     Pass("products", find_products, ("gpu",)),
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu", "c")),

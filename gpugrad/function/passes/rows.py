@@ -1,0 +1,137 @@
+"""Softmax and norms expanded into steps, so that a C kernel fuses them with their neighbours.
+
+On a GPU each of them has a kernel written by hand, which NumPy lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.function.passes.fuse import LONG_ROW
+from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["expand_rows"]
+
+
+def expand_rows(program: Program) -> Program:
+    """Expand softmax along the last axis, and standardization along any axes."""
+    expander = _Expander(program)
+    for step in program.steps:
+        step = expander.renamed(step)
+        expand = _EXPANDED.get(step.name)
+        if step.op is None or expand is None or not _is_of_floats(step):
+            expander.keep(step)
+        elif step.name.startswith("standardize") or _is_along_last(step):
+            expand(expander, step)
+        else:
+            expander.keep(step)
+    return expander.program()
+
+
+def _is_of_floats(step: Step) -> bool:
+    x = step.args[0]
+    return isinstance(x, Value) and x.dtype in (np.float32, np.float64) and 0 not in x.shape
+
+
+def _is_along_last(step: Step) -> bool:
+    (x, *_) = step.inputs
+    last = (-1, len(x.shape) - 1)
+    return step.params.get("axis", -1) in last and x.shape[-1] <= LONG_ROW
+
+
+class _Expander(Rewriter):
+    _of: Step
+
+    def _do(self, name: str, *args: Any, dtype: Any = None) -> Any:
+        """Append an elementwise step."""
+        values = [a for a in args if isinstance(a, Value)]
+        shape = np.broadcast_shapes(*[v.shape for v in values])
+        return self.step(self._of, name, args, {}, shape, dtype or values[-1].dtype)
+
+    def _reduce(self, name: str, x: Value, axis: Any = -1) -> Any:
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(a % len(x.shape) for a in axes)
+        shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+        params = {"axis": axis, "keepdims": True} | ({"dtype": None} if name == "sum" else {})
+        return self.step(self._of, name, [x], params, shape)
+
+    def softmax(self, step: Step) -> None:
+        """Append the formula of ``softmax``."""
+        self._of, (x,) = step, step.args
+        e = self._do("exp", self._do("subtract", x, self._reduce("max", x)))
+        self.replace(step.outs[0], self._do("divide", e, self._reduce("sum", e)))
+
+    def log_softmax(self, step: Step) -> None:
+        """Append the formula of ``log_softmax``."""
+        self._of, (x,) = step, step.args
+        z = self._do("subtract", x, self._reduce("max", x))
+        total = self._do("log", self._reduce("sum", self._do("exp", z)))
+        self.replace(step.outs[0], self._do("subtract", z, total))
+
+    def masked_softmax(self, step: Step) -> None:
+        """Append the formula of ``masked_softmax``."""
+        self._of, (x, mask, *_) = step, (*step.args, None)
+        if step.params["is_causal"]:
+            lower = Value(np.tri(*x.shape[-2:], dtype=bool), constant=True)
+            mask = lower if mask is None else self._do("logical_and", mask, lower)
+        if mask is not None:
+            x = self._do("where", mask, x, -math.inf, dtype=x.dtype)
+        top = self._reduce("max", x)
+        nothing = self._do("equal", top, -math.inf, dtype=bool)
+        top = self._do("where", nothing, 0, top)
+        e = self._do("exp", self._do("subtract", x, top))
+        total = self._reduce("sum", e)
+        empty = self._do("equal", total, 0, dtype=bool)
+        total = self._do("where", empty, 1, total)
+        self.replace(step.outs[0], self._do("divide", e, total))
+
+    def standardize(self, step: Step) -> None:
+        """Append the formula of ``standardize``."""
+        self._of, (x,), (out, mean, std) = step, step.args, step.outs
+        axis, eps = step.params["axis"], step.params["eps"]
+        average = self._reduce("mean", x, axis)
+        d = self._do("subtract", x, average)
+        root = self._root_mean_square(d, axis, eps)
+        if eps:
+            inverse = self._do("reciprocal", self._do("hypot", root, math.sqrt(eps)))
+        else:
+            nothing = self._do("equal", root, 0, dtype=bool)
+            inverse = self._do("reciprocal", self._do("where", nothing, 1, root))
+            inverse = self._do("where", nothing, 0, inverse)
+        self.replace(out, self._do("multiply", d, inverse))
+        self.replace(mean, average)
+        self.replace(std, root)
+
+    def _root_mean_square(self, x: Value, axis: Any, eps: float) -> Any:
+        """Of scaled values too, for where squares overflow or, without `eps`, vanish."""
+        limits = np.finfo(x.dtype)
+
+        def root(scale: float) -> tuple[Any, Any]:
+            y = x if scale == 1 else self._do("multiply", x, scale)
+            square = self._reduce("mean", self._do("multiply", y, y), axis)
+            size = self._do("sqrt", square)
+            return square, size if scale == 1 else self._do("multiply", size, 1 / scale)
+
+        half = 2.0 ** (limits.maxexp // 2)
+        square, plain = root(1)
+        is_large = self._do("greater", square, float(limits.max), dtype=bool)
+        result = self._do("where", is_large, root(1 / half)[1], plain)
+        if not eps:
+            least = float(limits.tiny / limits.eps)
+            is_small = self._do("less", square, least, dtype=bool)
+            result = self._do("where", is_small, root(half)[1], result)
+        return result
+
+
+_EXPANDED: dict[str, Callable[[_Expander, Step], None]] = {
+    # these ops alone combine rows in ways that no field of a record describes
+    "softmax": _Expander.softmax,
+    "log_softmax": _Expander.log_softmax,
+    "masked_softmax": _Expander.masked_softmax,
+    "standardize": _Expander.standardize,
+}
