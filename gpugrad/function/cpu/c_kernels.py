@@ -338,7 +338,7 @@ class CKernel:
             functor = f"{r.kind.title()}()"
             before.append(f"V<{t}, N> all_{name} = {rest};")
             inside.append(
-                f"all_{name} = {functor}(all_{name}, first<n.value>({r.of.name}, {rest}));"
+                f"all_{name}.of = {functor}(all_{name}.of, first<n.value>({r.of.name}, {rest}).of);"
             )
             after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
         return [*before, *self._columns_loop(loop, inside, known, kept), *after]

@@ -210,7 +210,7 @@ def _call(
     """Fill in the addresses of the arrays from outside, and run the kernels in `table`."""
     pointers, copies = slots.pointers, []
     for k, a in enumerate(arrays, first):
-        if not a.flags.c_contiguous:
+        if type(a) is not np.ndarray or not a.flags.c_contiguous:  # NumPy may return a scalar
             a = np.ascontiguousarray(a)
             copies.append(a)
         pointers[k] = a.ctypes.data

@@ -96,36 +96,37 @@ class _Expander(Rewriter):
         axis, eps = step.params["axis"], step.params["eps"]
         average = self._reduce("mean", x, axis)
         d = self._do("subtract", x, average)
-        root = self._root_mean_square(d, axis, eps)
-        if eps:
-            inverse = self._do("reciprocal", self._do("hypot", root, math.sqrt(eps)))
-        else:
-            nothing = self._do("equal", root, 0, dtype=bool)
-            inverse = self._do("reciprocal", self._do("where", nothing, 1, root))
-            inverse = self._do("where", nothing, 0, inverse)
+        root, inverse = self._lengths(d, axis, eps)
         self.replace(out, self._do("multiply", d, inverse))
         self.replace(mean, average)
         self.replace(std, root)
 
-    def _root_mean_square(self, x: Value, axis: Any, eps: float) -> Any:
-        """Of scaled values too, for where squares overflow or, without `eps`, vanish."""
+    def _lengths(self, x: Value, axis: Any, eps: float) -> tuple[Any, Any]:
+        """The root of the mean square, and 1 / sqrt(mean square + eps), or 0 where that is infinite.
+
+        By scaled values where squares overflow or, without `eps`, vanish.
+        """
         limits = np.finfo(x.dtype)
-
-        def root(scale: float) -> tuple[Any, Any]:
-            y = x if scale == 1 else self._do("multiply", x, scale)
-            square = self._reduce("mean", self._do("multiply", y, y), axis)
-            size = self._do("sqrt", square)
-            return square, size if scale == 1 else self._do("multiply", size, 1 / scale)
-
         half = 2.0 ** (limits.maxexp // 2)
-        square, plain = root(1)
-        is_large = self._do("greater", square, float(limits.max), dtype=bool)
-        result = self._do("where", is_large, root(1 / half)[1], plain)
-        if not eps:
-            least = float(limits.tiny / limits.eps)
-            is_small = self._do("less", square, least, dtype=bool)
-            result = self._do("where", is_small, root(half)[1], result)
-        return result
+        square = self._mean_square(x, axis)
+        root = length = self._do("sqrt", square)
+        if eps:
+            length = self._do("sqrt", self._do("add", square, eps))
+        ranges = [("greater", float(limits.max), 1 / half)]
+        ranges += [] if eps else [("less", float(limits.tiny / limits.eps), half)]
+        for beyond, limit, scale in ranges:
+            there = self._do(beyond, square, limit, dtype=bool)
+            scaled = self._mean_square(self._do("multiply", x, scale), axis)
+            size = self._do("multiply", self._do("sqrt", scaled), 1 / scale)
+            root, length = (self._do("where", there, size, a) for a in (root, length))
+        if eps:
+            return root, self._do("reciprocal", length)
+        nothing = self._do("equal", length, 0, dtype=bool)
+        inverse = self._do("reciprocal", self._do("where", nothing, 1, length))
+        return root, self._do("where", nothing, 0, inverse)
+
+    def _mean_square(self, x: Value, axis: Any) -> Any:
+        return self._reduce("mean", self._do("multiply", x, x), axis)
 
 
 _EXPANDED: dict[str, Callable[[_Expander, Step], None]] = {

@@ -1,7 +1,7 @@
 // Functions of vectors, by the names that generated kernels use. NumPy's and SciPy's rules hold.
 //
-// Functions such as exp are called by their names in glibc's libmvec, so no compiler needs
-// -ffast-math. LIBMVEC says which of them the C library has: 2 for all, 1 for the first five, 0 for
+// Functions such as sin are called by their names in glibc's libmvec, so no compiler needs
+// -ffast-math. LIBMVEC says which of them the C library has: 2 for all, 1 for the first three, 0 for
 // none. There is no scalar function that rounds differently from the vector's.
 #ifndef GPUGRAD_FUNCTIONS
 #define GPUGRAD_FUNCTIONS
@@ -46,6 +46,8 @@ template <class T, int N> INLINE V<T, N> sign(V<T, N> x) {
   return where(x > T(0), V<T, N>(1), where(x < T(0), V<T, N>(-1), where(x == x, V<T, N>(0), x)));
 }
 
+#include "own.h"
+
 // ---- functions of the C library
 
 #if defined(__AVX512F__)
@@ -84,8 +86,6 @@ typedef raw<double, LANES<8>> Doubles;
     else return FEW_FLOATS(vv, name)(x.of, y.of);                              \
   }
 #if LIBMVEC >= 1
-FUNCTION_OF_ONE(exp)
-FUNCTION_OF_ONE(log)
 FUNCTION_OF_ONE(sin)
 FUNCTION_OF_ONE(cos)
 FUNCTION_OF_TWO(pow)
@@ -103,12 +103,10 @@ FUNCTION_OF_ONE(acos)
 FUNCTION_OF_ONE(atan)
 FUNCTION_OF_ONE(sinh)
 FUNCTION_OF_ONE(cosh)
-FUNCTION_OF_ONE(tanh)
 FUNCTION_OF_ONE(asinh)
 FUNCTION_OF_ONE(acosh)
 FUNCTION_OF_ONE(atanh)
 FUNCTION_OF_ONE(cbrt)
-FUNCTION_OF_ONE(erf)
 FUNCTION_OF_ONE(erfc)
 FUNCTION_OF_TWO(atan2)
 FUNCTION_OF_TWO(hypot)

@@ -140,15 +140,15 @@ template <int N, long LENGTH, class F> INLINE void each_block(long from, long to
 template <class T> INLINE constexpr T infinity() { return (T)__builtin_inf(); }
 template <class T> INLINE constexpr T not_a_number() { return (T)__builtin_nan(""); }
 
-template <class T> INLINE T where(bool c, T a, T b) { return c ? a : b; }
+// Of raw vectors of any length.
 struct Sum {
   template <class A> INLINE A operator()(A a, A b) const { return a + b; }
 };
 struct Max {
-  template <class A> INLINE A operator()(A a, A b) const { return where(a > b || a != a, a, b); }
+  template <class A> INLINE A operator()(A a, A b) const { return (a > b) | (a != a) ? a : b; }
 };
 struct Min {
-  template <class A> INLINE A operator()(A a, A b) const { return where(a < b || a != a, a, b); }
+  template <class A> INLINE A operator()(A a, A b) const { return (a < b) | (a != a) ? a : b; }
 };
 
 // The first n lanes, and `rest` in the others.
@@ -161,12 +161,17 @@ template <int n, class T, int N> INLINE V<T, N> first(V<T, N> v, T rest) {
     return lane < n ? v.of : V<T, N>(rest).of;
   }
 }
+template <int N, class F, class T> INLINE T fold(F f, raw<T, N> v) {
+  if constexpr (N == 2) {
+    return f(v, raw<T, 2>{v[1], v[0]})[0];  // as vectors, without a branch
+  } else {
+    raw<T, N / 2> half[2];
+    __builtin_memcpy(half, &v, sizeof v);
+    return fold<N / 2, F, T>(f, f(half[0], half[1]));
+  }
+}
 template <class F, class T, int N> INLINE V<T, N> over_lanes(F f, V<T, N> v) {
-  T lane[N];
-  __builtin_memcpy(lane, &v.of, sizeof lane);
-  for (int half = N / 2; half; half /= 2)
-    for (int k = 0; k < half; ++k) lane[k] = f(lane[k], lane[k + half]);
-  return lane[0];
+  return fold<N, F, T>(f, v.of);
 }
 
 #include "functions.h"

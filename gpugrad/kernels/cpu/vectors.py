@@ -27,7 +27,7 @@ _ALL = """
 
 @functools.cache
 def libmvec() -> int:
-    """2 if libmvec has all of its functions, 1 if only the first five, 0 without it.
+    """2 if libmvec has all of its functions, 1 if only the first ones, 0 without it.
 
     Its names are made known to libraries that are loaded later.
     """
