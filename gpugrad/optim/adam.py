@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
@@ -15,6 +15,30 @@ from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
 
 __all__ = ["Adam", "AdamW"]
+
+
+class _Step(NamedTuple):
+    """A step of one Variable, by numbers in the order in which its kernels take them."""
+
+    add_m: float
+    add_v: float
+    epsilon: float
+    stride: float
+    keep: float
+
+    kernel = "adam"
+
+    def __call__(self, p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
+        lib = READINGS[type(m)].lib
+        add_scaled(m, self.add_m, g, t)
+        lib.square(t, t)
+        add_scaled(v, self.add_v, t, t)
+        lib.sqrt(v, t)
+        lib.add(t, self.epsilon, t)
+        lib.divide(m, t, t)
+        if self.keep != 1:
+            lib.multiply(p, self.keep, p)
+        add_scaled(p, self.stride, t, t)
 
 
 class Adam(Optimizer):
@@ -69,27 +93,13 @@ class Adam(Optimizer):
         mean, square = state.averages["m"], state.averages["v"]
         mean.decay(self.beta_1)
         square.decay(self.beta_2)
-        lib = READINGS[type(mean.array)].lib
         # m and v are stored without their scales; these factors apply scale and bias correction
         m_scale = mean.scale / (1 - self.beta_1**state.step)
         v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))
         add_m = (1 - self.beta_1) / mean.scale
         add_v = (1 - self.beta_2) / square.scale / add_m**2  # of (add_m * g)**2
-        epsilon, stride = self.epsilon / v_root, -rate * m_scale / v_root
         keep = 1 - rate * self.weight_decay
-
-        def step(p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
-            add_scaled(m, add_m, g, t)
-            lib.square(t, t)
-            add_scaled(v, add_v, t, t)
-            lib.sqrt(v, t)
-            lib.add(t, epsilon, t)
-            lib.divide(m, t, t)
-            if keep != 1:
-                lib.multiply(p, keep, p)
-            add_scaled(p, stride, t, t)
-
-        return step
+        return _Step(add_m, add_v, self.epsilon / v_root, -rate * m_scale / v_root, keep)
 
     def _settings(self, step: int, rate: float) -> tuple[float, ...]:
         return adam_settings(rate, self.beta_1, self.beta_2, self.epsilon, step, self.weight_decay)

@@ -17,11 +17,13 @@ from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.tensor import is_shared
 from gpugrad.core.variable import Variable
+from gpugrad.kernels.cpu import optim as cpu_kernels
 
 __all__ = [
     "Average",
     "add_scaled",
     "count_reals",
+    "launch_steps",
     "make_own",
     "own_contiguous",
     "ravel_reals",
@@ -122,6 +124,22 @@ def count_reals(array: Any) -> int:
 def scratch_like(p: Any) -> Any:
     """An uninitialised array for intermediate results of a step on a flat array."""
     return READINGS[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
+
+
+def launch_steps(work: Sequence[tuple[Any, Sequence[Any]]]) -> list[Any]:
+    """Take the steps that a C kernel takes: those with its name and numbers. Return the others."""
+    if sum([arrays[0].size for _, arrays in work]) < cpu_kernels.LEAST:
+        return list(work)
+    groups: dict[Any, list[Any]] = {}
+    for item in work:
+        step, arrays = item
+        groups.setdefault((getattr(step, "kernel", ""), arrays[0].dtype), []).append(item)
+    rest: list[Any] = []
+    for (kernel, _), group in groups.items():
+        steps, columns = zip(*group, strict=True)
+        if not kernel or cpu_kernels.step(kernel, columns, steps) is NotImplemented:
+            rest += group
+    return rest
 
 
 def split_work(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:

@@ -32,6 +32,7 @@ from gpugrad.errors import (
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import (
     Average,
+    launch_steps,
     make_own,
     own_contiguous,
     ravel_reals,
@@ -249,7 +250,7 @@ class Optimizer:
         self.iterations += 1
 
     def _move_all(self, work: list[Work], rate: float) -> None:
-        """Step each array on its own; those on the CPU on several threads."""
+        """Step each array on its own; those on the CPU by one C kernel, or on several threads."""
         on_cpu: list[Any] = []
         with np.errstate(all="ignore"):
             for state, data, g in work:
@@ -258,7 +259,7 @@ class Optimizer:
                 else:
                     with devices.formulas_on(data):
                         run_steps([self._begin_with_arrays(state, data, g, rate)])
-            run_parallel(run_steps, split_work(on_cpu))
+            run_parallel(run_steps, split_work(launch_steps(on_cpu)))
 
     def _begin_with_arrays(self, state: State, data: Any, g: Any, rate: float) -> Any:
         """A step and its arrays, for `run_steps`."""

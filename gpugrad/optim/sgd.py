@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from gpugrad.core.backend import READINGS
 from gpugrad.errors import ArgumentError
@@ -15,6 +15,39 @@ from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
 
 __all__ = ["SGD"]
+
+
+# ---- steps of one Variable, by numbers in the order in which their kernels take them
+
+
+class _Step(NamedTuple):
+    stride: float
+    kernel = "sgd"
+
+    def __call__(self, p: Any, g: Any, t: Any) -> None:
+        add_scaled(p, self.stride, g, t)
+
+
+class _MomentumStep(NamedTuple):
+    add: float
+    stride: float
+    kernel = "momentum"
+
+    def __call__(self, p: Any, g: Any, v: Any, t: Any) -> None:
+        add_scaled(v, self.add, g, t)
+        add_scaled(p, self.stride, v, t)
+
+
+class _NesterovStep(NamedTuple):
+    add: float
+    stride: float
+    stride_of_gradient: float
+    kernel = "nesterov"
+
+    def __call__(self, p: Any, g: Any, v: Any, t: Any) -> None:
+        add_scaled(v, self.add, g, t)
+        add_scaled(p, self.stride, v, t)
+        add_scaled(p, self.stride_of_gradient, g, t)
 
 
 class SGD(Optimizer):
@@ -57,19 +90,13 @@ class SGD(Optimizer):
     def _begin(self, state: State, rate: float) -> Callable[..., None]:
         state.step += 1
         if not self.momentum:
-            return lambda p, g, t: add_scaled(p, -rate, g, t)
+            return _Step(-rate)
         velocity = state.averages["velocity"]
         velocity.decay(self.momentum)
         scale = velocity.scale
-        ahead = rate * self.momentum if self.nesterov else rate
-
-        def step(p: Any, g: Any, v: Any, t: Any) -> None:
-            add_scaled(v, 1 / scale, g, t)
-            add_scaled(p, -ahead * scale, v, t)
-            if self.nesterov:
-                add_scaled(p, -rate, g, t)
-
-        return step
+        if self.nesterov:
+            return _NesterovStep(1 / scale, -rate * self.momentum * scale, -rate)
+        return _MomentumStep(1 / scale, -rate * scale)
 
     def _settings(self, step: int, rate: float) -> tuple[float, ...]:
         return sgd_settings(rate, self.momentum, self.nesterov)

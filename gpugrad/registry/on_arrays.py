@@ -17,7 +17,7 @@ __all__ = ["bare_function", "through_float32", "typed", "wide"]
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
-    """The library's own function or the op's formula; on a GPU, first its kernel if any."""
+    """The library's own function or the op's formula, and before it a kernel if there is one."""
     if op.is_library_function:
         function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
     else:
@@ -26,6 +26,8 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
         function = for_ops.kernel_first(op, function)
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
+    if op.cpu is not None and xp is NUMPY:
+        function = _kernel_first(functools.partial(op.cpu, xp), function)
     if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function

@@ -267,12 +267,12 @@ def _unusual(op: Any) -> str:
 
 
 def _run(op: Any, call: str) -> str:
-    """The call of the op's reading; on NumPy the forward itself, if that is a formula.
+    """The call of the op's reading; on NumPy the forward itself, if it is a formula, not a kernel.
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
     run = f"impl[kind]({call})"
-    if op.is_library_function or op.variadic or op.optional:
+    if op.is_library_function or op.variadic or op.optional or op.cpu is not None:
         return run
     if op.kind == "elementwise" and len(op.arrays) > 1:
         return run

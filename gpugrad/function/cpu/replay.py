@@ -33,6 +33,7 @@ from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
 from gpugrad.function.cpu.source import Names, compile_function
+from gpugrad.kernels.cpu import products
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
 __all__ = ["CpuReplay"]
@@ -250,7 +251,7 @@ class CpuReplay:
         args = [self._name(a) for a in step.args]
         if _is_plain_relu(step):
             args.append(self._identifiers.bind("zeros", _zeros(out)))
-        buffer = self._buffer(out, set() if function is np.matmul else ends, roots)
+        buffer = self._buffer(out, set() if step.op.name == "matmul" else ends, roots)
         if buffer:
             self.buffered.add(id(out))
             args.append(out_keyword(function) + buffer)
@@ -315,12 +316,12 @@ def _writer_to_buffer(step: Step) -> Any:
     """NumPy's function that executes a step and can write to an array, or None."""
     if _is_plain_relu(step):
         return np.maximum
-    is_product = (
-        step.op.name == "matmul"
-        and step.outs[0].dtype.char not in "eE"  # which the op rounds itself
-        and all(len(v.shape) == 2 for v in step.inputs)
-    )
-    return np.matmul if is_product else ufunc_of(step.op)
+    if step.op.name != "matmul":
+        return ufunc_of(step.op)
+    if not all(isinstance(a, Value) for a in step.args) or step.outs[0].dtype.char in "eE":
+        return None  # the op rounds 16-bit floats itself
+    matrices = all(len(a.shape) == 2 for a in step.args)
+    return products.matmul_for(*step.args) or (np.matmul if matrices else None)
 
 
 def _is_plain_relu(step: Step) -> bool:

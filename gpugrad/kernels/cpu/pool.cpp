@@ -4,6 +4,7 @@
 // A job is announced by its ticket: a serial number, and how many of its pieces are left. To take a
 // piece a thread swaps the ticket for one with a piece less, which fails if the job has changed.
 // So a worker that comes late can neither take a piece of a job that is over nor mix up two jobs.
+#include "array.h"
 #include "pool.h"
 
 #include <linux/futex.h>
@@ -139,6 +140,17 @@ void run_piece(void* state, long k) {
 }  // namespace
 
 extern "C" {
+
+long gpugrad_header = 16;
+
+// What array_of reads of a three-dimensional array, for a comparison with what Python says.
+void gpugrad_fields(void* array, long long* fields) {
+  const Array& a = array_of(array);
+  *fields++ = (long long)a.data;
+  *fields++ = a.ndim;
+  for (int d = 0; d < 3; ++d) *fields++ = a.shape[d];
+  for (int d = 0; d < 3; ++d) *fields++ = a.strides[d];
+}
 
 void gpugrad_set_threads(long n) { limit = n < 1 ? 1 : n; }
 

@@ -12,30 +12,52 @@ import functools
 import os
 from pathlib import Path
 
+import numpy as np
+
 from gpugrad.core.threads import workers
 from gpugrad.kernels.cpu import compiler
 
 __all__ = ["library", "load", "set_threads", "threads"]
 
+_POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
 
 
-def load(name: str) -> ctypes.CDLL | None:
-    """The library of a C++ file beside this one, which may call the pool; None without one."""
+def load(name: str, *, shared: bool = False) -> ctypes.CDLL | None:
+    """The library of a C++ file beside this one, which may call the pool; None without one.
+
+    Args:
+        name: of the file, without its ending.
+        shared: whether libraries that are loaded later may call its functions.
+    """
     if library() is None:
         return None
-    return compiler.load((_HOME / f"{name}.cpp").read_text(), what=name)
+    return compiler.load((_HOME / f"{name}.cpp").read_text(), what=name, shared=shared)
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The pool, which generated libraries call by the names in pool.h; None without a compiler."""
     pool = compiler.load((_HOME / "pool.cpp").read_text(), what="the pool of threads", shared=True)
-    if pool is not None:
-        pool.gpugrad_set_threads.argtypes, pool.gpugrad_set_threads.restype = [ctypes.c_long], None
-        pool.gpugrad_threads.argtypes, pool.gpugrad_threads.restype = [], ctypes.c_long
-        pool.gpugrad_set_threads(_wanted())
+    if pool is None:
+        return None
+    ctypes.c_long.in_dll(pool, "gpugrad_header").value = object.__basicsize__
+    if not _reads_arrays(pool):
+        return None
+    pool.gpugrad_set_threads.argtypes, pool.gpugrad_set_threads.restype = [ctypes.c_long], None
+    pool.gpugrad_threads.argtypes, pool.gpugrad_threads.restype = [], ctypes.c_long
+    pool.gpugrad_set_threads(_wanted())
     return pool
+
+
+def _reads_arrays(pool: ctypes.CDLL) -> bool:
+    """Whether NumPy's arrays have the layout of array.h, in this Python."""
+    example = np.empty((2, 3, 4))[:, ::2]
+    fields = (ctypes.c_longlong * 8)()
+    pool.gpugrad_fields.argtypes, pool.gpugrad_fields.restype = [ctypes.py_object, _POINTER], None
+    pool.gpugrad_fields(example, fields)
+    address = example.__array_interface__["data"][0]
+    return list(fields) == [address, 3, *example.shape, *example.strides]
 
 
 def _wanted() -> int:

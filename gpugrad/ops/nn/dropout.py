@@ -19,6 +19,7 @@ from gpugrad.core.samples import calls, shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import random as kernels
+from gpugrad.kernels.cpu import random as cpu_kernels
 from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.generator import default_generator
@@ -114,6 +115,7 @@ def _stream_dropout_batch(xp, batched, x, *, key, first, p):
     kinds="fc",
     ref=_stream_dropout_ref,
     cuda=kernels.stream_dropout,
+    cpu=cpu_kernels.stream_dropout,
     batch=_stream_dropout_batch,
     samples=shaped(
         ([(9,)], {"key": (1, 2), "first": 3, "p": 0.5}),
@@ -161,6 +163,7 @@ def _stream_mask_batch(xp, batched, stream, **params):
     kinds="i",
     ref=_stream_mask_ref,
     cuda=kernels.stream_mask,
+    cpu=cpu_kernels.stream_mask,
     batch=_stream_mask_batch,
     samples=calls(
         lambda rng: ([kernels.state_of((1, 2), 3)], {"shape": (9,), "p": 0.5}),

@@ -29,6 +29,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
+from gpugrad.kernels.cpu import random as cpu_kernels
 from gpugrad.ops.random import philox, rejection
 from gpugrad.ops.random.draws import Drawn, once
 from gpugrad.trace.array import current_trace
@@ -298,8 +299,9 @@ class Generator:
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
         d = devices.require(devices.device(device))  # a call that fails takes no numbers
         key, first = self._counters(kind, n, dtype, before)
-        values: Any = NotImplemented
-        if d.kind != "cpu":
+        if d.kind == "cpu":
+            values = cpu_kernels.noise(kind, key, first, n, dtype)
+        else:
             values = noise_on(d, kind, key, first, n, dtype, *parameters)
         if values is NotImplemented:
             on_host = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]

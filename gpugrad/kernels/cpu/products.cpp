@@ -1,0 +1,207 @@
+// Products of matrices, and of stacks of them: BLAS on one thread computes pieces that the pool's
+// threads take. OpenBLAS's own threads spin for milliseconds after each product, and would keep the
+// cores from the pool.
+#include "array.h"
+#include "blas.h"
+#include "pool.h"
+
+#include <mutex>
+
+namespace {
+
+const long PIECE = 1 << 17;  // least multiply-adds of a piece: 2 us, ten times what a job costs
+const long ROWS = 16;  // pieces are cut at multiples of it, so that BLAS fills its vectors
+
+// ---- BLAS
+
+void* gemm_float;
+void* gemm_double;
+bool long_integers;  // of BLAS: 64 bits
+int (*get_threads)();
+void (*set_threads)(int);
+
+template <class T, class I>
+void call(void* function, bool at, bool bt, long m, long n, long k, const T* a, long lda, const T* b,
+          long ldb, T* c, long ldc, bool add) {
+  typedef void (*Gemm)(int, int, int, I, I, I, T, const T*, I, const T*, I, T, T*, I);
+  ((Gemm)function)(101, at ? 112 : 111, bt ? 112 : 111, I(m), I(n), I(k), T(1), a, I(lda), b, I(ldb),
+             T(add), c, I(ldc));
+}
+
+std::mutex counting;
+int inside = 0, before = 1;
+
+// ---- the matrices of an array
+
+struct Matrix {
+  long ld;  // elements from one row (column, if transposed) to the next
+  bool transposed;
+};
+
+// The last two axes as BLAS takes them; false if no step is 1.
+bool as_matrix(const Array& x, long size, Matrix& matrix) {
+  long rows = x.shape[x.ndim - 2], columns = x.shape[x.ndim - 1];
+  long row = x.strides[x.ndim - 2], column = x.strides[x.ndim - 1];
+  if (row % size || column % size) return false;
+  row /= size, column /= size;
+  if ((column == 1 || columns == 1) && (row >= columns || rows == 1))
+    matrix = {rows == 1 || row < columns ? columns : row, false};
+  else if ((row == 1 || rows == 1) && (column >= rows || columns == 1))
+    matrix = {columns == 1 || column < rows ? rows : column, true};
+  else
+    return false;
+  return true;
+}
+
+// Bytes to matrix i of the stack `out`, in an array that broadcasts to it.
+long offset(const Array& x, const Array& out, long i) {
+  long bytes = 0;
+  for (int d = out.ndim - 3; d >= 0; --d) {
+    long at = i % out.shape[d], own = d - (out.ndim - x.ndim);
+    i /= out.shape[d];
+    if (own >= 0 && x.shape[own] > 1) bytes += at * x.strides[own];
+  }
+  return bytes;
+}
+
+// Whether a stack of matrices, with `ld` elements from row to row, is one tall matrix.
+bool is_tall(const Array& x, long ld, long size) {
+  long step = ld * size * x.shape[x.ndim - 2];
+  for (int d = x.ndim - 3; d >= 0; step *= x.shape[d--])
+    if (x.shape[d] != 1 && x.strides[d] != step) return false;
+  return true;
+}
+
+// Whether b is a transposed: NumPy computes half of that product, and the result is symmetric.
+bool is_square_of(const Array& a, const Array& b) {
+  int d = a.ndim - 1;
+  return a.data == b.data && a.ndim == b.ndim && a.shape[d] == b.shape[d - 1] &&
+         a.shape[d - 1] == b.shape[d] && a.strides[d] == b.strides[d - 1] &&
+         a.strides[d - 1] == b.strides[d];
+}
+
+// ---- the product
+
+struct Product {
+  const Array *a, *b, *c;
+  Matrix am, bm;
+  long m, n, k, ldc, stack;
+  long each;  // matrices of a piece, if it has whole ones
+  long cuts, cut;  // pieces of a matrix, and their rows or columns
+  bool by_rows;
+};
+
+void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b, long ldb,
+          float* c, long ldc, bool add) {
+  gpugrad_gemm(at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+void gemm(bool at, bool bt, long m, long n, long k, const double* a, long lda, const double* b,
+          long ldb, double* c, long ldc, bool add) {
+  auto of = long_integers ? call<double, int64_t> : call<double, int>;
+  of(gemm_double, at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+template <class T> void multiply(const Product& p, long i, long low, long high) {
+  const T* a = (const T*)(p.a->data + offset(*p.a, *p.c, i));
+  const T* b = (const T*)(p.b->data + offset(*p.b, *p.c, i));
+  T* c = (T*)(p.c->data + offset(*p.c, *p.c, i));
+  long m = p.m, n = p.n;
+  if (p.by_rows) {
+    m = high - low;
+    a += p.am.transposed ? low : low * p.am.ld;
+    c += low * p.ldc;
+  } else {
+    n = high - low;
+    b += p.bm.transposed ? low * p.bm.ld : low;
+    c += low;
+  }
+  gemm(p.am.transposed, p.bm.transposed, m, n, p.k, a, p.am.ld, b, p.bm.ld, c, p.ldc, false);
+}
+
+template <class T> void piece(void* state, long k) {
+  const Product& p = *(Product*)state;
+  long length = p.by_rows ? p.m : p.n;
+  if (p.cuts == 1) {
+    long end = (k + 1) * p.each < p.stack ? (k + 1) * p.each : p.stack;
+    for (long i = k * p.each; i < end; ++i) multiply<T>(p, i, 0, length);
+  } else {
+    long low = k % p.cuts * p.cut, high = low + p.cut < length ? low + p.cut : length;
+    multiply<T>(p, k / p.cuts, low, high);
+  }
+}
+
+long divided(long a, long b) { return (a + b - 1) / b; }
+
+// How a product is cut into pieces; returns their number.
+long cut(Product& p) {
+  double work = double(p.m) * p.n * p.k;
+  long threads = gpugrad_threads();
+  long most = threads == 1 ? 1 : long(work * p.stack / PIECE) + 1;  // pieces of any use
+  p.by_rows = p.m >= p.n;
+  long length = p.by_rows ? p.m : p.n;
+  p.each = p.cuts = 1, p.cut = length;
+  if (p.stack >= 2 * threads || most < 2) {
+    long pieces = p.stack < most ? p.stack : most;
+    p.each = divided(p.stack, pieces < 4 * threads ? pieces : 4 * threads);
+    return divided(p.stack, p.each);
+  }
+  long wanted = divided(p.stack == 1 ? threads : 2 * threads, p.stack);
+  if (wanted > divided(most, p.stack)) wanted = divided(most, p.stack);
+  p.cut = divided(divided(length, wanted), ROWS) * ROWS;
+  p.cuts = divided(length, p.cut);
+  return p.cuts * p.stack;
+}
+
+}  // namespace
+
+extern "C" {
+
+void gpugrad_set_blas(
+    void* of_float, void* of_double, long longs, int (*get)(), void (*set)(int)) {
+  gemm_float = of_float, gemm_double = of_double, long_integers = longs;
+  get_threads = get, set_threads = set;
+}
+
+void gpugrad_gemm(
+    bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b, long ldb,
+    float* c, long ldc, bool add) {
+  auto of = long_integers ? call<float, int64_t> : call<float, int>;
+  of(gemm_float, at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+void gpugrad_enter_blas() {
+  std::lock_guard<std::mutex> lock(counting);
+  if (inside++ == 0 && get_threads && (before = get_threads()) > 1) set_threads(1);
+}
+
+void gpugrad_exit_blas() {
+  std::lock_guard<std::mutex> lock(counting);
+  if (--inside == 0 && get_threads && before > 1) set_threads(before);
+}
+
+// c = a @ b for NumPy arrays of float (double, if wide) with at least two axes; the axes in front
+// broadcast to those of c. Returns 1; 0 for what is
+// left to NumPy; or -1 if BLAS cannot read an array before it is copied.
+long gpugrad_product(void* a_object, void* b_object, void* c_object, long wide) {
+  const Array &a = array_of(a_object), &b = array_of(b_object), &c = array_of(c_object);
+  long size = wide ? 8 : 4;
+  if (is_square_of(a, b)) return 0;
+  Matrix cm;
+  Product p = {&a, &b, &c};
+  if (!as_matrix(a, size, p.am) || !as_matrix(b, size, p.bm) || !as_matrix(c, size, cm)) return -1;
+  p.m = c.shape[c.ndim - 2], p.n = c.shape[c.ndim - 1], p.k = a.shape[a.ndim - 1];
+  if (cm.transposed && p.m > 1 && p.n > 1) return 0;
+  p.ldc = p.m == 1 ? p.n : c.strides[c.ndim - 2] / size;
+  p.stack = 1;
+  for (int d = 0; d < c.ndim - 2; ++d) p.stack *= c.shape[d];
+  if (!p.m || !p.n || !p.k || !p.stack || p.ldc < p.n) return 0;
+  if (p.stack > 1 && b.ndim == 2 && a.ndim == c.ndim && !p.am.transposed &&
+      is_tall(a, p.am.ld, size) && is_tall(c, p.ldc, size))
+    p.m *= p.stack, p.stack = 1;
+  gpugrad_enter_blas();
+  gpugrad_parallel(wide ? piece<double> : piece<float>, &p, cut(p));
+  gpugrad_exit_blas();
+  return 1;
+}
+}

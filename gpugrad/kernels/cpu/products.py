@@ -1,0 +1,115 @@
+"""Products of float32 and float64 matrices by NumPy's BLAS, cut over the pool's threads."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import numpy._core._multiarray_umath as numpy_core
+
+from gpugrad.kernels.cpu import pool
+
+__all__ = ["LEAST", "library", "matmul_for", "product"]
+
+LEAST = 1 << 18
+"""Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too.
+
+The square of their number is the product of three sizes: of both factors and of the result.
+"""
+
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+_BLAS = (  # suffix of the names, and whether integers have 64 bits
+    ("scipy_cblas_{}64_", "scipy_openblas_{}64_", True),
+    ("scipy_cblas_{}", "scipy_openblas_{}", False),
+    ("cblas_{}64_", "openblas_{}64_", True),
+    ("cblas_{}_64", "MKL_{}", True),
+    ("cblas_{}", "openblas_{}", False),
+)
+_P, _L = ctypes.c_void_p, ctypes.c_long
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
+    functions = _blas_functions()
+    products = pool.load("products", shared=True) if functions else None
+    if products is not None:
+        products.gpugrad_set_blas.argtypes = [_P, _P, _L, _P, _P]
+        products.gpugrad_set_blas.restype = None
+        products.gpugrad_set_blas(*functions)
+        products.gpugrad_product.argtypes = [ctypes.py_object] * 3 + [_L]
+        products.gpugrad_product.restype = _L
+    return products
+
+
+def _blas_functions() -> list[Any]:
+    """Addresses of gemm for both dtypes, the size of integers, how to get and set threads."""
+    try:
+        blas = ctypes.CDLL(numpy_core.__file__)  # whose symbols are those of its dependencies too
+    except (OSError, TypeError):  # built into the interpreter
+        return []
+
+    def address(name: str) -> int | None:
+        try:
+            return ctypes.cast(getattr(blas, name), _P).value
+        except AttributeError:
+            return None
+
+    for gemm, threads, longs in _BLAS:
+        products = [address(gemm.format(name)) for name in ("sgemm", "dgemm")]
+        counts = [address(threads.format(f"{name}_num_threads")) for name in ("get", "set")]
+        if all(products) and all(counts):
+            return [*products, longs, *counts]
+    return []
+
+
+def product(x1: Any, x2: Any, out: Any = None) -> Any:
+    """``x1 @ x2``, in `out` if given; NotImplemented for what NumPy does as well.
+
+    Args:
+        x1, x2: arrays of any dtypes and shapes.
+        out: C-contiguous, of the result's shape and dtype.
+    """
+    wide = _WIDE.get(x1.dtype)
+    if wide is None or x2.dtype != x1.dtype or x1.ndim < 2 or x2.ndim < 2:
+        return NotImplemented
+    *stack, m, k = x1.shape
+    columns = x2.shape[-1]
+    if x2.shape[-2] != k:
+        return NotImplemented  # the formula raises the error
+    if x2.ndim > 2 and list(x2.shape[:-2]) != stack:
+        try:
+            stack = list(np.broadcast_shapes(stack, x2.shape[:-2]))
+        except ValueError:
+            return NotImplemented
+    if math.prod(stack) * m * k * columns < LEAST:
+        return NotImplemented
+    products = library()
+    if products is None:
+        return NotImplemented
+    result = np.empty((*stack, m, columns), x1.dtype) if out is None else out
+    done = products.gpugrad_product(x1, x2, result, wide)
+    if done < 0:  # BLAS cannot read one of them
+        copies = np.ascontiguousarray(x1), np.ascontiguousarray(x2)
+        done = products.gpugrad_product(*copies, result, wide)
+    return result if done > 0 else NotImplemented
+
+
+def matmul_for(x1: Any, x2: Any) -> Any:
+    """The function ``(x1, x2, out)`` that multiplies large arrays of these shapes and dtypes.
+
+    None if the pool does not help.
+    """
+    if x1.dtype not in _WIDE or x2.dtype != x1.dtype or min(len(x1.shape), len(x2.shape)) < 2:
+        return None
+    stack = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    work = math.prod(stack) * math.prod(x1.shape[-2:]) * x2.shape[-1]
+    return _matmul if work >= LEAST and library() is not None else None
+
+
+def _matmul(x1: Any, x2: Any, out: Any = None) -> Any:
+    result = product(x1, x2, out)
+    return np.matmul(x1, x2, out) if result is NotImplemented else result

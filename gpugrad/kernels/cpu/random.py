@@ -1,0 +1,85 @@
+"""Random numbers in C, with the same bits as `ops.random.philox`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.cpu import pool
+
+__all__ = ["LEAST", "noise", "stream_dropout", "stream_mask"]
+
+LEAST = 1 << 13
+"""Numbers from which the kernel is used: fewer should not wait for a compiler."""
+
+_KINDS = (
+    "uniform", "normal", "exponential", "laplace", "gumbel", "logistic", "dropout", "keep",
+)  # fmt: skip
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+_M64 = (1 << 64) - 1
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    library = pool.load("random")
+    if library is not None:
+        long, word, pointer = ctypes.c_long, ctypes.c_uint64, ctypes.c_void_p
+        numbers = [pointer, long, pointer, ctypes.c_double, ctypes.c_float]
+        library.gpugrad_draw.argtypes = [long, long, word, word, word, word, *numbers]
+        library.gpugrad_draw.restype = None
+    return library
+
+
+def _draw(
+    kind: str, wide: int, key: Any, first: int, out: Any, x: Any = None, p: float = 0.0
+) -> Any:
+    """Fill `out`; NotImplemented without a compiler."""
+    library = _library()
+    if library is None:
+        return NotImplemented
+    k0, k1 = map(operator.index, key)
+    place = (k0, k1, first & _M64, first >> 128)
+    inputs = (None if x is None else x.ctypes.data, 1 / (1 - p) if p < 1 else 0.0, p)
+    library.gpugrad_draw(_KINDS.index(kind), wide, *place, out.ctypes.data, out.size, *inputs)
+    return out
+
+
+def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> Any:
+    """`n` numbers, the same that `gpugrad.ops.random.generator` draws in NumPy.
+
+    Args:
+        kind: such as ``"normal"``.
+        key, first: the stream's key, and the counter of the first block as one number.
+        n: how many numbers.
+        dtype: dtype of the numbers.
+
+    Returns:
+        Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
+    """
+    wide = _WIDE.get(dtype)
+    if n < LEAST or wide is None or kind not in _KINDS[:6] or _library() is None:
+        return NotImplemented
+    return _draw(kind, wide, key, first, np.empty(n, dtype))
+
+
+def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:
+    """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`."""
+    if x.size < LEAST or x.dtype not in _WIDE or not 0 <= p < 1:
+        return NotImplemented
+    out = np.empty(x.shape, x.dtype)
+    return _draw(
+        "dropout", _WIDE[x.dtype], key, operator.index(first), out, np.ascontiguousarray(x), p
+    )
+
+
+def stream_mask(xp: Any, stream: Any, /, *, shape: tuple[int, ...], p: float) -> Any:
+    """The launcher of `gpugrad.ops.nn.dropout.stream_mask`."""
+    if math.prod(shape) < LEAST or stream.dtype != np.uint64 or stream.shape != (4,):
+        return NotImplemented
+    k0, k1, first, third = stream.tolist()
+    return _draw("keep", 0, (k0, k1), first + (third << 128), np.empty(shape, np.bool_), p=p)

@@ -1,0 +1,193 @@
+"""Products over the pool: against NumPy, in every layout, with any number of threads."""
+
+import ctypes
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.kernels.cpu import compiler, pool, products
+
+pytestmark = pytest.mark.skipif(products.library() is None, reason="needs a C++ compiler and BLAS")
+
+
+@pytest.fixture(params=[1, 3], autouse=True)
+def threads(request):
+    before = pool.threads()
+    pool.set_threads(request.param)
+    yield request.param
+    pool.set_threads(before)
+
+
+def draw(shape, dtype, layout, rng):
+    """An array of that shape, whose matrices lie in memory as `layout` says."""
+    if layout == "transposed":
+        return rng.normal(size=(*shape[:-2], shape[-1], shape[-2])).astype(dtype).swapaxes(-1, -2)
+    if layout == "rows apart":
+        return rng.normal(size=(*shape[:-1], shape[-1] + 3)).astype(dtype)[..., : shape[-1]]
+    if layout == "every second column":
+        return rng.normal(size=(*shape[:-1], 2 * shape[-1])).astype(dtype)[..., ::2]
+    if layout == "reversed":
+        return rng.normal(size=shape).astype(dtype)[..., ::-1, :]
+    if layout == "heads":  # as attention permutes them
+        first, *rest = shape
+        whole = rng.normal(size=(*rest[:-1], first, rest[-1])).astype(dtype)
+        return np.moveaxis(whole, -2, 0)
+    return rng.normal(size=shape).astype(dtype)
+
+
+SHAPES = [
+    ((64, 65), (65, 70)),
+    ((1, 600), (600, 500)),
+    ((700, 500), (500, 1)),
+    ((300, 1), (1, 1000)),
+    ((33, 2000), (2000, 5)),
+    ((40, 30, 20), (20, 17)),
+    ((16, 1, 40), (40, 512)),
+    ((7, 45, 33), (7, 33, 31)),
+    ((2, 90, 80), (2, 80, 70)),
+    ((5, 1, 40, 30), (4, 30, 50)),
+    ((60, 50), (4, 50, 60)),
+    ((4, 60, 50), (1, 50, 60)),
+]
+LAYOUTS = ["plain", "transposed", "rows apart", "every second column", "reversed", "heads"]
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_equal_numpy_in_every_layout(left, right, dtype):
+    rng = np.random.default_rng(0)
+    for la in LAYOUTS:
+        for lb in LAYOUTS:
+            a, b = draw(left, dtype, la, rng), draw(right, dtype, lb, rng)
+            desired = np.matmul(a.astype(np.float64), b.astype(np.float64))
+            actual = products.product(a, b)
+            assert actual.dtype == dtype
+            assert actual.shape == desired.shape
+            scale = np.matmul(np.abs(a), np.abs(b))
+            eps = np.finfo(dtype).eps
+            np.testing.assert_array_less(
+                np.abs(actual - desired), 8 * eps * scale + 1e-30, str((la, lb))
+            )
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.ones((9, 9)), np.ones((9, 9))),  # small
+        (np.ones((99, 99), np.int64), np.ones((99, 99), np.int64)),
+        (np.ones((99, 99), np.float16), np.ones((99, 99), np.float16)),
+        (np.ones((99, 99), ">f4"), np.ones((99, 99), ">f4")),
+        (np.ones((99, 99), np.float32), np.ones((99, 99))),
+        (np.ones((999, 999)), np.ones(999)),
+        (np.ones((99, 99)), np.ones((98, 99))),
+        (np.ones((3, 99, 99)), np.ones((2, 99, 99))),
+        (np.ones((0, 99, 99)), np.ones((0, 99, 99))),
+        (np.ones((9999, 0)), np.ones((0, 9999))),
+    ],
+)
+def test_other_products_are_left_to_numpy(a, b):
+    assert products.product(a, b) is NotImplemented
+
+
+def test_the_product_with_the_own_transpose_stays_symmetric():
+    a = np.random.default_rng(0).normal(size=(123, 77))
+    assert products.product(a, a.T) is NotImplemented
+    x = gg.constant(a)
+    b = gg.matmul(x, x.T).numpy()
+    assert np.array_equal(b, b.T)
+
+
+def test_unaligned_memory_is_read():
+    memory = np.zeros(4 * 100 * 100 + 2, np.uint8)[2:].view(np.float32).reshape(100, 100)
+    memory[...] = np.random.default_rng(0).normal(size=(100, 100))
+    np.testing.assert_allclose(products.product(memory, memory), memory @ memory, rtol=1e-4)
+
+
+def test_the_op_and_its_gradients_use_the_pool(monkeypatch):
+    calls = []
+    plain = products.product
+    monkeypatch.setattr(products, "product", lambda *args: calls.append(1) or plain(*args))
+    x, w = gg.Variable(np.ones((100, 120))), gg.Variable(np.ones((120, 90)))
+    with gg.GradientTape() as tape:
+        y = gg.sum(gg.matmul(x, w))
+    dx, dw = tape.gradient(y, [x, w])
+    assert len(calls) == 3
+    assert np.all(dx.numpy() == 90)
+    assert np.all(dw.numpy() == 100)
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_a_traced_product_equals_the_eager_one(left, right):
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=s).astype(np.float32) for s in (left, right))
+
+    @gg.function
+    def twice(a, b):
+        return gg.tanh(gg.matmul(gg.sin(a), b)) + gg.matmul(a, gg.cos(b))
+
+    for k in range(3):
+        x = gg.constant(a * (1 + k))
+        desired = gg.tanh(gg.matmul(gg.sin(x), b)) + gg.matmul(x, gg.cos(b))
+        np.testing.assert_allclose(twice(x, gg.constant(b)).numpy(), desired.numpy(), 2e-5, 2e-5)
+
+
+def test_blas_has_its_threads_back_after_products():
+    """In a process of its own, where BLAS has several threads."""
+    code = """
+import ctypes, threading, numpy as np
+import numpy._core._multiarray_umath as core
+from gpugrad.kernels.cpu import products, pool
+from gpugrad.kernels.cpu.products import _blas_functions
+pool.set_threads(2)
+*_, get, put = _blas_functions()
+get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
+put(2)
+before = get()
+products.library().gpugrad_enter_blas()
+assert get() == 1
+products.library().gpugrad_enter_blas()
+products.library().gpugrad_exit_blas()
+assert get() == 1
+products.library().gpugrad_exit_blas()
+assert get() == before
+a = np.ones((200, 200))
+def run():
+    for _ in range(50):
+        products.product(a, a)
+threads = [threading.Thread(target=run) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert get() == before
+print(before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
+    assert int(done.stdout) >= 1
+
+
+def test_several_python_threads_multiply_at_once():
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(90, 80)), rng.normal(size=(80, 70))) for _ in range(8)]
+    wrong = []
+
+    def run(a, b):
+        for _ in range(30):
+            if not np.allclose(products.product(a, b), a @ b):
+                wrong.append(1)
+
+    callers = [threading.Thread(target=run, args=pair) for pair in pairs]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not wrong
+
+
+def test_the_layout_of_arrays_is_checked():
+    text = '#include "array.h"\nextern "C" long ndim(void* a) { return array_of(a).ndim; }'
+    library = compiler.load(text, what="a test")
+    library.ndim.argtypes = [ctypes.py_object]
+    assert library.ndim(np.ones((2, 3, 4, 5))) == 4
