@@ -230,6 +230,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_with_random_numbers_is_bitwise_equal_to_eager(name):
     gg.set_seed(3)

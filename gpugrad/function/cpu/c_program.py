@@ -11,6 +11,7 @@ from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu import compiler, pool
+from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.trace.program import Program, Step
 
@@ -26,8 +27,8 @@ _POINTERS = 256  # of a kernel; see calls.h
 
 def is_worth_compiling(program: Program) -> bool:
     """Whether a program computes enough elements to be compiled."""
-    if compiler.setting() in ("0", "always"):
-        return compiler.setting() == "always"
+    if setting() in ("0", "always"):
+        return setting() == "always"
     steps = (s for s in program.steps if s.op is not None and (s.op.by_element or s.op.reduces))
     return sum(math.prod(s.outs[0].shape) for s in steps) >= WORTH
 

@@ -154,7 +154,6 @@ def _load(source: str, what: str, shared: bool) -> ctypes.CDLL | None:
         return None
 
 
-@functools.cache
 def _declined() -> str:
     """Why C kernels are not even tried; an empty string if they are."""
     if setting() == "0":
