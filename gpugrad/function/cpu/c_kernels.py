@@ -25,7 +25,7 @@ the shape alone, so results do not depend on the number of threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
@@ -58,9 +58,13 @@ _WORD = re.compile(r"\w+")
 class CKernel:
     """The text of a kernel.
 
+    Args:
+        kernel: the kernel.
+        strides: of inputs that are views, in elements, by id; their last axis is contiguous.
+
     Attributes:
         text: the function, whose name is NAME, and for sums a second one, NAME_end.
-        inputs: the arrays that it reads, in order. They must be contiguous.
+        inputs: the arrays that it reads, in order; without `strides` they must be contiguous.
         outs: the arrays that it writes, in order.
         n: the number of rows, or of elements if they are one long row.
         grain: how many of them a range has.
@@ -70,8 +74,8 @@ class CKernel:
         NoCodeError: a step cannot be written.
     """
 
-    def __init__(self, kernel: FusedKernel) -> None:
-        self._code = code = KernelCode(kernel)
+    def __init__(self, kernel: FusedKernel, strides: Mapping[int, Sequence[int]]) -> None:
+        self._code = code = KernelCode(kernel, strides=strides)
         self._rows, self._columns = code.rows, code.columns
         self._check()
         self._long = self._is_one_row()
@@ -112,6 +116,8 @@ class CKernel:
             raise NoCodeError("no elements")
         values = [i.value for i in of.inputs] + [v for _, v in of.results]
         kinds = [v.dtype for v in values] + [c.dtype for c in of.body.codes]
+        if any(i.column not in (0, 1) for i in of.inputs):
+            raise NoCodeError("columns that are not contiguous")
         if any(d.kind == "c" or d.itemsize == 2 and d.kind not in "iu" for d in kinds):
             raise NoCodeError("C kernels have no complex and no 16-bit floats")
         for code in of.body.codes:

@@ -1,4 +1,4 @@
-"""The C kernels of a program, compiled as one library; equal kernels are in it once."""
+"""Which steps of a program run in C, and its kernels, compiled as one library."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gpugrad.function.cpu.c_kernels import CKernel
+from gpugrad.function.cpu.layouts import Layouts
 from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.codegen.code import NoCodeError
-from gpugrad.kernels.cpu import compiler, pool
+from gpugrad.kernels.cpu import calls, compiler
 from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.vectors import prelude
-from gpugrad.trace.program import Program, Step
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["CProgram", "is_worth_compiling"]
 
@@ -22,7 +26,7 @@ WORTH = 1 << 20
 seconds of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
 compiles all kernels."""
 
-_POINTERS = 256  # of a kernel; see calls.h
+_POINTERS = 256  # of a kernel; see calls.cpp
 
 
 def is_worth_compiling(program: Program) -> bool:
@@ -39,68 +43,107 @@ class CProgram:
     Attributes:
         program: the program, with the parts of a kernel in its place if it cannot be written.
         kernels: the text of each kernel, by the step's id.
+        products, copies: ids of the products and pieces that run in C too.
+        layouts: of the values that these compute, and of views of them.
         refused: names of the kernels that cannot be written, and why.
-        source: the text of the library.
+        source: the text of the library; equal kernels are in it once.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program.copy()
         self.program.steps = []
         self.kernels: dict[int, CKernel] = {}
+        self.products: set[int] = set()
+        self.copies: set[int] = set()
+        self.layouts = Layouts()
         self.refused: list[tuple[str, str]] = []
-        self._names: dict[str, str] = {}  # of equal kernels, by text
+        self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
             self._add(step)
         texts = [text.replace("NAME", name) for text, name in self._names.items()]
-        self.source = "\n".join([prelude(), '#include "calls.h"', *texts])
+        self.source = "\n".join([prelude(), *texts])
         self._library: Any = None
 
     def _add(self, step: Step) -> None:
-        if not isinstance(step, FusedKernel):
-            self.program.steps.append(step)
+        if isinstance(step, FusedKernel) and not self._written(step):
+            self.program.steps += step.parts
             return
+        self.program.steps.append(step)
+        if _is_product(step):
+            self.products.add(id(step))
+        elif isinstance(step, Pieces) and _copies(step):
+            self.copies.add(id(step))
+        elif not isinstance(step, FusedKernel):
+            self.layouts.view(step)
+            return
+        self.layouts.new(step.outs)
+
+    def _written(self, step: FusedKernel) -> bool:
         try:
-            kernel = CKernel(step)
+            kernel = CKernel(step, self._strides(step))
             if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
                 raise NoCodeError("too many arrays")
         except NoCodeError as error:
             self.refused.append((step.name, str(error)))
-            self.program.steps += step.parts
-            return
-        self.program.steps.append(step)
+            return False
         self.kernels[id(step)] = kernel
         self._names.setdefault(kernel.text, f"k{len(self._names)}")
+        return True
 
-    def load(self) -> bool:
-        """Compile the library, or read it from the cache; whether that succeeded."""
-        if self.kernels and self._library is None and pool.library() is not None:
-            what = f"{len(self._names)} kernels of a traced function"
-            self._library = compiler.load(self.source, what=what)
-        return self.loaded
+    def _strides(self, step: FusedKernel) -> dict[int, list[int]]:
+        """The strides of the inputs that can be read where they are."""
+        strides: dict[int, list[int]] = {}
+        for v in step.inputs:
+            if self.is_read_in_place(v):
+                steps = self.layouts[v].strides
+                strides[id(v)] = [s // v.dtype.itemsize for s in steps]
+        return strides
+
+    def is_read_in_place(self, v: Value) -> bool:
+        """Whether kernels read a value where it is computed, as its last axis is contiguous."""
+        layout = self.layouts.get(v)
+        if layout is None or layout.root.dtype != v.dtype:
+            return False
+        size = v.dtype.itemsize
+        last = not v.shape or v.shape[-1] == 1 or layout.strides[-1] == size
+        return last and all(s % size == 0 for s in layout.strides)
 
     @property
     def loaded(self) -> bool:
         """Whether the kernels can be called."""
         return self._library is not None
 
-    def call(self) -> Any:
-        """The C function that runs several kernels: see ``calls.h``."""
-        call = self._library.gpugrad_calls
-        call.argtypes = [ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-        call.restype = None
-        return call
+    def load(self) -> bool:
+        """Compile the library, or read it from the cache; whether that succeeded."""
+        if not self.loaded and calls.library() is not None:
+            what = f"{len(self._names)} kernels of a traced function"
+            self._library = compiler.load(self.source, what=what)
+        return self.loaded
 
-    def entry(self, kernel: CKernel, slots: Sequence[int]) -> list[int]:
-        """The line of a table that describes a call of a kernel."""
+    def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers that describe a call of a kernel, given the slot and offset of each array."""
         name = self._names[kernel.text]
-        end = _address(self._library, f"{name}_end") if kernel.partial else 0
-        return [
-            _address(self._library, name), end, kernel.n, kernel.grain, kernel.partial,
-            len(slots), *slots,
-        ]  # fmt: skip
+        end = self._address(f"{name}_end") if kernel.partial else 0
+        numbers = [self._address(name), end, kernel.n, kernel.grain, kernel.partial]
+        numbers += [number for place in places for number in place]
+        return [calls.KERNEL, len(numbers), *numbers]
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
 
 
-def _address(library: Any, name: str) -> int:
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+def _is_product(step: Step) -> bool:
+    """Whether a step is a product that BLAS computes."""
+    if step.op is None or step.op.name != "matmul" or not calls.multiplies():
+        return False
+    (out,) = step.outs
+    return all(
+        isinstance(a, Value) and len(a.shape) > 1 and a.dtype == out.dtype and 0 not in a.shape
+        for a in step.args
+    ) and out.dtype in (np.float32, np.float64)
 
 
+def _copies(step: Pieces) -> bool:
+    """Whether pieces are copies of bytes."""
+    (out,) = step.outs
+    return 0 not in out.shape and all(v.dtype == out.dtype and 0 not in v.shape for v in step.args)

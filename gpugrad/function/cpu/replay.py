@@ -213,10 +213,15 @@ class CpuReplay:
                 if r in self._held and r not in self._escaping:
                     slot = self._held.pop(r)
                     self._free.setdefault(self._buffers[slot], []).append(slot)
+            done = self._named(done)
             if done and not step.variables:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
             if checks and k == checks[-1]:
                 lines.append("if release: release()")
+
+    def _named(self, done: set[int]) -> set[int]:
+        """Those values of `done` that have a name in the text."""
+        return done
 
     def _roots(self) -> dict[int, int]:
         """The first value whose memory a value may share, by id."""

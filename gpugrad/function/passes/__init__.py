@@ -3,6 +3,7 @@
 `gg.function(passes=...)` switches them on by name.
 """
 
+import functools
 from collections.abc import Callable, Collection
 from typing import Literal, NamedTuple
 
@@ -46,7 +47,8 @@ PASSES = (
     Pass("dead", remove_dead, ("both",)),
     Pass("narrow", read_narrow_directly, ("gpu",)),
     Pass("losses", join_losses, ("gpu",)),
-    Pass("pieces", write_pieces_in_place, ("gpu", "c")),
+    Pass("pieces", write_pieces_in_place, ("gpu",)),
+    Pass("pieces", functools.partial(write_pieces_in_place, most=0), ("c",)),
     Pass("norms", expand_norms, ("gpu", "c")),
     Pass("rows", expand_rows, ("c",)),
     Pass("products", find_products, ("gpu",)),

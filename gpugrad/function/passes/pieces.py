@@ -48,6 +48,14 @@ class Pieces(Step):
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
 
+    def targets(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The offset and the strides of each array's place in the result, in bytes."""
+        memory = np.empty([self.whole[a] for a in self.order], self.outs[0].dtype)
+        whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
+        views = [whole[place] for place in self.places]
+        start = memory.ctypes.data
+        return [(view.ctypes.data - start, view.strides) for view in views]
+
     def run(self, xp: Reading, *arrays: Any) -> list[Any]:
         """Execute on plain arrays."""
         (out,) = self.outs
@@ -58,12 +66,12 @@ class Pieces(Step):
         return [memory.reshape(out.shape)]
 
 
-def write_pieces_in_place(program: Program) -> Program:
-    """Write zero-padded pieces that are added, or many joined arrays, into one array."""
+def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
+    """Write zero-padded pieces that are added, or more than `most` joined arrays, into one."""
     readers, rewriter = Readers(program), Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        if step.name in ("concat", "stack") and len(step.args[0]) > AT_ONCE:
+        if step.name in ("concat", "stack") and len(step.args[0]) > most:
             _join(step, rewriter)
             continue
         parts = list(_terms(step, readers)) if step.name == "add" else []

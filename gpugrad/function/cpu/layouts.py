@@ -1,0 +1,72 @@
+"""Where the elements of views lie in the memory of the value that they are a view of.
+
+It is known before a replay, as results of kernels and products are contiguous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.function.calls import op_call
+from gpugrad.trace.program import Step, Value, takes_arguments
+
+__all__ = ["Layout", "Layouts"]
+
+
+class Layout(NamedTuple):
+    """A view of new memory: the value that has it, an offset and strides in bytes."""
+
+    root: Value
+    offset: int
+    strides: tuple[int, ...]
+
+    def of(self, memory: Any, v: Value) -> Any:
+        """The view `v` of the array of the root."""
+        return np.ndarray(v.shape, v.dtype, memory, self.offset, self.strides)
+
+
+class Layouts:
+    """The layouts of values, by id."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Layout] = {}
+        self._memories: dict[int, Any] = {}  # never touched, so the system allocates no pages
+
+    def __getitem__(self, v: Value) -> Layout:
+        return self._known[id(v)]
+
+    def get(self, v: Value) -> Layout | None:
+        """The layout of a value, if it is known."""
+        return self._known.get(id(v))
+
+    def new(self, values: Iterable[Value]) -> None:
+        """Note values in contiguous memory of their own."""
+        for v in values:
+            steps = [math.prod(v.shape[k + 1 :]) for k in range(len(v.shape))]
+            strides = tuple(n * v.dtype.itemsize for n in steps)
+            self._known[id(v)] = Layout(v, 0, strides)
+
+    def view(self, step: Step) -> bool:
+        """Note the result of a step if it is a view of known memory; whether it is."""
+        is_view = step.op is not None and step.op.view and all(v.view for v in step.outs)
+        if not is_view or len(step.inputs) != 1 or takes_arguments(step.params.get("index")):
+            return False
+        (x,), (out,) = step.inputs, step.outs
+        layout = self.get(x)
+        if layout is None or 0 in out.shape or step.args != (x,):
+            return False
+        root = layout.root
+        if id(root) not in self._memories:
+            self._memories[id(root)] = np.empty(root.shape, root.dtype)
+        memory = self._memories[id(root)]
+        result = op_call(step, NUMPY)(layout.of(memory, x))
+        if result.shape != out.shape or not np.may_share_memory(result, memory):
+            return False
+        offset = result.ctypes.data - memory.ctypes.data
+        self._known[id(out)] = Layout(root, offset, result.strides)
+        return True
