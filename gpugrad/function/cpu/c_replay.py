@@ -26,7 +26,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.c_program import CProgram
-from gpugrad.function.cpu.layouts import Layout
+from gpugrad.function.cpu.layouts import Layout, is_view
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
@@ -165,7 +165,7 @@ class CReplay(CpuReplay):
 
     def _is_view(self, step: Step, *others: Any) -> bool:
         """Write a view whose line may come before the open call, or needs none."""
-        if step.op is None or not step.op.view or not all(v.view for v in step.outs):
+        if not is_view(step):
             return False
         layouts = [self._compiled.layouts.get(v) for v in step.outs]
         roots = [layout.root for layout in layouts if layout is not None]

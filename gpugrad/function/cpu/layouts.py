@@ -15,7 +15,13 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.function.calls import op_call
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-__all__ = ["Layout", "Layouts"]
+__all__ = ["Layout", "Layouts", "is_view"]
+
+
+def is_view(step: Step) -> bool:
+    """Whether a step moves no elements if the memory of its argument allows a view."""
+    op = step.op
+    return op is not None and bool(op.view or op.writes) and all(v.view for v in step.outs)
 
 
 class Layout(NamedTuple):
@@ -53,12 +59,11 @@ class Layouts:
 
     def view(self, step: Step) -> bool:
         """Note the result of a step if it is a view of known memory; whether it is."""
-        is_view = step.op is not None and step.op.view and all(v.view for v in step.outs)
-        if not is_view or len(step.inputs) != 1 or takes_arguments(step.params.get("index")):
+        if not is_view(step) or len(step.args) != 1 or takes_arguments(step.params.get("index")):
             return False
         (x,), (out,) = step.inputs, step.outs
         layout = self.get(x)
-        if layout is None or 0 in out.shape or step.args != (x,):
+        if layout is None or 0 in out.shape:
             return False
         root = layout.root
         if id(root) not in self._memories:
