@@ -37,8 +37,8 @@ if not REAL_GPU:  # before gpugrad looks for CuPy, which it does once
     fake_cublaslt.install()
     fake_cusolver.install()
 
-from gpugrad.function.cpu import c_program
 from gpugrad.core import backend  # noqa: E402  # after the fake
+from gpugrad.function.cpu import c_program  # noqa: E402
 from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 

@@ -25,7 +25,7 @@ the shape alone, so results do not depend on the number of threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
@@ -118,7 +118,7 @@ class CKernel:
         kinds = [v.dtype for v in values] + [c.dtype for c in of.body.codes]
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
-        if any(d.kind == "c" or d.itemsize == 2 and d.kind not in "iu" for d in kinds):
+        if any(d.kind == "c" or (d.itemsize == 2 and d.kind not in "iu") for d in kinds):
             raise NoCodeError("C kernels have no complex and no 16-bit floats")
         for code in of.body.codes:
             for name in _CALL.findall(code.text):
@@ -144,9 +144,7 @@ class CKernel:
         if not i.column and i.row == "0":
             return True
         rows, columns = self._code.rows, self._code.columns
-        return (i.column == 1 or columns == 1) and (
-            rows == 1 or i.row == f"row * {columns}"
-        )
+        return (i.column == 1 or columns == 1) and (rows == 1 or i.row == f"row * {columns}")
 
     def _parts(self) -> tuple[list[int], int]:
         """Where each sum of a range begins, in bytes, and the bytes of all."""
@@ -182,7 +180,7 @@ class CKernel:
         full = [c for c, v in of.results if of.is_full(v)]
         return [*loops, full + [c for c, _ in of.sums]]
 
-    def _needed(self, results: Iterable[Code], known: set[str] = frozenset()) -> list[Code]:
+    def _needed(self, results: Iterable[Code], known: Set[str] = frozenset()) -> list[Code]:
         """The values that results are computed from, in order, without what is known."""
         names = {c.name for c in results} - known
         for code in reversed(self._code.body.codes):
@@ -240,8 +238,10 @@ class CKernel:
         """A loop over strips of the elements."""
         of, columns = self._code, self._columns
         lines = [f"const {_vector(i.type)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
-        strip = [f"V<{type_name(c.dtype)}, N> y{k} = ({type_name(c.dtype)})0;"
-                 for k, (c, _) in enumerate(of.sums)]
+        strip = [
+            f"V<{type_name(c.dtype)}, N> y{k} = ({type_name(c.dtype)})0;"
+            for k, (c, _) in enumerate(of.sums)
+        ]
         (loop,) = self._loops()
         lines += self._declared(c for c in self._needed(loop) if c.name not in self._by_column)
         inner = [c for c in self._needed(loop) if c.name in self._by_column]
@@ -298,9 +298,7 @@ class CKernel:
         """Lines of a loop over the columns, after the values of the row that it reads."""
         stops = known | kept
         needed = self._needed(results, stops)
-        lines = self._of_row(
-            (c for c in needed if c.name not in self._by_column), known
-        )
+        lines = self._of_row((c for c in needed if c.name not in self._by_column), known)
         inner = [c for c in needed if c.name in self._by_column]
         direct = {c.name for code in inner for c in code.of} | {c.name for c in results}
         types = {c.name: type_name(c.dtype) for c in self._code.body.codes}
@@ -315,9 +313,7 @@ class CKernel:
                 kept.add(code.name)
         return [*lines, self._loop("0", str(self._columns), self._columns, text, inside)]
 
-    def _loop(
-        self, start: str, stop: str, length: int, text: list[str], inside: list[str]
-    ) -> str:
+    def _loop(self, start: str, stop: str, length: int, text: list[str], inside: list[str]) -> str:
         words = set(_WORD.findall(" ".join([*text, *inside])))
         loads = [
             f"const {_vector(i.type)} x{i.k} = load<n.value, N>(p{i.k} + {self._offset(i)}j);"

@@ -190,13 +190,9 @@ class CReplay(CpuReplay):
 
     def _run_for(self, read: list[Value]) -> _Run:
         """The open run, or a new one if Python must copy some of these values before the call."""
-        run = self._open
-        for v in read if run else ():
-            layout = self._compiled.layouts.get(v)
-            if layout and id(layout.root) in run.fresh and not self._compiled.is_read_in_place(v):
-                run = None
-                break
-        if run is None:
+        run, compiled = self._open, self._compiled
+        roots = [compiled.layouts.get(v) for v in read if not compiled.is_read_in_place(v)]
+        if run is None or any(x is not None and id(x.root) in run.fresh for x in roots):
             run = self._open = _Run(self._identifiers.new("steps"), len(self._lines))
             self._runs.append(run)
             self._lines.append("")

@@ -102,7 +102,7 @@ class _Expander(Rewriter):
         self.replace(std, root)
 
     def _lengths(self, x: Value, axis: Any, eps: float) -> tuple[Any, Any]:
-        """The root of the mean square, and 1 / sqrt(mean square + eps), or 0 where that is infinite.
+        """The root of the mean square, and 1 / sqrt(mean square + eps), or 0 where that is inf.
 
         By scaled values where squares overflow or, without `eps`, vanish.
         """

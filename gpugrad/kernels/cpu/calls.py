@@ -78,9 +78,7 @@ class Steps:
     def __call__(self, slots: Slots, *arrays: Any) -> None:
         """Run the steps on the arrays of the slots, and on `arrays`."""
         first = len(slots.arrays)
-        at = self._call(
-            *self._fixed, slots.address, slots.scratch, first, arrays, *self._others
-        )
+        at = self._call(*self._fixed, slots.address, slots.scratch, first, arrays, *self._others)
         if at != -1:
             self._finish(at, slots, arrays)
 
