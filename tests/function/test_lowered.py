@@ -166,7 +166,7 @@ def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
 
 def test_times_are_measured_step_by_step():
     f = gg.function(lambda x: (x @ x, gg.sum(x[0, :2])))
-    slow, *fast = f.lower(gg.ones((400, 400))).times()
+    *fast, slow = sorted(f.lower(gg.ones((400, 400))).times())
     assert slow > 10 * max(fast) > 0
 
 

@@ -381,6 +381,7 @@ def test_effects_happen_once_where_a_gradient_is_nan_in_a_replay():
         assert traced.cache_info().otherwise == (0 if late else 2)
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_a_gradient_may_follow_an_optimizer_update():
     """Two updates in one step, as for a generator and its critic."""
 

@@ -263,8 +263,8 @@ class CReplay(CpuReplay):
             if id(root) in self._homes:
                 kind, k, _ = self._fixed_place(self._compiled.layouts[root], root)
                 return kind, k, layout.offset
-            return run.array(self._bound_name(v, run))
-        return run.array(self._bound_name(v, run), v.dtype.itemsize)
+            return run.array(self._array_text(v, run))
+        return run.array(self._array_text(v, run), v.dtype.itemsize)
 
     def _array_place(self, v: Value, run: _Run) -> Place:
         """The place of an array with its strides."""
@@ -273,12 +273,14 @@ class CReplay(CpuReplay):
         layout = self._compiled.layouts.get(v)
         if layout is not None and id(layout.root) in self._homes:
             return self._fixed_place(layout, v)
-        return run.array(self._bound_name(v, run))
+        return run.array(self._array_text(v, run))
 
-    def _bound_name(self, v: Value, run: _Run) -> str:
+    def _array_text(self, v: Value, run: _Run) -> str:
+        """An array from outside; an op with several results may have returned a scalar."""
         if id(v) not in self._bound:
             self._insert(run, self._binding(v))
-        return self._names[id(v)]
+        name = self._names[id(v)]
+        return name if v.shape else f"asarray({name})"
 
     def _fixed_place(self, layout: Layout, v: Value) -> Place:
         """The slot of a view of a buffer."""

@@ -21,7 +21,9 @@ __all__ = ["Layout", "Layouts", "is_view"]
 def is_view(step: Step) -> bool:
     """Whether a step moves no elements if the memory of its argument allows a view."""
     op = step.op
-    return op is not None and bool(op.view or op.writes) and all(v.view for v in step.outs)
+    if op is None or op.kind == "control":
+        return False
+    return bool(op.view or op.writes) and all(v.view for v in step.outs)
 
 
 class Layout(NamedTuple):
@@ -71,7 +73,7 @@ class Layouts:
         memory = self._memories[id(root)]
         result = op_call(step, NUMPY)(layout.of(memory, x))
         if result.shape != out.shape or not np.may_share_memory(result, memory):
-            return False
+            return False  # a copy, or a scalar
         offset = result.ctypes.data - memory.ctypes.data
         self._known[id(out)] = Layout(root, offset, result.strides)
         return True

@@ -3,7 +3,6 @@
 `gg.function(passes=...)` switches them on by name.
 """
 
-import functools
 from collections.abc import Callable, Collection
 from typing import Literal, NamedTuple
 
@@ -13,7 +12,7 @@ from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.norms import expand_norms
-from gpugrad.function.passes.pieces import write_pieces_in_place
+from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
 from gpugrad.function.passes.rows import expand_rows
@@ -48,7 +47,7 @@ PASSES = (
     Pass("narrow", read_narrow_directly, ("gpu",)),
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu",)),
-    Pass("pieces", functools.partial(write_pieces_in_place, most=0), ("c",)),
+    Pass("pieces", write_all_pieces, ("c",)),
     Pass("norms", expand_norms, ("gpu", "c")),
     Pass("rows", expand_rows, ("c",)),
     Pass("products", find_products, ("gpu",)),

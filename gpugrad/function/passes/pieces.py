@@ -22,7 +22,7 @@ from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Pieces", "write_pieces_in_place"]
+__all__ = ["Pieces", "write_all_pieces", "write_pieces_in_place"]
 
 
 class Pieces(Step):
@@ -52,7 +52,9 @@ class Pieces(Step):
         """The offset and the strides of each array's place in the result, in bytes."""
         memory = np.empty([self.whole[a] for a in self.order], self.outs[0].dtype)
         whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
-        views = [whole[place] for place in self.places]
+        indices = [place if isinstance(place, tuple) else (place,) for place in self.places]
+        # an ellipsis makes a view of a single element, too
+        views = [whole[index if ... in index else (*index, ...)] for index in indices]
         start = memory.ctypes.data
         return [(view.ctypes.data - start, view.strides) for view in views]
 
@@ -91,6 +93,11 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
         places = [p.params["index"] for p in parts]
         _put(rewriter, step, Pieces(arrays, places, whole, order, out), out)
     return remove_dead(rewriter.program())
+
+
+def write_all_pieces(program: Program) -> Program:
+    """The same, with any number of joined arrays: C copies each to its place."""
+    return write_pieces_in_place(program, most=0)
 
 
 def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:
