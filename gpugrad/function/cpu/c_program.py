@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layouts
 from gpugrad.function.passes.fuse import FusedKernel
@@ -23,8 +24,11 @@ __all__ = ["CProgram", "is_worth_compiling"]
 
 WORTH = 1 << 20
 """Elements that elementwise steps compute in a replay, from which compiling kernels is worth
-seconds of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
+a second of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
 compiles all kernels."""
+
+STEP = 1 << 10
+"""Elements that NumPy computes in the time that Python takes to call it."""
 
 _POINTERS = 256  # of a kernel; see calls.cpp
 
@@ -34,7 +38,7 @@ def is_worth_compiling(program: Program) -> bool:
     if setting() in ("0", "always"):
         return setting() == "always"
     steps = (s for s in program.steps if s.op is not None and (s.op.by_element or s.op.reduces))
-    return sum(math.prod(s.outs[0].shape) for s in steps) >= WORTH
+    return sum(math.prod(s.outs[0].shape) + STEP for s in steps) >= WORTH
 
 
 class CProgram:
@@ -60,6 +64,8 @@ class CProgram:
         self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
             self._add(step)
+        if self.refused:
+            self.program = find_groups(self.program)
         texts = [text.replace("NAME", name) for text, name in self._names.items()]
         self.source = "\n".join([prelude(), *texts])
         self._library: Any = None
