@@ -69,7 +69,8 @@ def test_a_chain_is_one_kernel_for_any_length(n, dtype, rng):
 @pytest.mark.parametrize(
     ("one", "other"),
     [((4, 5), (5,)), ((4, 5), (4, 1)), ((4, 5), ()), ((3, 4, 5), (3, 1, 5)), ((3, 4, 5), (4, 1)),
-     ((2, 3, 4, 5), (1, 3, 1, 1)), ((7, 1), (7, 1)), ((7, 1), (1, 6)), ((1, 40), (40,))],
+     ((2, 3, 4, 5), (1, 3, 1, 1)), ((7, 1), (7, 1)), ((7, 1), (1, 6)), ((1, 40), (40,)),
+     ((3, 4, 20), (4, 1)), ((500, 3), (3,)), ((500, 3), (500, 1)), ((20, 5, 7), (1, 5, 1))],
 )  # fmt: skip
 def test_arguments_are_broadcast(one, other, rng):
     x, y = normal(rng, *one), normal(rng, *other)

@@ -1,7 +1,7 @@
 """A `FusedKernel` as a C++ function of vectors, for a range of its rows.
 
-Without reductions along rows, and if every array has all elements or one, the elements are one long
-row, and the range is one of elements. For ``tanh(x * y)`` with 1000 elements the text is::
+Without reductions along rows, and if every array has all elements or one, or rows are short, the
+elements are one long row, and the range is one of elements. For ``tanh(x * y)`` with 1000 elements the text is::
 
     extern "C" void k0(char** p, long from, long to, char* part) {
       constexpr int N = LANES<4>;
@@ -41,6 +41,9 @@ RANGE = 16_384
 
 RANGES = 16
 """Ranges at most."""
+
+SHORT = 16
+"""Columns of a row, at least: with fewer, a vector holds elements of several rows."""
 
 STRIP = 4096
 """Elements that one sum adds up, before it is added to the sum of a range."""
@@ -134,7 +137,7 @@ class CKernel:
         of = self._code
         return (
             not of.body.reductions
-            and all(map(self._is_whole, of.inputs))
+            and (self._columns < SHORT or all(map(self._is_whole, of.inputs)))
             and all(of.is_full(v) for _, v in of.results)
             and (self._columns == 1 or all(reduction(s) != "column" for _, s in of.sums))
         )
@@ -168,9 +171,7 @@ class CKernel:
         return names
 
     def _reads_columns(self, i: Input) -> bool:
-        if self._long:
-            return bool(i.column) or i.row != "0"
-        return bool(i.column)
+        return bool(i.column) or (self._long and i.row != "0")
 
     def _loops(self) -> list[list[Code]]:
         """What each loop over columns computes in the end."""
@@ -316,7 +317,7 @@ class CKernel:
     def _loop(self, start: str, stop: str, length: int, text: list[str], inside: list[str]) -> str:
         words = set(_WORD.findall(" ".join([*text, *inside])))
         loads = [
-            f"const {_vector(i.type)} x{i.k} = load<n.value, N>(p{i.k} + {self._offset(i)}j);"
+            f"const {_vector(i.type)} x{i.k} = {self._loaded(i)};"
             for i in self._code.inputs
             if self._reads_columns(i) and f"x{i.k}" in words
         ]
@@ -326,8 +327,17 @@ class CKernel:
             f"[&](long j, auto n) __attribute__((always_inline)) {{{block}}});"
         )
 
-    def _offset(self, i: Input) -> str:
-        return "" if self._long or i.row == "0" else f"{i.row} + "
+    def _loaded(self, i: Input) -> str:
+        """The elements of an input in a block of columns."""
+        if self._long and not self._is_whole(i):
+            last, columns = self._columns - 1, self._code.columns
+            return (
+                f"each_lane<{i.type}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
+                f"{last}, row = e / {columns}; return p{i.k}[{i.row} + e % {columns} * {i.column}];"
+                " })"
+            )
+        offset = "" if self._long or i.row == "0" else f"{i.row} + "
+        return f"load<n.value, N>(p{i.k} + {offset}j)"
 
     def _reduce(
         self, some: Sequence[Reduction], loop: Sequence[Code], known: set[str], kept: set[str]

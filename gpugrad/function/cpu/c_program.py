@@ -14,6 +14,7 @@ from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layouts
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rows import is_expanded
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu import calls, compiler
 from gpugrad.kernels.cpu.compiler import setting
@@ -27,6 +28,9 @@ WORTH = 1 << 20
 a second of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
 compiles all kernels."""
 
+EXPANDED = 5
+"""Elementwise steps in one that is expanded, such as softmax."""
+
 STEP = 1 << 10
 """Elements that NumPy computes in the time that Python takes to call it."""
 
@@ -37,8 +41,14 @@ def is_worth_compiling(program: Program) -> bool:
     """Whether a program computes enough elements to be compiled."""
     if setting() in ("0", "always"):
         return setting() == "always"
-    steps = (s for s in program.steps if s.op is not None and (s.op.by_element or s.op.reduces))
-    return sum(math.prod(s.outs[0].shape) + STEP for s in steps) >= WORTH
+    elements = 0
+    for step in program.steps:
+        op, steps = step.op, EXPANDED * is_expanded(step)
+        steps = steps or int(op is not None and bool(op.by_element or op.reduces))
+        if steps:
+            n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
+            elements += steps * (n + STEP)
+    return elements >= WORTH
 
 
 class CProgram:

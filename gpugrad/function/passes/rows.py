@@ -15,7 +15,7 @@ from gpugrad.function.passes.fuse import LONG_ROW
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["expand_rows"]
+__all__ = ["expand_rows", "is_expanded"]
 
 
 def expand_rows(program: Program) -> Program:
@@ -23,14 +23,18 @@ def expand_rows(program: Program) -> Program:
     expander = _Expander(program)
     for step in program.steps:
         step = expander.renamed(step)
-        expand = _EXPANDED.get(step.name)
-        if step.op is None or expand is None or not _is_of_floats(step):
-            expander.keep(step)
-        elif step.name.startswith("standardize") or _is_along_last(step):
-            expand(expander, step)
+        if is_expanded(step):
+            _EXPANDED[step.name](expander, step)
         else:
             expander.keep(step)
     return expander.program()
+
+
+def is_expanded(step: Step) -> bool:
+    """Whether the pass expands a step."""
+    if step.op is None or step.name not in _EXPANDED or not _is_of_floats(step):
+        return False
+    return step.name == "standardize" or _is_along_last(step)
 
 
 def _is_of_floats(step: Step) -> bool:

@@ -115,6 +115,14 @@ template <int n, int N, class T> INLINE V<T, N> load(const T* p) {
   } else {
     V<T, N> v;
     if constexpr (n < N) v = V<T, N>(*p);
+#if defined(__AVX512F__)  // by a mask: memcpy would go through the stack, and wait for it
+    if constexpr (n < N && sizeof v == 64 && sizeof(T) == 4)
+      return (raw<T, N>)__builtin_ia32_loadups512_mask(
+          (const float*)p, (raw<float, 16>)v.of, (unsigned short)((1u << n) - 1));
+    else if constexpr (n < N && sizeof v == 64 && sizeof(T) == 8)
+      return (raw<T, N>)__builtin_ia32_loadupd512_mask(
+          (const double*)p, (raw<double, 8>)v.of, (unsigned char)((1u << n) - 1));
+#endif
     __builtin_memcpy(&v.of, p, n * sizeof(T));
     return v;
   }
@@ -123,8 +131,26 @@ template <int n, int N, class T> INLINE void store(T* p, V<T, N> v) {
   if constexpr (__is_same(T, bool)) {
     store<n>((signed char*)p, (V<signed char, N>)v);
   } else {
+#if defined(__AVX512F__)
+    if constexpr (n < N && sizeof v == 64 && sizeof(T) == 4)
+      return __builtin_ia32_storeups512_mask(
+          (float*)p, (raw<float, 16>)v.of, (unsigned short)((1u << n) - 1));
+    else if constexpr (n < N && sizeof v == 64 && sizeof(T) == 8)
+      return __builtin_ia32_storeupd512_mask(
+          (double*)p, (raw<double, 8>)v.of, (unsigned char)((1u << n) - 1));
+#endif
     __builtin_memcpy(p, &v.of, n * sizeof(T));
   }
+}
+
+// A vector of the elements at(0), at(1), ...
+template <class T, int N, class F> INLINE V<T, N> each_lane(F at) {
+  V<T, N> v;
+  for (int k = 0; k < N; ++k) {
+    if constexpr (__is_same(T, bool)) v.of[k] = -at(k);
+    else v.of[k] = at(k);
+  }
+  return v;
 }
 
 // Calls block(j, Count<n>()) for blocks from j on; a last, smaller one of n elements ends at LENGTH.
