@@ -1,7 +1,8 @@
 """A `FusedKernel` as a C++ function of vectors, for a range of its rows.
 
 Without reductions along rows, and if every array has all elements or one, or rows are short, the
-elements are one long row, and the range is one of elements. For ``tanh(x * y)`` with 1000 elements the text is::
+elements are one long row, and the range is one of elements. For ``tanh(x * y)`` with 1000 elements
+the text is::
 
     extern "C" void k0(char** p, long from, long to, char* part) {
       constexpr int N = LANES<4>;
