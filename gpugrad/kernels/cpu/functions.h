@@ -50,6 +50,10 @@ template <class T, int N> INLINE V<T, N> sign(V<T, N> x) {
 
 // ---- functions of the C library
 
+typedef raw<float, LANES<4>> Floats;  // in a kernel whose widest elements have 4 bytes
+typedef raw<float, LANES<8>> FewFloats;
+typedef raw<double, LANES<8>> Doubles;
+
 #if defined(__AVX512F__)
 #define FLOATS(v, name) _ZGVeN16##v##_##name##f
 #define FEW_FLOATS(v, name) _ZGVdN8##v##_##name##f
@@ -58,32 +62,51 @@ template <class T, int N> INLINE V<T, N> sign(V<T, N> x) {
 #define FLOATS(v, name) _ZGVdN8##v##_##name##f
 #define FEW_FLOATS(v, name) _ZGVbN4##v##_##name##f
 #define DOUBLES(v, name) _ZGVdN4##v##_##name
+#elif defined(__x86_64__)
+#define FLOATS(v, name) _ZGVbN4##v##_##name##f
+#define FEW_FLOATS(v, name) few_##name
+#define DOUBLES(v, name) _ZGVbN2##v##_##name
 #else
 #define FLOATS(v, name) _ZGVnN4##v##_##name##f
 #define FEW_FLOATS(v, name) _ZGVnN2##v##_##name##f
 #define DOUBLES(v, name) _ZGVnN2##v##_##name
 #endif
-typedef raw<float, LANES<4>> Floats;  // in a kernel whose widest elements have 4 bytes
-typedef raw<float, LANES<8>> FewFloats;
-typedef raw<double, LANES<8>> Doubles;
 
-#define FUNCTION_OF_ONE(name)                                                  \
-  extern "C" __attribute__((const)) Floats FLOATS(v, name)(Floats) noexcept;   \
-  extern "C" __attribute__((const)) FewFloats FEW_FLOATS(v, name)(FewFloats) noexcept; \
-  extern "C" __attribute__((const)) Doubles DOUBLES(v, name)(Doubles) noexcept; \
-  template <class T, int N> INLINE V<T, N> name(V<T, N> x) {                   \
-    if constexpr (sizeof(T) == 8) return DOUBLES(v, name)(x.of);               \
-    else if constexpr (N == LANES<4>) return FLOATS(v, name)(x.of);            \
-    else return FEW_FLOATS(v, name)(x.of);                                     \
+#define CONSTANT(T, name, ...) extern "C" __attribute__((const)) T name(__VA_ARGS__) noexcept;
+#if defined(__x86_64__) && !defined(__AVX2__)  // SSE has no function of two floats
+INLINE Floats twice(FewFloats x) { return Floats{x[0], x[1], x[0], x[1]}; }
+#define FEW_OF_ONE(name)                              \
+  INLINE FewFloats few_##name(FewFloats x) {          \
+    const Floats y = FLOATS(v, name)(twice(x));       \
+    return FewFloats{y[0], y[1]};                     \
   }
-#define FUNCTION_OF_TWO(name)                                                  \
-  extern "C" __attribute__((const)) Floats FLOATS(vv, name)(Floats, Floats) noexcept; \
-  extern "C" __attribute__((const)) FewFloats FEW_FLOATS(vv, name)(FewFloats, FewFloats) noexcept; \
-  extern "C" __attribute__((const)) Doubles DOUBLES(vv, name)(Doubles, Doubles) noexcept; \
-  template <class T, int N> INLINE V<T, N> name(V<T, N> x, V<T, N> y) {        \
-    if constexpr (sizeof(T) == 8) return DOUBLES(vv, name)(x.of, y.of);        \
-    else if constexpr (N == LANES<4>) return FLOATS(vv, name)(x.of, y.of);     \
-    else return FEW_FLOATS(vv, name)(x.of, y.of);                              \
+#define FEW_OF_TWO(name)                                     \
+  INLINE FewFloats few_##name(FewFloats x, FewFloats y) {    \
+    const Floats z = FLOATS(vv, name)(twice(x), twice(y));   \
+    return FewFloats{z[0], z[1]};                            \
+  }
+#else
+#define FEW_OF_ONE(name) CONSTANT(FewFloats, FEW_FLOATS(v, name), FewFloats)
+#define FEW_OF_TWO(name) CONSTANT(FewFloats, FEW_FLOATS(vv, name), FewFloats, FewFloats)
+#endif
+
+#define FUNCTION_OF_ONE(name)                                     \
+  CONSTANT(Floats, FLOATS(v, name), Floats)                       \
+  CONSTANT(Doubles, DOUBLES(v, name), Doubles)                    \
+  FEW_OF_ONE(name)                                                \
+  template <class T, int N> INLINE V<T, N> name(V<T, N> x) {      \
+    if constexpr (sizeof(T) == 8) return DOUBLES(v, name)(x.of);  \
+    else if constexpr (N == LANES<4>) return FLOATS(v, name)(x.of); \
+    else return FEW_FLOATS(v, name)(x.of);                        \
+  }
+#define FUNCTION_OF_TWO(name)                                             \
+  CONSTANT(Floats, FLOATS(vv, name), Floats, Floats)                      \
+  CONSTANT(Doubles, DOUBLES(vv, name), Doubles, Doubles)                  \
+  FEW_OF_TWO(name)                                                        \
+  template <class T, int N> INLINE V<T, N> name(V<T, N> x, V<T, N> y) {   \
+    if constexpr (sizeof(T) == 8) return DOUBLES(vv, name)(x.of, y.of);   \
+    else if constexpr (N == LANES<4>) return FLOATS(vv, name)(x.of, y.of); \
+    else return FEW_FLOATS(vv, name)(x.of, y.of);                         \
   }
 #if LIBMVEC >= 1
 FUNCTION_OF_ONE(sin)
