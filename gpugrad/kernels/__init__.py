@@ -1,4 +1,4 @@
-"""CUDA kernels: sources, launchers, and the generator of elementwise kernels.
+"""CUDA kernels: sources, launchers, and the generator of elementwise kernels. C kernels in cpu/.
 
 A launcher is a function ``(xp, *arrays, **params)`` on plain NumPy or CuPy arrays. It allocates
 its results with ``xp.lib`` and launches a kernel. For a dtype, layout or size that the kernel does

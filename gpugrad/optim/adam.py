@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 from gpugrad.core.backend import READINGS
@@ -26,7 +25,9 @@ class _Step(NamedTuple):
     stride: float
     keep: float
 
-    kernel = "adam"
+    @property
+    def kernel(self) -> str:
+        return "adam"
 
     def __call__(self, p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
         lib = READINGS[type(m)].lib
@@ -88,7 +89,7 @@ class Adam(Optimizer):
         self.epsilon = float(epsilon)
         self.weight_decay = 0.0
 
-    def _begin(self, state: State, rate: float) -> Callable[..., None]:
+    def _begin(self, state: State, rate: float) -> Any:
         state.step += 1
         mean, square = state.averages["m"], state.averages["v"]
         mean.decay(self.beta_1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 from gpugrad.core.backend import READINGS
@@ -22,7 +21,10 @@ __all__ = ["SGD"]
 
 class _Step(NamedTuple):
     stride: float
-    kernel = "sgd"
+
+    @property
+    def kernel(self) -> str:
+        return "sgd"
 
     def __call__(self, p: Any, g: Any, t: Any) -> None:
         add_scaled(p, self.stride, g, t)
@@ -31,7 +33,10 @@ class _Step(NamedTuple):
 class _MomentumStep(NamedTuple):
     add: float
     stride: float
-    kernel = "momentum"
+
+    @property
+    def kernel(self) -> str:
+        return "momentum"
 
     def __call__(self, p: Any, g: Any, v: Any, t: Any) -> None:
         add_scaled(v, self.add, g, t)
@@ -42,7 +47,10 @@ class _NesterovStep(NamedTuple):
     add: float
     stride: float
     stride_of_gradient: float
-    kernel = "nesterov"
+
+    @property
+    def kernel(self) -> str:
+        return "nesterov"
 
     def __call__(self, p: Any, g: Any, v: Any, t: Any) -> None:
         add_scaled(v, self.add, g, t)
@@ -87,7 +95,7 @@ class SGD(Optimizer):
         self.kernel = "sgd_momentum" if momentum else "sgd"
         self.takes_rows = not momentum
 
-    def _begin(self, state: State, rate: float) -> Callable[..., None]:
+    def _begin(self, state: State, rate: float) -> Any:
         state.step += 1
         if not self.momentum:
             return _Step(-rate)

@@ -76,8 +76,8 @@ class Forward:
         cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of plain arrays, which
             returns the forward's results, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
-        cpu: the same for NumPy arrays: the launcher of a C kernel. It should decline small arrays
-            before anything else.
+        cpu: the same for NumPy arrays: the launcher of a C kernel. It gets 16-bit floats in
+            float32, unless `native_half` is set, and should decline small arrays first of all.
         batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
             ``"stack"`` (the op broadcasts any axes in front of those that it works on), ``"axis"``
             (it works along its argument ``axis``), ``"loop"`` (one example at a time), or a formula

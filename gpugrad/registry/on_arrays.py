@@ -27,7 +27,9 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     if op.cuda is not None and xp is not NUMPY:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
     if op.cpu is not None and xp is NUMPY:
-        function = _kernel_first(functools.partial(op.cpu, xp), function)
+        formula = function if op.is_library_function else functools.partial(op.forward, xp)
+        function = _kernel_first(functools.partial(op.cpu, xp), formula)
+        function = function if op.native_half else through_float32(function, op.values)
     if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function

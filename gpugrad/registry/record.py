@@ -310,7 +310,7 @@ def op(
             come first in the forward. One whose default is None may be left out.
         fields: of the record; `gpugrad.registry.fields` describes them all. The most used are
             ``jvp=``, ``linear=`` and ``differentiable=`` for derivatives; ``batch=`` for `gg.vmap`;
-            ``outputs=`` for several results; ``cuda=`` for the launcher of a kernel;
+            ``outputs=`` for several results; ``cuda=`` and ``cpu=`` for launchers of kernels;
             ``kinds=``, ``samples=``, ``ref=`` and ``errors=`` for the tests; and ``captures=True``
             for `gg.function`: a CUDA graph may hold the forward, as it reads no values on the host
             and copies no array from there. (Of an op with a launcher that is the default.)

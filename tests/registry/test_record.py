@@ -154,3 +154,27 @@ def test_code_that_compares_op_names_says_why(path):
                 f"{path.relative_to(HOUSE)}:{node.lineno} asks for {names}. Add a field to the op "
                 "record, or say in a comment why the code is about these ops alone."
             )
+
+
+def test_kernel_for_numpy_runs_first_and_may_decline():
+    def launch(xp, x, /, *, n):
+        assert x.dtype != np.float16  # which is computed in float32
+        return NotImplemented if x.size < 3 else x * n + 100
+
+    @gg.op(vjp=[lambda xp, g, n: g * n], cpu=launch)
+    def tripled(xp, x, /, n=3):
+        return x * n
+
+    try:
+        traced = gg.function(tripled)
+        for call in (tripled, traced, traced):
+            assert call(gg.constant([1.0, 2.0])).tolist() == [3.0, 6.0]
+            assert call(gg.constant([1.0, 2.0, 3.0])).tolist() == [103.0, 106.0, 109.0]
+        x = gg.Variable(np.ones(3, np.float16))
+        with gg.GradientTape() as tape:
+            y = tripled(x)
+        assert y.dtype == np.float16
+        assert y.tolist() == [103.0] * 3
+        assert tape.gradient(y, x).tolist() == [3.0] * 3
+    finally:
+        gg.OPS.pop("tripled")

@@ -256,7 +256,7 @@ class CpuReplay:
         args = [self._name(a) for a in step.args]
         if _is_plain_relu(step):
             args.append(self._identifiers.bind("zeros", _zeros(out)))
-        buffer = self._buffer(out, set() if step.op.name == "matmul" else ends, roots)
+        buffer = self._buffer(out, ends if step.op.by_element else set(), roots)
         if buffer:
             self.buffered.add(id(out))
             args.append(out_keyword(function) + buffer)

@@ -97,19 +97,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def load(source: str, *, what: str, shared: bool = False) -> ctypes.CDLL | None:
+def load(
+    source: str, *, what: str, shared: bool = False, flags: Sequence[str] = ()
+) -> ctypes.CDLL | None:
     """The library of a C++17 text, compiled or from the cache; None if NumPy has to compute.
 
     Args:
         source: the text. It may include the headers of this folder.
         what: what it computes, for the warning if the compiler refuses it.
         shared: whether libraries that are loaded later may call its functions.
+        flags: more of them for the compiler.
     """
     if source in _process.libraries:
         return _process.libraries[source]
     with _process.lock:
         if source not in _process.libraries:
-            _process.libraries[source] = _load(source, what, shared)
+            _process.libraries[source] = _load(source, what, shared, flags)
         return _process.libraries[source]
 
 
@@ -129,11 +132,11 @@ def status() -> str:
     return f"C kernels: {compiler.name} (native, {_vectors()})"
 
 
-def _load(source: str, what: str, shared: bool) -> ctypes.CDLL | None:
+def _load(source: str, what: str, shared: bool, flags: Sequence[str]) -> ctypes.CDLL | None:
     if _declined() or _process.broken:
         return None
     try:
-        path = _compiled(source, what)
+        path = _compiled(source, what, flags)
         mode = ctypes.RTLD_GLOBAL if shared else ctypes.RTLD_LOCAL
         try:
             return ctypes.CDLL(str(path), mode=mode)
@@ -244,8 +247,8 @@ def _cache() -> Path:
     state = path.stat()
     if state.st_uid != os.geteuid():
         raise _BrokenError(f"{path} belongs to another user", for_all=True)
-    if state.st_mode & 0o077:
-        path.chmod(0o700)
+    if state.st_mode & 0o022:
+        raise _BrokenError(f"others can write to {path}: run chmod 700 on it", for_all=True)
     return path
 
 
@@ -254,18 +257,18 @@ def _headers() -> str:
     return "\0".join(f"{p.name}\0{p.read_text()}" for p in sorted(_HOME.glob("*.h")))
 
 
-def _key(source: str) -> str:
+def _key(source: str, flags: Sequence[str]) -> str:
     compiler = _compiler()
-    parts = (*FLAGS, *compiler.command, compiler.version, _processor(), _headers(), source)
+    parts = (*FLAGS, *flags, *compiler.command, compiler.version, _processor(), _headers(), source)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _compiled(source: str, what: str) -> Path:
+def _compiled(source: str, what: str, flags: Sequence[str]) -> Path:
     """The path of the compiled library, from the cache if it is there and intact."""
     try:
-        path = _cache() / f"{_key(source)}.so"
+        path = _cache() / f"{_key(source, flags)}.so"
         if not _is_intact(path):
-            _compile(source, what, path)
+            _compile(source, what, flags, path)
         return path
     except (OSError, RuntimeError) as error:  # a RuntimeError: there is no home directory
         raise _BrokenError(f"the cache of compiled kernels: {error}", for_all=True) from None
@@ -279,13 +282,13 @@ def _is_intact(path: Path) -> bool:
     return hashlib.sha256(content[:-_DIGEST]).digest() == content[-_DIGEST:]
 
 
-def _compile(source: str, what: str, path: Path) -> None:
+def _compile(source: str, what: str, flags: Sequence[str], path: Path) -> None:
     compiler = _compiler()
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
         text, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
         text.write_text(source)
         _run(
-            [*compiler.command, *FLAGS, f"-I{_HOME}", str(text), "-o", str(library)],
+            [*compiler.command, *FLAGS, *flags, f"-I{_HOME}", str(text), "-o", str(library)],
             f"{compiler.name}, compiling {what},",
             folder=folder,
         )

@@ -1,5 +1,5 @@
-// Steps of optimizers over all arrays of a dtype in one pass, with the roundings of NumPy's steps in
-// gpugrad/optim: none of their products and sums is contracted.
+// Steps of optimizers over all arrays of a dtype in one pass, rounded as NumPy's steps in
+// gpugrad/optim: no product and sum is contracted.
 #include "array.h"
 #include "pool.h"
 
@@ -89,8 +89,8 @@ void run(void* const* arrays, const double* numbers, long count, long wide) {
 
 }  // namespace
 
-// Steps `count` Variables, whose flat arrays (parameter, gradient, averages) and numbers follow each
-// other. Kinds: SGD without, with, and with Nesterov momentum; Adam.
+// Steps `count` Variables, whose flat arrays (parameter, gradient, averages) and numbers follow
+// each other. Kinds: SGD without, with, and with Nesterov momentum; Adam.
 extern "C" void gpugrad_step(
     long kind, long wide, void* const* arrays, const double* numbers, long count) {
   decltype(&run<Sgd>) runs[] = {run<Sgd>, run<Momentum>, run<Nesterov>, run<Adam>};

@@ -21,7 +21,7 @@ namespace {
 
 const long SPINS = 20000;  // pauses before a worker sleeps: never spinning costs 6% of a GPT step
 const long WAITS = 20000;  // pauses before the caller yields its core to a worker that waits for it
-const uint64_t LEFT = 0xFFFFFFFF;  // the part of a ticket that counts pieces; the rest is the serial
+const uint64_t LEFT = 0xFFFFFFFF;  // of a ticket: how many pieces are left; the rest is its serial
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)

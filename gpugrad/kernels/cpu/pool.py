@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +24,17 @@ _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
 
 
-def load(name: str, *, shared: bool = False) -> ctypes.CDLL | None:
+def load(name: str, *, shared: bool = False, flags: Sequence[str] = ()) -> ctypes.CDLL | None:
     """The library of a C++ file beside this one, which may call the pool; None without one.
 
     Args:
         name: of the file, without its ending.
-        shared: whether libraries that are loaded later may call its functions.
+        shared, flags: as for `compiler.load`.
     """
     if library() is None:
         return None
-    return compiler.load((_HOME / f"{name}.cpp").read_text(), what=name, shared=shared)
+    source = (_HOME / f"{name}.cpp").read_text()
+    return compiler.load(source, what=name, shared=shared, flags=flags)
 
 
 @functools.cache

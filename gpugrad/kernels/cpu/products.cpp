@@ -14,18 +14,29 @@ const long ROWS = 16;  // pieces are cut at multiples of it, so that BLAS fills 
 
 // ---- BLAS
 
-void* gemm_float;
-void* gemm_double;
+void *gemm_float, *gemm_double, *gemv_float, *gemv_double;
 bool long_integers;  // of BLAS: 64 bits
 int (*get_threads)();
 void (*set_threads)(int);
 
 template <class T, class I>
-void call(void* function, bool at, bool bt, long m, long n, long k, const T* a, long lda, const T* b,
-          long ldb, T* c, long ldc, bool add) {
+void call(
+    void* function, bool at, bool bt, long m, long n, long k, const T* a, long lda, const T* b,
+    long ldb, T* c, long ldc, bool add) {
   typedef void (*Gemm)(int, int, int, I, I, I, T, const T*, I, const T*, I, T, T*, I);
-  ((Gemm)function)(101, at ? 112 : 111, bt ? 112 : 111, I(m), I(n), I(k), T(1), a, I(lda), b, I(ldb),
-             T(add), c, I(ldc));
+  Gemm gemm = (Gemm)function;
+  gemm(101, at ? 112 : 111, bt ? 112 : 111, I(m), I(n), I(k), T(1), a, I(lda), b, I(ldb), T(add), c,
+       I(ldc));
+}
+
+// y = x @ b, or y = x @ b^T if `transposed`, for a matrix b in memory of `rows` by `columns`.
+template <class T, class I>
+void call_vector(bool transposed, long rows, long columns, const T* b, long ld, const T* x,
+                 long x_step, T* y, long y_step) {
+  typedef void (*Gemv)(int, int, I, I, T, const T*, I, const T*, I, T, T*, I);
+  Gemv gemv = (Gemv)(sizeof(T) == 4 ? gemv_float : gemv_double);
+  gemv(101, transposed ? 111 : 112, I(rows), I(columns), T(1), b, I(ld), x, I(x_step), T(0), y,
+       I(y_step));
 }
 
 std::mutex counting;
@@ -91,8 +102,8 @@ struct Product {
   bool by_rows;
 };
 
-void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b, long ldb,
-          float* c, long ldc, bool add) {
+void gemm(bool at, bool bt, long m, long n, long k, const float* a, long lda, const float* b,
+          long ldb, float* c, long ldc, bool add) {
   gpugrad_gemm(at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
 }
 
@@ -100,6 +111,19 @@ void gemm(bool at, bool bt, long m, long n, long k, const double* a, long lda, c
           long ldb, double* c, long ldc, bool add) {
   auto of = long_integers ? call<double, int64_t> : call<double, int>;
   of(gemm_double, at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
+}
+
+// The same for one row of `a` if p.m is 1, or one column of `b` if p.n is 1.
+template <class T>
+void multiply_vector(const Product& p, long m, long n, const T* a, const T* b, T* c) {
+  auto gemv = long_integers ? call_vector<T, int64_t> : call_vector<T, int>;
+  Matrix am = p.am, bm = p.bm;
+  if (p.m == 1)
+    gemv(bm.transposed, bm.transposed ? n : p.k, bm.transposed ? p.k : n, b, bm.ld, a,
+         am.transposed ? am.ld : 1, c, 1);
+  else
+    gemv(!am.transposed, am.transposed ? p.k : m, am.transposed ? m : p.k, a, am.ld, b,
+         bm.transposed ? 1 : bm.ld, c, p.ldc);
 }
 
 template <class T> void multiply(const Product& p, long i, long low, long high) {
@@ -116,6 +140,7 @@ template <class T> void multiply(const Product& p, long i, long low, long high) 
     b += p.bm.transposed ? low * p.bm.ld : low;
     c += low;
   }
+  if (p.m == 1 || p.n == 1) return multiply_vector(p, m, n, a, b, c);
   gemm(p.am.transposed, p.bm.transposed, m, n, p.k, a, p.am.ld, b, p.bm.ld, c, p.ldc, false);
 }
 
@@ -157,10 +182,10 @@ long cut(Product& p) {
 
 extern "C" {
 
-void gpugrad_set_blas(
-    void* of_float, void* of_double, long longs, int (*get)(), void (*set)(int)) {
-  gemm_float = of_float, gemm_double = of_double, long_integers = longs;
-  get_threads = get, set_threads = set;
+// `of`: addresses of gemm and gemv for float and for double.
+void gpugrad_set_blas(void** of, long longs, int (*get)(), void (*set)(int)) {
+  gemm_float = of[0], gemm_double = of[1], gemv_float = of[2], gemv_double = of[3];
+  long_integers = longs, get_threads = get, set_threads = set;
 }
 
 void gpugrad_gemm(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import math
 from typing import Any
 
 import numpy as np
-import numpy._core._multiarray_umath as numpy_core
 
-from gpugrad.kernels.cpu import pool
-
-__all__ = ["LEAST", "library", "matmul_for", "product"]
+__all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
 
 LEAST = 1 << 18
-"""Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too.
-
-The square of their number is the product of three sizes: of both factors and of the result.
-"""
+"""Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too."""
+LEAST_SIZES = 1 << 22
+"""Product of the sizes of two matrices from which it is worth asking `product`: 45 x 45."""
+_LEAST_OF_VECTOR = 1 << 13
+"""The same for a matrix and a vector."""
 
 _WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _BLAS = (  # suffix of the names, and whether integers have 64 bits
@@ -28,6 +27,7 @@ _BLAS = (  # suffix of the names, and whether integers have 64 bits
     ("cblas_{}_64", "MKL_{}", True),
     ("cblas_{}", "openblas_{}", False),
 )
+_NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 _P, _L = ctypes.c_void_p, ctypes.c_long
 
 
@@ -35,22 +35,25 @@ _P, _L = ctypes.c_void_p, ctypes.c_long
 def library() -> ctypes.CDLL | None:
     """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
     functions = _blas_functions()
+    # `import gpugrad` loads this module, but not the compiler's
+    pool = importlib.import_module("gpugrad.kernels.cpu.pool")
     products = pool.load("products", shared=True) if functions else None
     if products is not None:
-        products.gpugrad_set_blas.argtypes = [_P, _P, _L, _P, _P]
+        products.gpugrad_set_blas.argtypes = [_P, _L, _P, _P]
         products.gpugrad_set_blas.restype = None
-        products.gpugrad_set_blas(*functions)
+        *addresses, longs, get, put = functions
+        products.gpugrad_set_blas((_P * 4)(*addresses), longs, get, put)
         products.gpugrad_product.argtypes = [ctypes.py_object] * 3 + [_L]
         products.gpugrad_product.restype = _L
     return products
 
 
 def _blas_functions() -> list[Any]:
-    """Addresses of gemm for both dtypes, the size of integers, how to get and set threads."""
-    try:
-        blas = ctypes.CDLL(numpy_core.__file__)  # whose symbols are those of its dependencies too
-    except (OSError, TypeError):  # built into the interpreter
+    """Addresses of gemm and gemv, whether integers are long, how to get and set threads."""
+    file = importlib.import_module("numpy._core._multiarray_umath").__file__
+    if file is None:  # built into the interpreter
         return []
+    blas = ctypes.CDLL(file)  # whose symbols are those of its dependencies too
 
     def address(name: str) -> int | None:
         try:
@@ -58,8 +61,8 @@ def _blas_functions() -> list[Any]:
         except AttributeError:
             return None
 
-    for gemm, threads, longs in _BLAS:
-        products = [address(gemm.format(name)) for name in ("sgemm", "dgemm")]
+    for product, threads, longs in _BLAS:
+        products = [address(product.format(name)) for name in _NAMES]
         counts = [address(threads.format(f"{name}_num_threads")) for name in ("get", "set")]
         if all(products) and all(counts):
             return [*products, longs, *counts]
@@ -74,8 +77,10 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
         out: C-contiguous, of the result's shape and dtype.
     """
     wide = _WIDE.get(x1.dtype)
-    if wide is None or x2.dtype != x1.dtype or x1.ndim < 2 or x2.ndim < 2:
+    if wide is None or x2.dtype != x1.dtype or not x1.ndim or not x2.ndim:
         return NotImplemented
+    if x1.ndim == 1 or x2.ndim == 1:
+        return _of_vector(x1, x2) if out is None else NotImplemented
     *stack, m, k = x1.shape
     columns = x2.shape[-1]
     if x2.shape[-2] != k:
@@ -85,7 +90,8 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
             stack = list(np.broadcast_shapes(stack, x2.shape[:-2]))
         except ValueError:
             return NotImplemented
-    if math.prod(stack) * m * k * columns < LEAST:
+    least = _LEAST_OF_VECTOR if m == 1 or columns == 1 else LEAST
+    if math.prod(stack) * m * k * columns < least:
         return NotImplemented
     products = library()
     if products is None:
@@ -96,6 +102,16 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
         copies = np.ascontiguousarray(x1), np.ascontiguousarray(x2)
         done = products.gpugrad_product(*copies, result, wide)
     return result if done > 0 else NotImplemented
+
+
+def _of_vector(x1: Any, x2: Any) -> Any:
+    """The product with a vector, as a matrix of one row or column."""
+    if x1.ndim == x2.ndim:
+        return NotImplemented
+    result = product(x1[None] if x1.ndim == 1 else x1, x2[:, None] if x2.ndim == 1 else x2)
+    if result is NotImplemented:
+        return result
+    return result[..., 0, :] if x1.ndim == 1 else result[..., 0]
 
 
 def matmul_for(x1: Any, x2: Any) -> Any:

@@ -17,9 +17,8 @@ __all__ = ["LEAST", "noise", "stream_dropout", "stream_mask"]
 LEAST = 1 << 13
 """Numbers from which the kernel is used: fewer should not wait for a compiler."""
 
-_KINDS = (
-    "uniform", "normal", "exponential", "laplace", "gumbel", "logistic", "dropout", "keep",
-)  # fmt: skip
+_REALS = ("uniform", "normal", "exponential", "laplace", "gumbel", "logistic")
+_KINDS = (*_REALS, "dropout", "keep")  # in the order of random.cpp
 _WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _M64 = (1 << 64) - 1
 
@@ -29,7 +28,7 @@ def _library() -> ctypes.CDLL | None:
     library = pool.load("random")
     if library is not None:
         long, word, pointer = ctypes.c_long, ctypes.c_uint64, ctypes.c_void_p
-        numbers = [pointer, long, pointer, ctypes.c_double, ctypes.c_float]
+        numbers: list[Any] = [pointer, long, pointer, ctypes.c_double, ctypes.c_float]
         library.gpugrad_draw.argtypes = [long, long, word, word, word, word, *numbers]
         library.gpugrad_draw.restype = None
     return library
@@ -62,7 +61,7 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
         Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
     """
     wide = _WIDE.get(dtype)
-    if n < LEAST or wide is None or kind not in _KINDS[:6] or _library() is None:
+    if n < LEAST or wide is None or kind not in _REALS or _library() is None:
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
 

@@ -16,6 +16,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import products
+from gpugrad.kernels.cpu.products import LEAST_SIZES
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -141,10 +142,10 @@ def matmul(xp, x1, x2, /):
     >>> print(gg.matmul([[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
     [12. 34.]
     """
-    if x1.size * x2.size >= products.LEAST and xp is NUMPY:  # here: a launcher's call takes 0.2 us
-        product = products.product(x1, x2)
-        if product is not NotImplemented:
-            return product
+    if x1.size * x2.size >= LEAST_SIZES and xp is NUMPY:  # a launcher for cpu= would take 0.2 us
+        result = products.product(x1, x2)
+        if result is not NotImplemented:
+            return result
     if x1.ndim > 2 and x2.ndim == 2:  # one product of tall matrices, not one for each in the stack
         rows = x1.reshape(math.prod(x1.shape[:-1]), x1.shape[-1])
         return xp.lib.matmul(rows, x2).reshape(*x1.shape[:-1], x2.shape[1])

@@ -20,7 +20,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.kernels.by_hand import convolution as kernels
+from gpugrad.kernels.by_hand import convolution as cuda
+from gpugrad.kernels.cpu import convolution as cpu
 from gpugrad.ops.arrays.windows import crop_last, ints, pad_last, reach, strided, window_view
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -108,7 +109,7 @@ def _of_weights(x, g, kernel, stride, padding, dilation, groups):
     return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
 
 
-def _launch(xp, x, w, /, *, stride, padding, dilation, groups):
+def _launch(kernels, xp, x, w, /, *, stride, padding, dilation, groups):
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
 
@@ -118,15 +119,15 @@ def launch_with_bias(
 ) -> Any:
     """A convolution fused with the bias that follows it: see `kernels.by_hand.convolution`."""
     geometry = _resolve("convolution", x.shape, w.shape, groups, **windows)
-    return kernels.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
+    return cuda.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
 
 
-def _launch_input_grad(xp, g_, w, /, *, shape, stride, padding, dilation, groups):
+def _launch_input_grad(kernels, xp, g_, w, /, *, shape, stride, padding, dilation, groups):
     of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
     return kernels.input_grad(xp, g_, w, shape=of, geometry=geometry, groups=groups)
 
 
-def _launch_weight_grad(xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
+def _launch_weight_grad(kernels, xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
     of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
 
@@ -223,6 +224,13 @@ def _of_w(xp, g, x, w_shape, stride, padding, dilation, groups):
     return xp.convolution_weight_grad(conjugate(xp, x), g, kernel=w_shape[2:], **windows)
 
 
+def _if_large(launch, xp, a, b, /, **params):
+    """The C kernel's launcher; it declines small arrays before it looks at the geometry."""
+    if a.size * b.size < cpu.LEAST or a.dtype != np.float32:
+        return NotImplemented
+    return launch(cpu, xp, a, b, **params)
+
+
 _CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 2, 4), (3, 2, 2), {}),
     ((1, 4, 5), (2, 2, 2), {"groups": 2, "dilation": 2, "padding": "same", "stride": 2}),
@@ -293,7 +301,8 @@ _linear_in_each = functools.partial(op, linear="each", kinds="fc")
     vjp=[_of_x, _of_w],
     ref=_ref,
     samples=_samples("forward"),
-    cuda=_launch,
+    cuda=functools.partial(_launch, cuda),
+    cpu=functools.partial(_if_large, _launch),
     batch=_batch_rule(
         "convolution",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -355,7 +364,8 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
     vjp=[_input_grad_g, _input_grad_w],
     ref=_input_grad_ref,
     samples=_samples("input"),
-    cuda=_launch_input_grad,
+    cuda=functools.partial(_launch_input_grad, cuda),
+    cpu=functools.partial(_if_large, _launch_input_grad),
     batch=_batch_rule(
         "convolution_input_grad",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -417,7 +427,8 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
     vjp=[_weight_grad_x, _weight_grad_g],
     ref=_weight_grad_ref,
     samples=_samples("weight"),
-    cuda=_launch_weight_grad,
+    cuda=functools.partial(_launch_weight_grad, cuda),
+    cpu=functools.partial(_if_large, _launch_weight_grad),
     batch=_batch_rule(
         "convolution_weight_grad",
         first=((1, _INSIDE), None, (1, _FRONT)),

@@ -35,7 +35,8 @@ def load(text=TEXT):
 
 def run(body, tmp_path, **environment):
     """The lines that a new process prints, whose cache is in tmp_path."""
-    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")} | environment
+    own = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "GPUGRAD_CPU_KERNELS": "1"}
+    variables = {**os.environ, **own, **environment}
     process = subprocess.run(
         [sys.executable, "-c", PROLOGUE + textwrap.dedent(body)],
         env=variables, text=True, capture_output=True, check=True,
@@ -66,11 +67,19 @@ def test_a_library_is_compiled_once_and_then_loaded(tmp_path):
 
 @needs_compiler
 def test_the_cache_is_private(tmp_path):
-    folder = tmp_path / "cache" / "gpugrad" / "cpu"
-    folder.mkdir(parents=True, mode=0o777)
-    folder.chmod(0o777)
     assert run("load()", tmp_path) == ["4"]
+    folder = tmp_path / "cache" / "gpugrad" / "cpu"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@needs_compiler
+def test_a_cache_that_others_can_write_to_is_refused(tmp_path):
+    folder = tmp_path / "cache" / "gpugrad" / "cpu"
+    folder.mkdir(parents=True)
+    folder.chmod(0o770)
+    lines = run("load(); load(TEXT + ' ')", tmp_path)
+    assert "others can write to" in lines[0]
+    assert lines[1:] == ["None", "None"]
 
 
 @needs_compiler

@@ -1,0 +1,409 @@
+// Convolutions of float32 over two axes, and their gradients, without columns of windows: a vector
+// holds the same pixel of LANES filters, and registers hold LANES pixels. Where a group has few
+// filters (depthwise convolutions), a vector holds neighbouring pixels of one filter instead.
+#include "convolution.h"
+#include "pool.h"
+
+#include <memory>
+
+namespace {
+
+const long SHARED = 1 << 17;  // multiply-adds from which threads share them: 3 us
+const long CHUNKS = 16;  // most parts of the examples whose gradients by the weights are added up
+const long NEAREST = 1 << 12;  // floats that stay in the nearest cache beside others
+const long PARTIAL = 1 << 22;  // most floats of all parts
+
+Vector load(const float* at) { return *(const Vector*)at; }
+
+// The pieces of a job, on several threads if they are worth waking them.
+void share(gpugrad_job job, void* state, long n, double multiply_adds) {
+  if (multiply_adds >= SHARED) return gpugrad_parallel(job, state, n);
+  for (long k = 0; k < n; ++k) job(state, k);
+}
+
+double work_of(const Sum& sum) {
+  return double(sum.examples * sum.groups * sum.channels * sum.filters) * long(sum.taps.size()) *
+         (sum.high[0] - sum.low[0]) * (sum.high[1] - sum.low[1]);
+}
+
+// ---- weights, packed: (group, block of LANES filters, channel, tap, lane), or without blocks
+
+struct Weights {
+  const Sum* sum;
+  const float* w;
+  float* packed;
+  long taps;  // of the whole kernel
+  bool swapped;  // the filters of the sum are the channels of the weights
+};
+
+long lanes_of(const Sum& sum) { return by_lanes(sum.filters) ? LANES : 1; }
+
+long packed_size(const Sum& sum) {
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes);
+  return sum.groups * blocks * lanes * sum.channels * long(sum.taps.size());
+}
+
+void pack_weights(void* state, long k) {
+  Weights& job = *(Weights*)state;
+  const Sum& sum = *job.sum;
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.size();
+  long group = k / blocks, first = k % blocks * lanes;
+  float* out = job.packed + k * sum.channels * taps * lanes;
+  for (long lane = 0; lane < lanes; ++lane)
+    for (long c = 0; c < sum.channels; ++c) {
+      long f = first + lane;
+      long row = job.swapped ? (group * sum.channels + c) * sum.filters + f
+                             : (group * sum.filters + f) * sum.channels + c;
+      const float* w = job.w + row * job.taps;
+      for (long t = 0; t < taps; ++t)
+        out[(c * taps + t) * lanes + lane] = f < sum.filters ? w[sum.taps[t].index] : 0.f;
+    }
+}
+
+// ---- sums, LANES filters at a time
+
+// Swaps blocks of S x S elements across the diagonal of blocks of 2S x 2S.
+template <int S> void swap_blocks(Vector* a) {
+#if defined(__clang__)  // whose shuffles take their indices one by one
+  float t[LANES][LANES], (*rows)[LANES] = (float(*)[LANES])a;
+  memcpy(t, a, sizeof t);
+  for (int k = 0; k < LANES; ++k)
+    for (int i = 0; i < LANES; ++i)
+      if ((k ^ i) & S) rows[k][i] = t[k ^ S][i ^ S];
+#else
+  typedef int Indices __attribute__((vector_size(4 * LANES)));
+  Indices upper, lower;
+  for (int i = 0; i < LANES; ++i) {
+    upper[i] = i & S ? LANES + i - S : i;
+    lower[i] = i & S ? LANES + i : i + S;
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < LANES; ++k)
+    if (!(k & S)) {
+      Vector x = a[k], y = a[k + S];
+      a[k] = __builtin_shuffle(x, y, upper), a[k + S] = __builtin_shuffle(x, y, lower);
+    }
+#endif
+}
+
+// A vector for each pixel becomes a vector of pixels for each filter.
+void transpose(Vector* a) {
+  swap_blocks<1>(a), swap_blocks<2>(a), swap_blocks<4>(a);
+  if (LANES == 16) swap_blocks<LANES / 2>(a);
+}
+
+// Adds some channels to a tile of outputs, WIDE pixels in a row, of one block of filters.
+template <int WIDE>
+void add_tile(const Sum& sum, const float* packed, const float* weights, long channels, Vector* a) {
+  const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
+  Vector s[LANES];
+  for (int k = 0; k < LANES; ++k) s[k] = a[k];
+  for (long c = 0; c < channels; ++c, packed += sum.block)
+    for (long t = 0; t < taps; ++t, weights += LANES) {
+      const float* x = packed + offset[t];
+      Vector w = load(weights);
+#pragma GCC unroll 16
+      for (int k = 0; k < LANES; ++k) s[k] += w * x[k / WIDE * width + k % WIDE];
+    }
+  for (int k = 0; k < LANES; ++k) a[k] = s[k];
+}
+
+template <int WIDE>
+void store_tile(const Sum& sum, Vector* a, float* out, long filters, const long q[2]) {
+  transpose(a);
+  long height = std::min(sum.tile[0], sum.high[0] - q[0]), length = sum.high[1] - q[1];
+  long plane = sum.out_size[0] * sum.out_size[1];
+  long down = sum.out_step[0] * sum.out_size[1], step = sum.out_step[1];
+  out += q[0] * down + q[1] * step + sum.out_base[0] * sum.out_size[1] + sum.out_base[1];
+  for (long f = 0; f < filters; ++f, out += plane)
+    for (long h = 0; h < height; ++h) {
+      const float* row = (const float*)&a[f] + h * WIDE;
+      if (step == 1 && length >= WIDE)
+        memcpy(out + h * down, row, WIDE * sizeof(float));
+      else
+        for (long w = 0; w < std::min(length, long(WIDE)); ++w) out[h * down + w * step] = row[w];
+    }
+}
+
+long tiles(const Sum& sum) {
+  return sum.rows / sum.tile[0] * divided(sum.high[1] - sum.low[1], sum.tile[1]);
+}
+
+// The sums of a strip. They are kept between blocks of channels, whose weights stay in the nearest
+// cache.
+template <int WIDE>
+void sum_lanes(const Sum& sum, const float* packed, const float* weights, float* out, long q0,
+               long q1, Vector* kept) {
+  long taps = sum.taps.size(), most = std::max(1L, NEAREST / std::max(1L, taps * LANES));
+  for (long first = 0; first < sum.filters; first += LANES) {
+    long filters = std::min(long(LANES), sum.filters - first), q[2];
+    for (long c = 0; c < sum.channels; c += most) {
+      Vector* a = kept;
+      long channels = std::min(most, sum.channels - c);
+      for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
+        for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += LANES) {
+          for (int k = 0; c == 0 && k < LANES; ++k) a[k] = Vector{};
+          const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
+          add_tile<WIDE>(sum, x, weights, channels, a);
+          if (c + channels == sum.channels) store_tile<WIDE>(sum, a, out, filters, q);
+        }
+      weights += channels * taps * LANES;
+    }
+    out += LANES * sum.out_size[0] * sum.out_size[1];
+  }
+}
+
+// ---- sums, LANES pixels of a row at a time
+
+const int ROWS = 4;  // at once, since a sum has to wait for the one before
+
+// `weights` are those of one filter.
+template <int R>
+void sum_pixels(const Sum& sum, const float* packed, const float* weights, Vector* s) {
+  const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
+  for (int r = 0; r < R; ++r) s[r] = Vector{};
+  for (long c = 0; c < sum.channels; ++c, packed += sum.block)
+    for (long t = 0; t < taps; ++t) {
+      float w = *weights++;
+      for (int r = 0; r < R; ++r) s[r] += load(packed + offset[t] + r * width) * w;
+    }
+}
+
+void sum_rows(
+    const Sum& sum, const float* packed, const float* weights, float* out, long q0, long q1) {
+  long n = sum.high[1] - sum.low[1], step = sum.out_step[1];
+  long down = sum.out_step[0] * sum.out_size[1];
+  for (long f = 0; f < sum.filters; ++f, weights += sum.channels * sum.taps.size()) {
+    for (long q = q0; q < q1; q += ROWS)
+      for (long j = 0; j < n; j += LANES) {
+        Vector s[ROWS];
+        const float* x = packed + (q - q0) * sum.width + j;
+        long rows = std::min(long(ROWS), q1 - q), length = std::min(long(LANES), n - j);
+        if (rows == ROWS)
+          sum_pixels<ROWS>(sum, x, weights, s);
+        else
+          for (long r = 0; r < rows; ++r) sum_pixels<1>(sum, x + r * sum.width, weights, s + r);
+        float* to = out + q * down + (sum.low[1] + j) * step;
+        to += sum.out_base[0] * sum.out_size[1] + sum.out_base[1];
+        for (long r = 0; r < rows; ++r, to += down)
+          if (step == 1 && length == LANES)
+            *(Vector*)to = s[r];
+          else
+            for (long k = 0; k < length; ++k) to[k * step] = s[r][k];
+      }
+    out += sum.out_size[0] * sum.out_size[1];
+  }
+}
+
+struct Work {
+  const Sum* sum;
+  const float* weights;
+};
+
+void sum_piece(void* state, long k) {
+  const Work& work = *(Work*)state;
+  const Sum& sum = *work.sum;
+  long strip = k % sum.strips, group = k / sum.strips % sum.groups;
+  long example = k / sum.strips / sum.groups;
+  long q0 = sum.low[0] + strip * sum.rows, q1 = std::min(q0 + sum.rows, sum.high[0]);
+  long size = divided(sum.channels * sum.block + LANES, LANES) * LANES;
+  float* packed = scratch(size + tiles(sum) * LANES * LANES);
+  Vector* kept = (Vector*)(packed + size);
+  sum.pack(example, group, q0, packed);
+  const float* weights = work.weights + packed_size(sum) / sum.groups * group;
+  float* out = sum.out +
+               (example * sum.groups + group) * sum.filters * sum.out_size[0] * sum.out_size[1];
+  if (!by_lanes(sum.filters)) return sum_rows(sum, packed, weights, out, q0, q1);
+  auto lanes = sum.tile[1] == LANES       ? sum_lanes<LANES>
+               : sum.tile[1] == LANES / 2 ? sum_lanes<LANES / 2>
+                                          : sum_lanes<LANES / 4>;
+  lanes(sum, packed, weights, out, q0, q1, kept);
+}
+
+void run(const Sum& sum, const Shape& shape, const float* w, bool swapped) {
+  if (sum.is_empty()) return;
+  std::unique_ptr<float[]> packed(new float[packed_size(sum)]);
+  Weights weights = {&sum, w, packed.get(), shape.kernel[0] * shape.kernel[1], swapped};
+  share(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)), packed_size(sum));
+  Work work = {&sum, packed.get()};
+  share(sum_piece, &work, sum.examples * sum.groups * sum.strips, work_of(sum));
+}
+
+// ---- the gradient by the weights
+
+struct Gradient {
+  const Sum* sum;
+  const float* g;
+  float* partial;  // (chunk, group, block of filters, channel and tap, lane)
+  long chunks, each;  // parts of the examples, and their length
+  long splits, blocks;  // parts of the blocks of filters, and their length
+  float* out;
+};
+
+// g of a strip, of one block of filters, as (pixel, lane).
+void pack_lanes(const float* g, long plane, long filters, long pixels, float* packed) {
+  for (long lane = 0; lane < LANES; ++lane)
+    for (long p = 0; p < pixels; ++p)
+      packed[p * LANES + lane] = lane < filters ? g[lane * plane + p] : 0.f;
+}
+
+// Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip.
+void grad_lanes(
+    const Sum& sum, const float* x, const float* g, const long* offset, long rows, float* out) {
+  long n = sum.out_size[1];
+  Vector a[LANES];
+  for (int k = 0; k < LANES; ++k) a[k] = Vector{};
+  for (long q = 0; q < rows; ++q, x += sum.width) {
+    long j = 0;
+    for (; j + 4 <= n; j += 4, g += 4 * LANES) {
+      Vector g0 = load(g), g1 = load(g + LANES), g2 = load(g + 2 * LANES), g3 = load(g + 3 * LANES);
+#pragma GCC unroll 16
+      for (int k = 0; k < LANES; ++k) {
+        const float* at = x + offset[k] + j;
+        a[k] += g0 * at[0];
+        a[k] += g1 * at[1];
+        a[k] += g2 * at[2];
+        a[k] += g3 * at[3];
+      }
+    }
+    for (; j < n; ++j, g += LANES) {
+      Vector g0 = load(g);
+#pragma GCC unroll 16
+      for (int k = 0; k < LANES; ++k) a[k] += g0 * x[offset[k] + j];
+    }
+  }
+  for (int k = 0; k < LANES; ++k) *(Vector*)(out + k * LANES) = load(out + k * LANES) + a[k];
+}
+
+// The sum of g times x over a strip, for one filter, channel and tap; rows of g are filled up with
+// zeros to vectors.
+float grad_row(const Sum& sum, const float* x, const float* g, long rows) {
+  typedef int Bits __attribute__((vector_size(4 * LANES), aligned(4)));
+  long n = sum.out_size[1];
+  Vector a = {};
+  Bits inside;
+  for (int k = 0; k < LANES; ++k) inside[k] = k < (n - 1) % LANES + 1 ? -1 : 0;
+  for (long q = 0; q < rows; ++q, x += sum.width) {
+    long j = 0;
+    for (; j + LANES < n; j += LANES, g += LANES) a += load(x + j) * load(g);
+    a += (Vector)((Bits)load(x + j) & inside) * load(g);  // 0 * infinity would be NaN
+    g += LANES;
+  }
+  float result = 0;
+  for (int k = 0; k < LANES; ++k) result += a[k];
+  return result;
+}
+
+// g of a strip, of one filter, in rows filled up with zeros to vectors.
+void pack_rows(const float* g, long rows, long n, float* packed) {
+  for (long q = 0; q < rows; ++q, g += n, packed += divided(n, LANES) * LANES) {
+    memcpy(packed, g, n * sizeof(float));
+    std::fill(packed + n, packed + divided(n, LANES) * LANES, 0.f);
+  }
+}
+
+void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
+                long block, long rows, const std::vector<long>& offset, float* out) {
+  const Sum& sum = *job.sum;
+  long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
+  long columns = sum.channels * sum.taps.size();
+  g += block * lanes * plane;
+  if (lanes == 1) {
+    pack_rows(g, rows, sum.out_size[1], g_packed);
+    for (long k = 0; k < columns; ++k) out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
+    return;
+  }
+  long filters = std::min(long(LANES), sum.filters - block * LANES);
+  pack_lanes(g, plane, filters, rows * sum.out_size[1], g_packed);
+  for (long k = 0; k < columns; k += LANES)
+    grad_lanes(sum, packed, g_packed, offset.data() + k, rows, out + k * LANES);
+}
+
+long padded_columns(const Sum& sum) {  // to whole groups of LANES
+  long columns = sum.channels * sum.taps.size();
+  return lanes_of(sum) == 1 ? columns : divided(columns, LANES) * LANES;
+}
+
+void grad_piece(void* state, long piece) {
+  const Gradient& job = *(Gradient*)state;
+  const Sum& sum = *job.sum;
+  long split = piece % job.splits, group = piece / job.splits % sum.groups;
+  long chunk = piece / job.splits / sum.groups;
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), taps = sum.taps.size();
+  long columns = padded_columns(sum), plane = sum.out_size[0] * sum.out_size[1];
+  std::vector<long> offset(columns);  // those that fill the last group repeat the last one
+  for (long k = 0; k < columns; ++k) {
+    long at = std::min(k, sum.channels * taps - 1);
+    offset[k] = at / taps * sum.block + sum.offset[at % taps];
+  }
+  long first = split * job.blocks, last = std::min(first + job.blocks, blocks);
+  float* out = job.partial + ((chunk * sum.groups + group) * blocks + first) * columns * lanes;
+  memset(out, 0, (last - first) * columns * lanes * sizeof(float));
+  long size = sum.channels * sum.block + LANES;
+  size = divided(size, LANES) * LANES;
+  float *packed = scratch(size + sum.rows * sum.out_size[1] * LANES), *g_packed = packed + size;
+  long end = std::min((chunk + 1) * job.each, sum.examples);
+  for (long example = chunk * job.each; example < end; ++example)
+    for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
+      long rows = std::min(sum.rows, sum.out_size[0] - q);
+      const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
+      g += q * sum.out_size[1];
+      sum.pack(example, group, q, packed);
+      for (long block = first; block < last; ++block) {
+        float* to = out + (block - first) * columns * lanes;
+        grad_strip(job, packed, g_packed, g, block, rows, offset, to);
+      }
+    }
+}
+
+// Adds up the parts, in order, for one block of filters of a group.
+void grad_end(void* state, long k) {
+  const Gradient& job = *(Gradient*)state;
+  const Sum& sum = *job.sum;
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes), columns = padded_columns(sum);
+  long own = sum.channels * sum.taps.size(), group = k / blocks, first = k % blocks * lanes;
+  float* part = job.partial + k * columns * lanes;
+  for (long c = 1; c < job.chunks; ++c) {
+    const float* other = part + c * sum.groups * blocks * columns * lanes;
+    for (long i = 0; i < columns * lanes; ++i) part[i] += other[i];
+  }
+  for (long lane = 0; lane < lanes && first + lane < sum.filters; ++lane) {
+    float* out = job.out + (group * sum.filters + first + lane) * own;
+    for (long i = 0; i < own; ++i) out[i] = part[i * lanes + lane];
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+// out = the convolution of x and w.
+void gpugrad_convolution(const Shape* shape, const float* x, const float* w, float* out) {
+  run(convolved(*shape, x, out), *shape, w, false);
+}
+
+// out = the gradient by the input.
+void gpugrad_convolution_input(const Shape* shape, const float* g, const float* w, float* out) {
+  long phase[2];
+  for (phase[0] = 0; phase[0] < shape->stride[0]; ++phase[0])
+    for (phase[1] = 0; phase[1] < shape->stride[1]; ++phase[1])
+      run(spread(*shape, g, out, phase), *shape, w, true);
+}
+
+// out = the gradient by the weights.
+void gpugrad_convolution_weights(const Shape* shape, const float* x, const float* g, float* out) {
+  Sum sum = convolved(*shape, x, nullptr);
+  long lanes = lanes_of(sum), blocks = divided(sum.filters, lanes);
+  long size = sum.groups * blocks * padded_columns(sum) * lanes;
+  long chunks = std::max(1L, std::min({CHUNKS, sum.examples, PARTIAL / size}));
+  long each = divided(sum.examples, chunks);
+  chunks = divided(sum.examples, each);
+  long splits = std::min(blocks, divided(CHUNKS, chunks * sum.groups));
+  long per = divided(blocks, splits);
+  splits = divided(blocks, per);
+  std::unique_ptr<float[]> partial(new float[size * chunks]);  // without filling it
+  Gradient job = {&sum, g, partial.get(), chunks, each, splits, per, out};
+  share(grad_piece, &job, chunks * sum.groups * splits, work_of(sum));
+  share(grad_end, &job, sum.groups * blocks, size * chunks);
+}
+}
