@@ -29,7 +29,7 @@ def about() -> str:
     C kernels: ...
     """
     version = sys.modules["gpugrad"].__version__  # the package, which has imported this module
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     lib = cupy()
     gpus = [str(d) for d in devices() if d.kind != "cpu"]
     return "\n".join(
