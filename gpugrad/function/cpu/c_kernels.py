@@ -43,8 +43,9 @@ RANGE = 16_384
 RANGES = 16
 """Ranges at most."""
 
-SHORT = 16
-"""Columns of a row, at least: with fewer, a vector holds elements of several rows."""
+SHORT = 6
+"""Columns of a row, at least, for functions such as exp: with fewer, a vector of elements of
+several rows takes less time, although it is read one by one."""
 
 STRIP = 4096
 """Elements that one sum adds up, before it is added to the sum of a range."""
@@ -136,9 +137,10 @@ class CKernel:
 
     def _is_one_row(self) -> bool:
         of = self._code
+        costly = any(_COSTLY.search(code.text) for code in of.body.codes)
         return (
             not of.body.reductions
-            and (self._columns < SHORT or all(map(self._is_whole, of.inputs)))
+            and ((costly and self._columns < SHORT) or all(map(self._is_whole, of.inputs)))
             and all(of.is_full(v) for _, v in of.results)
             and (self._columns == 1 or all(reduction(s) != "column" for _, s in of.sums))
         )
