@@ -162,4 +162,7 @@ def _is_product(step: Step) -> bool:
 def _copies(step: Pieces) -> bool:
     """Whether pieces are copies of bytes."""
     (out,) = step.outs
-    return 0 not in out.shape and all(v.dtype == out.dtype and 0 not in v.shape for v in step.args)
+    return 0 not in out.shape and all(
+        v.dtype == out.dtype and v.shape == shape and 0 not in shape
+        for v, (shape, *_) in zip(step.args, step.targets(), strict=True)
+    )

@@ -232,7 +232,7 @@ class CReplay(CpuReplay):
         kind, number, _ = self._new_place(out, set(), roots, run)
         assert kind == "fixed", number
         for v, source, target in zip(step.args, sources, step.targets(), strict=True):
-            layout = Layout(out, *target)
+            layout = Layout(out, *target[1:])
             place = self._fixed_place(layout, v)
             self._finish(run, calls.COPY, v.dtype.itemsize, [place, source])
         return True

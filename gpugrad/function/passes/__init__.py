@@ -55,7 +55,7 @@ PASSES = (
     Pass("axes", split_axes, ("gpu", "c")),
     Pass("groups", find_groups, ("cpu",)),
     Pass("groups", fuse_groups, ("gpu", "c")),
-    Pass("recompute", recompute, ("gpu", "c")),
+    Pass("recompute", recompute, ("gpu",)),
 )
 """In the order in which they run. `gpugrad.function.plan` fits "both" to the memory limit, and then
 runs "gpu", "c" for C kernels on the CPU, or "cpu" for NumPy."""

@@ -48,15 +48,15 @@ class Pieces(Step):
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
 
-    def targets(self) -> list[tuple[int, tuple[int, ...]]]:
-        """The offset and the strides of each array's place in the result, in bytes."""
+    def targets(self) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+        """The shape of each array's place in the result, its offset and its strides in bytes."""
         memory = np.empty([self.whole[a] for a in self.order], self.outs[0].dtype)
         whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
         indices = [place if isinstance(place, tuple) else (place,) for place in self.places]
         # an ellipsis makes a view of a single element, too
         views = [whole[index if ... in index else (*index, ...)] for index in indices]
         start = memory.ctypes.data
-        return [(view.ctypes.data - start, view.strides) for view in views]
+        return [(view.shape, view.ctypes.data - start, view.strides) for view in views]
 
     def run(self, xp: Reading, *arrays: Any) -> list[Any]:
         """Execute on plain arrays."""
