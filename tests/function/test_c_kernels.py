@@ -286,6 +286,101 @@ def test_other_dtypes_stay_with_numpy(dtype, rng):
     assert not isinstance(replay_of(f), CReplay)
 
 
+# ---- runs of steps -----------------------------------------------------------------------
+
+
+def test_a_recurrent_loop_is_one_call(rng):
+    w, xs = normal(rng, 12, 32), normal(rng, 5, 3, 4)
+
+    def f(w, xs):
+        h = c = gg.zeros((3, 8))
+        for x in gg.unstack(xs):
+            z = gg.concat([x, h], axis=1) @ w
+            i, f, g, o = gg.split(z, 4, axis=1)
+            c = gg.sigmoid(f) * c + gg.sigmoid(i) * gg.tanh(g)
+            h = gg.sigmoid(o) * gg.tanh(c)
+        return h
+
+    replay = check(f, w, xs)
+    assert len(replay._runs) == 1
+    assert "concat" not in replay.source
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda y: y[:, 2:5], lambda y: y[1:3], lambda y: y[::2], lambda y: y[:, ::2],
+     lambda y: y[::-1], lambda y: gg.transpose(y), lambda y: gg.reshape(y, (8, 3)),
+     lambda y: gg.reshape(gg.transpose(y), (3, 8)), lambda y: y[2], lambda y: y[1, 3],
+     lambda y: gg.expand_dims(y[:, 1], axis=-1), lambda y: gg.broadcast_to(y[:, :1], (4, 6)),
+     lambda y: gg.permute_dims(gg.reshape(y, (4, 2, 3)), (1, 0, 2))],
+)  # fmt: skip
+def test_views_between_kernels_are_read_where_they_are(view, rng):
+    def f(x):
+        y = gg.tanh(x)
+        z = gg.exp(view(y)) * 2
+        return z, gg.sum(z * z), view(y) + 1, y @ gg.transpose(y)
+
+    check(f, normal(rng, 4, 6))
+    check(lambda x: (view(gg.tanh(x)), gg.sum(gg.exp(x))), normal(rng, 4, 6))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "bool", "complex64"])
+def test_joined_arrays_are_copied(dtype, rng):
+    x, y = (gg.astype(normal(rng, 3, 4) * 3, dtype) for _ in range(2))
+
+    def f(x, y, z):
+        joined = gg.concat([x, y, x], axis=1)
+        stacked = gg.stack([gg.transpose(x), gg.transpose(y)], axis=1)
+        z = gg.tanh(z)
+        return gg.where(joined != y[:1, :1], 1, 0), stacked != x[0, 0], joined, gg.exp(z)
+
+    check(f, x, y, normal(rng, 5))
+
+
+def test_large_joins_are_copied_by_several_threads(rng):
+    x = normal(rng, 300, 400)
+    check(lambda x: gg.tanh(gg.concat([x, x + 1, gg.transpose(x[:, :300])], axis=1)), x)
+
+
+def test_products_that_are_left_to_numpy_run_between_the_others(rng):
+    def f(x):
+        y = gg.tanh(x)
+        square = gg.transpose(y) @ y  # NumPy computes half of it
+        strided = gg.tanh(x)[:, ::2] @ y[:4]
+        return gg.exp(square), gg.tanh(strided @ y[:8] * 0.1), gg.sum(square)
+
+    check(f, normal(rng, 16, 8), tolerance=1e-5)
+
+
+def test_stacks_of_matrices_are_multiplied_in_the_run(rng):
+    def f(x, y):
+        heads = gg.permute_dims(gg.reshape(gg.tanh(x), (2, 5, 3, 4)), (0, 2, 1, 3))
+        p = gg.softmax(heads @ gg.matrix_transpose(heads))
+        return gg.reshape(gg.permute_dims(p @ heads, (0, 2, 1, 3)), x.shape) @ y
+
+    replay = check(f, normal(rng, 2, 5, 12), normal(rng, 12, 6), tolerance=1e-5)
+    assert len(replay._runs) == 1
+
+
+def test_effects_and_ops_of_numpy_stand_between_runs(rng):
+    generator = gg.random.Generator(0)
+    v = gg.Variable(np.ones((4, 4), np.float32))
+
+    def f(x):
+        y = gg.tanh(x @ v)
+        noise = generator.uniform(y.shape)
+        z = gg.sort(y + noise, axis=-1)
+        v.assign(gg.exp(z) * 0.1)
+        return gg.sum(v), gg.linalg.slogdet(y)[1] * 2
+
+    traced = gg.function(f)
+    x, state, start = normal(rng, 4, 4), generator.state, v.numpy()
+    results = [[a.item() for a in traced(x)] for _ in range(4)]
+    generator.state = state
+    v.assign(start)
+    near(results, [[a.item() for a in f(x)] for _ in range(4)], 1e-5)
+
+
 # ---- when they are compiled --------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.c_kernels import CKernel
-from gpugrad.function.cpu.layouts import Layouts
+from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rows import is_expanded
@@ -57,7 +57,8 @@ class CProgram:
     Attributes:
         program: the program, with the parts of a kernel in its place if it cannot be written.
         kernels: the text of each kernel, by the step's id.
-        products, copies: ids of the products and pieces that run in C too.
+        products: ids of the products that run in C too.
+        copies: where pieces and reshapes that move elements go in their result, by the step's id.
         layouts: of the values that these compute, and of views of them.
         refused: names of the kernels that cannot be written, and why.
         source: the text of the library; equal kernels are in it once.
@@ -68,7 +69,7 @@ class CProgram:
         self.program.steps = []
         self.kernels: dict[int, CKernel] = {}
         self.products: set[int] = set()
-        self.copies: set[int] = set()
+        self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
         self.refused: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}  # of kernels, by text
@@ -87,12 +88,23 @@ class CProgram:
         self.program.steps.append(step)
         if _is_product(step):
             self.products.add(id(step))
-        elif isinstance(step, Pieces) and _copies(step):
-            self.copies.add(id(step))
+        elif targets := self._targets(step):
+            self.copies[id(step)] = targets
         elif not isinstance(step, FusedKernel):
             self.layouts.view(step)
             return
         self.layouts.new(step.outs)
+
+    def _targets(self, step: Step) -> list[Layout]:
+        """Where a step copies its arguments to, if it only copies elements."""
+        if isinstance(step, Pieces) and _copies(step):
+            return [Layout(step.outs[0], *target[1:]) for target in step.targets()]
+        if step.op is None or step.op.view != "reshape" or step.outs[0].view:
+            return []
+        (x,), (out,) = step.inputs, step.outs
+        if self.layouts.get(x) is None or x.dtype != out.dtype or 0 in x.shape:
+            return []
+        return [Layout(out, 0, contiguous(x))]
 
     def _written(self, step: FusedKernel) -> bool:
         try:

@@ -150,7 +150,7 @@ class CReplay(CpuReplay):
     def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if id(step) in self._compiled.products:
             self._product(step, roots)
-        elif isinstance(step, Pieces) and self._copied(step, roots):
+        elif self._copied(step, roots):
             pass
         elif isinstance(step, FusedKernel):
             self._kernel(step, ends, roots)
@@ -220,20 +220,19 @@ class CReplay(CpuReplay):
         places.append(self._new_place(out, set(), roots, run))
         self._finish(run, calls.PRODUCT, int(out.dtype.itemsize == 8), places)
 
-    def _copied(self, step: Pieces, roots: dict[int, int]) -> bool:
-        """Write pieces as copies; False if the result leaves the program."""
-        (out,) = step.outs
-        if id(step) not in self._compiled.copies or not self._arena:
+    def _copied(self, step: Step, roots: dict[int, int]) -> bool:
+        """Write a step as copies; False if it does more, or its result leaves the program."""
+        targets = self._compiled.copies.get(id(step))
+        if targets is None or not self._arena:
             return False
+        (out,) = step.outs
         if roots[id(out)] in self._escaping:
             return False
         run = self._run_for([])
-        sources = [self._array_place(v, run) for v in step.args]
-        kind, number, _ = self._new_place(out, set(), roots, run)
-        assert kind == "fixed", number
-        for v, source, target in zip(step.args, sources, step.targets(), strict=True):
-            layout = Layout(out, *target[1:])
-            place = self._fixed_place(layout, v)
+        sources = [self._array_place(v, run) for v in step.inputs]
+        self._new_place(out, set(), roots, run)
+        for v, source, target in zip(step.inputs, sources, targets, strict=True):
+            place = self._fixed_place(target, v)
             self._finish(run, calls.COPY, v.dtype.itemsize, [place, source])
         return True
 

@@ -15,7 +15,12 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.function.calls import op_call
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-__all__ = ["Layout", "Layouts", "is_view"]
+__all__ = ["Layout", "Layouts", "contiguous", "is_view"]
+
+
+def contiguous(v: Value) -> tuple[int, ...]:
+    """The strides in bytes of a contiguous array."""
+    return tuple(math.prod(v.shape[k + 1 :]) * v.dtype.itemsize for k in range(len(v.shape)))
 
 
 def is_view(step: Step) -> bool:
@@ -55,9 +60,7 @@ class Layouts:
     def new(self, values: Iterable[Value]) -> None:
         """Note values in contiguous memory of their own."""
         for v in values:
-            steps = [math.prod(v.shape[k + 1 :]) for k in range(len(v.shape))]
-            strides = tuple(n * v.dtype.itemsize for n in steps)
-            self._known[id(v)] = Layout(v, 0, strides)
+            self._known[id(v)] = Layout(v, 0, contiguous(v))
 
     def view(self, step: Step) -> bool:
         """Note the result of a step if it is a view of known memory; whether it is."""
