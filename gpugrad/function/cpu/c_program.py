@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
-from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rows import is_expanded
 from gpugrad.kernels.codegen.code import NoCodeError
@@ -55,31 +55,56 @@ class CProgram:
     """A program whose kernels are written in C++.
 
     Attributes:
-        program: the program, with the parts of a kernel in its place if it cannot be written.
+        program: the program; steps that cannot be written are not in kernels.
         kernels: the text of each kernel, by the step's id.
         products: ids of the products that run in C too.
         copies: where pieces and reshapes that move elements go in their result, by the step's id.
         layouts: of the values that these compute, and of views of them.
-        refused: names of the kernels that cannot be written, and why.
+        refused: names of ops that cannot be written, and why.
         source: the text of the library; equal kernels are in it once.
     """
 
     def __init__(self, program: Program) -> None:
+        self.refused: dict[str, str] = {}
+        self._library: Any = None
+        self._write(program)
+        apart = {v for kernel in self._whole for v in self._refused_parts(kernel)}
+        if apart:
+            loose = program.copy()
+            loose.steps = [part for step in program.steps for part in step.parts or [step]]
+            self._write(fuse_groups(loose, apart))
+            self.program = find_groups(self.program)
+
+    def _write(self, program: Program) -> None:
+        """Write the kernels of a program."""
         self.program = program.copy()
         self.program.steps = []
         self.kernels: dict[int, CKernel] = {}
+        self._whole: list[FusedKernel] = []  # kernels that cannot be written
         self.products: set[int] = set()
         self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
-        self.refused: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
             self._add(step)
-        if self.refused:
-            self.program = find_groups(self.program)
         texts = [text.replace("NAME", name) for text, name in self._names.items()]
         self.source = "\n".join([prelude(), *texts])
-        self._library: Any = None
+
+    def _refused_parts(self, kernel: FusedKernel) -> list[int]:
+        """Ids of the results of steps that cannot be written, not even alone."""
+        results = []
+        for step in kernel.parts:
+            (out,) = step.outs
+            is_sum = any(step is s for s in kernel.sums)
+            steps, sums = ([], [step]) if is_sum else ([step], [])
+            alone = FusedKernel(steps, sums, kernel.shape)
+            alone.close({id(out)})
+            try:
+                CKernel(alone, {})
+            except NoCodeError as error:
+                self.refused[step.name] = str(error)
+                results.append(id(out))
+        return results
 
     def _add(self, step: Step) -> None:
         if isinstance(step, FusedKernel) and not self._written(step):
@@ -111,8 +136,8 @@ class CProgram:
             kernel = CKernel(step, self._strides(step))
             if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
                 raise NoCodeError("too many arrays")
-        except NoCodeError as error:
-            self.refused.append((step.name, str(error)))
+        except NoCodeError:
+            self._whole.append(step)
             return False
         self.kernels[id(step)] = kernel
         self._names.setdefault(kernel.text, f"k{len(self._names)}")

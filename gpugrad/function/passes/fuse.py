@@ -10,6 +10,7 @@ kernel adds up the partial sums of the blocks.
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,8 @@ class _Finder:
     memory.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, apart: Set[int]) -> None:
+        self._apart = apart
         self.items: list[Any] = []  # steps and kernels
         self._views: dict[float, list[Step]] = {}  # by place: an item's place plus a half
         self._place: dict[int, float] = {}  # the item that makes a value, by the value's id
@@ -218,6 +220,9 @@ class _Finder:
         return ordered
 
     def _put(self, step: Step) -> None:
+        if step.outs and id(step.outs[0]) in self._apart:
+            self._alone(step)
+            return
         how = reduction(step)
         if how is None and not _is_elementwise(step) and not self._is_rearranged(step):
             self._alone(step)
@@ -320,10 +325,15 @@ def _skip_broadcasts(program: Program) -> Program:
     return remove_dead(new)
 
 
-def fuse_groups(program: Program) -> Program:
-    """Put the steps of a program into kernels."""
+def fuse_groups(program: Program, apart: Set[int] = frozenset()) -> Program:
+    """Put the steps of a program into kernels.
+
+    Args:
+        program: the program.
+        apart: ids of the first results of steps that stay outside.
+    """
     new = _skip_broadcasts(program)
-    items = _Finder(new).in_order()
+    items = _Finder(new, apart).in_order()
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for item in items:
         if not isinstance(item, FusedKernel):
