@@ -65,6 +65,7 @@ class CProgram:
     """
 
     def __init__(self, program: Program) -> None:
+        self.program = program
         self.refused: dict[str, str] = {}
         self._library: Any = None
         self._write(program)
