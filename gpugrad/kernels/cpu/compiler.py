@@ -52,6 +52,7 @@ FLAGS = (
     "-w",
 )
 _SECONDS = 60  # that the compiler may take
+_BYTES = 1 << 28  # of the libraries in the cache, which then loses those not used for longest
 _HOME = Path(__file__).parent
 _DIGEST = hashlib.sha256().digest_size
 
@@ -267,8 +268,13 @@ def _compiled(source: str, what: str, flags: Sequence[str]) -> Path:
     """The path of the compiled library, from the cache if it is there and intact."""
     try:
         path = _cache() / f"{_key(source, flags)}.so"
-        if not _is_intact(path):
+        if _is_intact(path):
+            with contextlib.suppress(OSError):  # a cache that is read-only now
+                os.utime(path)  # its last use
+        else:
             _compile(source, what, flags, path)
+            with contextlib.suppress(OSError):  # another process removes files, too
+                _prune(path.parent)
         return path
     except (OSError, RuntimeError) as error:  # a RuntimeError: there is no home directory
         raise _BrokenError(f"the cache of compiled kernels: {error}", for_all=True) from None
@@ -295,3 +301,14 @@ def _compile(source: str, what: str, flags: Sequence[str], path: Path) -> None:
         content = library.read_bytes()
         library.write_bytes(content + hashlib.sha256(content).digest())
         library.replace(path)  # atomically: other processes may load or compile it too
+
+
+def _prune(folder: Path) -> None:
+    """Remove the libraries that were not used for longest, if all take too many bytes."""
+    entries = [(entry, entry.stat()) for entry in os.scandir(folder) if entry.name.endswith(".so")]
+    excess = sum(stat.st_size for _, stat in entries) - _BYTES
+    for entry, stat in sorted(entries, key=lambda item: item[1].st_mtime):
+        if excess <= 0:
+            return
+        excess -= stat.st_size
+        os.unlink(entry.path)

@@ -59,10 +59,10 @@ def files(tmp_path):
 def test_a_library_is_compiled_once_and_then_loaded(tmp_path):
     assert run("load()", tmp_path) == ["4"]
     (library,) = files(tmp_path)
-    written = library.stat().st_mtime_ns
+    written = library.stat().st_ino
     assert run("load(); load()", tmp_path) == ["4", "4"]
     assert files(tmp_path) == [library]
-    assert library.stat().st_mtime_ns == written
+    assert library.stat().st_ino == written
 
 
 @needs_compiler
@@ -91,6 +91,21 @@ def test_a_damaged_library_is_compiled_again(tmp_path, damage):
     library.write_bytes(damage(whole))
     assert run("load()", tmp_path) == ["4"]
     assert library.stat().st_size == len(whole)
+
+
+@needs_compiler
+def test_a_full_cache_loses_what_was_not_used_for_longest(tmp_path):
+    run("load(TEXT + '//1')", tmp_path)
+    (first,) = files(tmp_path)
+    run("load(TEXT + '//2')", tmp_path)
+    (second,) = set(files(tmp_path)) - {first}
+    os.utime(first, (1, 1))
+    os.utime(second, (2, 2))
+    run("load(TEXT + '//1')", tmp_path)  # used again
+    run("compiler._BYTES = 40_000; load(TEXT + '//3')", tmp_path)
+    assert first in files(tmp_path)
+    assert second not in files(tmp_path)
+    assert len(files(tmp_path)) == 2
 
 
 @needs_compiler
