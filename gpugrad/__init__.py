@@ -25,7 +25,6 @@ from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_thr
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.errors import OutOfMemoryError
-from gpugrad.kernels.about import about
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.array_api.info import VERSION as __array_api_version__
@@ -151,6 +150,7 @@ if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
     from gpugrad.cuda import prefetch_to_device
     from gpugrad.function import function
     from gpugrad.function.control.api import cond, scan, while_loop
+    from gpugrad.kernels.about import about
     from gpugrad.ops.nn.activations import (
         relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
         leaky_relu, gelu,
@@ -213,8 +213,9 @@ _NAMESPACES = (
     "checkpoint", "cuda", "fft", "linalg", "nn", "optim", "random", "special", "testing",
 )
 _ELSEWHERE = {
-    "cond": "function.control.api", "mse": "nn", "prefetch_to_device": "cuda",
-    "scan": "function.control.api", "set_seed": "random", "while_loop": "function.control.api",
+    "about": "kernels.about", "cond": "function.control.api", "mse": "nn",
+    "prefetch_to_device": "cuda", "scan": "function.control.api", "set_seed": "random",
+    "while_loop": "function.control.api",
 }
 
 
