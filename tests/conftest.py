@@ -50,6 +50,7 @@ if not REAL_GPU:
 
 from gpugrad.core import backend  # noqa: E402  # after the fake
 from gpugrad.core.devices import gpu_count  # noqa: E402
+from gpugrad.function.cpu import c_program  # noqa: E402
 from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
@@ -137,6 +138,12 @@ def _no_declared_ops_stay() -> Iterator[None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced functions compile no C kernels, whose last bits differ from those of eager calls."""
+    monkeypatch.setattr(c_program, "setting", lambda: "0")
 
 
 @pytest.fixture

@@ -441,8 +441,13 @@ def function(
             result depends on values.
         passes: the optimizations to run; all if None. ``("constants", "transposes", "identities",
             "common", "dead")`` run on all programs; "groups" fuses steps, on a GPU together with
-            "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute";
-            "arena" and "in place" reuse memory.
+            "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and "recompute", and
+            in C kernels on a CPU with "pieces", "norms", "rows" and "axes"; "arena" and "in place"
+            reuse memory.
+
+    On a CPU, a program that computes a million elements or more is compiled by the C++ compiler, if
+    there is one. Then results of the first call, which is traced, and of later calls may differ in
+    the last bits. `gg.about` tells which compiler it is.
 
     If a replay raises, nothing is assigned. An optimizer's step comes after everything that does
     not depend on it; what it has updated before an error stays updated, as in the function itself.

@@ -9,6 +9,8 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling
+from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure
@@ -70,7 +72,7 @@ def optimized(program: Program, options: Options) -> Program:
         return program
 
     def peak(program: Program) -> int:
-        return measure(*planned(program, options)).peak
+        return measure(*planned(program, options, load=False)).peak
 
     needed = least = peak(program)
     if needed > limit and options.remat:
@@ -87,8 +89,11 @@ def optimized(program: Program, options: Options) -> Program:
     return program
 
 
-def planned(program: Program, options: Options) -> tuple[Program, Any]:
-    """The program in groups, or on a GPU in kernels, and the object that replays it."""
+def planned(program: Program, options: Options, load: bool = True) -> tuple[Program, Any]:
+    """The program in groups or in kernels, and the object that replays it.
+
+    Without `load` C kernels are not compiled, and the object can only be measured.
+    """
     xp = next((s.xp for s in program.steps if s.xp not in (None, NUMPY)), NUMPY)
     if xp is not NUMPY:
         program = run_on_host(program)
@@ -97,5 +102,11 @@ def planned(program: Program, options: Options) -> tuple[Program, Any]:
     if xp is not NUMPY and "groups" in options.passes:
         launches = Launches(program, xp, options.passes, "in place" in options.passes)
         return launches.program, launches
-    program = run_passes(move_updates_last(program), "cpu", options.passes)
-    return program, CpuReplay(program, *(name in options.passes for name in MEMORY))
+    program = move_updates_last(program)
+    memory = [name in options.passes for name in MEMORY]
+    if xp is NUMPY and "groups" in options.passes and is_worth_compiling(program):
+        compiled = CProgram(run_passes(program, "c", options.passes))
+        if compiled.kernels and (not load or compiled.load()):
+            return compiled.program, CReplay(compiled, *memory)
+    program = run_passes(program, "cpu", options.passes)
+    return program, CpuReplay(program, *memory)

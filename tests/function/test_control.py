@@ -472,6 +472,7 @@ def test_branches_and_bodies_may_write_only_to_their_own_tensors():
     assert not threads.stack
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize(
     "f",
     [
@@ -804,6 +805,7 @@ t0 float64[3], t1 float64[2] = scan(const[3], in0, w)
 return t0, t1"""
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_lowered_text_shows_nested_programs():
     w = gg.Variable(np.ones(3), name="w")
 

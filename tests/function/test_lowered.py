@@ -50,6 +50,7 @@ def training():
     return step, v, generator, optimizer
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("steps", [0, 2])
 def test_lowering_before_a_call_changes_nothing(steps):
     (one, v, g, adam), (two, w, h, _) = training(), training()
@@ -137,6 +138,7 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
     step, v, generator, _ = training()
     before = v.numpy(), generator.state
@@ -164,7 +166,7 @@ def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
 
 def test_times_are_measured_step_by_step():
     f = gg.function(lambda x: (x @ x, gg.sum(x[0, :2])))
-    slow, *fast = f.lower(gg.ones((400, 400))).times()
+    *fast, slow = sorted(f.lower(gg.ones((400, 400))).times())
     assert slow > 10 * max(fast) > 0
 
 
@@ -190,6 +192,7 @@ def test_names_with_quotes_and_brackets_are_escaped():
 # ---- generated source --------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_the_source_of_a_replay_uses_the_names_of_the_printed_program():
     w, b = gg.Variable(np.ones((3, 3)), name="dense/kernel"), gg.Variable(np.ones(3), name="b0")
     f = gg.function(lambda x: gg.sum(gg.relu(gg.tanh(x @ w * 2.5) + b), axis=1))
@@ -214,6 +217,7 @@ def test_any_variable_name_becomes_a_unique_identifier(name):
         same(f(gg.ones((1, 2))), 4 + 12)
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_a_traceback_shows_the_line_of_the_replay_and_of_a_group(monkeypatch):
     f = gg.function(lambda x, i: gg.take(gg.tanh(x), i, axis=0))
     f(X, gg.constant([0]))
@@ -295,6 +299,7 @@ def lowered_text(name, device):
         return f"{gg.function(step).lower(*args)}\n"
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("name", STEPS)
 def test_lowered_text_equals_the_golden_file(name):
     """A change in fusion shows as a change in these files. Rewrite them with

@@ -122,6 +122,7 @@ def test_nothing_is_kept_without_a_gradient():
 # ---- remat -------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("part", [0.9, 0.76])
 def test_recomputation_fits_the_limit_and_keeps_results_bitwise(part):
     (one, v), (two, w) = layers(), layers()
@@ -161,6 +162,7 @@ def test_elementwise_chains_are_recomputed_first():
     assert after.count("sin") > before.count("sin")
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_random_numbers_are_never_drawn_again():
     def make():
         generator, (_, weights) = gg.random.Generator(1), layers(6)
@@ -186,6 +188,7 @@ def test_random_numbers_are_never_drawn_again():
     assert names.count("random uniform") == 6
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_under_a_tape_values_are_recomputed_in_the_backward_program():
     weights = layers(6)[1]
 
@@ -253,6 +256,7 @@ def test_a_function_without_steps_may_exceed_the_limit():
         f(gg.zeros(MIB))
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_a_limit_that_already_holds_changes_nothing():
     f = gg.function(chain, memory_limit=100 * MIB)
     g = gg.function(chain)

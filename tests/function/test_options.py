@@ -60,6 +60,7 @@ def training():
     return step, v
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("as_array", [False, True])
 def test_several_steps_in_a_call_equal_single_steps(as_array):
     (one, v), (many, w) = training(), training()
@@ -238,6 +239,7 @@ def test_errors_and_tapes_leave_a_donated_tensor_usable():
 # ---- memory reuse ------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 @pytest.mark.parametrize("without", [None, *MEMORY])
 def test_memory_reuse_can_be_switched_off(without, device):

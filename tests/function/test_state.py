@@ -230,6 +230,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.usefixtures("numpy_replay")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_training_with_random_numbers_is_bitwise_equal_to_eager(name):
     gg.set_seed(3)
@@ -380,6 +381,7 @@ def test_effects_happen_once_where_a_gradient_is_nan_in_a_replay():
         assert traced.cache_info().otherwise == (0 if late else 2)
 
 
+@pytest.mark.usefixtures("numpy_replay")
 def test_a_gradient_may_follow_an_optimizer_update():
     """Two updates in one step, as for a generator and its critic."""
 

@@ -38,7 +38,7 @@ from gpugrad.trace.program import Program, Step, Value, check_shapes, value_name
 
 __all__ = ["CpuReplay"]
 
-_RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values")
+_RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values", "slots")
 
 
 class CpuReplay:
@@ -105,7 +105,7 @@ class CpuReplay:
         try:
             arena = self._arenas.pop()
         except IndexError:
-            arena = [np.empty(shape, dtype) for shape, dtype in self._buffers]
+            arena = self._new_arena()
         update = Update() if self._updates else None
         with np.errstate(all="ignore"):
             try:
@@ -124,6 +124,9 @@ class CpuReplay:
             write_together(self._moved, writes)
         self._arenas.append(arena)
         return results
+
+    def _new_arena(self) -> list[Any]:
+        return [np.empty(shape, dtype) for shape, dtype in self._buffers]
 
     def _step_at(self, error: BaseException) -> Step | None:
         """The step that raised an error."""
@@ -175,13 +178,15 @@ class CpuReplay:
             lines.append("reads.clear()")  # an update in place needs the only reference
         at = len(lines)
         self._write_steps()
-        if self._buffers:
-            names = ", ".join(f"b{k}" for k in range(len(self._buffers)))
-            lines.insert(at, f"{names}, = arena")
+        if names := self._names_of_arena():
+            lines.insert(at, f"{', '.join(names)}, = arena")
             self._step_of_line = {n + 1: step for n, step in self._step_of_line.items()}
         outs = ", ".join(f"asarray({self._name(v)})" for v in program.outputs)
         writes = ", ".join(f"asarray({self._name(v)})" for _, v in program.writes)
         lines.append(f"return [{outs}], [{writes}]")
+
+    def _names_of_arena(self) -> list[str]:
+        return [f"b{k}" for k in range(len(self._buffers))]
 
     def _write_steps(self) -> None:
         program, lines = self._program, self._lines
@@ -208,10 +213,15 @@ class CpuReplay:
                 if r in self._held and r not in self._escaping:
                     slot = self._held.pop(r)
                     self._free.setdefault(self._buffers[slot], []).append(slot)
+            done = self._named(done)
             if done and not step.variables:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
             if checks and k == checks[-1]:
                 lines.append("if release: release()")
+
+    def _named(self, done: set[int]) -> set[int]:
+        """Those values of `done` that have a name in the text."""
+        return done
 
     def _roots(self) -> dict[int, int]:
         """The first value whose memory a value may share, by id."""
@@ -221,7 +231,7 @@ class CpuReplay:
         for step in self._program.steps:
             for v in step.outs:
                 roots[id(v)] = id(v)
-                if v.view:
+                if v.view and step.op is not None:  # a kernel's results have new memory
                     shared = {roots[id(a)] for a in step.inputs if id(a) in roots}
                     if shared:
                         first = min(shared)
@@ -257,7 +267,7 @@ class CpuReplay:
     def _call(self, step: Step, function: str) -> None:
         names = [self._names[id(v)] for v in step.outs]
         call = f"{function}({', '.join(self._name(a) for a in step.args)})"
-        if isinstance(step, Group) or step.op.outputs > 1:
+        if step.op is None or step.op.outputs > 1:
             self._lines.append(f"{', '.join(names)}, = {call}")
         else:
             self._lines.append(f"{names[0]} = {call if step.outs[0].shape else f'asarray({call})'}")

@@ -23,19 +23,27 @@ class Input:
         value: the argument.
         shape: the shape that it is broadcast to.
         by_row: whether each element of the shape is a row; else the last axis holds the columns.
+        strides: in elements; None for a contiguous array.
     """
 
-    def __init__(self, k: int, value: Value, shape: tuple[int, ...], by_row: bool) -> None:
+    def __init__(
+        self,
+        k: int,
+        value: Value,
+        shape: tuple[int, ...],
+        by_row: bool,
+        strides: Sequence[int] | None = None,
+    ) -> None:
         self.k, self.value, self.type = k, value, type_name(value.dtype)
-        aligned = (1,) * (len(shape) - len(value.shape)) + value.shape
+        own = value.shape
+        if strides is None:
+            strides = [math.prod(own[d + 1 :]) for d in range(len(own))]
+        steps = [0] * (len(shape) - len(own))
+        steps += [0 if n == 1 else step for n, step in zip(own, strides, strict=True)]
         if by_row or not shape:
-            shape, aligned = (*shape, 1), (*aligned, 1)
-        strides, n = [], 1
-        for length in reversed(aligned):
-            strides.append(0 if length == 1 else n)
-            n *= length
-        self.column = strides[0]
-        self.row = _row_offset(shape[:-1], strides[:0:-1])
+            shape, steps = (*shape, 1), [*steps, 0]
+        self.column = steps[-1]
+        self.row = _row_offset(shape[:-1], steps[:-1])
 
     @property
     def key(self) -> Any:
@@ -65,6 +73,7 @@ class KernelCode:
         kernel: the kernel.
         known: the Codes of its inputs, by id; without them, each input is read from memory as
             `inputs` says.
+        strides: of inputs that are not contiguous, in elements, by id.
 
     Attributes:
         body: the lines.
@@ -77,7 +86,13 @@ class KernelCode:
         NoCodeError: a step cannot be written as CUDA.
     """
 
-    def __init__(self, kernel: FusedKernel, known: Mapping[int, Code] | None = None) -> None:
+    def __init__(
+        self,
+        kernel: FusedKernel,
+        known: Mapping[int, Code] | None = None,
+        strides: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
+        self._strides = strides or {}
         self.rows, self.columns = kernel.rows, kernel.columns
         self.is_full, self._rounded = kernel.is_full, kernel.rounded
         self.body = next(iter(known.values())).body if known else Body()
@@ -104,7 +119,8 @@ class KernelCode:
             return self._codes[id(a)]
         if a.constant is not None and a.constant.size == 1:
             return code_module.cast(self.body, a.constant.reshape(()).item(), a.dtype)
-        new = Input(len(self.inputs), a, shape, self._goes_by_row(shape))
+        by_row = self._goes_by_row(shape)
+        new = Input(len(self.inputs), a, shape, by_row, self._strides.get(id(a)))
         source = next((known for known in self.inputs if known.key == new.key), new)
         if source is new:
             self.inputs.append(new)

@@ -6,7 +6,6 @@ kernel that reduces along rows works row by row.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from gpugrad.core.backend import Reading
 from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.gpu.row_kernels import MOST_BLOCKS, RowKernel
-from gpugrad.function.passes.fuse import FusedKernel, reduction
+from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen.calls import prelude
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise
@@ -55,7 +54,7 @@ def _plain(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]
 
     shapes = [shape(v) for v in kernel.outs]
     sums = {k: steps[id(v)] for k, v in enumerate(kernel.outs) if id(v) in steps}
-    means = {k: _count(step) for k, step in sums.items() if step.op.reduces == "mean"}
+    means = {k: count_of_mean(step) for k, step in sums.items() if step.op.reduces == "mean"}
     dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
     function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
@@ -68,11 +67,6 @@ def _plain(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]
         return [a.reshape(v.shape) for a, v in zip(results, kernel.outs, strict=True)]
 
     return run
-
-
-def _count(step: Step) -> int:
-    """The number of elements that a mean averages."""
-    return math.prod(step.inputs[0].shape) // max(math.prod(step.outs[0].shape), 1)
 
 
 class RowWise:
@@ -118,7 +112,7 @@ class RowWise:
         for k, (code, s) in enumerate(self._code.sums):
             t, out = type_name(code.dtype), type_name(s.outs[0].dtype)
             parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
-            mean = f" / ({t})({_count(s)})" if s.op.reduces == "mean" else ""
+            mean = f" / ({t})({count_of_mean(s)})" if s.op.reduces == "mean" else ""
             if reduction(s) == "column":
                 lines.append(
                     f"for (int start = blockIdx.x * 32; start < {n}; start += gridDim.x * 32) {{\n"

@@ -11,7 +11,8 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading, cupy
 from gpugrad.core.devices import formulas_on, full_on_device_of
-from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.cpu.c_program import CProgram
+from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.gpu.runs import argument, call_of
 from gpugrad.kernels.runtime.graphs import CudaGraph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
@@ -57,7 +58,9 @@ def _time_on_cpu(step: Step, now: dict[int, Any], xp: Reading) -> tuple[float, l
     alone = Program()
     alone.inputs = list({id(v): v for v in step.inputs if v.constant is None}.values())
     alone.steps, alone.outputs = [step], list(step.outs)
-    replay = CpuReplay(alone)
+    compiled = CProgram(alone)
+    compiled.load()
+    replay = CReplay(compiled)
     return _best(lambda: replay([now[id(v)] for v in alone.inputs]))
 
 

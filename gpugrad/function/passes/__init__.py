@@ -12,10 +12,11 @@ from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.norms import expand_norms
-from gpugrad.function.passes.pieces import write_pieces_in_place
+from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
 from gpugrad.function.passes.relus import join_relus
+from gpugrad.function.passes.rows import expand_rows
 from gpugrad.function.passes.simplify import (
     fold_constants,
     remove_dead,
@@ -28,7 +29,7 @@ from gpugrad.trace.program import Program
 
 __all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
 
-Where = Literal["both", "cpu", "gpu"]
+Where = Literal["both", "cpu", "gpu", "c"]
 
 
 class Pass(NamedTuple):
@@ -36,40 +37,42 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Program], Program]
-    where: Where
+    where: tuple[Where, ...]
 
 
 PASSES = (
-    Pass("constants", fold_constants, "both"),
-    Pass("transposes", unify_transposes, "both"),
-    Pass("identities", remove_identities, "both"),
-    Pass("common", share_common, "both"),
-    Pass("dead", remove_dead, "both"),
-    Pass("narrow", read_narrow_directly, "gpu"),
-    Pass("losses", join_losses, "gpu"),
-    Pass("pieces", write_pieces_in_place, "gpu"),
-    Pass("norms", expand_norms, "gpu"),
-    Pass("relus", join_relus, "gpu"),
-    Pass("tied", join_tied, "gpu"),
-    Pass("products", find_products, "gpu"),
-    Pass("casts", join_casts, "gpu"),
-    Pass("axes", split_axes, "gpu"),
-    Pass("groups", find_groups, "cpu"),
-    Pass("groups", fuse_groups, "gpu"),
-    Pass("recompute", recompute, "gpu"),
+    Pass("constants", fold_constants, ("both",)),
+    Pass("transposes", unify_transposes, ("both",)),
+    Pass("identities", remove_identities, ("both",)),
+    Pass("common", share_common, ("both",)),
+    Pass("dead", remove_dead, ("both",)),
+    Pass("narrow", read_narrow_directly, ("gpu",)),
+    Pass("losses", join_losses, ("gpu",)),
+    Pass("pieces", write_pieces_in_place, ("gpu",)),
+    Pass("pieces", write_all_pieces, ("c",)),
+    Pass("norms", expand_norms, ("gpu", "c")),
+    Pass("rows", expand_rows, ("c",)),
+    Pass("relus", join_relus, ("gpu",)),
+    Pass("tied", join_tied, ("gpu",)),
+    Pass("products", find_products, ("gpu",)),
+    Pass("casts", join_casts, ("gpu",)),
+    Pass("axes", split_axes, ("gpu", "c")),
+    Pass("groups", find_groups, ("cpu",)),
+    Pass("groups", fuse_groups, ("gpu", "c")),
+    Pass("recompute", recompute, ("gpu",)),
 )
 """In the order in which they run. `gpugrad.function.plan` fits "both" to the memory limit, and then
-runs "cpu" or "gpu"."""
+runs "gpu", "c" for C kernels on the CPU, or "cpu" for NumPy."""
 
 
 def pass_names(*where: Where) -> tuple[str, ...]:
     """The names of the passes that run in one of these places, or of all passes."""
-    return tuple(dict.fromkeys(p.name for p in PASSES if not where or p.where in where))
+    return tuple(dict.fromkeys(p.name for p in PASSES if not where or {*where} & {*p.where}))
 
 
 def run_passes(program: Program, where: Where, names: Collection[str]) -> Program:
     """Run the passes of one place whose names are in `names`."""
     for one in PASSES:
-        if one.where == where and one.name in names:
+        if where in one.where and one.name in names:
             program = one.run(program)
     return program

@@ -10,6 +10,7 @@ kernel adds up the partial sums of the blocks.
 from __future__ import annotations
 
 import math
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,16 @@ from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
-    "LONG_ROW", "SAME_ELEMENTS", "FusedKernel", "axes_of", "fuse_groups", "launches",
-    "reduction", "strided_views",
-]  # fmt: skip
+    "LONG_ROW",
+    "SAME_ELEMENTS",
+    "FusedKernel",
+    "axes_of",
+    "count_of_mean",
+    "fuse_groups",
+    "launches",
+    "reduction",
+    "strided_views",
+]
 
 LONG_ROW = 8192
 """Row length above which one block per row is too few blocks, unless there are `MANY_ROWS`."""
@@ -180,6 +188,11 @@ def reduction(step: Step) -> str | None:
     return None if how != "row" and step.op.reduces in ("max", "min") else how
 
 
+def count_of_mean(step: Step) -> int:
+    """The number of elements that a mean averages."""
+    return math.prod(step.inputs[0].shape) // max(math.prod(step.outs[0].shape), 1)
+
+
 def _is_elementwise(step: Step) -> bool:
     return step.op is not None and step.op.by_element
 
@@ -192,7 +205,8 @@ class _Finder:
     memory.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, apart: Set[int]) -> None:
+        self._apart = apart
         self.items: list[Any] = []  # steps and kernels
         self._views: dict[float, list[Step]] = {}  # by place: an item's place plus a half
         self._place: dict[int, float] = {}  # the item that makes a value, by the value's id
@@ -209,6 +223,9 @@ class _Finder:
         return ordered
 
     def _put(self, step: Step) -> None:
+        if step.outs and id(step.outs[0]) in self._apart:
+            self._alone(step)
+            return
         how = reduction(step)
         if how is None and not _is_elementwise(step) and not self._is_rearranged(step):
             self._alone(step)
@@ -339,10 +356,15 @@ def _put_late(program: Program) -> Program:
     return new
 
 
-def fuse_groups(program: Program) -> Program:
-    """Put the steps of a program into kernels."""
+def fuse_groups(program: Program, apart: Set[int] = frozenset()) -> Program:
+    """Put the steps of a program into kernels.
+
+    Args:
+        program: the program.
+        apart: ids of the first results of steps that stay outside.
+    """
     new = _put_late(_skip_broadcasts(program))
-    items = _Finder(new).in_order()
+    items = _Finder(new, apart).in_order()
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for item in items:
         if not isinstance(item, FusedKernel):

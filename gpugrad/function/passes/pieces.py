@@ -24,7 +24,7 @@ from gpugrad.kernels.runtime.layouts import common_memory
 from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Pieces", "write_pieces_in_place"]
+__all__ = ["Pieces", "write_all_pieces", "write_pieces_in_place"]
 
 
 class Pieces(Step):
@@ -50,6 +50,16 @@ class Pieces(Step):
         self.places, self.whole, self.order, self.alone = places, whole, order, False
         result = Value(np.broadcast_to(np.empty((), out.dtype), out.shape))
         super().__init__(None, arrays, {}, [result], name=f"{len(arrays)} pieces")
+
+    def targets(self) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+        """The shape of each array's place in the result, its offset and its strides in bytes."""
+        memory = np.empty([self.whole[a] for a in self.order], self.outs[0].dtype)
+        whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
+        indices = [place if isinstance(place, tuple) else (place,) for place in self.places]
+        # an ellipsis makes a view of a single element, too
+        views = [whole[index if ... in index else (*index, ...)] for index in indices]
+        start = memory.ctypes.data
+        return [(view.shape, view.ctypes.data - start, view.strides) for view in views]
 
     def run(self, xp: Reading, *arrays: Any) -> list[Any]:
         """Execute on plain arrays."""
@@ -81,12 +91,12 @@ class Pieces(Step):
         )
 
 
-def write_pieces_in_place(program: Program) -> Program:
-    """Write zero-padded pieces that are added, or many joined arrays, into one array."""
+def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
+    """Write zero-padded pieces that are added, or more than `most` joined arrays, into one."""
     readers, rewriter = Readers(program), Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        if step.name in ("concat", "stack") and len(step.args[0]) > AT_ONCE:
+        if step.name in ("concat", "stack") and len(step.args[0]) > most:
             _join(step, rewriter)
             continue
         parts = list(_terms(step, readers)) if step.name == "add" else []
@@ -116,6 +126,11 @@ def _is_read_once(v: Any, readers: Readers) -> bool:
     if readers.only(v) is None or maker is None or maker.op is None:
         return False
     return not v.view or all(_is_read_once(x, readers) for x in maker.inputs)
+
+
+def write_all_pieces(program: Program) -> Program:
+    """The same, with any number of joined arrays: C copies each to its place."""
+    return write_pieces_in_place(program, most=0)
 
 
 def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:

@@ -10,7 +10,7 @@ end of the file, behind what the loader reads, tells a damaged file, which is co
 ====================  =============================================================
 environment variable  meaning
 ====================  =============================================================
-GPUGRAD_CPU_KERNELS   0: no C kernels
+GPUGRAD_CPU_KERNELS   0: no C kernels; always: also for programs that are too small to gain
 CXX                   the compiler; by default g++, clang++ or c++, whichever is found
 XDG_CACHE_HOME        the folder that holds gpugrad/cpu; by default ~/.cache
 ====================  =============================================================
@@ -38,7 +38,7 @@ from pathlib import Path
 
 from gpugrad.core.forking import new_lock
 
-__all__ = ["load", "status"]
+__all__ = ["load", "setting", "status"]
 
 FLAGS = (
     "-std=c++17",
@@ -110,6 +110,11 @@ def load(
         return _process.libraries[source]
 
 
+def setting() -> str:
+    """``"0"``, ``"1"`` or ``"always"``: what GPUGRAD_CPU_KERNELS says."""
+    return os.environ.get("GPUGRAD_CPU_KERNELS", "1")
+
+
 def status() -> str:
     """One line that says which compiler is used, or why none is."""
     try:
@@ -146,10 +151,9 @@ def _load(source: str, what: str, shared: bool, flags: Sequence[str]) -> ctypes.
         return None
 
 
-@functools.cache
 def _declined() -> str:
     """Why C kernels are not even tried; an empty string if they are."""
-    if os.environ.get("GPUGRAD_CPU_KERNELS", "1") == "0":
+    if setting() == "0":
         return "GPUGRAD_CPU_KERNELS=0"
     if not sys.platform.startswith("linux"):
         return f"they are untested on {platform.system() or sys.platform}"

@@ -208,8 +208,7 @@ void gpugrad_exit_blas() {
 // c = a @ b for NumPy arrays of float (double, if wide) with at least two axes; the axes in front
 // broadcast to those of c. Returns 1; 0 for what is
 // left to NumPy; or -1 if BLAS cannot read an array before it is copied.
-long gpugrad_product(void* a_object, void* b_object, void* c_object, long wide) {
-  const Array &a = array_of(a_object), &b = array_of(b_object), &c = array_of(c_object);
+long gpugrad_multiply(const Array& a, const Array& b, const Array& c, long wide) {
   long size = wide ? 8 : 4;
   if (is_square_of(a, b)) return 0;
   Matrix cm;
@@ -228,5 +227,9 @@ long gpugrad_product(void* a_object, void* b_object, void* c_object, long wide) 
   gpugrad_parallel(wide ? piece<double> : piece<float>, &p, cut(p));
   gpugrad_exit_blas();
   return 1;
+}
+
+long gpugrad_product(void* a, void* b, void* c, long wide) {
+  return gpugrad_multiply(array_of(a), array_of(b), array_of(c), wide);
 }
 }

@@ -1,0 +1,338 @@
+"""Training steps of three models on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM.
+
+python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
+
+Each model is written once, of functions that every library has under a name of its own, and starts
+with the same weights. Contestants run in their own processes and take turns after a pause, in which
+threads fall asleep. The losses of ten steps are compared first. The first model also runs beside a
+busy process: threads that wait in loops then keep the cores from work.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import multiprocessing
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from peers import installed, jax_runs, options, parse_args, status, torch_compiles
+
+parser = options(__doc__, rounds=20)
+parser.add_argument("--models", nargs="+", help="which of them (all)")
+parser.add_argument("--small", action="store_true", help="small sizes, to try the bench")
+args = parse_args(parser)
+
+import numpy as np
+from training import compare
+
+import gpugrad as gg
+
+LAYERS, WIDTH, HEADS, LENGTH, WORDS, BATCH = 4, 128, 4, 64, 96, 32
+CHANNELS, HIDDEN, STEPS = (16, 32, 64), 64, 50
+if args.small:
+    LAYERS, WIDTH, LENGTH, BATCH, CHANNELS, HIDDEN, STEPS = 1, 16, 8, 4, (16,), 8, 3
+RATE, ADAM = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5}, (0.9, 0.999, 1e-8, 0.01)
+
+Arrays = dict[str, Any]
+
+# ---- the models -------------------------------------------------------------------------
+
+
+def gpt(lib: Any, w: Arrays, tokens: Any, following: Any) -> Any:
+    """The loss of predicting the next token."""
+    x = w["tokens"][tokens] + w["places"]
+    for k in range(LAYERS):
+        y = lib.norm(x, w[f"{k} norm"]) @ w[f"{k} qkv"]
+        y = lib.permute(lib.reshape(y, (BATCH, LENGTH, 3, HEADS, -1)), (2, 0, 3, 1, 4))
+        y = lib.permute(lib.attention(y[0], y[1], y[2]), (0, 2, 1, 3))
+        x = x + lib.reshape(y, (BATCH, LENGTH, WIDTH)) @ w[f"{k} out"]
+        y = lib.gelu(lib.norm(x, w[f"{k} norm 2"]) @ w[f"{k} up"] + w[f"{k} bias"])
+        x = x + y @ w[f"{k} down"]
+    scores = lib.norm(x, w["norm"]) @ w["last"]
+    return lib.cross_entropy(lib.reshape(scores, (-1, WORDS)), lib.reshape(following, (-1,)))
+
+
+def resnet(lib: Any, w: Arrays, images: Any, labels: Any) -> Any:
+    """The loss of a classifier with two residual convolutions a stage."""
+
+    def layer(x: Any, name: str, stride: int = 1) -> Any:
+        return lib.batch_norm(lib.conv(x, w[name], stride), w[f"{name} norm"])
+
+    x = lib.relu(layer(images, "first"))
+    for k in range(len(CHANNELS)):
+        y = lib.relu(layer(x, f"{k} a", 1 + (k > 0)))
+        y = layer(y, f"{k} b")
+        x = lib.relu(y + (layer(x, f"{k} c", 2) if k else x))
+    return lib.cross_entropy(lib.mean(x, (2, 3)) @ w["last"], labels)
+
+
+def lstm(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
+    """The squared error of the last state, from a loop over the steps."""
+    h = c = x[:, 0] * 0
+    for k in range(STEPS):
+        z = lib.concat([x[:, k], h]) @ w["kernel"] + w["bias"]
+        i, f, g, o = (z[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(4))
+        c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
+        h = lib.sigmoid(o) * lib.tanh(c)
+    return lib.mean((h - y) ** 2, (0, 1))
+
+
+MODELS: dict[str, Callable[..., Any]] = {"GPT": gpt, "ResNet": resnet, "LSTM": lstm}
+
+
+def weights(model: str) -> Arrays:
+    """The initial weights."""
+    rng, shapes = np.random.default_rng(0), dict[str, tuple[int, ...]]()
+    if model == "GPT":
+        shapes = {"tokens": (WORDS, WIDTH), "places": (LENGTH, WIDTH), "last": (WIDTH, WORDS)}
+        for k in range(LAYERS):
+            shapes |= {f"{k} qkv": (WIDTH, 3 * WIDTH), f"{k} out": (WIDTH, WIDTH)}
+            shapes |= {f"{k} up": (WIDTH, 4 * WIDTH), f"{k} down": (4 * WIDTH, WIDTH)}
+            shapes |= {f"{k} norm": (2, WIDTH), f"{k} norm 2": (2, WIDTH)}
+            shapes[f"{k} bias"] = (4 * WIDTH,)
+        shapes["norm"] = (2, WIDTH)
+    elif model == "ResNet":
+        shapes = {"first": (CHANNELS[0], 1, 3, 3), "last": (CHANNELS[-1], 10)}
+        for k, n in enumerate(CHANNELS):
+            before = CHANNELS[max(k - 1, 0)]
+            shapes |= {f"{k} a": (n, before, 3, 3), f"{k} b": (n, n, 3, 3)}
+            shapes |= {f"{k} c": (n, before, 1, 1)} if k else {}
+        shapes |= {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) == 4}
+    else:
+        shapes = {"kernel": (2 * HIDDEN, 4 * HIDDEN), "bias": (4 * HIDDEN,)}
+
+    def initial(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if "norm" in name:
+            return np.stack([np.ones(shape[1:]), np.zeros(shape[1:])])
+        if "bias" in name:
+            return np.zeros(shape)
+        n = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
+        return rng.standard_normal(shape) * (0.02 if model == "GPT" else (2 / n) ** 0.5)
+
+    return {name: initial(name, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def batch(model: str) -> tuple[np.ndarray, np.ndarray]:
+    """The arguments of a step."""
+    rng = np.random.default_rng(1)
+    if model == "GPT":
+        text = np.resize(rng.integers(0, WORDS, 3 * LENGTH // 4), BATCH * LENGTH + 1)
+        return tuple(text[i : i + BATCH * LENGTH].reshape(BATCH, LENGTH) for i in (0, 1))
+    if model == "ResNet":
+        return rng.standard_normal((2 * BATCH, 1, 8, 8), np.float32), rng.integers(0, 10, 2 * BATCH)
+    x, y = (rng.standard_normal(s, np.float32) for s in ((BATCH, STEPS, HIDDEN), (BATCH, HIDDEN)))
+    return x, y * np.float32(0.1)
+
+
+# ---- gpugrad ----------------------------------------------------------------------------
+
+
+class Ours:
+    """The functions of the models in gpugrad."""
+
+    reshape, permute, mean = staticmethod(gg.reshape), staticmethod(gg.permute_dims), gg.mean
+    relu, sigmoid, tanh = gg.nn.relu, gg.sigmoid, gg.tanh
+    cross_entropy = staticmethod(gg.nn.cross_entropy)
+
+    @staticmethod
+    def norm(x: Any, w: Any) -> Any:
+        return gg.nn.layer_norm(x, w[0], w[1])
+
+    @staticmethod
+    def batch_norm(x: Any, w: Any) -> Any:
+        return gg.nn.batch_norm(x, None, None, w[0], w[1], training=True)[0]
+
+    @staticmethod
+    def conv(x: Any, w: Any, stride: int) -> Any:
+        return gg.nn.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2)
+
+    @staticmethod
+    def attention(*qkv: Any) -> Any:
+        return gg.nn.scaled_dot_product_attention(*qkv, is_causal=True)
+
+    @staticmethod
+    def gelu(x: Any) -> Any:
+        return gg.nn.gelu(x, "tanh")
+
+    @staticmethod
+    def concat(arrays: list[Any]) -> Any:
+        return gg.concat(arrays, axis=1)
+
+
+def with_gpugrad(model: str) -> Any:
+    """Ours: the whole step is one `gg.function`."""
+    w = {name: gg.Variable(a) for name, a in weights(model).items()}
+    optimizer: Any = gg.optim.SGD(RATE[model])
+    if model == "GPT":
+        optimizer = gg.optim.AdamW(RATE[model], weight_decay=ADAM[3])
+    variables = list(w.values())
+
+    @gg.function
+    def step(x: gg.Tensor, y: gg.Tensor) -> gg.Tensor:
+        with gg.GradientTape() as tape:
+            loss = MODELS[model](Ours, w, x, y)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return functools.partial(step, *map(gg.asarray, batch(model)))
+
+
+# ---- torch ------------------------------------------------------------------------------
+
+
+def with_torch(model: str, compiled: bool) -> Any:
+    """The same in torch."""
+    import torch
+    from torch.nn import functional as F
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+
+    class Torch:
+        reshape, permute, mean = torch.reshape, torch.permute, torch.mean
+        relu, sigmoid, tanh = torch.relu, torch.sigmoid, torch.tanh
+        cross_entropy = staticmethod(F.cross_entropy)
+        attention = staticmethod(functools.partial(F.scaled_dot_product_attention, is_causal=True))
+        gelu = staticmethod(functools.partial(F.gelu, approximate="tanh"))
+        concat = staticmethod(functools.partial(torch.cat, dim=1))
+
+        @staticmethod
+        def norm(x, w):
+            return F.layer_norm(x, x.shape[-1:], w[0], w[1])
+
+        @staticmethod
+        def batch_norm(x, w):
+            return F.batch_norm(x, None, None, w[0], w[1], training=True)
+
+        @staticmethod
+        def conv(x, w, stride):
+            return F.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2)
+
+    w = {name: torch.nn.Parameter(torch.from_numpy(a)) for name, a in weights(model).items()}
+    optimizer: Any = torch.optim.SGD(w.values(), RATE[model])
+    if model == "GPT":
+        optimizer = torch.optim.AdamW(w.values(), RATE[model], weight_decay=ADAM[3], fused=True)
+    forward: Any = functools.partial(MODELS[model], Torch)
+    forward = torch.compile(forward) if compiled else forward
+    x, y = map(torch.from_numpy, batch(model))
+
+    def step():
+        optimizer.zero_grad()
+        loss = forward(w, x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+# ---- jax --------------------------------------------------------------------------------
+
+
+def with_jax(model: str) -> Any:
+    """The same in jax: the whole step is one `jax.jit`."""
+    import jax
+    from jax import numpy as jnp
+
+    class Jax:
+        reshape, permute, mean = staticmethod(jnp.reshape), staticmethod(jnp.transpose), jnp.mean
+        relu, sigmoid, tanh = staticmethod(jax.nn.relu), staticmethod(jax.nn.sigmoid), jnp.tanh
+        gelu = staticmethod(jax.nn.gelu)  # by tanh, unless told otherwise
+        concat = staticmethod(functools.partial(jnp.concatenate, axis=1))
+
+        @staticmethod
+        def _standardized(x, w, axes, shape):
+            mean = jnp.mean(x, axes, keepdims=True)
+            y = (x - mean) * jax.lax.rsqrt(jnp.var(x, axes, keepdims=True) + 1e-5)
+            return y * w[0].reshape(shape) + w[1].reshape(shape)
+
+        @staticmethod
+        def norm(x, w):
+            return Jax._standardized(x, w, -1, -1)
+
+        @staticmethod
+        def batch_norm(x, w):
+            return Jax._standardized(x, w, (0, 2, 3), (1, -1, 1, 1))
+
+        @staticmethod
+        def conv(x, w, stride):
+            return jax.lax.conv_general_dilated(
+                x, w, (stride, stride), [(w.shape[-1] // 2,) * 2] * 2
+            )
+
+        @staticmethod
+        def attention(q, k, v):
+            scores = q @ jnp.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
+            kept = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+            return jax.nn.softmax(jnp.where(kept, scores, -jnp.inf)) @ v
+
+        @staticmethod
+        def cross_entropy(scores, labels):
+            rows = jax.nn.log_softmax(scores)
+            return -jnp.mean(jnp.take_along_axis(rows, labels[:, None], 1))
+
+    def adam(w, g, m, v, k):
+        b1, b2, eps, decay = ADAM
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+        move = m / (1 - b1**k) / (jnp.sqrt(v / (1 - b2**k)) + eps)
+        return w * (1 - RATE[model] * decay) - RATE[model] * move, m, v
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
+    def step(w, m, v, k, x, y):
+        loss, g = jax.value_and_grad(lambda w: MODELS[model](Jax, w, x, y))(w)
+        if model != "GPT":
+            return loss, {n: w[n] - RATE[model] * g[n] for n in w}, m, v
+        new = {n: adam(w[n], g[n], m[n], v[n], k) for n in w}
+        return loss, *({n: a[i] for n, a in new.items()} for i in range(3))
+
+    w = {name: jnp.asarray(a) for name, a in weights(model).items()}
+    x, y = map(jnp.asarray, batch(model))
+    state = [w, jax.tree.map(jnp.zeros_like, w), jax.tree.map(jnp.zeros_like, w), 0]
+
+    def run():
+        state[3] += 1
+        loss, *state[:3] = step(*state[:3], float(state[3]), x, y)
+        return loss.block_until_ready()
+
+    return run
+
+
+# ---- all --------------------------------------------------------------------------------
+
+
+def makers(model: str) -> dict[str, Any]:
+    """The contestants."""
+    contestants = {"gpugrad": functools.partial(with_gpugrad, model)}
+    if installed("torch"):
+        contestants["torch, eager"] = functools.partial(with_torch, model, compiled=False)
+    if torch_compiles(False):
+        contestants["torch.compile"] = functools.partial(with_torch, model, compiled=True)
+    if jax_runs(False):
+        contestants["jax.jit"] = functools.partial(with_jax, model)
+    return contestants
+
+
+def _be_busy() -> None:
+    while True:
+        pass
+
+
+def main() -> int:
+    """Print the tables."""
+    chosen = args.models or list(MODELS)
+    how = {"args": args, "tolerance": 1e-3, "wait": None, "work": (1.0, "step")}
+    good = True
+    for model in chosen:
+        good &= compare(f"{model}, one training step", makers(model), **how)
+    busy = multiprocessing.get_context("spawn").Process(target=_be_busy, daemon=True)
+    busy.start()
+    title = f"{chosen[0]}, one training step beside a busy process"
+    good &= compare(title, makers(chosen[0]), **how)
+    busy.terminate()
+    return status(good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

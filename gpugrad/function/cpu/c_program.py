@@ -1,0 +1,206 @@
+"""Which steps of a program run in C, and its kernels, compiled as one library."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.function.cpu.blocks import find_groups
+from gpugrad.function.cpu.c_kernels import CKernel
+from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
+from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rows import is_expanded
+from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.cpu import calls, compiler
+from gpugrad.kernels.cpu.compiler import setting
+from gpugrad.kernels.cpu.vectors import prelude
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["CProgram", "is_worth_compiling"]
+
+WORTH = 1 << 20
+"""Elements that elementwise steps compute in a replay, from which compiling kernels is worth
+a second of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
+compiles all kernels."""
+
+EXPANDED = 5
+"""Elementwise steps in one that is expanded, such as softmax."""
+
+STEP = 1 << 10
+"""Elements that NumPy computes in the time that Python takes to call it."""
+
+_POINTERS = 256  # of a kernel; see calls.cpp
+
+
+def is_worth_compiling(program: Program) -> bool:
+    """Whether a program computes enough elements to be compiled."""
+    if setting() in ("0", "always"):
+        return setting() == "always"
+    elements = 0
+    for step in program.steps:
+        op, steps = step.op, EXPANDED * is_expanded(step)
+        steps = steps or int(op is not None and bool(op.by_element or op.reduces))
+        if steps:
+            n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
+            elements += steps * (n + STEP)
+    return elements >= WORTH
+
+
+class CProgram:
+    """A program whose kernels are written in C++.
+
+    Attributes:
+        program: the program; steps that cannot be written are not in kernels.
+        kernels: the text of each kernel, by the step's id.
+        products: ids of the products that run in C too.
+        copies: where pieces and reshapes that move elements go in their result, by the step's id.
+        layouts: of the values that these compute, and of views of them.
+        refused: names of ops that cannot be written, and why.
+        source: the text of the library; equal kernels are in it once.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.refused: dict[str, str] = {}
+        self._library: Any = None
+        self._write(program)
+        apart = {v for kernel in self._whole for v in self._refused_parts(kernel)}
+        if apart:
+            loose = program.copy()
+            loose.steps = [part for step in program.steps for part in step.parts or [step]]
+            self._write(fuse_groups(loose, apart))
+            self.program = find_groups(self.program)
+
+    def _write(self, program: Program) -> None:
+        """Write the kernels of a program."""
+        self.program = program.copy()
+        self.program.steps = []
+        self.kernels: dict[int, CKernel] = {}
+        self._whole: list[FusedKernel] = []  # kernels that cannot be written
+        self.products: set[int] = set()
+        self.copies: dict[int, list[Layout]] = {}
+        self.layouts = Layouts()
+        self._names: dict[str, str] = {}  # of kernels, by text
+        for step in program.steps:
+            self._add(step)
+        texts = [text.replace("NAME", name) for text, name in self._names.items()]
+        self.source = "\n".join([prelude(), *texts])
+
+    def _refused_parts(self, kernel: FusedKernel) -> list[int]:
+        """Ids of the results of steps that cannot be written, not even alone."""
+        results = []
+        for step in kernel.parts:
+            (out,) = step.outs
+            is_sum = any(step is s for s in kernel.sums)
+            steps, sums = ([], [step]) if is_sum else ([step], [])
+            alone = FusedKernel(steps, sums, kernel.shape)
+            alone.close({id(out)})
+            try:
+                CKernel(alone, {})
+            except NoCodeError as error:
+                self.refused[step.name] = str(error)
+                results.append(id(out))
+        return results
+
+    def _add(self, step: Step) -> None:
+        if isinstance(step, FusedKernel) and not self._written(step):
+            self.program.steps += step.parts
+            return
+        self.program.steps.append(step)
+        if _is_product(step):
+            self.products.add(id(step))
+        elif targets := self._targets(step):
+            self.copies[id(step)] = targets
+        elif not isinstance(step, FusedKernel):
+            self.layouts.view(step)
+            return
+        self.layouts.new(step.outs)
+
+    def _targets(self, step: Step) -> list[Layout]:
+        """Where a step copies its arguments to, if it only copies elements."""
+        if isinstance(step, Pieces) and _copies(step):
+            return [Layout(step.outs[0], *target[1:]) for target in step.targets()]
+        if step.op is None or step.op.view != "reshape" or step.outs[0].view:
+            return []
+        (x,), (out,) = step.inputs, step.outs
+        if self.layouts.get(x) is None or x.dtype != out.dtype or 0 in x.shape:
+            return []
+        return [Layout(out, 0, contiguous(x))]
+
+    def _written(self, step: FusedKernel) -> bool:
+        try:
+            kernel = CKernel(step, self._strides(step))
+            if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
+                raise NoCodeError("too many arrays")
+        except NoCodeError:
+            self._whole.append(step)
+            return False
+        self.kernels[id(step)] = kernel
+        self._names.setdefault(kernel.text, f"k{len(self._names)}")
+        return True
+
+    def _strides(self, step: FusedKernel) -> dict[int, list[int]]:
+        """The strides of the inputs that can be read where they are."""
+        strides: dict[int, list[int]] = {}
+        for v in step.inputs:
+            if self.is_read_in_place(v):
+                steps = self.layouts[v].strides
+                strides[id(v)] = [s // v.dtype.itemsize for s in steps]
+        return strides
+
+    def is_read_in_place(self, v: Value) -> bool:
+        """Whether kernels read a value where it is computed, as its last axis is contiguous."""
+        layout = self.layouts.get(v)
+        if layout is None or layout.root.dtype != v.dtype:
+            return False
+        size = v.dtype.itemsize
+        last = not v.shape or v.shape[-1] == 1 or layout.strides[-1] == size
+        return last and all(s % size == 0 for s in layout.strides)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the kernels can be called."""
+        return self._library is not None
+
+    def load(self) -> bool:
+        """Compile the library, or read it from the cache; whether that succeeded."""
+        if not self.loaded and calls.library() is not None:
+            what = f"{len(self._names)} kernels of a traced function"
+            self._library = compiler.load(self.source, what=what)
+        return self.loaded
+
+    def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
+        """The numbers that describe a call of a kernel, given the slot and offset of each array."""
+        name = self._names[kernel.text]
+        end = self._address(f"{name}_end") if kernel.partial else 0
+        numbers = [self._address(name), end, kernel.n, kernel.grain, kernel.partial]
+        numbers += [number for place in places for number in place]
+        return [calls.KERNEL, len(numbers), *numbers]
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+
+def _is_product(step: Step) -> bool:
+    """Whether a step is a product that BLAS computes."""
+    if step.op is None or step.op.name != "matmul" or not calls.multiplies():
+        return False
+    (out,) = step.outs
+    return all(
+        isinstance(a, Value) and len(a.shape) > 1 and a.dtype == out.dtype and 0 not in a.shape
+        for a in step.args
+    ) and out.dtype in (np.float32, np.float64)
+
+
+def _copies(step: Pieces) -> bool:
+    """Whether pieces are copies of bytes."""
+    (out,) = step.outs
+    return 0 not in out.shape and all(
+        v.dtype == out.dtype and v.shape == shape and 0 not in shape
+        for v, (shape, *_) in zip(step.args, step.targets(), strict=True)
+    )

@@ -1,0 +1,301 @@
+"""Replay on the CPU with C kernels: neighbouring kernels, products and copies are one call.
+
+Python prepares each call once. It passes only the arrays that come from outside; buffers of the
+arena, views of them and constants are in fixed *slots*::
+
+    def run(arrays, reads, arena, release, hold):
+        in0, = arrays
+        arrays.clear()
+        b0, slots, = arena
+        if release: release()
+        t9 = empty((), dtype)
+        steps(slots, in0, t9)
+        in0 = None
+        ...
+
+A view between two steps of a call moves no elements, so its line, if there is one, comes before the
+call.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.function.cpu.c_program import CProgram
+from gpugrad.function.cpu.layouts import Layout, is_view
+from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.function.passes.pieces import Pieces
+from gpugrad.kernels.cpu import calls
+from gpugrad.kernels.cpu.calls import Slots, Steps
+from gpugrad.trace.program import Step, Value, takes_arguments
+
+__all__ = ["CReplay"]
+
+Place = tuple[str, int, int]
+"""``"fixed"`` or, for an array from outside, ``"array"``; its number; and an offset in bytes."""
+
+
+class _Run:
+    """Neighbouring steps, as one call.
+
+    Attributes:
+        name: the name of the call in the replay's text.
+        line: the index of its line there.
+        steps: kind of step, its first numbers or its kernel, and the places of its arrays.
+        arrays: the names of the arrays from outside, and their numbers.
+        sizes: for each of them, its itemsize if it must be contiguous, else 0.
+        fresh: ids of the values that its steps compute.
+    """
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.line = name, line
+        self.steps: list[tuple[int, Any, list[Place]]] = []
+        self.arrays: dict[str, int] = {}
+        self.sizes: list[int] = []
+        self.fresh: set[int] = set()
+
+    def array(self, name: str, size: int = 0) -> Place:
+        """The place of an array from outside."""
+        k = self.arrays.setdefault(name, len(self.arrays))
+        if k == len(self.sizes):
+            self.sizes.append(0)
+        self.sizes[k] = self.sizes[k] or size
+        return "array", k, 0
+
+    @property
+    def text(self) -> str:
+        """The line that calls it."""
+        return f"{self.name}({', '.join(['slots', *self.arrays])})"
+
+
+class CReplay(CpuReplay):
+    """A planned program with C kernels; see `CpuReplay`.
+
+    Args:
+        compiled: the program and its kernels. If they are not loaded, it can be measured, but not
+            run.
+        arena, in_place: see `CpuReplay`.
+    """
+
+    def __init__(self, compiled: CProgram, arena: bool = True, in_place: bool = True) -> None:
+        self._compiled = compiled
+        self._open: _Run | None = None  # the run that the next step may join
+        self._runs: list[_Run] = []
+        self._fixed: dict[Any, tuple[int, Any]] = {}  # numbers of fixed slots, and what they hold
+        self._homes: dict[int, int] = {}  # buffers of new values, by id
+        self._bound: set[int] = set()  # values whose names are in the text
+        super().__init__(compiled.program, arena, in_place)
+
+    def _write(self) -> None:
+        program = self._program
+        self._bound.update(id(v) for v in (*program.inputs, *(v for _, v in program.reads)))
+        super()._write()
+        if self._compiled.loaded:
+            for run in self._runs:
+                self._identifiers.scope[run.name] = self._prepared(run)
+
+    def _prepared(self, run: _Run) -> Steps:
+        first = {"fixed": 0, "array": len(self._fixed)}
+        table: list[int] = []
+        for kind, about, places in run.steps:
+            slots = [first[where] + k for where, k, _ in places]
+            if kind == calls.KERNEL:
+                offsets = [offset for *_, offset in places]
+                table += self._compiled.entry(about, list(zip(slots, offsets, strict=True)))
+            else:
+                table += [kind, 1 + len(slots), about, *slots]
+        return Steps(table, run.sizes)
+
+    def _names_of_arena(self) -> list[str]:
+        return super()._names_of_arena() + ["slots"] * bool(self._runs)
+
+    def _new_arena(self) -> list[Any]:
+        arena = super()._new_arena()
+        if self._runs:
+            fixed = [
+                thing if isinstance(thing, np.ndarray) else _view(arena[thing[0]], *thing[1:])
+                for _, thing in self._fixed.values()
+            ]
+            kernels = self._compiled.kernels.values()
+            scratch = max((kernel.scratch for kernel in kernels), default=0)
+            arena.append(Slots(fixed, max(len(run.arrays) for run in self._runs), scratch))
+        return arena
+
+    # -- the text
+
+    def _name(self, a: Any) -> str:
+        if isinstance(a, Value) and a.constant is None and id(a) not in self._bound:
+            self._lines.append(self._binding(a))
+        return super()._name(a)
+
+    def _binding(self, v: Value) -> str:
+        """The line that gives a name to a value in a buffer."""
+        layout = self._compiled.layouts[v]
+        self._bound.add(id(v))
+        buffer = f"b{self._homes[id(layout.root)]}"
+        if layout.root is v:
+            return f"{self._names[id(v)]} = {buffer}"
+        about = v.shape, v.dtype, layout.offset, layout.strides
+        view = self._identifiers.bind("view", functools.partial(_view_of, about))
+        return f"{self._names[id(v)]} = {view}({buffer})"
+
+    def _named(self, done: set[int]) -> set[int]:
+        return done & self._bound
+
+    def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
+        if id(step) in self._compiled.products:
+            self._product(step, roots)
+        elif self._copied(step, roots):
+            pass
+        elif isinstance(step, FusedKernel):
+            self._kernel(step, ends, roots)
+        elif not self._is_view(step, ends, roots, done):
+            self._open = None
+            self._bound.update(map(id, step.outs))
+            if isinstance(step, Pieces):
+                run = functools.partial(step.run, NUMPY)
+                self._call(step, self._identifiers.bind("pieces", run))
+            else:
+                super()._step(step, ends, roots, done)
+
+    def _is_view(self, step: Step, *others: Any) -> bool:
+        """Write a view whose line may come before the open call, or needs none."""
+        if not is_view(step):
+            return False
+        layouts = [self._compiled.layouts.get(v) for v in step.outs]
+        roots = [layout.root for layout in layouts if layout is not None]
+        if any(id(root) in self._homes for root in roots):
+            return True  # named when a line reads it
+        if self._open is None or takes_arguments(step.params.get("index")):
+            return False
+        sources = [self._compiled.layouts.get(v) for v in step.inputs]
+        fresh = any(s is not None and id(s.root) in self._open.fresh for s in sources)
+        if fresh and not roots:  # a copy of what the call has not computed yet
+            return False
+        if not all(v.constant is not None or id(v) in self._bound for v in step.inputs):
+            return False
+        self._bound.update(map(id, step.outs))
+        super()._step(step, *others)
+        self._insert(self._open, self._lines.pop())
+        return True
+
+    def _insert(self, run: _Run, line: str) -> None:
+        self._lines.insert(run.line, line)
+        run.line += 1
+
+    def _run_for(self, read: list[Value]) -> _Run:
+        """The open run, or a new one if Python must copy some of these values before the call."""
+        run, compiled = self._open, self._compiled
+        roots = [compiled.layouts.get(v) for v in read if not compiled.is_read_in_place(v)]
+        if run is None or any(x is not None and id(x.root) in run.fresh for x in roots):
+            run = self._open = _Run(self._identifiers.new("steps"), len(self._lines))
+            self._runs.append(run)
+            self._lines.append("")
+        return run
+
+    def _finish(self, run: _Run, kind: int, about: Any, places: list[Place]) -> None:
+        run.steps.append((kind, about, places))
+        self._lines[run.line] = run.text
+
+    def _kernel(self, step: FusedKernel, ends: set[int], roots: dict[int, int]) -> None:
+        kernel = self._compiled.kernels[id(step)]
+        run = self._run_for(kernel.inputs)
+        places = [self._element_place(v, run) for v in kernel.inputs]
+        read = {r: [v for v in step.inputs if roots.get(id(v), id(v)) == r] for r in ends}
+        free = {r for r, values in read.items() if kernel.reads_in_order(values)}
+        for v in kernel.outs:
+            over = free if kernel.writes_in_order(v) else set[int]()
+            places.append(self._new_place(v, over, roots, run))
+        self._finish(run, calls.KERNEL, kernel, places)
+
+    def _product(self, step: Step, roots: dict[int, int]) -> None:
+        run = self._run_for([])
+        (out,) = step.outs
+        places = [self._array_place(v, run) for v in step.args]
+        places.append(self._new_place(out, set(), roots, run))
+        self._finish(run, calls.PRODUCT, int(out.dtype.itemsize == 8), places)
+
+    def _copied(self, step: Step, roots: dict[int, int]) -> bool:
+        """Write a step as copies; False if it does more, or its result leaves the program."""
+        targets = self._compiled.copies.get(id(step))
+        if targets is None or not self._arena:
+            return False
+        (out,) = step.outs
+        if roots[id(out)] in self._escaping:
+            return False
+        run = self._run_for([])
+        sources = [self._array_place(v, run) for v in step.inputs]
+        self._new_place(out, set(), roots, run)
+        for v, source, target in zip(step.inputs, sources, targets, strict=True):
+            place = self._fixed_place(target, v)
+            self._finish(run, calls.COPY, v.dtype.itemsize, [place, source])
+        return True
+
+    # -- places
+
+    def _new_place(self, v: Value, over: set[int], roots: dict[int, int], run: _Run) -> Place:
+        """The place of a result."""
+        run.fresh.add(id(v))
+        buffer = self._buffer(v, over, roots)
+        if buffer:
+            self.buffered.add(id(v))
+            self._homes[id(v)] = int(buffer[1:])
+            return self._fixed_place(self._compiled.layouts[v], v)
+        name, self_empty = self._names[id(v)], self._shared_name("empty", np.empty)
+        dtype = self._shared_name("dtype", v.dtype)
+        self._insert(run, f"{name} = {self_empty}({v.shape!r}, {dtype})")
+        self._bound.add(id(v))
+        return run.array(name)
+
+    def _element_place(self, v: Value, run: _Run) -> Place:
+        """The place of an array that a kernel reads: its first element counts."""
+        if v.constant is not None:
+            return self._constant_place(np.ascontiguousarray(v.constant))
+        if self._compiled.is_read_in_place(v):
+            layout = self._compiled.layouts[v]
+            root = layout.root
+            if id(root) in self._homes:
+                kind, k, _ = self._fixed_place(self._compiled.layouts[root], root)
+                return kind, k, layout.offset
+            return run.array(self._array_text(v, run))
+        return run.array(self._array_text(v, run), v.dtype.itemsize)
+
+    def _array_place(self, v: Value, run: _Run) -> Place:
+        """The place of an array with its strides."""
+        if v.constant is not None:
+            return self._constant_place(v.constant)
+        layout = self._compiled.layouts.get(v)
+        if layout is not None and id(layout.root) in self._homes:
+            return self._fixed_place(layout, v)
+        return run.array(self._array_text(v, run))
+
+    def _array_text(self, v: Value, run: _Run) -> str:
+        """An array from outside; an op with several results may have returned a scalar."""
+        if id(v) not in self._bound:
+            self._insert(run, self._binding(v))
+        name = self._names[id(v)]
+        return name if v.shape else f"asarray({name})"
+
+    def _fixed_place(self, layout: Layout, v: Value) -> Place:
+        """The slot of a view of a buffer."""
+        thing = (self._homes[id(layout.root)], v.shape, v.dtype, layout.offset, layout.strides)
+        k, _ = self._fixed.setdefault(thing, (len(self._fixed), thing))
+        return "fixed", k, 0
+
+    def _constant_place(self, array: Any) -> Place:
+        k, _ = self._fixed.setdefault(id(array), (len(self._fixed), array))
+        return "fixed", k, 0
+
+
+def _view(memory: Any, *about: Any) -> Any:
+    shape, dtype, offset, strides = about
+    return np.ndarray(shape, dtype, memory, offset, strides)
+
+
+def _view_of(about: tuple[Any, ...], memory: Any) -> Any:
+    return _view(memory, *about)

@@ -1,0 +1,82 @@
+"""Where the elements of views lie in the memory of the value that they are a view of.
+
+It is known before a replay, as results of kernels and products are contiguous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.function.calls import op_call
+from gpugrad.trace.program import Step, Value, takes_arguments
+
+__all__ = ["Layout", "Layouts", "contiguous", "is_view"]
+
+
+def contiguous(v: Value) -> tuple[int, ...]:
+    """The strides in bytes of a contiguous array."""
+    return tuple(math.prod(v.shape[k + 1 :]) * v.dtype.itemsize for k in range(len(v.shape)))
+
+
+def is_view(step: Step) -> bool:
+    """Whether a step moves no elements if the memory of its argument allows a view."""
+    op = step.op
+    if op is None or op.kind == "control":
+        return False
+    return bool(op.view or op.writes) and all(v.view for v in step.outs)
+
+
+class Layout(NamedTuple):
+    """A view of new memory: the value that has it, an offset and strides in bytes."""
+
+    root: Value
+    offset: int
+    strides: tuple[int, ...]
+
+    def of(self, memory: Any, v: Value) -> Any:
+        """The view `v` of the array of the root."""
+        return np.ndarray(v.shape, v.dtype, memory, self.offset, self.strides)
+
+
+class Layouts:
+    """The layouts of values, by id."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Layout] = {}
+        self._memories: dict[int, Any] = {}  # never touched, so the system allocates no pages
+
+    def __getitem__(self, v: Value) -> Layout:
+        return self._known[id(v)]
+
+    def get(self, v: Value) -> Layout | None:
+        """The layout of a value, if it is known."""
+        return self._known.get(id(v))
+
+    def new(self, values: Iterable[Value]) -> None:
+        """Note values in contiguous memory of their own."""
+        for v in values:
+            self._known[id(v)] = Layout(v, 0, contiguous(v))
+
+    def view(self, step: Step) -> bool:
+        """Note the result of a step if it is a view of known memory; whether it is."""
+        if not is_view(step) or len(step.args) != 1 or takes_arguments(step.params.get("index")):
+            return False
+        (x,), (out,) = step.inputs, step.outs
+        layout = self.get(x)
+        if layout is None or 0 in out.shape:
+            return False
+        root = layout.root
+        if id(root) not in self._memories:
+            self._memories[id(root)] = np.empty(root.shape, root.dtype)
+        memory = self._memories[id(root)]
+        result = op_call(step, NUMPY)(layout.of(memory, x))
+        if result.shape != out.shape or not np.may_share_memory(result, memory):
+            return False  # a copy, or a scalar
+        offset = result.ctypes.data - memory.ctypes.data
+        self._known[id(out)] = Layout(root, offset, result.strides)
+        return True

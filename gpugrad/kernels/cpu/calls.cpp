@@ -1,0 +1,127 @@
+// Several steps of a program in one call from Python: kernels, products and copies.
+//
+// A step finds its arrays in `slots`: addresses, shapes and strides. Some slots stay the same, those
+// of buffers and constants; the others are filled from a tuple of arrays at each call.
+#include "array.h"
+#include "pool.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+enum Kind { KERNEL, PRODUCT, COPY };
+
+const long MOST = 256;  // pointers of a kernel
+const long PIECE = 1 << 15;  // elements of a piece of a copy
+
+typedef long (*Multiply)(const Array& a, const Array& b, const Array& c, long wide);
+Multiply multiply;
+long first_item;  // bytes of a tuple in front of its items
+
+// ---- copies
+
+struct Copy {
+  const Array *to, *from;
+  long size;  // of an element
+  int inner;  // the axis of the innermost loop
+};
+
+template <class T> void copy_line(char* to, char* from, long n, long to_step, long from_step) {
+  for (long k = 0; k < n; ++k) *(T*)(to + k * to_step) = *(const T*)(from + k * from_step);
+}
+
+void copy_line(char* to, char* from, long n, long to_step, long from_step, long size) {
+  if (to_step == size && from_step == size) memcpy(to, from, n * size);
+  else if (size == 8) copy_line<uint64_t>(to, from, n, to_step, from_step);
+  else if (size == 4) copy_line<uint32_t>(to, from, n, to_step, from_step);
+  else if (size == 2) copy_line<uint16_t>(to, from, n, to_step, from_step);
+  else if (size == 1) copy_line<uint8_t>(to, from, n, to_step, from_step);
+  else for (long k = 0; k < n; ++k) memcpy(to + k * to_step, from + k * from_step, size);
+}
+
+// Copies the elements of the axes from d on, without the inner one.
+void copy_axes(const Copy& c, int d, char* to, char* from) {
+  if (d == c.inner) ++d;
+  if (d >= c.to->ndim) {
+    int k = c.inner;
+    copy_line(to, from, c.to->shape[k], c.to->strides[k], c.from->strides[k], c.size);
+    return;
+  }
+  for (long k = 0; k < c.to->shape[d]; ++k)
+    copy_axes(c, d + 1, to + k * c.to->strides[d], from + k * c.from->strides[d]);
+}
+
+void copy_piece(void* state, long k) {
+  const Copy& c = *(Copy*)state;
+  copy_axes(c, 1, c.to->data + k * c.to->strides[0], c.from->data + k * c.from->strides[0]);
+}
+
+void copy(const Array& to, const Array& from, long size) {
+  long n = 1;
+  for (int d = 0; d < to.ndim; ++d) n *= to.shape[d];
+  if (!n) return;
+  if (!to.ndim) {
+    memcpy(to.data, from.data, size);
+    return;
+  }
+  Copy c = {&to, &from, size, to.ndim - 1};
+  if (to.ndim > 1 && n >= PIECE) gpugrad_parallel(copy_piece, &c, to.shape[0]);
+  else copy_axes(c, 0, to.data, from.data);
+}
+
+bool is_contiguous(const Array& a, long size) {
+  for (int d = a.ndim - 1; d >= 0; size *= a.shape[d--])
+    if (a.shape[d] != 1 && a.strides[d] != size) return false;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+void gpugrad_set_calls(Multiply function, long first) { multiply = function, first_item = first; }
+
+// Fills slots from the arrays of a tuple of n. If an array has an itemsize in `sizes`, it must be
+// contiguous. Returns -1, or the number of the first array that is not.
+long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
+  void** items = (void**)((char*)tuple + first_item);
+  for (long k = 0; k < n; ++k) {
+    slots[k] = array_of(items[k]);
+    if (sizes && sizes[k] && !is_contiguous(slots[k], sizes[k])) return k;
+  }
+  return -1;
+}
+
+// Runs the steps of a table from `at` to `end`. Returns -1, or the place of a product that is left
+// to NumPy. A step is its kind, the number of its other words, and these words:
+//   KERNEL   addresses of the kernel and its end, n, grain, bytes of its partial sums, and for each
+//            pointer its slot and an offset in bytes
+//   PRODUCT  whether it is one of doubles, and the slots of both factors and of the result
+//   COPY     bytes of an element, and the slots of the target and of the source
+long gpugrad_calls(const long* table, long at, long end, Array* slots, char* partials) {
+  char* pointers[MOST];
+  while (at < end) {
+    const long *word = table + at + 2, count = word[-1];
+    if (table[at] == KERNEL) {
+      for (long k = 5; k < count; k += 2) pointers[(k - 5) / 2] = slots[word[k]].data + word[k + 1];
+      gpugrad_run((gpugrad_kernel)word[0], (gpugrad_end)word[1], word[2], word[3], pointers,
+                  partials, word[4]);
+    } else if (table[at] == COPY) {
+      copy(slots[word[1]], slots[word[2]], word[0]);
+    } else if (multiply(slots[word[1]], slots[word[2]], slots[word[3]], word[0]) < 1) {
+      return at;
+    }
+    at += count + 2;
+  }
+  return -1;
+}
+
+// The same after filling the slots from `first` on. Returns -1, the place of a product, or -2 - k if
+// array k must be contiguous.
+long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,
+                  void* tuple, long n, const long* sizes) {
+  long k = gpugrad_fill(slots + first, tuple, n, sizes);
+  return k >= 0 ? -2 - k : gpugrad_calls(table, 0, end, slots, partials);
+}
+}

@@ -1,0 +1,98 @@
+"""Several steps of a program in one call: kernels, products and copies, see calls.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.cpu import pool, products
+
+__all__ = ["COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
+
+KERNEL, PRODUCT, COPY = range(3)
+"""Kinds of steps."""
+
+_SLOT = 32  # bytes of a struct Array
+_P, _L = ctypes.c_void_p, ctypes.c_long
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """The functions of calls.cpp; None without a compiler."""
+    calls = pool.load("calls")
+    if calls is not None:
+        calls.gpugrad_set_calls.argtypes, calls.gpugrad_set_calls.restype = [_P, _L], None
+        calls.gpugrad_fill.argtypes = [_P, ctypes.py_object, _L, _P]
+        calls.gpugrad_fill.restype = _L
+        calls.gpugrad_calls.argtypes, calls.gpugrad_calls.restype = [_P, _L, _L, _P, _P], _L
+        calls.gpugrad_call.argtypes = [_P, _L, _P, _P, _L, ctypes.py_object, _L, _P]
+        calls.gpugrad_call.restype = _L
+        blas = products.library()
+        multiply = ctypes.cast(blas.gpugrad_multiply, _P).value if blas else None
+        calls.gpugrad_set_calls(multiply, tuple.__basicsize__)
+    return calls
+
+
+def multiplies() -> bool:
+    """Whether products can be steps."""
+    return library() is not None and products.library() is not None
+
+
+class Slots:
+    """The arrays of one replay, and memory for partial sums.
+
+    Args:
+        fixed: the arrays that stay the same.
+        others: the number of slots for arrays that each call passes.
+        scratch: bytes of partial sums.
+    """
+
+    def __init__(self, fixed: Sequence[Any], others: int, scratch: int) -> None:
+        self.arrays = tuple(fixed)
+        self._memory = np.zeros((len(fixed) + others) * _SLOT, np.uint8)
+        self._scratch = np.empty(scratch, np.uint8)
+        self.address, self.scratch = self._memory.ctypes.data, self._scratch.ctypes.data
+        calls: Any = library()
+        calls.gpugrad_fill(self.address, self.arrays, len(fixed), None)
+
+
+class Steps:
+    """Steps that one call executes.
+
+    Args:
+        table: the steps as numbers: see calls.cpp.
+        sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
+    """
+
+    def __init__(self, table: Sequence[int], sizes: Sequence[int]) -> None:
+        calls: Any = library()
+        self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
+        self._fixed = self._table.ctypes.data, len(self._table)
+        self._others = len(sizes), self._sizes.ctypes.data
+        self._call, self._rest = calls.gpugrad_call, calls.gpugrad_calls
+
+    def __call__(self, slots: Slots, *arrays: Any) -> None:
+        """Run the steps on the arrays of the slots, and on `arrays`."""
+        first = len(slots.arrays)
+        at = self._call(*self._fixed, slots.address, slots.scratch, first, arrays, *self._others)
+        if at != -1:
+            self._finish(at, slots, arrays)
+
+    def _finish(self, at: int, slots: Slots, arrays: tuple[Any, ...]) -> None:
+        while at < -1:  # an array must be contiguous
+            k = -2 - at
+            arrays = (*arrays[:k], np.ascontiguousarray(arrays[k]), *arrays[k + 1 :])
+            first = len(slots.arrays)
+            at = self._call(
+                *self._fixed, slots.address, slots.scratch, first, arrays, *self._others
+            )
+        every = (*slots.arrays, *arrays)
+        address, end = self._fixed
+        while at >= 0:  # a product that is NumPy's
+            _, count, _, a, b, out = self._table[at : at + 6].tolist()
+            np.matmul(every[a], every[b], out=every[out])
+            at = self._rest(address, at + count + 2, end, slots.address, slots.scratch)

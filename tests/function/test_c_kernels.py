@@ -1,0 +1,452 @@
+"""C kernels of traced functions: the results of NumPy's replay, up to rounding."""
+
+import math
+
+import numpy as np
+import pytest
+from comparing import near
+
+import gpugrad as gg
+from gpugrad.function.cpu import c_program
+from gpugrad.function.cpu.c_kernels import RANGE, CKernel
+from gpugrad.function.cpu.c_replay import CReplay
+from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.kernels.cpu import compiler, pool
+
+pytestmark = pytest.mark.skipif(
+    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
+)
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+
+
+def replay_of(f):
+    """The replay of a function that was called with one signature."""
+    (plan,) = f._plans.values()
+    return plan.replay
+
+
+def check(f, *args, tolerance=2e-6, kernels=None):
+    """Compare a replay with an eager call; return the replay."""
+    traced = gg.function(f)
+    with np.errstate(all="ignore"):
+        traced(*args)
+        pairs = zip(as_list(traced(*args)), as_list(f(*args)), strict=True)
+        for a, b in pairs:
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            if a.dtype.kind == "f":
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(a.numpy(), b.numpy())
+    replay = replay_of(traced)
+    assert isinstance(replay, CReplay)
+    if kernels is not None:
+        assert sum(isinstance(s, FusedKernel) for s in replay._program.steps) == kernels
+    return replay
+
+
+def as_list(results):
+    return results if isinstance(results, (tuple, list)) else [results]
+
+
+def normal(rng, *shape, dtype=np.float32):
+    return gg.constant(rng.normal(size=shape).astype(dtype))
+
+
+# ---- elements ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 7, 16, 17, 1000, 2 * RANGE + 3])
+def test_a_chain_is_one_kernel_for_any_length(n, dtype, rng):
+    x, y = normal(rng, n, dtype=dtype), normal(rng, n, dtype=dtype)
+    check(lambda x, y: gg.tanh(x * y + 2) / (1 + gg.exp(-x)), x, y, kernels=1)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((4, 5), (5,)), ((4, 5), (4, 1)), ((4, 5), ()), ((3, 4, 5), (3, 1, 5)), ((3, 4, 5), (4, 1)),
+     ((2, 3, 4, 5), (1, 3, 1, 1)), ((7, 1), (7, 1)), ((7, 1), (1, 6)), ((1, 40), (40,)),
+     ((3, 4, 20), (4, 1)), ((500, 3), (3,)), ((500, 3), (500, 1)), ((20, 5, 7), (1, 5, 1))],
+)  # fmt: skip
+def test_arguments_are_broadcast(one, other, rng):
+    x, y = normal(rng, *one), normal(rng, *other)
+    check(lambda x, y: gg.exp(x - y) * y, x, y)
+
+
+@pytest.mark.parametrize("order", ["transposed", "every other", "reversed"])
+def test_arrays_in_any_memory_order_are_read(order, rng):
+    x = rng.normal(size=(6, 8)).astype(np.float32)
+    x = {"transposed": x.T, "every other": x[::2, ::2], "reversed": x[::-1]}[order]
+    check(lambda x: gg.tanh(x) + gg.sum(x, axis=0), gg.constant(x))
+    check(lambda x: gg.tanh(gg.transpose(gg.exp(x))), gg.constant(x))
+
+
+def test_comparisons_choices_casts_and_integers(rng):
+    x, k = normal(rng, 5, 19), gg.constant(rng.integers(-9, 9, (5, 19)))
+
+    def f(x, k):
+        big = gg.logical_and(x > 0, gg.logical_not(k < 3))
+        chosen = gg.where(big, x, gg.astype(k, "float32"))
+        return (
+            chosen, big, gg.astype(big, "int64") + k * 2, gg.maximum(k, 4) // 3, k % 4,
+            gg.astype(x * 10, "int32"), gg.astype(x * 10, "int8"), gg.astype(k, "uint8"),
+            gg.isnan(x / (k - k)), gg.astype(k, "float64") * 1.5, gg.bitwise_and(k, 5), gg.abs(k),
+        )  # fmt: skip
+
+    check(f, x, k)
+
+
+def test_special_values_are_kept():
+    x = gg.constant(np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, 3e38], np.float32))
+    check(lambda x: (x + 0, x * -1, gg.maximum(x, 0), gg.sign(x), gg.abs(x), gg.sqrt(x)), x)
+    y = gg.function(lambda x: -x * 1)
+    y(x)
+    np.testing.assert_array_equal(np.signbit(y(x).numpy()), ~np.signbit(x.numpy()))
+
+
+def test_a_value_does_not_depend_on_its_place(rng):
+    f = gg.function(lambda x: gg.tanh(gg.exp(gg.sin(x)) - gg.log(x * x)))
+    x = rng.normal(size=1000).astype(np.float32)
+    f(gg.constant(x)), f(gg.constant(x[:37]))
+    whole = f(gg.constant(x)).numpy()
+    for start in range(0, 900, 53):
+        part = f(gg.constant(x[start : start + 37])).numpy()
+        np.testing.assert_array_equal(part, whole[start : start + 37])
+
+
+# ---- rows --------------------------------------------------------------------------------
+
+SHAPES = [(1, 1), (3, 1), (5, 7), (4, 16), (3, 4, 33), (2, 300), (200, 3)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_reductions_along_rows_over_rows_and_of_all(shape, dtype, rng):
+    def f(x):
+        y = gg.exp(x - gg.max(x, axis=-1, keepdims=True))
+        p = y / gg.sum(y, axis=-1, keepdims=True)
+        axes = tuple(range(len(shape) - 1))
+        return p, gg.mean(p * x, axis=-1), gg.sum(p, axis=axes), gg.sum(x * x), gg.mean(p)
+
+    check(f, normal(rng, *shape, dtype=dtype), tolerance=5e-6)
+
+
+def test_maxima_of_nan_and_infinity():
+    rows = [[1, np.nan, 2], [np.inf, 1, np.nan], [-np.inf] * 3, [3, 2, np.inf]]
+    x = gg.constant(np.array(rows, np.float32))
+    check(lambda x: (gg.max(x * 1, axis=-1), gg.min(x * 1, axis=-1)), x)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "masked_softmax", "standardize"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_softmax_and_norms_are_kernels(name, shape, rng):
+    replay = check(lambda x: getattr(gg, name)(x * 3), normal(rng, *shape), kernels=1)
+    assert name not in {s.name for s in replay._program.steps}
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_a_masked_softmax_of_rows_without_a_score_is_0(is_causal, rng):
+    mask = gg.constant(rng.random((4, 6)) > 0.7)
+    check(lambda x: gg.masked_softmax(x, mask, is_causal=is_causal), normal(rng, 2, 4, 6))
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-5])
+@pytest.mark.parametrize("scale", [1e-30, 1, 1e30])
+def test_standardize_of_values_whose_squares_overflow_or_vanish(eps, scale, rng):
+    x = gg.constant((rng.normal(size=(5, 9)) * scale).astype(np.float32))
+    check(lambda x: gg.standardize(x, eps=eps)[0], x, tolerance=1e-5)
+    check(lambda x: gg.standardize(x, (0,), eps=eps)[0], x, tolerance=1e-5)
+
+
+def test_costly_values_are_computed_once(rng):
+    replay = check(lambda x: gg.softmax(x), normal(rng, 8, 40))
+    (kernel,) = replay._compiled.kernels.values()
+    assert kernel.text.count("exp(") == 1
+
+
+# ---- threads -----------------------------------------------------------------------------
+
+
+def test_results_do_not_depend_on_the_number_of_threads(rng):
+    x, y = normal(rng, 700, 200), normal(rng, 200)
+
+    def f(x):
+        z = gg.softmax(x * y)
+        return z, gg.sum(z, axis=0), gg.sum(x * x), gg.tanh(x) + 1
+
+    f = gg.function(f)
+    f(x)
+    results, before = [], pool.threads()
+    try:
+        for n in (1, 2, 5):
+            pool.set_threads(n)
+            results.append([a.numpy() for a in f(x)])
+    finally:
+        pool.set_threads(before)
+    assert max(k.n // k.grain for k in replay_of(f)._compiled.kernels.values()) > 1
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# ---- programs ----------------------------------------------------------------------------
+
+
+def test_training_is_as_with_numpy(rng, monkeypatch):
+    x, y = normal(rng, 32, 20), normal(rng, 32, 5)
+
+    def losses():
+        gg.set_seed(0)
+        model = gg.nn.Sequential(
+            gg.nn.Dense(20, 40), gg.nn.LayerNorm(40), gg.nn.gelu, gg.nn.Dense(40, 5)
+        )
+        optimizer = gg.optim.Adam(0.01)
+        weights = model.trainable_variables
+
+        @gg.function
+        def step(x, y):
+            with gg.GradientTape() as tape:
+                loss = gg.mean((model(x) - y) ** 2)
+            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
+            return loss
+
+        return [step(x, y).item() for _ in range(8)], replay_of(step)
+
+    ours, replay = losses()
+    assert isinstance(replay, CReplay)
+    monkeypatch.setattr(c_program, "setting", lambda: "0")
+    plain, replay = losses()
+    assert not isinstance(replay, CReplay)
+    near(ours, plain, 1e-5)
+
+
+def test_results_and_arguments_of_earlier_calls_never_change(rng):
+    f = gg.function(lambda x: (gg.exp(x), gg.sum(gg.exp(x) * 2, axis=0), x * 2))
+    x = normal(rng, 40, 30)
+    f(x)
+    before = x.numpy()
+    first = f(x)
+    copies = [a.numpy() for a in first]
+    f(x + 1)
+    for a, b in zip(first, copies, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b)
+    np.testing.assert_array_equal(x.numpy(), before)
+
+
+def test_a_kernel_overwrites_what_it_reads_last_only_in_order(rng):
+    def f(x, y):
+        a = gg.exp(x @ y)
+        b = a * gg.sum(a, axis=0)  # reads all rows of the sum of `a`
+        return gg.transpose(b) @ b, gg.sum(gg.tanh(b) * b, axis=-1)
+
+    check(f, normal(rng, 6, 6), normal(rng, 6, 6), tolerance=1e-4)
+
+
+def test_neighbouring_kernels_are_one_call(rng):
+    def f(x):
+        y = gg.tanh(x)
+        z = gg.reshape(gg.sum(y, axis=0, keepdims=True) + 1, (4, 5))
+        return gg.sum(gg.exp(z), axis=-1)
+
+    replay = check(f, normal(rng, 9, 20))
+    assert len(replay._compiled.kernels) > 1
+    assert len(replay._runs) == 1
+
+
+def test_equal_kernels_are_compiled_once(rng):
+    def f(x, w):
+        for _ in range(4):
+            x = gg.tanh(x @ w)
+        return x
+
+    replay = check(f, normal(rng, 8, 8), normal(rng, 8, 8))
+    assert len(replay._compiled.kernels) == 4
+    assert replay._compiled.source.count("tanh(") == 1
+
+
+def test_a_step_that_cannot_be_written_stays_with_numpy(rng):
+    x = gg.constant(rng.uniform(-0.9, 0.9, (5, 6)).astype(np.float32))
+
+    def f(x):
+        y = gg.erfinv(gg.tanh(x) * 0.5)
+        return gg.exp(y) * 2, gg.sum(y * x, axis=-1), gg.tanh(x @ gg.transpose(x))
+
+    replay = check(f, x, kernels=3)
+    assert replay._compiled.refused == {"erfinv": "C kernels have no erfinv"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
+def test_other_dtypes_stay_with_numpy(dtype, rng):
+    x = gg.astype(normal(rng, 8), dtype)
+    f = gg.function(lambda x: gg.exp(x) * 2 + x)
+    f(x)
+    assert not isinstance(replay_of(f), CReplay)
+
+
+# ---- runs of steps -----------------------------------------------------------------------
+
+
+def test_a_recurrent_loop_is_one_call(rng):
+    w, xs = normal(rng, 12, 32), normal(rng, 5, 3, 4)
+
+    def f(w, xs):
+        h = c = gg.zeros((3, 8))
+        for x in gg.unstack(xs):
+            z = gg.concat([x, h], axis=1) @ w
+            i, f, g, o = gg.split(z, 4, axis=1)
+            c = gg.sigmoid(f) * c + gg.sigmoid(i) * gg.tanh(g)
+            h = gg.sigmoid(o) * gg.tanh(c)
+        return h
+
+    replay = check(f, w, xs)
+    assert len(replay._runs) == 1
+    assert "concat" not in replay.source
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda y: y[:, 2:5], lambda y: y[1:3], lambda y: y[::2], lambda y: y[:, ::2],
+     lambda y: y[::-1], lambda y: gg.transpose(y), lambda y: gg.reshape(y, (8, 3)),
+     lambda y: gg.reshape(gg.transpose(y), (3, 8)), lambda y: y[2], lambda y: y[1, 3],
+     lambda y: gg.expand_dims(y[:, 1], axis=-1), lambda y: gg.broadcast_to(y[:, :1], (4, 6)),
+     lambda y: gg.permute_dims(gg.reshape(y, (4, 2, 3)), (1, 0, 2))],
+)  # fmt: skip
+def test_views_between_kernels_are_read_where_they_are(view, rng):
+    def f(x):
+        y = gg.tanh(x)
+        z = gg.exp(view(y)) * 2
+        return z, gg.sum(z * z), view(y) + 1, y @ gg.transpose(y)
+
+    check(f, normal(rng, 4, 6))
+    check(lambda x: (view(gg.tanh(x)), gg.sum(gg.exp(x))), normal(rng, 4, 6))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "bool", "complex64"])
+def test_joined_arrays_are_copied(dtype, rng):
+    x, y = (gg.astype(normal(rng, 3, 4) * 3, dtype) for _ in range(2))
+
+    def f(x, y, z):
+        joined = gg.concat([x, y, x], axis=1)
+        stacked = gg.stack([gg.transpose(x), gg.transpose(y)], axis=1)
+        z = gg.tanh(z)
+        return gg.where(joined != y[:1, :1], 1, 0), stacked != x[0, 0], joined, gg.exp(z)
+
+    check(f, x, y, normal(rng, 5))
+
+
+def test_large_joins_are_copied_by_several_threads(rng):
+    x = normal(rng, 300, 400)
+    check(lambda x: gg.tanh(gg.concat([x, x + 1, gg.transpose(x[:, :300])], axis=1)), x)
+
+
+def test_products_that_are_left_to_numpy_run_between_the_others(rng):
+    def f(x):
+        y = gg.tanh(x)
+        square = gg.transpose(y) @ y  # NumPy computes half of it
+        strided = gg.tanh(x)[:, ::2] @ y[:4]
+        return gg.exp(square), gg.tanh(strided @ y[:8] * 0.1), gg.sum(square)
+
+    check(f, normal(rng, 16, 8), tolerance=1e-5)
+
+
+def test_stacks_of_matrices_are_multiplied_in_the_run(rng):
+    def f(x, y):
+        heads = gg.permute_dims(gg.reshape(gg.tanh(x), (2, 5, 3, 4)), (0, 2, 1, 3))
+        p = gg.softmax(heads @ gg.matrix_transpose(heads))
+        return gg.reshape(gg.permute_dims(p @ heads, (0, 2, 1, 3)), x.shape) @ y
+
+    replay = check(f, normal(rng, 2, 5, 12), normal(rng, 12, 6), tolerance=1e-5)
+    assert len(replay._runs) == 1
+
+
+def test_effects_and_ops_of_numpy_stand_between_runs(rng):
+    generator = gg.random.Generator(0)
+    v = gg.Variable(np.ones((4, 4), np.float32))
+
+    def f(x):
+        y = gg.tanh(x @ v)
+        noise = generator.uniform(y.shape)
+        z = gg.sort(y + noise, axis=-1)
+        v.assign(gg.exp(z) * 0.1)
+        return gg.sum(v), gg.linalg.slogdet(y)[1] * 2
+
+    traced = gg.function(f)
+    x, state, start = normal(rng, 4, 4), generator.state, v.numpy()
+    results = [[a.item() for a in traced(x)] for _ in range(4)]
+    generator.state = state
+    v.assign(start)
+    near(results, [[a.item() for a in f(x)] for _ in range(4)], 1e-5)
+
+
+# ---- when they are compiled --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "compiled"), [(100, False), (c_program.WORTH // 2, True)])
+def test_only_programs_that_compute_enough_are_compiled(n, compiled, monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "1")
+    f = gg.function(lambda x: gg.tanh(x) * 2)
+    f(gg.ones(n))
+    assert isinstance(replay_of(f), CReplay) == compiled
+
+
+def test_without_a_compiler_numpy_computes(monkeypatch, rng):
+    monkeypatch.setattr(c_program.compiler, "load", lambda *args, **keywords: None)
+    f = gg.function(lambda x: gg.tanh(x) * 2)
+    x = normal(rng, 7, 11)
+    f(x)
+    near(f(x), gg.tanh(x) * 2)
+    assert not isinstance(replay_of(f), CReplay)
+
+
+def test_a_memory_limit_is_searched_without_compiling(monkeypatch, rng):
+    loaded = []
+    load = compiler.load
+    monkeypatch.setattr(
+        c_program.compiler, "load", lambda text, **k: loaded.append(1) or load(text, **k)
+    )
+
+    def f(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(5):
+                y = gg.tanh(y @ x)
+            loss = gg.sum(y)
+        return tape.gradient(loss, x)
+
+    x = normal(rng, 32, 32)
+    g = gg.function(f, remat="auto", memory_limit=int(gg.function(f).memory(x).peak * 0.9))
+    loaded.clear()
+    g(x)
+    assert len(loaded) <= 3  # the program, and at most the pool and the products
+
+
+def test_the_kernel_of_a_chain_is_readable(rng):
+    replay = check(lambda x, y: gg.tanh(x * y), normal(rng, 1000), normal(rng, 1000))
+    ((kernel),) = replay._compiled.kernels.values()
+    assert isinstance(kernel, CKernel)
+    assert kernel.text.strip() == TEXT
+    assert math.ceil(kernel.n / kernel.grain) == 1
+
+
+TEXT = """
+extern "C" void NAME(char** p, long from, long to, char* part) {
+constexpr int N = LANES<4>;
+const float* p0 = (const float*)p[0];
+const float* p1 = (const float*)p[1];
+float* o0 = (float*)p[2];
+each_block<N, 1000>(from, to, [&](long j, auto n) __attribute__((always_inline)) {
+const V<float, N> x0 = load<n.value, N>(p0 + j);
+const V<float, N> x1 = load<n.value, N>(p1 + j);
+const V<float, N> v0 = x0;
+const V<float, N> v1 = x1;
+const V<float, N> v2 = v0 * v1;
+const V<float, N> v3 = tanh(v2);
+store<n.value>(o0 + j, v3);
+});
+}
+""".strip()
