@@ -94,7 +94,7 @@ def test_random_formulas_are_those_of_numpy(seed):
     g = arrays[1].copy()
     for _ in range(3):
         s = dict(zip(NAMES, rng.uniform(0.01, 1.2, 3), strict=True))
-        step, scales = passes.begin(tuple(s.values()), scales)
+        step, scales, _ = passes.begin(tuple(s.values()), scales)
         step(*arrays, [np.empty(7) for _ in range(passes.scratch)])
         p, *slots = formula(np, SimpleNamespace(**s), *expected)
         expected = [p, g, *slots]
@@ -112,7 +112,7 @@ def test_an_average_that_fades_becomes_0_and_not_subnormal():
     p, g, m = np.zeros(3, np.float32), np.zeros(3, np.float32), np.ones(3, np.float32)
     scales = [1.0]
     for _ in range(2000):
-        step, scales = passes.begin((0.9, 0.1), scales)
+        step, scales, _ = passes.begin((0.9, 0.1), scales)
         step(p, g, m, [np.empty(3, np.float32) for _ in range(passes.scratch)])
     assert (m == 0).all()
 
@@ -120,6 +120,6 @@ def test_an_average_that_fades_becomes_0_and_not_subnormal():
 def test_settings_may_have_the_names_of_functions():
     rule = Rule("sgd", lambda xp, s, p, g: (p - s.add * xp.sqrt(g) * s.sqrt,), ("add", "sqrt"), 0)
     p, g = np.zeros(2), np.array([4.0, 9.0])
-    step, _ = rule.passes.begin((2.0, 3.0), ())
+    step, *_ = rule.passes.begin((2.0, 3.0), ())
     step(p, g, [np.empty(2) for _ in range(rule.passes.scratch)])
     assert p.tolist() == [-12.0, -18.0]
