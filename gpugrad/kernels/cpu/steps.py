@@ -135,7 +135,7 @@ class StepKernel:
         if wide is None or sum([c[0].size for c in columns]) < LEAST:
             return NotImplemented
         arrays = [a for column in columns for a in column]
-        if any([a.dtype != dtype for a in arrays]) or self._step is None:
+        if len({a.dtype for a in arrays}) > 1 or self._step is None:
             return NotImplemented
         return call(self._step, wide, arrays, numbers, rows)
 
