@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.function.cpu.source import compile_function
-from gpugrad.kernels.cpu.steps import Call, StepKernel
+from gpugrad.kernels.cpu.steps import Call, StepLoop
 from gpugrad.optim.nodes import ONE, Node, Scalar, reachable, root_of, scalar
 
 __all__ = ["Passes", "Writer"]
@@ -27,19 +27,19 @@ class Passes(NamedTuple):
         text: the source of `begin`.
         scratch: the number of scratch arrays of a block.
         decays: for each average, whether it has a scale; others must be passed without.
-        kernel: the same calls as one loop in C.
+        loop: the same calls as one loop in C.
     """
 
     text: str
     scratch: int
     decays: tuple[bool, ...]
-    kernel: StepKernel
+    loop: StepLoop
 
     def begin(self, settings: Sequence[float], scales: Sequence[float]) -> Any:
         """The function that updates a block, the new scales of the averages, and its numbers.
 
-        It takes flat arrays (p, g, averages, and a sequence of scratch arrays). The kernel takes
-        the numbers.
+        It takes flat arrays (p, g, averages, and a sequence of scratch arrays). `loop` takes the
+        numbers.
         """
         return _compiled(self.text)(settings, scales)
 
@@ -55,7 +55,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def _numpy_lines(call: Call) -> list[str]:
     """A call in NumPy; one that scales an array in place is skipped if the number is 1."""
-    line = f"{call.ufunc}({', '.join(call.operands)}, out={call.out})"
+    out = f"out={call.out}" if call.ufunc == "maximum" else call.out  # NumPy 2.4 insists on it
+    line = f"{call.ufunc}({', '.join(call.operands)}, {out})"
     if call.ufunc == "multiply" and call.operands[0] == call.out and call.operands[1][0] in "fk":
         return [f"if {call.operands[1]} != 1.0:", f"    {line}"]
     return [line]
@@ -128,7 +129,7 @@ class Writer:
         scales = [self._finish(home) for home in self._homes][1:]
         scratch = sorted((r for r in self._holds if r[0] == "t"), key=lambda r: int(r[1:]))
         arrays, numbers = [r.name for r in self._raw], self._number_names()
-        kernel = StepKernel(self._calls, arrays, scratch, numbers)
+        loop = StepLoop(self._calls, arrays, scratch, numbers)
         lines = [
             "def begin(settings, scales):",
             f"    ({_listed(f's_{name}' for name in self._settings)}) = settings",
@@ -140,7 +141,7 @@ class Writer:
             f"    return step, ({_listed(scales)}), ({_listed(numbers)})",
         ]
         decays = tuple(scale != "1.0" for scale in scales)
-        return Passes("\n".join(lines) + "\n", len(scratch), decays, kernel)
+        return Passes("\n".join(lines) + "\n", len(scratch), decays, loop)
 
     def _number_names(self) -> list[str]:
         """The names of the numbers that the calls read."""

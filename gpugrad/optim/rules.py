@@ -25,11 +25,11 @@ of that example is::
         def step(p, g, m0, t):
             (t0,) = t
             if f0 != 1.0:
-                multiply(m0, f0, out=m0)
-            multiply(g, k0, out=t0)
-            add(m0, t0, out=m0)
-            multiply(m0, k1, out=t0)
-            add(p, t0, out=p)
+                multiply(m0, f0, m0)
+            multiply(g, k0, t0)
+            add(m0, t0, m0)
+            multiply(m0, k1, t0)
+            add(p, t0, p)
         return step, (d0,), (f0, k0, k1,)
 
 The average is the array times its scale ``d0``. So a decay passes over no memory. The array is

@@ -191,6 +191,7 @@ class Stepping(Stateful):
             return
         passes, slots = self._rule.passes, self.slots
         multiplied_out = [slot for slot, d in zip(slots, passes.decays, strict=True) if not d]
+        in_c = passes.loop.takes([g for _, _, g in work])
         steps: list[Step] = []
         numbers: list[Sequence[float]] = []  # those of consecutive Variables that share them
         rows: list[int] = []
@@ -212,7 +213,7 @@ class Stepping(Stateful):
             steps.append((step, arrays, passes.scratch))
             rows.append(len(numbers) - 1)
         columns = [arrays for _, arrays, _ in steps]
-        if passes.kernel.step(columns, numbers, rows) is NotImplemented:
+        if not in_c or passes.loop.step(columns, numbers, rows) is NotImplemented:
             with np.errstate(all="ignore"):
                 run_parallel(run_steps, split_work(steps))
 

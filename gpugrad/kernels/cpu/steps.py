@@ -36,10 +36,10 @@ import numpy as np
 
 from gpugrad.kernels.cpu import compiler, pool
 
-__all__ = ["LEAST", "Call", "StepKernel"]
+__all__ = ["LEAST", "Call", "StepLoop"]
 
 LEAST = 1 << 13
-"""Elements of all Variables from which the kernel is used: fewer should not wait for a compiler."""
+"""Elements of all Variables from which the loop is used: fewer should not wait for a compiler."""
 
 _WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _IN_C = {
@@ -64,7 +64,7 @@ class Call(NamedTuple):
     out: str
 
 
-class StepKernel:
+class StepLoop:
     """The loop of one update rule, compiled at the first step that is large enough.
 
     Args:
@@ -117,6 +117,14 @@ class StepKernel:
         library = compiler.load(self.source(), what="an optimizer's step")
         return None if library is None else typed(library.gpugrad_step)
 
+    def takes(self, gradients: Sequence[Any]) -> bool:
+        """Whether a step with these gradients is worth a call of `step`.
+
+        The loop is compiled here, which may warn, and a warning may be an error.
+        """
+        fits = gradients[0].dtype in _WIDE and sum([g.size for g in gradients]) >= LEAST
+        return fits and self._step is not None
+
     def step(
         self,
         columns: Sequence[Sequence[Any]],
@@ -126,18 +134,15 @@ class StepKernel:
         """Move arrays along their gradients, in place; NotImplemented if NumPy has to.
 
         Args:
-            columns: the arrays of each Variable, flat and contiguous.
-            numbers: different settings' numbers.
+            columns: the arrays of each Variable, flat and contiguous, whose gradients `takes`
+                accepts.
+            numbers: the numbers of each group of Variables that share them.
             rows: for each Variable the index of its numbers.
         """
-        dtype = columns[0][0].dtype
-        wide = _WIDE.get(dtype)
-        if wide is None or sum([c[0].size for c in columns]) < LEAST:
-            return NotImplemented
         arrays = [a for column in columns for a in column]
-        if len({a.dtype for a in arrays}) > 1 or self._step is None:
+        if len({a.dtype for a in arrays}) > 1:
             return NotImplemented
-        return call(self._step, wide, arrays, numbers, rows)
+        return call(self._step, _WIDE[arrays[0].dtype], arrays, numbers, rows)
 
 
 def typed(function: Any) -> Any:
