@@ -11,7 +11,7 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// NumPy's functions, also for NaN and -0.0.
+// NumPy's functions, also for NaN and -0.0. (Of 0.0 and -0.0, NumPy on x86 returns the second one.)
 static inline float root(float x) { return __builtin_sqrtf(x); }
 static inline double root(double x) { return __builtin_sqrt(x); }
 static inline float absolute(float x) { return __builtin_fabsf(x); }
