@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpugrad.function.cpu.source import compile_function
+from gpugrad.kernels.cpu.steps import Call, StepLoop
 from gpugrad.optim.nodes import ONE, Node, Scalar, reachable, root_of, scalar
 
 __all__ = ["Passes", "Writer"]
 
 _SMALLEST_SCALE = 2.0**-10
-_UFUNCS = "absolute add divide maximum multiply reciprocal sign sqrt square"
+_UFUNCS = "absolute add divide maximum multiply positive reciprocal sign sqrt square"
 _SCOPE = {name: getattr(np, name) for name in _UFUNCS.split()}
 _WITH_NUMBER = {"shift": "add", "at_least": "maximum"}
 
@@ -26,16 +27,19 @@ class Passes(NamedTuple):
         text: the source of `begin`.
         scratch: the number of scratch arrays of a block.
         decays: for each average, whether it has a scale; others must be passed without.
+        loop: the same calls as one loop in C.
     """
 
     text: str
     scratch: int
     decays: tuple[bool, ...]
+    loop: StepLoop
 
     def begin(self, settings: Sequence[float], scales: Sequence[float]) -> Any:
-        """The function that updates a block, and the new scales of the averages.
+        """The function that updates a block, the new scales of the averages, and its numbers.
 
-        It takes flat arrays (p, g, averages, and a sequence of scratch arrays).
+        It takes flat arrays (p, g, averages, and a sequence of scratch arrays). `loop` takes the
+        numbers.
         """
         return _compiled(self.text)(settings, scales)
 
@@ -43,6 +47,19 @@ class Passes(NamedTuple):
 @functools.lru_cache(maxsize=512)
 def _compiled(text: str) -> Callable[..., Any]:
     return compile_function(text, "begin", _SCOPE, "update rule")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "".join(f"{name}, " for name in names).rstrip()
+
+
+def _numpy_lines(call: Call) -> list[str]:
+    """A call in NumPy; one that scales an array in place is skipped if the number is 1."""
+    out = f"out={call.out}" if call.ufunc == "maximum" else call.out  # NumPy 2.4 insists on it
+    line = f"{call.ufunc}({', '.join(call.operands)}, {out})"
+    if call.ufunc == "multiply" and call.operands[0] == call.out and call.operands[1][0] in "fk":
+        return [f"if {call.operands[1]} != 1.0:", f"    {line}"]
+    return [line]
 
 
 class Writer:
@@ -73,7 +90,7 @@ class Writer:
         self._factor: dict[Node, Scalar] = dict.fromkeys(raw, ONE)
         self._decays = self._find_decays()
         self._prelude: list[str] = []
-        self._lines: list[str] = []
+        self._calls: list[Call] = []
         self._numbers: dict[str, str] = {}
 
     def _find_decays(self) -> dict[str, Node]:
@@ -102,7 +119,7 @@ class Writer:
                 self._factor[self._raw[2 + i]] = Scalar(f"c{i}", safe=True)
                 self._prelude += [
                     f"d{i} = c{i} * {scalar(self._decays[name].by).text}",
-                    f"f{i} = None",
+                    f"f{i} = 1.0",
                     f"if d{i} < {_SMALLEST_SCALE!r}:",
                     f"    f{i}, d{i} = d{i}, 1.0",
                 ]
@@ -111,21 +128,24 @@ class Writer:
                 self._emit(node)
         scales = [self._finish(home) for home in self._homes][1:]
         scratch = sorted((r for r in self._holds if r[0] == "t"), key=lambda r: int(r[1:]))
-        unpacked = ", ".join(scratch) + "," * (len(scratch) == 1)
-        block = [f"({unpacked}) = t"] if scratch else []
-        block += self._lines or ["pass"]
-        head = [f"{', '.join(f's_{name}' for name in self._settings)}, = settings"]
-        if slots:
-            head.append(f"{', '.join(f'c{i}' for i in range(len(slots)))}, = scales")
+        arrays, numbers = [r.name for r in self._raw], self._number_names()
+        loop = StepLoop(self._calls, arrays, scratch, numbers)
         lines = [
             "def begin(settings, scales):",
-            *(f"    {line}" for line in head + self._prelude),
-            f"    def step({', '.join(r.name for r in self._raw)}, t):",
-            *(f"        {line}" for line in block),
-            f"    return step, ({', '.join(scales)}{',' * (len(scales) == 1)})",
+            f"    ({_listed(f's_{name}' for name in self._settings)}) = settings",
+            f"    ({_listed(f'c{i}' for i in range(len(slots)))}) = scales",
+            *(f"    {line}" for line in self._prelude),
+            f"    def step({', '.join(arrays)}, t):",
+            f"        ({_listed(scratch)}) = t",
+            *(f"        {line}" for call in self._calls for line in _numpy_lines(call)),
+            f"    return step, ({_listed(scales)}), ({_listed(numbers)})",
         ]
         decays = tuple(scale != "1.0" for scale in scales)
-        return Passes("\n".join(lines) + "\n", len(scratch), decays)
+        return Passes("\n".join(lines) + "\n", len(scratch), decays, loop)
+
+    def _number_names(self) -> list[str]:
+        """The names of the numbers that the calls read."""
+        return [*(f"f{home[1:]}" for home in self._decays), *self._numbers.values()]
 
     # -- values
 
@@ -179,11 +199,11 @@ class Writer:
             return register
         at, k = self._at[node], self._number(factor)
         if register != "g" and register not in besides and self._free(register, at):
-            self._lines += [f"if {k} != 1.0:", f"    multiply({register}, {k}, {register})"]
+            self._calls.append(Call("multiply", (register, k), register))
             return register
         to = self._scratch(at, (register, *besides))
         self._holds[to] = node  # only this node reads it
-        self._lines.append(f"multiply({register}, {k}, {to})")
+        self._calls.append(Call("multiply", (register, k), to))
         return to
 
     # -- operations
@@ -205,8 +225,7 @@ class Writer:
         for home, decay in self._decays.items():
             if decay in node.args and self._homes[home] is node:
                 base, other = decay, node.args[node.args[0] is decay]
-                i = home[1:]
-                self._lines += [f"if f{i} is not None:", f"    multiply({home}, f{i}, {home})"]
+                self._calls.append(Call("multiply", (home, f"f{home[1:]}"), home))
         (b, fb), (o, fo) = self._value(base), self._value(other)
         if not fb.safe and fo.safe:
             (base, b, fb), (other, o, fo) = (other, o, fo), (base, b, fb)
@@ -221,9 +240,9 @@ class Writer:
             own = o[0] == "t" and self._free(o, at) and o != b
             fits = to[0] == "t" and to != b
             scaled = o if own else to if fits else self._scratch(at, (b, o))
-            self._lines.append(f"multiply({o}, {k}, {scaled})")
+            self._calls.append(Call("multiply", (o, k), scaled))
             o = scaled
-        self._lines.append(f"{node.op}({b}, {o}, out={to})")
+        self._calls.append(Call(node.op, (b, o), to))
         return to, fb
 
     def _emit_shift(self, node: Node) -> tuple[str, Scalar]:
@@ -233,7 +252,7 @@ class Writer:
             register, factor = self._plain(node, arg), ONE
         to = self._place(node, (register,))
         k = self._number(node.by / factor)
-        self._lines.append(f"{_WITH_NUMBER[node.op]}({register}, {k}, out={to})")
+        self._calls.append(Call(_WITH_NUMBER[node.op], (register, k), to))
         return to, factor
 
     def _emit_product(self, node: Node) -> tuple[str, Scalar]:
@@ -242,7 +261,7 @@ class Writer:
         if node.op == "divide" and not fb.safe:
             b, fb = self._plain(node, y, (a,)), ONE
         to = self._place(node, (b, a))
-        self._lines.append(f"{node.op}({a}, {b}, {to})")
+        self._calls.append(Call(node.op, (a, b), to))
         return to, fa / fb if node.op == "divide" else fa * fb
 
     def _emit_function(self, node: Node) -> tuple[str, Scalar]:
@@ -251,7 +270,7 @@ class Writer:
         if node.op != "square" and not factor.safe:
             register, factor = self._plain(node, arg), ONE
         to = self._place(node, (register,))
-        self._lines.append(f"{node.op}({register}, {to})")
+        self._calls.append(Call(node.op, (register,), to))
         if factor.text == "1.0" or node.op == "sign":
             return to, ONE
         if node.op == "square":
@@ -267,7 +286,7 @@ class Writer:
         if home in self._decays and register == home and factor.text == f"d{home[1:]}":
             return factor.text
         if factor.text != "1.0":
-            self._lines.append(f"multiply({register}, {self._number(factor)}, {home})")
+            self._calls.append(Call("multiply", (register, self._number(factor)), home))
         elif register != home:
-            self._lines.append(f"{home}[...] = {register}")
+            self._calls.append(Call("positive", (register,), home))
         return "1.0"

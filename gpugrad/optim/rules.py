@@ -14,28 +14,31 @@ until an addition needs it, and an average that decays keeps its factor for the 
 of that example is::
 
     def begin(settings, scales):
-        s_momentum, s_rate, = settings
-        c0, = scales
+        (s_momentum, s_rate,) = settings
+        (c0,) = scales
         d0 = c0 * s_momentum
-        f0 = None
+        f0 = 1.0
         if d0 < 0.0009765625:
             f0, d0 = d0, 1.0
         k0 = 1.0 / d0
         k1 = d0 * s_rate * -1.0
         def step(p, g, m0, t):
             (t0,) = t
-            if f0 is not None:
+            if f0 != 1.0:
                 multiply(m0, f0, m0)
             multiply(g, k0, t0)
-            add(m0, t0, out=m0)
+            add(m0, t0, m0)
             multiply(m0, k1, t0)
-            add(p, t0, out=p)
-        return step, (d0,)
+            add(p, t0, p)
+        return step, (d0,), (f0, k0, k1,)
 
 The average is the array times its scale ``d0``. So a decay passes over no memory. The array is
 multiplied out when the scale gets small, every 66 steps for a decay of 0.9. Fading values then
 become 0. Multiplied by 0.9 at every step they would end at the smallest subnormal number and stay
 there, and a pass over subnormals takes 45 times as long.
+
+From some thousand elements on, `kernels.cpu.steps` makes the same calls in one loop in C, with the
+numbers that `begin` returns last. The results have the same bits.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class Stepping(Stateful):
                     rate = group.settings.get("learning_rate", self._learning_rate)
                     rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
                 h = settings_of(self, group, self.hyper)
-                known[group, step] = tuple(self.numbers(h, rates[group], step).values())
+                values = self.numbers(h, rates[group], step).values()
+                known[group, step] = tuple(map(float, values))  # NumPy's would widen float32
             return known[group, step]
 
         return settings
@@ -185,12 +186,15 @@ class Stepping(Stateful):
         self.iterations += 1
 
     def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
-        """Step arrays block by block, on several threads."""
+        """Step arrays in one loop in C, or by NumPy block by block; both on several threads."""
         if not work:
             return
         passes, slots = self._rule.passes, self.slots
         multiplied_out = [slot for slot, d in zip(slots, passes.decays, strict=True) if not d]
+        in_c = passes.loop.takes([g for _, _, g in work])
         steps: list[Step] = []
+        numbers: list[Sequence[float]] = []  # those of consecutive Variables that share them
+        rows: list[int] = []
         group: Any = None
         count, before = 0, [0.0]
         scales: Sequence[float] = ()
@@ -201,13 +205,17 @@ class Stepping(Stateful):
             now = [a.scale for a in averages]
             if state.group is not group or state.step != count or now != before:
                 group, count, before = state.group, state.step, now  # most Variables share them
-                step, scales = passes.begin(settings(state), now)
+                step, scales, row = passes.begin(settings(state), now)
+                numbers.append(row)
             for average, scale in zip(averages, scales, strict=True):
                 average.scale = scale
             arrays = [ravel_reals(data), g, *[a.array for a in averages]]
             steps.append((step, arrays, passes.scratch))
-        with np.errstate(all="ignore"):
-            run_parallel(run_steps, split_work(steps))
+            rows.append(len(numbers) - 1)
+        columns = [arrays for _, arrays, _ in steps]
+        if not in_c or passes.loop.step(columns, numbers, rows) is NotImplemented:
+            with np.errstate(all="ignore"):
+                run_parallel(run_steps, split_work(steps))
 
     def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
         """Step arrays of one dtype on one GPU by a kernel."""
@@ -246,7 +254,7 @@ class Stepping(Stateful):
         columns = [p, ravel_reals(values), *own]
         if type(data) is np.ndarray:
             passes = self._rule.passes
-            step, _ = passes.begin(settings, [1.0] * len(own))
+            step, *_ = passes.begin(settings, [1.0] * len(own))
             run_steps([(step, columns, passes.scratch)])
         else:
             self._launch([[column] for column in columns], settings, None)
