@@ -211,7 +211,7 @@ def test_dense_computes_x_times_kernel_plus_bias(rng):
 
 def test_dense_errors_name_the_wrong_argument():
     with pytest.raises(ShapeError, match=r"length 3, but its shape is \(4, 2\)"):
-        nn.Dense(3, 2)(np.ones((4, 2)))
+        nn.Dense(3, 2)(np.ones((4, 2), np.float32))
     with pytest.raises(ArgumentError, match="units_out"):
         nn.Dense(3, 0)
     with pytest.raises(ArgumentError, match="activation"):

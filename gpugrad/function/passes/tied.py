@@ -47,6 +47,7 @@ def join_tied(program: Program) -> Program:
 
 
 def _fits(scatter: Step, cast: Step, add: Step, readers: Readers) -> bool:
+    # scatter_rows is the one op whose launcher can add to an array that is there
     if scatter.name != "scatter_rows" or cast.name != "astype":
         return False
     (rows,), (wide,), (out,) = scatter.outs, cast.outs, add.outs

@@ -109,7 +109,7 @@ def _of_weights(x, g, kernel, stride, padding, dilation, groups):
     return of, _resolve(name, x.shape, of, groups, stride, padding, dilation, g.shape)
 
 
-def _launch(kernels, xp, x, w, /, *, stride, padding, dilation, groups):
+def _launch(kernels, xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     return kernels.convolution(xp, x, w, geometry=geometry, groups=groups)
 
@@ -122,12 +122,16 @@ def launch_with_bias(
     return cuda.with_bias(xp, x, w, bias, geometry=geometry, relu=relu, last=last)
 
 
-def _launch_input_grad(kernels, xp, g_, w, /, *, shape, stride, padding, dilation, groups):
+def _launch_input_grad(
+    kernels, xp, g_, w, /, *, shape, stride=1, padding=0, dilation=1, groups=1
+):  # fmt: skip
     of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
     return kernels.input_grad(xp, g_, w, shape=of, geometry=geometry, groups=groups)
 
 
-def _launch_weight_grad(kernels, xp, x, g_, /, *, kernel, stride, padding, dilation, groups):
+def _launch_weight_grad(
+    kernels, xp, x, g_, /, *, kernel, stride=1, padding=0, dilation=1, groups=1
+):  # fmt: skip
     of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     return kernels.weight_grad(xp, x, g_, shape=of, geometry=geometry, groups=groups)
 
