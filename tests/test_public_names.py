@@ -15,7 +15,8 @@ MODULES = [
     "gpugrad", "gpugrad.checkpoint", "gpugrad.cuda", "gpugrad.data", "gpugrad.data.augment",
     "gpugrad.debug", "gpugrad.errors",
     "gpugrad.fft", "gpugrad.linalg", "gpugrad.nn", "gpugrad.nn.functional",
-    "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.random", "gpugrad.special",
+    "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules",
+    "gpugrad.random", "gpugrad.special",
     "gpugrad.testing", "gpugrad.train",
 ]  # fmt: skip
 

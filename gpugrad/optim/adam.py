@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Unpack
 
-from gpugrad.core.backend import READINGS
-from gpugrad.errors import ArgumentError, saying_where
-from gpugrad.kernels.by_hand.optim import adam_settings
-from gpugrad.optim.arrays import add_scaled
-from gpugrad.optim.clip import Limits
+from gpugrad.errors import saying_where
+from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
 from gpugrad.optim.optimizer import Optimizer, Schedule
-from gpugrad.optim.states import State
 
 __all__ = ["Adam", "AdamW"]
 
@@ -34,14 +29,18 @@ class Adam(Optimizer):
         learning_rate: a number, or a function of the number of steps taken so far.
         beta_1, beta_2: decay factors of the averages of g and of g**2, from 0 to below 1.
         epsilon: above 0; keeps steps finite where the gradient is 0.
-        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
+        amsgrad: whether the denominator uses the largest v so far: Reddi et al. 2018, "On the
+            Convergence of Adam and Beyond".
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
+
+    IndexedSlices become dense, as in Keras: rows without a gradient still move by their averages.
 
     >>> gg.optim.Adam(0.01)
     Adam(learning_rate=0.01, iterations=0)
     """
 
-    slots = ("m", "v")
-    kernel = "adam"
+    hyper = ranges(beta_1=BELOW_1, beta_2=BELOW_1, epsilon=ABOVE_0)
+    flags = ("amsgrad",)
 
     @saying_where
     def __init__(
@@ -50,50 +49,36 @@ class Adam(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
+        amsgrad: bool = False,
         name: str | None = None,
-        **limits: Unpack[Limits],
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(learning_rate, name, **limits)
-        for what, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
-            if not 0 <= beta < 1:
-                raise ArgumentError(
-                    f"{self.name}: {what} must be at least 0 and below 1, got {beta}."
-                )
-        if not 0 < epsilon < math.inf:
-            raise ArgumentError(f"{self.name}: epsilon must be above 0, got {epsilon}.")
-        self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
-        self.epsilon = float(epsilon)
-        self.weight_decay = 0.0
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.amsgrad = bool(amsgrad)
+        self.slots = ("m", "v", "v_max") if amsgrad else ("m", "v")
+        super().__init__(learning_rate, name, **options)
 
-    def _begin(self, state: State, rate: float) -> Callable[..., None]:
-        state.step += 1
-        mean, square = state.averages["m"], state.averages["v"]
-        mean.decay(self.beta_1)
-        square.decay(self.beta_2)
-        lib = READINGS[type(mean.array)].lib
-        # m and v are stored without their scales; these factors apply scale and bias correction
-        m_scale = mean.scale / (1 - self.beta_1**state.step)
-        v_root = math.sqrt(square.scale / (1 - self.beta_2**state.step))
-        add_m = (1 - self.beta_1) / mean.scale
-        add_v = (1 - self.beta_2) / square.scale / add_m**2  # of (add_m * g)**2
-        epsilon, stride = self.epsilon / v_root, -rate * m_scale / v_root
-        keep = 1 - rate * self.weight_decay
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The decay factors, and the rate and epsilon with the bias corrections."""
+        root = math.sqrt(1 - h.beta_2**step)
+        return {
+            "beta_1": h.beta_1,
+            "add_1": 1 - h.beta_1,
+            "beta_2": h.beta_2,
+            "add_2": 1 - h.beta_2,
+            "keep": 1 - rate * getattr(h, "weight_decay", 0.0),
+            "stride": rate * root / (1 - h.beta_1**step),
+            "epsilon": h.epsilon * root,
+        }
 
-        def step(p: Any, g: Any, m: Any, v: Any, t: Any) -> None:
-            add_scaled(m, add_m, g, t)
-            lib.square(t, t)
-            add_scaled(v, add_v, t, t)
-            lib.sqrt(v, t)
-            lib.add(t, epsilon, t)
-            lib.divide(m, t, t)
-            if keep != 1:
-                lib.multiply(p, keep, p)
-            add_scaled(p, stride, t, t)
-
-        return step
-
-    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
-        return adam_settings(rate, self.beta_1, self.beta_2, self.epsilon, step, self.weight_decay)
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any, *slots: Any) -> Any:
+        """The step of one element."""
+        m = s.beta_1 * m + s.add_1 * g
+        v = s.beta_2 * v + s.add_2 * xp.square(g)
+        if not self.amsgrad:
+            return s.keep * p - s.stride * (m / (xp.sqrt(v) + s.epsilon)), m, v
+        v_max = xp.maximum(slots[0], v)
+        return s.keep * p - s.stride * (m / (xp.sqrt(v_max) + s.epsilon)), m, v, v_max
 
 
 class AdamW(Adam):
@@ -105,12 +90,17 @@ class AdamW(Adam):
     Args:
         learning_rate: a number, or a function of the number of steps taken so far.
         weight_decay: 0 or above.
-        beta_1, beta_2, epsilon: as for `Adam`.
-        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
+        beta_1, beta_2, epsilon, amsgrad: as for `Adam`.
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
 
-    >>> gg.optim.AdamW(0.01, weight_decay=0.1)
+    Biases and scales of norms usually do not decay:
+
+    >>> small = lambda name, variable: variable.ndim < 2
+    >>> gg.optim.AdamW(0.01, weight_decay=0.1, groups=[(small, {"weight_decay": 0.0})])
     AdamW(learning_rate=0.01, iterations=0)
     """
+
+    hyper = ranges(**Adam.hyper, weight_decay=NOT_NEGATIVE)
 
     @saying_where
     def __init__(
@@ -120,10 +110,9 @@ class AdamW(Adam):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
+        amsgrad: bool = False,
         name: str | None = None,
-        **limits: Unpack[Limits],
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(learning_rate, beta_1, beta_2, epsilon, name, **limits)
-        if not 0 <= weight_decay < math.inf:
-            raise ArgumentError(f"AdamW: weight_decay must be 0 or above, got {weight_decay}.")
-        self.weight_decay = float(weight_decay)
+        self.weight_decay = weight_decay
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, name, **options)

@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.optim.arrays import count_reals, ravel_reals, state_dtype
+from gpugrad.optim.arrays import ravel_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
 __all__ = ["ApplyStep"]
@@ -39,7 +39,9 @@ class ApplyStep:
         ]
         self._sparse = any(dense_shape for _, dense_shape in self._kinds)
         self._groups: list[list[tuple[int, State]]] = []  # with indices into `variables`
+        self._numbers: list[tuple[float, ...]] = []  # the settings of the last step, by group
         self._states: Any = None
+        self._rule: Any = None
 
     def __call__(self, *arrays: Tensor) -> list[Tensor]:
         """Take a step on the host with the gradients of this run."""
@@ -64,7 +66,7 @@ class ApplyStep:
         """Bytes of the averages of each Variable, by the ids of the optimizer and the Variable."""
 
         def nbytes(v: Variable) -> int:
-            return len(self._optimizer.slots) * count_reals(v) * state_dtype(v.dtype).itemsize
+            return sum(self._optimizer.sizes(v).values()) * state_dtype(v.dtype).itemsize
 
         return {(id(self._optimizer), v._id): nbytes(v) for v in self.variables}
 
@@ -73,26 +75,31 @@ class ApplyStep:
         """The step itself if kernels can do all of it, else None."""
         on_cpu = any(v.device.kind == "cpu" for v in self.variables)
         # a conditional step needs the host, which counts the steps that were taken
-        host = self._sparse or on_cpu or self._conditional or not self._optimizer.kernel
+        host = (
+            self._sparse
+            or on_cpu
+            or self._conditional
+            or not self._optimizer._captures(self.variables)
+        )
         return None if host else self
 
     def numbers(self) -> list[Any]:
         """The settings of the next step (learning rate, step number...) for each launch."""
         optimizer = self._optimizer
-        rate = optimizer._rate_now()
-        if self._states is not optimizer._states or any(
-            len({state.step for _, state in group}) > 1 for group in self._groups
-        ):  # states were loaded, or some of a group were stepped elsewhere
+        settings_of = optimizer._settings_now()
+        is_same = self._states is optimizer._states and self._rule is optimizer._rule
+        if not is_same or any(
+            len({(state.step, state.group) for _, state in group}) > 1 for group in self._groups
+        ):  # states were loaded, a flag was set, or some of a group were stepped elsewhere
             self._group()
-        settings = []
-        for group in self._groups:
-            _, first = group[0]
-            values = optimizer._settings(first.step + 1, rate)
-            settings.append(np.array(values, state_dtype(first.variable.dtype)))
+        self._numbers = [settings_of(group[0][1]) for group in self._groups]
+        arrays = []
+        for group, values in zip(self._groups, self._numbers, strict=True):
+            arrays.append(np.array(values, state_dtype(group[0][1].variable.dtype)))
             for _, state in group:
                 state.step += 1
         optimizer.iterations += 1
-        return settings
+        return arrays
 
     def uncount(self) -> None:
         """Take back the step that the last call of `numbers` counted."""
@@ -104,15 +111,15 @@ class ApplyStep:
     def _group(self) -> None:
         optimizer = self._optimizer
         optimizer.build(self.variables)
-        self._states, self.version = optimizer._states, self.version + 1
+        self._states, self._rule = optimizer._states, optimizer._rule
+        self.version += 1
         states = [self._states[v._id] for v in self.variables]
         work = [(s, s.variable._data, i) for i, s in enumerate(states)]
         self._groups = [[(i, s) for s, _, i in group] for group in group_by_launch(work)]
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """Update the Variables' arrays `values` with the gradients `arrays`."""
-        optimizer = self._optimizer
-        for group, numbers in zip(self._groups, live, strict=True):
+        for group, settings, numbers in zip(self._groups, self._numbers, live, strict=True):
             work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
-            launch_group(optimizer, work, optimizer._settings(1, 0.0), numbers)
+            launch_group(self._optimizer, work, settings, numbers)
         return []

@@ -17,18 +17,19 @@ from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.tensor import is_shared
 from gpugrad.core.variable import Variable
+from gpugrad.ops.arrays.index_rules import add_at
 
 __all__ = [
     "Average",
-    "add_scaled",
+    "Step",
     "count_reals",
     "make_own",
     "own_contiguous",
     "ravel_reals",
     "run_steps",
-    "scratch_like",
     "split_work",
     "state_dtype",
+    "sum_rows",
 ]
 
 BLOCK = 65_536
@@ -39,25 +40,12 @@ PART = 1 << 20
 
 
 class Average:
-    """A decaying average, stored as ``array * scale``.
-
-    A decay multiplies only `scale`, and an addition divides by it in the same pass (`add_scaled`),
-    so a step passes over the array once instead of twice. The array is multiplied out when the
-    scale gets small, every 66 steps for a decay of 0.9. Fading values then become 0. Multiplied by
-    0.9 at every step they would end at the smallest subnormal number and stay there, and a pass
-    over subnormals takes 45 times as long.
-    """
+    """An average, stored as ``array * scale``: see `gpugrad.optim.rules`."""
 
     __slots__ = ("array", "scale")
 
     def __init__(self, array: Any, scale: float = 1.0) -> None:
         self.array, self.scale = array, scale
-
-    def decay(self, factor: float) -> None:
-        """Multiply the average by `factor`."""
-        self.scale *= factor
-        if self.scale < 2.0**-10:
-            self.multiply_out()
 
     def multiply_out(self) -> Any:
         """Apply the scale to the array and return it; kernels take arrays without a scale."""
@@ -65,13 +53,6 @@ class Average:
             self.array *= self.scale
             self.scale = 1.0
         return self.array
-
-
-def add_scaled(y: Any, a: float, x: Any, scratch: Any) -> None:
-    """``y += a * x`` in place; writes ``a * x`` to `scratch`, which may be `x`."""
-    lib = READINGS[type(y)].lib
-    lib.multiply(x, a, scratch)
-    lib.add(y, scratch, y)
 
 
 @functools.cache
@@ -119,33 +100,50 @@ def count_reals(array: Any) -> int:
     return int(array.size) * (2 if array.dtype.kind == "c" else 1)
 
 
-def scratch_like(p: Any) -> Any:
-    """An uninitialised array for intermediate results of a step on a flat array."""
-    return READINGS[type(p)].lib.empty(p.size, dtype=state_dtype(p.dtype))
+def sum_rows(indices: Any, values: Any) -> tuple[Any, Any]:
+    """The distinct indices, and the sums of their rows; 16-bit floats are summed in float32."""
+    xp = READINGS[type(values)]
+    if values.dtype in HALF:
+        values = values.astype(np.float32)
+    distinct, inverse = xp.lib.unique(indices, return_inverse=True)
+    sums = xp.lib.zeros((distinct.size, *values.shape[1:]), dtype=values.dtype)
+    add_at("apply_gradients", xp, sums, (inverse.reshape(-1),), values)
+    return distinct, sums
 
 
-def split_work(work: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> list[Any]:
+Step = tuple[Callable[..., None], Sequence[Any], int]
+"""A function that updates blocks, its arrays (p, g, averages), and its number of scratch arrays."""
+
+
+def split_work(work: Sequence[Step]) -> list[tuple[list[Step]]]:
     """Split steps on flat arrays into steps on blocks, in groups that are worth a thread."""
-    groups: list[Any] = [[]]
+    groups: list[list[Step]] = [[]]
     size = 0
-    for step, arrays in work:
+    for step, arrays, scratch in work:
         n = arrays[0].size
         for start in range(0, n, BLOCK):
             if size >= PART:
                 groups.append([])
                 size = 0
             block = arrays if n <= BLOCK else [a[start : start + BLOCK] for a in arrays]
-            groups[-1].append((step, block))
+            groups[-1].append((step, block, scratch))
             size += BLOCK
     return [(group,) for group in groups]
 
 
-def run_steps(part: Sequence[tuple[Callable[..., None], Sequence[Any]]]) -> None:
+def run_steps(part: Sequence[Step]) -> None:
     """Run steps on blocks; 16-bit floats are computed in float32 and rounded once at the end."""
-    for step, (p, g, *rest) in part:
+    ready: dict[Any, Any] = {}  # most blocks share their scratch arrays
+    for step, (p, g, *rest), n in part:
+        key = p.size, p.dtype
+        scratch = ready.get(key)
+        if scratch is None:
+            ready.clear()
+            dtype = state_dtype(p.dtype)
+            scratch = ready[key] = [np.empty(p.size, dtype) for _ in range(n)]
         if p.dtype in HALF:
             p32 = p.astype(np.float32)
-            step(p32, g.astype(np.float32), *rest, scratch_like(p))
+            step(p32, g.astype(np.float32), *rest, scratch)
             p[...] = p32
         else:
-            step(p, g, *rest, scratch_like(p))
+            step(p, g, *rest, scratch)

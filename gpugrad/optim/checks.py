@@ -25,9 +25,11 @@ __all__ = [
     "Gradient",
     "check_condition",
     "check_count",
+    "check_empty",
     "check_gradient",
     "check_number",
     "check_pairs",
+    "take_array",
 ]
 
 Gradient = Tensor | IndexedSlices
@@ -67,6 +69,34 @@ def check_count(name: str, key: str, value: Any) -> int:
     if value.dtype.kind in "iuf" and 0 <= value < 2**53 and value == np.floor(value):
         return int(value)
     raise CheckpointError(f"{name}: '{key}' is {value}, expected a count of steps.")
+
+
+def take_array(
+    name: str, state: dict[str, Any], key: str, shape: tuple[int, ...], dtype: Any = None
+) -> np.ndarray[Any, Any]:
+    """Remove an array from a state that is being loaded.
+
+    Raises:
+        CheckpointError: it is missing, or has another shape or dtype.
+    """
+    if key not in state:
+        raise CheckpointError(f"{name}: the state lacks '{key}'.")
+    value = state.pop(key)
+    array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    if array.shape != shape:
+        raise CheckpointError(f"{name}: '{key}' has shape {array.shape}, expected {shape}.")
+    if dtype is not None and array.dtype != dtype:
+        raise CheckpointError(f"{name}: '{key}' is {array.dtype}, expected {dtype}.")
+    return array
+
+
+def check_empty(name: str, state: dict[str, Any]) -> None:
+    """CheckpointError if a state has arrays that were not taken."""
+    if state:
+        raise CheckpointError(
+            f"{name}: unexpected state {sorted(state)[:6]}: it belongs to another optimizer or "
+            "model."
+        )
 
 
 def check_pairs(
@@ -125,16 +155,29 @@ def check_pairs(
     return pairs, skipped
 
 
-def check_gradient(name: str, gradient: Any, variable: Variable) -> Gradient:
+def check_gradient(
+    name: str, gradient: Any, variable: Variable, path: str | None = None
+) -> Gradient:
     """The gradient of a Variable, converted to Tensors and checked.
+
+    Args:
+        name: the optimizer's name.
+        gradient: the user's argument.
+        variable: the Variable.
+        path: what messages call it, its name if None.
 
     Raises:
         ArgumentError, DTypeError, ShapeError, DeviceError, IndexOutOfBoundsError: it does not fit
             the Variable.
     """
+    if type(gradient) is Tensor and type(gradient._data) is np.ndarray:  # most of them
+        data, own = gradient._data, variable._data
+        alike = type(own) is np.ndarray and data.shape == own.shape and data.dtype == own.dtype
+        if alike and data.dtype.kind in "fc":
+            return gradient
     rows = isinstance(gradient, IndexedSlices)
     g: Any = argument(name, gradient.values if rows else gradient)
-    about = f"{name}: the Variable '{variable.name}'"
+    about = f"{name}: the Variable '{path or variable.name}'"
     if not is_inexact(variable.dtype):
         raise DTypeError(
             f"{about} is {variable.dtype}, but optimizers need a floating dtype. Change its dtype, "

@@ -240,6 +240,15 @@ class LossScaleOptimizer:
         """The number of steps taken, without skipped ones."""
         return self.inner_optimizer.iterations
 
+    @property
+    def skipped(self) -> int:
+        """The number of steps that were skipped."""
+        return self.inner_optimizer.skipped
+
+    def build(self, var_list: Any) -> None:
+        """Create the state of Variables that have none yet, as `Optimizer.build`."""
+        self.inner_optimizer.build(var_list)
+
     def scale_loss(self, loss: Tensor) -> Tensor:
         """The loss times the scale, as `LossScale.scale_loss`; differentiate this."""
         return self.scale.scale_loss(loss)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Unpack
 
 from gpugrad.core.backend import READINGS
+from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError, saying_where
-from gpugrad.kernels.by_hand.optim import sgd_settings
 from gpugrad.ops.arrays.index_rules import add_at
-from gpugrad.optim.arrays import add_scaled
-from gpugrad.optim.clip import Limits
+from gpugrad.optim.groups import BELOW_1, NOT_NEGATIVE, Options, ranges
 from gpugrad.optim.optimizer import Optimizer, Schedule
 from gpugrad.optim.states import State
 
@@ -22,6 +20,7 @@ class SGD(Optimizer):
 
     With gradient g and learning rate lr::
 
+        g = g + weight_decay * variable
         velocity = momentum * velocity + g
         variable -= lr * velocity                       # nesterov=False
         variable -= lr * (g + momentum * velocity)      # nesterov=True
@@ -30,11 +29,15 @@ class SGD(Optimizer):
         learning_rate: a number, or a function of the number of steps taken so far.
         momentum: decay factor of the velocity, from 0 to below 1.
         nesterov: whether to use Nesterov momentum, which looks one velocity ahead.
-        clipnorm, clipvalue, global_clipnorm: limits of the gradients, as for `Optimizer`.
+        weight_decay: 0 or above; the factor of an L2 penalty, half the squared norm.
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
 
     >>> gg.optim.SGD(0.1, momentum=0.9)
     SGD(learning_rate=0.1, iterations=0)
     """
+
+    hyper = ranges(momentum=BELOW_1, weight_decay=NOT_NEGATIVE)
+    flags = ("nesterov", "decays", "slots")
 
     @saying_where
     def __init__(
@@ -42,39 +45,37 @@ class SGD(Optimizer):
         learning_rate: Schedule = 0.01,
         momentum: float = 0.0,
         nesterov: bool = False,
+        weight_decay: float = 0.0,
         name: str | None = None,
-        **limits: Unpack[Limits],
+        **options: Unpack[Options],
     ) -> None:
-        super().__init__(learning_rate, name, **limits)
-        if not 0 <= momentum < 1:
-            raise ArgumentError(f"SGD: momentum must be in [0, 1), got {momentum}.")
-        if nesterov and not momentum:
-            raise ArgumentError("SGD: nesterov=True needs a momentum above 0.")
-        self.momentum, self.nesterov = float(momentum), bool(nesterov)
-        self.slots = ("velocity",) if momentum else ()
-        self.kernel = "sgd_momentum" if momentum else "sgd"
-        self.takes_rows = not momentum
+        self.momentum, self.nesterov, self.weight_decay = momentum, bool(nesterov), weight_decay
+        super().__init__(learning_rate, name, **options)
+        if self.any_of("momentum"):
+            self.slots = ("velocity",)
+        elif nesterov:
+            raise ArgumentError(f"{self.name}: nesterov=True needs a momentum above 0.")
 
-    def _begin(self, state: State, rate: float) -> Callable[..., None]:
-        state.step += 1
-        if not self.momentum:
-            return lambda p, g, t: add_scaled(p, -rate, g, t)
-        velocity = state.averages["velocity"]
-        velocity.decay(self.momentum)
-        scale = velocity.scale
-        ahead = rate * self.momentum if self.nesterov else rate
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The settings."""
+        return {"rate": rate, "momentum": h.momentum, "weight_decay": h.weight_decay}
 
-        def step(p: Any, g: Any, v: Any, t: Any) -> None:
-            add_scaled(v, 1 / scale, g, t)
-            add_scaled(p, -ahead * scale, v, t)
-            if self.nesterov:
-                add_scaled(p, -rate, g, t)
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, *slots: Any) -> tuple[Any, ...]:
+        """The step of one element."""
+        if self.decays:
+            g = g + s.weight_decay * p
+        if not slots:
+            return (p - s.rate * g,)
+        velocity = s.momentum * slots[0] + g
+        if not self.nesterov:
+            return p - s.rate * velocity, velocity
+        return p - s.rate * s.momentum * velocity - s.rate * g, velocity
 
-        return step
+    def takes_rows(self, h: Any) -> bool:
+        """Whether there is neither momentum nor weight decay."""
+        return not (self.slots or h.weight_decay)
 
-    def _settings(self, step: int, rate: float) -> tuple[float, ...]:
-        return sgd_settings(rate, self.momentum, self.nesterov)
-
-    def _move_rows(self, data: Any, indices: Any, values: Any, rate: float) -> None:
-        # a row that is named twice moves twice
-        add_at("apply_gradients", READINGS[type(data)], data, (indices,), values * -rate)
+    def _move_rows(self, state: State, data: Any, rows: IndexedSlices, settings: Any) -> None:
+        # the step is linear, so a row that is named twice moves twice
+        xp, rate = READINGS[type(data)], settings[0]
+        add_at("apply_gradients", xp, data, (rows.indices._data,), rows.values._data * -rate)

@@ -2,84 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.by_hand.optim import step as launch_step
 from gpugrad.optim.arrays import Average, count_reals, ravel_reals, state_dtype
+from gpugrad.optim.groups import Group
 
-__all__ = ["State", "Stepper", "Work", "group_by_launch", "launch_group"]
+__all__ = ["Launcher", "Settings", "State", "Stepper", "Work", "group_by_launch", "launch_group"]
 
 
 class State:
-    """The state of one Variable: the number of its steps, and averages by name."""
+    """The state of one Variable: its group, the number of its steps, and averages by name."""
 
-    __slots__ = ("averages", "step", "variable")
+    __slots__ = ("averages", "group", "size", "step", "variable")
 
-    def __init__(self, variable: Variable, slots: Sequence[str]) -> None:
-        data = ravel_reals(variable._data)
+    def __init__(self, variable: Variable, sizes: Mapping[str, int], group: Group) -> None:
+        self.averages: dict[str, Average] = {}
+        self.step = 0
+        self.variable, self.group = variable, group
+        self.size = count_reals(variable._data)
+        for slot, size in sizes.items():
+            self.add(slot, size)
+
+    def add(self, slot: str, size: int) -> Average:
+        """Begin an average of zeros."""
+        data = self.variable._data
         lib, dtype = READINGS[type(data)].lib, state_dtype(data.dtype)
         with devices.formulas_on(data):
-            self.averages = {slot: Average(lib.zeros(data.shape, dtype=dtype)) for slot in slots}
-        self.step = 0
-        self.variable = variable
+            average = self.averages[slot] = Average(lib.zeros(size, dtype=dtype))
+        return average
 
     @property
     def matches(self) -> bool:
-        """Whether the averages have as many elements as the Variable has now."""
-        size = count_reals(self.variable._data)
-        for average in self.averages.values():  # noqa: SIM110 - all() takes four times as long
-            if average.array.size != size:
-                return False
-        return True
+        """Whether the Variable has as many elements as when the averages began."""
+        return count_reals(self.variable._data) == self.size
 
 
 Work = tuple[State, Any, Any]
 """A Variable's state, its array, and its gradient as a flat array or IndexedSlices."""
 
+Settings = Callable[[State], tuple[float, ...]]
+"""The numbers of the next step of a Variable."""
 
-class Stepper(Protocol):
+
+class Launcher(Protocol):
+    """The part of an optimizer that launches its kernel."""
+
+    slots: tuple[str, ...]
+
+    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None: ...
+
+
+class Stepper(Launcher, Protocol):
     """The part of an optimizer that a traced `apply_gradients` uses at each replay.
 
     `Optimizer` implements it. The protocol is here so that `apply_step` need not import
     `Optimizer`.
     """
 
-    slots: tuple[str, ...]
-    kernel: str
     iterations: int
     _states: dict[int, State]
 
     def build(self, var_list: Any) -> None:
         """Make the state of Variables that have none yet."""
 
+    @property
+    def _rule(self) -> Any: ...
+    def sizes(self, variable: Variable) -> dict[str, int]:
+        """The number of elements of each average."""
+
+    def _captures(self, variables: Sequence[Variable]) -> bool: ...
     def _check_and_apply(self, pairs: Any, when: Any) -> None: ...
     def _apply(self, pairs: Any, when: Any = True) -> None: ...
-    def _rate_now(self) -> float: ...
-    def _settings(self, step: int, rate: float) -> tuple[float, ...]: ...
+    def _settings_now(self) -> Settings: ...
 
 
 def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
-    """Split `work` into launches: one dtype, one GPU and one step number each."""
+    """Split `work` into launches: one dtype, one GPU, one group and one step number each."""
     groups: dict[Any, list[Work]] = {}
     for item in work:
         state, data, _ = item
-        groups.setdefault((data.dtype, devices.device_of(data), state.step), []).append(item)
+        key = data.dtype, devices.device_of(data), state.group, state.step
+        groups.setdefault(key, []).append(item)
     return list(groups.values())
 
 
 def launch_group(
-    optimizer: Stepper, group: Sequence[Work], settings: tuple[float, ...], live: Any = None
+    optimizer: Launcher, group: Sequence[Work], settings: tuple[float, ...], live: Any = None
 ) -> None:
     """Launch the kernel that updates arrays of one dtype on one GPU.
 
-    `live` is the argument of that name of `kernels.by_hand.optim.step`.
+    `live` is the argument of that name of `kernels.codegen.steps.StepKernel.step`.
     """
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):
         averages = [[s.averages[slot].multiply_out() for s in states] for slot in optimizer.slots]
         arrays = [[ravel_reals(d) for d in data], grads, *averages]
-        launch_step(optimizer.kernel, arrays, settings, live)
+        optimizer._launch(arrays, settings, live)

@@ -1,16 +1,22 @@
 """The optimizers' kernels: a step over many tensors matches NumPy's and writes nothing else."""
 
+import functools
+
 import numpy as np
 import pytest
-from needs import needs_nvrtc, needs_shim
+from needs import each_architecture, needs_nvrtc, needs_shim
+from update_rules import CASES, make
 
 import gpugrad as gg
 from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
+from gpugrad.kernels.codegen import normed_steps, steps
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
+from gpugrad.optim import accumulate
 from gpugrad.testing.cuda import nvrtc, shim
+from gpugrad.testing.cuda.kernels import step_kernels
 
 pytestmark = needs_shim
 
@@ -20,13 +26,10 @@ TOLERANCE = {
     BFLOAT16: 2e-2,
 }  # fmt: skip
 SIZES = [1, 7, 64, 4096, 4097, 10_003]  # a scalar, tails, one chunk, more chunks
-MAKERS = {
-    "sgd": lambda: optim.SGD(0.1),
-    "momentum": lambda: optim.SGD(0.1, momentum=0.9),
-    "nesterov": lambda: optim.SGD(0.1, momentum=0.9, nesterov=True),
-    "adam": lambda: optim.Adam(0.1),
-    "adamw": lambda: optim.AdamW(0.1, weight_decay=0.1),
-}
+MAKERS = {name: functools.partial(make, name) for name in CASES}
+OFTEN = ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop-all", "lion", "lamb", "lars")
+NAMES = [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
+"""g++ takes a second for each kernel in each dtype."""
 
 
 def wide(dtype):
@@ -52,14 +55,18 @@ class Fenced:
         )
 
 
+def settings_of(optimizer, step=1, rate=0.1):
+    return tuple(optimizer.numbers(optimizer, rate, step).values())
+
+
 def launched(name, columns, step):
     optimizer = MAKERS[name]()
-    kernels.step(optimizer.kernel, columns, optimizer._settings(step, 0.1))
+    optimizer.kernel.step(columns, settings_of(optimizer, step))
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
     sizes = SIZES if schedule == "round robin" else SIZES[:3]
     starts = [rng.normal(size=n).astype(dtype) for n in sizes]
@@ -81,7 +88,7 @@ def test_three_steps_match_the_cpu(name, dtype, schedule, rng):
         )
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_16_bit_gradients_are_widened_by_the_kernel(name, rng):
     kinds = [np.float16, np.float32, BFLOAT16, np.float16]  # a launch for each
     sizes = [5000, 7, 33, 1]
@@ -109,7 +116,7 @@ def test_more_tensors_than_fit_one_launch_are_all_updated(rng, monkeypatch):
         run = launch.on_host
         with monkeypatch.context() as patch:
             patch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
-            kernels.step("sgd", [p, g], kernels.sgd_settings(0.1))
+            launched("sgd", [p, g], 1)
     assert len(launches) == 3
     for a, d in zip(p, desired, strict=True):
         np.testing.assert_allclose(a, d, 1e-15)
@@ -130,32 +137,26 @@ def test_a_table_fits_the_arguments_of_a_kernel_and_is_laid_out_as_in_cuda():
 def test_broadcast_gradient_updates_every_element():
     p = np.zeros(9)
     with shim.running():
-        kernels.step("sgd", [[p], [np.broadcast_to(1.0, 9)]], kernels.sgd_settings(0.5))
-    assert (p == -0.5).all()
+        launched("sgd", [[p], [np.broadcast_to(1.0, 9)]], 1)
+    assert (p == -0.1).all()
 
 
-def test_settings_on_the_device_are_read_when_the_kernel_runs(rng):
-    p, g = rng.normal(size=50), rng.normal(size=50)
-    live, desired = np.array(kernels.sgd_settings(0.25)), p - 0.25 * g
-    with shim.running():
-        kernels.step("sgd", [[p], [g]], kernels.sgd_settings(99.0), live)
-    np.testing.assert_allclose(p, desired, 1e-15)
-    settings = {"rate": 0.1, "beta_1": 0.9, "beta_2": 0.99, "epsilon": 1e-8, "weight_decay": 0.1}
-    live = np.array(kernels.adam_settings(**settings, step=7))
-    columns = [[rng.normal(size=50)] for _ in range(3)] + [[rng.random(size=50)]]
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
+    optimizer = MAKERS[name]()
+    columns = [[rng.random(50)] for _ in range(2 + len(optimizer.slots))]
     other = [[c[0].copy()] for c in columns]
+    seventh = settings_of(optimizer, 7)
     with shim.running():
-        kernels.step("adam", columns, kernels.adam_settings(**settings, step=7))
-        kernels.step(
-            "adam", other, kernels.adam_settings(**{**settings, "rate": 9.0}, step=1), live
-        )
+        optimizer.kernel.step(columns, seventh)
+        optimizer.kernel.step(other, settings_of(optimizer, 1, 9.0), np.array(seventh))
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
 # ---- through the optimizers, on the device
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monkeypatch):
     starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
               for s in ((3, 5), (7,), (), (0, 2))]  # fmt: skip
@@ -163,13 +164,14 @@ def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monke
     v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
     w = [gg.Variable(s) for s in starts]
     counted = []
-    real = kernels.launch
-    monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    real = steps.launch
+    for module in (steps, normed_steps):
+        monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     for _ in range(3):
         g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]
         there.apply_gradients([(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=True)])
         here.apply_gradients([(gg.constant(a), x) for a, x in zip(g, w, strict=True)])
-    assert len(counted) == 6
+    assert len(counted) == 6 * len(there.kernel.names)
     for x, y in zip(v, w, strict=True):
         tolerance = TOLERANCE[x.dtype]
         np.testing.assert_allclose(x.numpy(), y.numpy(), tolerance, tolerance)
@@ -286,9 +288,10 @@ def test_all_finite_of_no_gradient_is_an_error():
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@each_architecture
 def test_kernels_compile_without_spills_and_read_sixteen_bytes(architecture):
-    for source, name in kernels.INSTANCES:
+    generated = step_kernels([*(make(name).kernel for name in CASES), *accumulate.KERNELS])
+    for source, name in (*kernels.INSTANCES, *generated):
         kernel = nvrtc.compile_for(architecture, launch.full_source(source), name)
         assert kernel.spilled == 0, name
         assert ".local" not in kernel.ptx, name  # the table is read in place, not copied

@@ -1,7 +1,6 @@
-"""Launches the optimizers' kernels, each over all arrays of one dtype.
+"""Launches checks of gradients, each over all arrays of one dtype: see `tables`.
 
-A step of Adam is one launch per dtype and 86 arrays, see `tables`. The functions take arrays of
-one device in columns: ``(p, g, m, v)`` is four lists of equal length.
+The steps of optimizers are generated: see `gpugrad.kernels.codegen.steps`.
 """
 
 from __future__ import annotations
@@ -11,86 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, READINGS
+from gpugrad.core.backend import READINGS
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = ["INSTANCES", "VECTOR", "adam_settings", "all_finite", "clip", "sgd_settings", "step"]
+__all__ = ["INSTANCES", "VECTOR", "all_finite", "clip"]
 
 SUMS = 512  # most blocks of one launch of `squares`: every block of `clip` reads all sums
 
-_STEPS = ("sgd", "sgd_momentum", "adam")
-INSTANCES = (
-    tuple(
-        ("optim.cu", f"{name}<{type_name(dtype)}>")
-        for name in (*_STEPS, "find_broken")
-        for dtype in FLOATS
-    )
-    + tuple(
-        ("optim.cu", f"{name}<float, {type_name(half)}>")
-        for name in _STEPS
-        for half in FLOATS
-        if half in HALF
-    )
-    + tuple(
-        ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
-        for name in ("squares", "clip")
-        for dtype in FLOATS
-        for wide in ("float", "double")
-        if wide == "double" or dtype != np.float64
-    )
+INSTANCES = tuple(("optim.cu", f"find_broken<{type_name(dtype)}>") for dtype in FLOATS) + tuple(
+    ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
+    for name in ("squares", "clip")
+    for dtype in FLOATS
+    for wide in ("float", "double")
+    if wide == "double" or dtype != np.float64
 )
 VECTOR = tuple(name for _, name in INSTANCES)
-
-
-def step(
-    name: str, columns: Sequence[Sequence[Any]], settings: Sequence[float], live: Any = None
-) -> None:
-    """Move arrays along their gradients, in place.
-
-    Args:
-        name: the kernel: ``"sgd"``, ``"sgd_momentum"`` or ``"adam"``.
-        columns: lists of arrays: p, g and one list per average. All but g are C-contiguous. All
-            have one real dtype, with two exceptions: averages of 16-bit floats are float32, and
-            gradients of float32 may be 16-bit floats.
-        settings: the result of `sgd_settings` or `adam_settings`.
-        live: None, or a device array of settings that the kernel reads instead when it runs, so
-            that the replay of a CUDA graph takes a new learning rate.
-    """
-    dtype = columns[0][0].dtype
-    array = np.array(settings, np.float32 if dtype in HALF else dtype)
-    by_value = array.view([("", array.dtype)] * array.size)[0]
-    rows = list(zip(columns[0], map(as_contiguous, columns[1]), *columns[2:], strict=True))
-    for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
-        types = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
-        same_kind = [row for row in rows if row[1].dtype == kind]
-        for table, chunks in tables(list(zip(*same_kind, strict=True))):
-            launch("optim.cu", f"{name}<{types}>", chunks, THREADS, (table, by_value, live))
-
-
-def sgd_settings(rate: float, momentum: float = 0.0, nesterov: bool = False) -> tuple[float, ...]:
-    """The settings of the SGD kernels: rate, momentum, factors of velocity and of gradient."""
-    return rate, momentum, rate * momentum if nesterov else rate, rate if nesterov else 0.0
-
-
-def adam_settings(
-    rate: float, beta_1: float, beta_2: float, epsilon: float, step: int, weight_decay: float = 0.0
-) -> tuple[float, ...]:
-    """The settings of the Adam kernel for step number `step` (from 1) of `gpugrad.optim.AdamW`.
-
-    Computed in double precision, which 1 - beta_2 needs.
-    """
-    return (
-        beta_1,
-        1 - beta_1,
-        beta_2,
-        1 - beta_2,
-        1 - rate * weight_decay,
-        rate / (1 - beta_1**step),
-        1 / (1 - beta_2**step),
-        epsilon,
-    )
 
 
 def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:

@@ -27,6 +27,27 @@ template <int K, class F> __device__ void each_chunk(const Table<K>& table, F f)
   }
 }
 
+// The number of parts of an array in which a sum over it is computed.
+constexpr int SEGMENTS = 512;
+__device__ inline int segments_of(long long size) {
+  long long chunks = (size + CHUNK - 1) / CHUNK;
+  return chunks < SEGMENTS ? (int)chunks : SEGMENTS;
+}
+
+// Calls f(array, segment, number of segments of the array) for each segment of this block. The
+// chunks of a table made for this are segments.
+template <int K, class F> __device__ void each_segment(const Table<K>& table, F f) {
+  for (int at = blockIdx.x; at < table.chunks; at += gridDim.x) {
+    int low = 0, high = table.count - 1;
+    while (low < high) {
+      int middle = (low + high + 1) / 2;
+      if (table.first[middle] <= at) low = middle;
+      else high = middle - 1;
+    }
+    f(low, at - table.first[low], segments_of(table.size[low]));
+  }
+}
+
 // W elements of T, converted to the type of computations, in accesses of 16 bytes.
 template <int W, class T, class S> __device__ void load(const T* from, S* to) {
 #pragma unroll

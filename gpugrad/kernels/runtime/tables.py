@@ -14,9 +14,10 @@ import numpy as np
 from gpugrad.core.backend import READINGS
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["CHUNK", "THREADS", "arrays_per_launch", "as_contiguous", "tables"]
+__all__ = ["CHUNK", "THREADS", "arrays_per_launch", "as_contiguous", "segments_of", "tables"]
 
 CHUNK = 4096  # elements, as in tables.cuh
+SEGMENTS = 512  # the same
 THREADS = 256
 
 
@@ -40,14 +41,19 @@ def _table(k: int) -> np.dtype[Any]:
     )
 
 
-def tables(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, int]]:
-    """The tables for `columns` of arrays, each with its number of chunks."""
+def segments_of(size: int) -> int:
+    """The number of parts of an array in which a sum over it is computed."""
+    return min(-(-size // CHUNK), SEGMENTS)
+
+
+def tables(columns: Sequence[Sequence[Any]], segmented: bool = False) -> Iterator[tuple[Any, int]]:
+    """The tables for `columns` of arrays, each with its number of chunks, or of segments."""
     k, n = len(columns), arrays_per_launch(len(columns))
     for begin in range(0, len(columns[0]), n):
         part = [column[begin : begin + n] for column in columns]
         table = np.zeros((), _table(k))
         sizes = [a.size for a in part[0]]
-        ends = np.cumsum([-(-size // CHUNK) for size in sizes])
+        ends = np.cumsum([segments_of(n) if segmented else -(-n // CHUNK) for n in sizes])
         for row, column in zip(table["at"], part, strict=True):
             row[: len(sizes)] = [pointer(a) for a in column]
         table["size"][: len(sizes)] = sizes

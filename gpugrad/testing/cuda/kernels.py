@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import HALF, NUMPY
+from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.codegen.steps import StepKernel
+from gpugrad.kernels.runtime.launch import type_name
 
-__all__ = ["call_forward", "call_gradients", "contiguous"]
+__all__ = ["call_forward", "call_gradients", "contiguous", "step_kernels"]
 
 
 def call_forward(op: Any, args: Sequence[Any]) -> Any:
@@ -77,3 +80,20 @@ def contiguous(op: Any, dtype: Any, n: int = 64) -> list[Any]:
         np.ones(n, np.asarray(a).dtype if np.asarray(a).dtype.kind in "biu" else dtype)
         for a in args
     ]
+
+
+def step_kernels(kernels: Iterable[StepKernel]) -> list[tuple[str, str]]:
+    """The sources and the names of the kernels of update rules: each dtype, and 16-bit gradients.
+
+    Args:
+        kernels: those of optimizers, as ``gg.optim.Adam().kernel``.
+    """
+    instances = []
+    for kernel in kernels:
+        for dtype in FLOATS:
+            wide = kernel.source(np.float32)
+            for name in kernel.names:
+                instances.append((kernel.source(dtype), f"{name}<{type_name(dtype)}>"))
+                if dtype in HALF:
+                    instances.append((wide, f"{name}<float, {type_name(dtype)}>"))
+    return list(dict.fromkeys(instances))

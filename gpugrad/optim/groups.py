@@ -1,0 +1,163 @@
+"""Settings of an optimizer: their ranges, and groups of Variables with settings of their own."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError
+from gpugrad.optim.clip import Limits
+
+__all__ = [
+    "ABOVE_0",
+    "BELOW_1",
+    "NOT_NEGATIVE",
+    "Group",
+    "Groups",
+    "Options",
+    "Range",
+    "check_accumulate",
+    "check_setting",
+    "make_groups",
+    "ranges",
+    "settings_of",
+]
+
+
+class Range(NamedTuple):
+    """The numbers that a setting may be, and the words for them."""
+
+    holds: Callable[[float], bool]
+    words: str
+
+
+BELOW_1 = Range(lambda x: 0 <= x < 1, "at least 0 and below 1")
+ABOVE_0 = Range(lambda x: 0 < x < math.inf, "above 0 and finite")
+NOT_NEGATIVE = Range(lambda x: 0 <= x < math.inf, "0 or above, and finite")
+
+
+def ranges(**settings: Range) -> Mapping[str, Range]:
+    """The ranges of an optimizer's settings, by name: its attribute `hyper`.
+
+    >>> gg.optim.ranges(momentum=gg.optim.BELOW_1)["momentum"].words
+    'at least 0 and below 1'
+    """
+    return settings
+
+
+Selector = str | Callable[[str, Variable], Any] | Iterable[Variable]
+Groups = Sequence[tuple[Selector, Mapping[str, Any]]] | Mapping[str, Mapping[str, Any]]
+
+
+class Options(Limits, total=False):
+    """The options that all optimizers have; `Optimizer` describes them."""
+
+    groups: Groups
+    accumulate: int
+    skip_nonfinite: bool
+
+
+def check_setting(name: str, what: str, value: Any, allowed: Range) -> float:
+    """A setting as a float.
+
+    Raises:
+        ArgumentError: it is not a number in the range.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name}: {what} must be a number, got {value!r:.60}.") from error
+    if not allowed.holds(number):
+        raise ArgumentError(f"{name}: {what} must be {allowed.words}, got {value}.")
+    return number
+
+
+def check_accumulate(name: str, value: Any) -> int:
+    """The option `accumulate`; ArgumentError if it is not an int of at least 1."""
+    if type(value) is not int or value < 1:
+        raise ArgumentError(f"{name}: accumulate must be an int of at least 1, got {value!r:.60}.")
+    return value
+
+
+class Group:
+    """Variables that share settings.
+
+    Attributes:
+        selector: a function of the name and the Variable, a pattern for names, or Variables; None
+            for those that no other group selects.
+        settings: the settings that differ from those of the optimizer.
+    """
+
+    def __init__(self, selector: Selector | None, settings: Mapping[str, Any]) -> None:
+        if not (selector is None or isinstance(selector, str) or callable(selector)):
+            selector = list(selector)
+        self.selector, self.settings = selector, dict(settings)
+
+    def selects(self, name: str, variable: Variable) -> bool:
+        """Whether a Variable of this name belongs to the group."""
+        selector = self.selector
+        if isinstance(selector, str):
+            return fnmatch.fnmatchcase(name, selector)
+        if callable(selector):
+            return bool(selector(name, variable))
+        return selector is None or any(v is variable for v in selector)
+
+    def __repr__(self) -> str:
+        selector: Any = self.selector
+        if isinstance(selector, list):
+            selector = [v.name for v in selector]
+        shown = getattr(selector, "__name__", repr(selector))
+        return f"Group({shown}, {self.settings})"
+
+
+def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[Group]:
+    """The groups of the option of that name.
+
+    Args:
+        name: the optimizer's name.
+        groups: the user's argument.
+        known: the range of each setting but the learning rate.
+
+    Raises:
+        ArgumentError: an item is not a pair, or a setting is unknown or out of range.
+    """
+    items = groups.items() if isinstance(groups, Mapping) else groups
+    made = []
+    for item in items:
+        if not (isinstance(item, (tuple, list)) and len(item) == 2 and _is_mapping(item[1])):
+            raise ArgumentError(
+                f"{name}: a group is a pair of a selector and a dict of settings, as "
+                f'("*.bias", {{"weight_decay": 0.0}}), got {item!r:.60}.'
+            )
+        selector, settings = item
+        if not (isinstance(selector, str) or callable(selector) or _are_variables(selector)):
+            raise ArgumentError(
+                f"{name}: a group is selected by a pattern for names, by a function of the name "
+                f"and the Variable, or by a list of Variables, got {selector!r:.60}."
+            )
+        for key, value in settings.items():
+            if key != "learning_rate" and key not in known:
+                names = ", ".join(("learning_rate", *known))
+                raise ArgumentError(f"{name}: a group has no setting {key!r}; there are {names}.")
+            if key != "learning_rate":
+                check_setting(name, f"{key} of a group", value, known[key])
+        made.append(Group(selector, settings))
+    return made
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _are_variables(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(v, Variable) for v in value)
+
+
+def settings_of(owner: Any, group: Group, known: Iterable[str]) -> SimpleNamespace:
+    """The settings of a group, as attributes; those of `owner` where the group has none."""
+    own = group.settings
+    return SimpleNamespace(**{k: own[k] if k in own else getattr(owner, k) for k in known})

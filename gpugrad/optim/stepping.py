@@ -1,0 +1,253 @@
+"""How an optimizer steps: the path of each Variable, and what a subclass declares for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gpugrad.core import devices
+from gpugrad.core.backend import HALF, READINGS
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.threads import run_parallel
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels.codegen.steps import StepKernel
+from gpugrad.optim.arrays import Step, ravel_reals, run_steps, split_work, sum_rows
+from gpugrad.optim.groups import Group, Range, settings_of
+from gpugrad.optim.rules import Rule
+from gpugrad.optim.stateful import Stateful
+from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group
+
+__all__ = ["Schedule", "Stepping"]
+
+Schedule = float | Callable[[int], Any]
+
+
+class Stepping(Stateful):
+    """The part of `Optimizer` that steps arrays."""
+
+    hyper: ClassVar[Mapping[str, Range]] = {}
+    """The ranges of the settings, besides the learning rate, that a group may have."""
+    flags: ClassVar[tuple[str, ...]] = ()
+    """Attributes that the formula reads: it is compiled once for each combination of values."""
+    _learning_rate: Schedule
+
+    # -- what a subclass declares
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The numbers that the formula reads as `s`, in the same order in every step.
+
+        Args:
+            h: the settings in `hyper`, of the Variable's group.
+            rate: the learning rate.
+            step: the number of the Variable's step, from 1.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement numbers.")
+
+    def formula(self, *args: Any, **keywords: Any) -> Sequence[Any]:
+        """The new ``(p, *slots)`` from ``(xp, s, p, g, *slots)``, for one element.
+
+        `xp` has absolute, maximum, sign, sqrt and square. Conditions may depend on `flags` only.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement formula.")
+
+    def takes_rows(self, h: Any) -> bool:
+        """Whether an element whose gradient is 0 keeps its value and its averages.
+
+        If so, IndexedSlices update only their rows. Otherwise they become dense.
+        """
+        return False
+
+    def by_array(self, variable: Variable) -> bool:
+        """Whether `move_array` steps the whole Variable, in place of the formula."""
+        return False
+
+    def move_array(self, xp: Any, s: Any, p: Any, g: Any, averages: Mapping[str, Any]) -> Any:
+        """The new array; the averages, which are flat, are updated in place.
+
+        Args:
+            xp: NumPy or CuPy.
+            s: the numbers, as attributes.
+            p, g: arrays in the Variable's shape, in float32 or wider.
+            averages: arrays by slot.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement move_array.")
+
+    # -- settings
+
+    def any_of(self, setting: str) -> bool:
+        """Whether a setting is above 0, here or in a group."""
+        values = [getattr(self, setting), *(g.settings.get(setting, 0.0) for g in self.groups)]
+        return any(value > 0 for value in values)
+
+    @property
+    def decays(self) -> bool:
+        """Whether there is weight decay, which a formula may skip otherwise."""
+        return self.any_of("weight_decay")
+
+    def _rate(self, value: Any) -> float:
+        try:
+            rate = float(value)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{self.name}: the learning rate must be a number, got {value!r:.60}."
+            ) from error
+        if not (math.isfinite(rate) and rate >= 0):
+            raise ArgumentError(f"{self.name}: the learning rate must be at least 0, got {rate}.")
+        return rate
+
+    def _settings_now(self) -> Settings:
+        """The function of a Variable's state that returns the settings of its next step.
+
+        It calls each schedule once.
+        """
+        known: dict[Any, tuple[float, ...]] = {}
+        rates: dict[Group, float] = {}
+
+        def settings(state: State) -> tuple[float, ...]:
+            group, step = state.group, state.step + 1
+            if (group, step) not in known:
+                if group not in rates:
+                    rate = group.settings.get("learning_rate", self._learning_rate)
+                    rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
+                h = settings_of(self, group, self.hyper)
+                known[group, step] = tuple(self.numbers(h, rates[group], step).values())
+            return known[group, step]
+
+        return settings
+
+    def _names(self) -> tuple[str, ...]:
+        """The names of the numbers."""
+        return tuple(self.numbers(settings_of(self, self._others, self.hyper), 0.0, 1))
+
+    @property
+    def _rule(self) -> Any:
+        """The formula for the flags of now."""
+        key = tuple([getattr(self, flag) for flag in self.flags])
+        rule = self._rules.get(key)
+        if rule is None:
+            rule = self._rules[key] = self._make_rule()
+        return rule
+
+    def _make_rule(self) -> Any:
+        name = type(self).__name__.lower()
+        return Rule(name, self.formula, self._names(), len(self.slots))
+
+    @property
+    def kernel(self) -> StepKernel:
+        """The kernels that step all Variables on a GPU."""
+        return self._rule.kernel
+
+    # -- paths
+
+    def _update(
+        self, states: Sequence[State], gradients: Sequence[Any], arrays: Sequence[Any]
+    ) -> None:
+        """Write to the Variables' arrays; everything that can fail comes before.
+
+        The path of each array is chosen here.
+        """
+        settings = self._settings_now()
+        rows: list[Work] = []
+        whole: list[Work] = []
+        on_gpu: list[Work] = []
+        on_cpu: list[Work] = []
+        group: Any = None
+        some_by_array = type(self).by_array is not Stepping.by_array
+        for state, gradient, data in zip(states, gradients, arrays, strict=True):
+            if state.group is not group:
+                group = state.group
+                settings(state)  # a schedule may raise
+            if type(gradient) is IndexedSlices:
+                if self.takes_rows(settings_of(self, group, self.hyper)):
+                    rows.append((state, data, gradient))
+                    continue
+                gradient = gradient.to_dense()
+            if some_by_array and self.by_array(state.variable):
+                path = whole
+            else:
+                path = on_cpu if type(data) is np.ndarray else on_gpu
+            path.append((state, data, ravel_reals(gradient._data)))
+        for state, data, gradient in rows:  # first, because it allocates memory, so can fail
+            with devices.formulas_on(data):
+                self._move_rows(state, data, gradient, settings(state))
+        self._move_arrays(whole, settings)
+        for launched in group_by_launch(on_gpu):
+            launch_group(self, launched, settings(launched[0][0]))
+        self._move_on_cpu(on_cpu, settings)
+        for state in states:
+            state.step += 1
+        self.iterations += 1
+
+    def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
+        """Step arrays block by block, on several threads."""
+        if not work:
+            return
+        passes, slots = self._rule.passes, self.slots
+        multiplied_out = [slot for slot, d in zip(slots, passes.decays, strict=True) if not d]
+        steps: list[Step] = []
+        group: Any = None
+        count, before = 0, [0.0]
+        scales: Sequence[float] = ()
+        for state, data, g in work:
+            averages = [state.averages[slot] for slot in slots]
+            for slot in multiplied_out:
+                state.averages[slot].multiply_out()
+            now = [a.scale for a in averages]
+            if state.group is not group or state.step != count or now != before:
+                group, count, before = state.group, state.step, now  # most Variables share them
+                step, scales = passes.begin(settings(state), now)
+            for average, scale in zip(averages, scales, strict=True):
+                average.scale = scale
+            arrays = [ravel_reals(data), g, *[a.array for a in averages]]
+            steps.append((step, arrays, passes.scratch))
+        with np.errstate(all="ignore"):
+            run_parallel(run_steps, split_work(steps))
+
+    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
+        """Step arrays of one dtype on one GPU by a kernel."""
+        self.kernel.step(columns, settings, live)
+
+    def _captures(self, variables: Sequence[Variable]) -> bool:
+        """Whether a CUDA graph can hold a step."""
+        return self.accumulate == 1 and not any(map(self.by_array, variables))
+
+    def _move_arrays(self, work: list[Work], settings: Settings) -> None:
+        """Step whole arrays one by one."""
+        if not work:
+            return
+        names = self._names()
+        for state, data, g in work:
+            with devices.formulas_on(data):
+                half = data.dtype in HALF
+                p, g = (a.astype(np.float32) if half else a for a in (ravel_reals(data), g))
+                shape = data.shape if data.dtype.kind != "c" else p.shape
+                s = SimpleNamespace(**dict(zip(names, settings(state), strict=True)))
+                slots = self.sizes(state.variable)  # without the sum of gradients
+                averages = {slot: state.averages[slot].multiply_out() for slot in slots}
+                xp = READINGS[type(data)].lib
+                new = self.move_array(xp, s, p.reshape(shape), g.reshape(shape), averages)
+                ravel_reals(data)[...] = new.reshape(-1)
+
+    def _move_rows(self, state: State, data: Any, rows: IndexedSlices, settings: Any) -> None:
+        """Step the rows of an array that have a gradient."""
+        indices, values = sum_rows(rows.indices._data, rows.values._data)
+        if not len(indices):
+            return
+        averages = [state.averages[slot].multiply_out() for slot in self.slots]
+        # complex rows are rows of twice as many reals
+        whole = [a.reshape(len(data), -1) for a in (ravel_reals(data), *averages)]
+        p, *own = (a[indices].reshape(-1) for a in whole)
+        columns = [p, ravel_reals(values), *own]
+        if type(data) is np.ndarray:
+            passes = self._rule.passes
+            step, _ = passes.begin(settings, [1.0] * len(own))
+            run_steps([(step, columns, passes.scratch)])
+        else:
+            self._launch([[column] for column in columns], settings, None)
+        for a, part in zip(whole, (p, *own), strict=True):
+            a[indices] = part.reshape(len(indices), -1)
