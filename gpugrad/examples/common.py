@@ -135,7 +135,7 @@ def main(name: str, run: Callable[[argparse.Namespace], None], args: argparse.Na
 
 # ---- runs --------------------------------------------------------------------------------
 
-_FREE = ("device", "epochs", "output", "quiet", "resume")
+_FREE = ("device", "output", "quiet", "resume")
 """The options that may differ when a run is resumed."""
 
 

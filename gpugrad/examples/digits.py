@@ -180,6 +180,7 @@ def run(args: argparse.Namespace) -> None:
         args,
         (model, loss),
         loader,
+        free=["epochs"],
         parts={"model": model, "optimizer": optimizer, "loader": loader},
         optimizer=optimizer,
         metrics=[train.Accuracy()],
