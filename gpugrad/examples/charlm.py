@@ -1,9 +1,10 @@
 """Train a small GPT on Python's own documentation, and let it write some.
 
 The text is that of ``help("for")`` and Python's other topics, about 460 kB, which every Python
-brings along. Tokens are its bytes. The last twentieth is held out for validation. After
-TIME on two cores (shared with other programs) the validation loss is BITS bits per character.
-The picture shows the losses, and how surprised the model is by each character of the held-out text.
+brings along. Tokens are its bytes. The last twentieth is held out. It takes 2.17 bits per character
+after the first of six epochs and 1.48 after the last, which took 200 seconds of one core of a
+shared machine. Then the model continues --prompt. The picture shows the losses, and how many bits
+each character of a held-out text takes.
 
 The recipe is the usual one: AdamW without decay of biases and norms, warm-up and a cosine, clipping
 by the global norm, an exponential average of the weights, and if you ask for them 16-bit products
@@ -130,63 +131,86 @@ class Validation(train.Callback):
             run.logs["val_bits"] = train.evaluate(self.model, self.data, metrics)["bits"]
 
 
-def generate(model: GPT, prompt: str, length: int, temperature: float, seed: int) -> str:
-    """Continue a prompt by `length` characters, one token a call, with key-value caches."""
-    tokens = np.frombuffer(prompt.encode(), np.uint8).astype(np.int32)[None]
-    caches = [b.attention.new_cache(1, tokens.shape[1] + length) for b in model.blocks]
+def generate(
+    model: GPT, prompt: str, length: int, window: int, temperature: float, seed: int
+) -> str:
+    """Continue a prompt by `length` characters, one token a call, with key-value caches.
+
+    The model knows positions below `window`. When the caches are full, they are filled again with
+    the last half of the text in them.
+    """
     rng, written = np.random.default_rng(seed), bytearray(prompt.encode())
-    step = gg.function(model)
+    step, used = gg.function(model), window
     for _ in range(length):
-        logits, caches = step(gg.constant(tokens), caches)
-        scores = logits.numpy()[0, -1].astype(np.float64) / max(temperature, 1e-6)
+        tokens = np.frombuffer(written[-1:], np.uint8)
+        if used == window:
+            caches = [block.attention.new_cache(1, window) for block in model.blocks]
+            tokens, used = np.frombuffer(written[-max(window // 2, 1) :], np.uint8), 0
+        logits, caches = step(gg.constant(tokens[None].astype(np.int32)), caches)
+        used += len(tokens)
+        scores = logits.numpy()[0, -1].astype(np.float64) / temperature
         p = np.exp(scores - scores.max())
-        tokens = np.array([[rng.choice(256, p=p / p.sum())]], np.int32)
-        written.append(tokens.item())
+        written.append(rng.choice(256, p=p / p.sum()))
     return written.decode(errors="replace")
 
 
 # ---- report ------------------------------------------------------------------------------
 
 
-def surprise(model: GPT, text: Array) -> Array:
-    """The bits that the model needs for each character of a text after the first."""
-    tokens = gg.constant(text.astype(np.int32)[None])
-    losses = gg.sparse_softmax_cross_entropy(model(tokens[:, :-1]), tokens[:, 1:])
-    values: Array = losses.numpy()[0] / math.log(2)
-    return values
+def surprise(model: GPT, text: Array, window: int) -> Array:
+    """The bits for each character of a text after the first half window, from those before it."""
+    half = max(window // 2, 1)
+    values = []
+    for tokens, targets in gg.data.Windows(text, window, stride=half):
+        losses = gg.sparse_softmax_cross_entropy(model(tokens[None]), targets[None])
+        values.append(losses.numpy()[0, half - 1 :][:half] / math.log(2))
+    result: Array = np.concatenate(values)
+    return result
 
 
-def plot(args: argparse.Namespace, history: list[dict[str, float]], text: Array, b: Array) -> None:
-    """Draw the losses by epoch, and held-out text coloured by the bits of each character."""
-    figure = new_figure(13, 5.5)
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.7))
+def draw_losses(axes: Any, history: list[dict[str, float]]) -> None:
+    """Draw the bits per character by epoch."""
     epochs = np.arange(1, len(history) + 1)
     training = [logs["loss"] / math.log(2) for logs in history]
-    left.plot(epochs, training, color=BLUE, marker=".", label="training")
     valid = [logs["val_bits"] for logs in history]
-    left.plot(
-        epochs, valid, color=ORANGE, marker=".", label=f"held out: {valid[-1]:.2f} at the end"
-    )
-    tidy(left, "Bits per character", "epoch")
-    left.legend(frameon=False)
-    right.set_title(
-        "What surprises it: bits of each held-out character", loc="left", fontweight="bold"
-    )
-    rows = [[]]
-    for char, value in zip(text[1:].tobytes().decode("latin-1"), b, strict=True):
-        if char == "\n" or len(rows[-1]) == 72:
-            rows.append([])
+    axes.plot(epochs, training, color=BLUE, marker=".", label="training")
+    label = f"held out: {valid[-1]:.2f} at the end"
+    axes.plot(epochs, valid, color=ORANGE, marker=".", label=label)
+    tidy(axes, "Bits per character", "epoch")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(frameon=False)
+
+
+def draw_surprise(axes: Any, text: str, values: Array, columns: int = 80, rows: int = 26) -> Any:
+    """Draw a text, the background of each character by its bits."""
+    grid, i, j = np.full((rows, columns), np.nan), 0, 0
+    for char, value in zip(text, values, strict=True):
+        if char == "\n" or j == columns:
+            i, j = (i + 1, 0) if j else (i, 0)
+        if i == rows:
+            break
         if char != "\n":
-            rows[-1].append((char, value))
-    rows = [row for row in rows if row][:24]
-    grid = np.full((len(rows), 72), np.nan)
-    for i, row in enumerate(rows):
-        for j, (char, value) in enumerate(row):
             grid[i, j] = value
-            right.text(j, i, char, family="monospace", fontsize=7.5, ha="center", va="center")
-    image = right.imshow(grid, cmap="YlOrRd", vmin=0, vmax=10, aspect="auto", alpha=0.75)
+            axes.text(j, i, char, family="monospace", fontsize=7.5, ha="center", va="center")
+            j += 1
+    axes.set_title("Held-out text, and the bits of each character", loc="left", fontweight="bold")
+    axes.axis("off")
+    return axes.imshow(grid, cmap="YlOrRd", vmin=0, vmax=10, aspect="auto", alpha=0.75)
+
+
+def plot(
+    args: argparse.Namespace, model: GPT, history: list[dict[str, float]], text: Array
+) -> None:
+    """Draw the losses, and what surprises the model."""
+    figure = new_figure(13, 5.5)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 2))
+    draw_losses(left, history)
+    values = surprise(model, text, args.length)
+    start = max(args.length // 2, 1)
+    shown = text[start : start + len(values)]
+    printable = "".join(chr(c) if c < 128 else "·" for c in shown)
+    image = draw_surprise(right, printable, values)
     figure.colorbar(image, ax=right, label="bits", shrink=0.6)
-    right.axis("off")
     save_figure(figure, args, "charlm")
 
 
@@ -215,15 +239,15 @@ def run(args: argparse.Namespace) -> None:
             whole_bar=False,
         ).history
         ema.assign()
-        text = held_out[:1500]
-        plot(args, history, text, surprise(model, text))
-        print(generate(model, args.prompt, args.write, args.temperature, args.seed))
+        plot(args, model, history, held_out[-2000:])
+        options = (args.write, args.length, args.temperature, args.seed)
+        print(generate(model, args.prompt, *options))
     print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("charlm", __doc__ or "", epochs=10)
+    parser = option_parser("charlm", __doc__ or "", epochs=6)
 
     def option(name: str, kind: Any, default: Any, text: str, **more: Any) -> None:
         help_ = f"{text} (%(default)s)"

@@ -37,7 +37,7 @@ __all__ = ["main", "solve", "solve_with_adjoint"]
 Array = np.ndarray[Any, Any]
 State = list[gg.Tensor]
 
-DT, POINTS = 0.05, 300
+DT, POINTS = 0.02, 600
 
 
 def rk4(f: Callable[[State], State], state: State, dt: float) -> State:
@@ -218,7 +218,7 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("neural_ode", __doc__ or "", epochs=200)
+    parser = option_parser("neural_ode", __doc__ or "", epochs=150)
 
     def option(name: str, kind: Any, default: Any, text: str) -> None:
         help_ = f"{text} (%(default)s)"
@@ -230,7 +230,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default="adjoint",
         help="how the gradient goes through the solver (%(default)s)",
     )
-    option("--steps", count, 10, "steps of the solver, of 0.05 each")
+    option("--steps", count, 15, "steps of the solver, of 0.02 each")
     option("--width", count, 64, "units of hidden layers")
     option("--batch-size", count, 32, "starts per step")
     option("--learning-rate", positive, 0.005, "initial learning rate; it falls along a cosine")

@@ -74,8 +74,29 @@ def test_generated_text_is_the_likeliest_at_a_low_temperature():
     tokens = list(b"ab")
     for _ in range(5):
         tokens.append(model(np.array([tokens], np.int32)).numpy()[0, -1].argmax().item())
-    written = charlm.generate(model, "ab", 5, temperature=1e-6, seed=0)
+    written = charlm.generate(model, "ab", 5, window=8, temperature=1e-6, seed=0)
     assert written == bytes(tokens).decode(errors="replace")
+
+
+def test_text_longer_than_the_window_is_written_from_its_last_half():
+    model = charlm.GPT(16, 1, 2, gg.random.Generator(0))
+    model.head.kernel.assign(model.head.kernel * 10)
+    tokens = list(b"abcd")
+    for start in (2, 2, 2, 5):  # the caches hold 4 tokens, and are filled again with 2
+        tokens.append(model(np.array([tokens[start:]], np.int32)).numpy()[0, -1].argmax().item())
+    written = charlm.generate(model, "abcd", 4, window=4, temperature=1e-6, seed=0)
+    assert written == bytes(tokens).decode(errors="replace")
+
+
+def test_surprise_is_that_of_the_characters_after_the_first_half_window(rng):
+    model = charlm.GPT(16, 1, 2, gg.random.Generator(0))
+    text = rng.integers(32, 127, 33).astype(np.uint8)
+    values = charlm.surprise(model, text, 8)
+    assert len(values) == 28
+    for k in (4, 7, 8, 31):
+        context = text[(k - 4) // 4 * 4 : k].astype(np.int32)
+        p = gg.softmax(model(context[None])[0, -1]).numpy()
+        np.testing.assert_allclose(values[k - 4], -np.log2(p[text[k]]), 1e-4)
 
 
 def test_biases_and_norms_do_not_decay():
