@@ -191,7 +191,7 @@ def plot(
 def run(args: argparse.Namespace) -> None:
     """Train or resume, compare the gradients, and draw."""
     truth = spiral()
-    noisy = truth + 0.02 * np.random.default_rng(args.seed).normal(size=truth.shape).astype("f4")
+    noisy = truth + 0.01 * np.random.default_rng(args.seed).normal(size=truth.shape).astype("f4")
     windows = np.lib.stride_tricks.sliding_window_view(noisy, args.steps + 1, axis=0)
     points = np.ascontiguousarray(windows.swapaxes(1, 2))
     field = Field(args.width, gg.random.Generator(args.seed))
@@ -218,7 +218,7 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("neural_ode", __doc__ or "", epochs=150)
+    parser = option_parser("neural_ode", __doc__ or "", epochs=120)
 
     def option(name: str, kind: Any, default: Any, text: str) -> None:
         help_ = f"{text} (%(default)s)"
@@ -230,7 +230,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         default="adjoint",
         help="how the gradient goes through the solver (%(default)s)",
     )
-    option("--steps", count, 15, "steps of the solver, of 0.02 each")
+    option("--steps", count, 30, "steps of the solver, of 0.02 each")
     option("--width", count, 64, "units of hidden layers")
     option("--batch-size", count, 32, "starts per step")
     option("--learning-rate", positive, 0.005, "initial learning rate; it falls along a cosine")
