@@ -19,6 +19,7 @@ __all__ = [
     "BLUE",
     "ORANGE",
     "UsageError",
+    "add_number",
     "count",
     "fit",
     "import_optional",
@@ -114,6 +115,14 @@ def option_parser(name: str, doc: str, epochs: int) -> argparse.ArgumentParser:
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser
+
+
+def add_number(
+    parser: argparse.ArgumentParser, name: str, kind: Any, default: Any, text: str
+) -> None:
+    """Add an option with a number; `kind` is `count` or `positive`."""
+    help_ = f"{text} ({'all' if default is None else default})"
+    parser.add_argument(name, type=kind, default=default, metavar="N", help=help_)
 
 
 def main(name: str, run: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> int:

@@ -5,12 +5,12 @@ periodic data where others end in a line: Ziyin, Hartwig and Ueda 2020, "Neural 
 Learn Periodic Functions and How to Fix It". Its declaration is below: the CUDA text of one element,
 the same formula in gpugrad's ops, which runs on the CPU, and a derivative for each input. From this
 follow gradients of any order, forward mode, vmap and a kernel with the gradient. Before you train,
-``gg.testing.check_op("snake")`` compares all of them with finite differences and runs the kernel
+gg.testing.check_op("snake") compares all of them with finite differences and runs the kernel
 without a GPU.
 
-Two networks of the same size learn a wave on an interval, and are then asked beyond it. After
-TIME (on one core of a shared machine) the error there is SNAKE with snake and RELU with relu,
-at the root of the mean square; the wave's amplitude is 1. The picture shows both.
+One network with snake and one with relu learn a wave on an interval, and are then asked beyond it.
+After 400 epochs, 2 seconds of one core of a shared machine, the error there is 0.33 with snake and
+5.8 with relu, at the root of the mean square; the wave's amplitude is 1. The picture shows both.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from gpugrad import nn, optim
 from gpugrad.examples.common import (
     BLUE,
     ORANGE,
+    add_number,
     count,
     fit,
     new_figure,
@@ -94,7 +95,9 @@ def outside_errors(model: Both) -> list[float]:
     """The errors of both networks beyond the training data."""
     side = np.linspace(INSIDE, OUTSIDE, 200, dtype=np.float32)
     x = np.concatenate([-side, side])[:, None]
-    return [float(e) for e in np.sqrt(np.mean((model(x).numpy() - wave(x)) ** 2, axis=0))]
+    return [
+        float(e) for e in np.sqrt(np.mean((model(gg.constant(x)).numpy() - wave(x)) ** 2, axis=0))
+    ]
 
 
 def plot(args: argparse.Namespace, model: Both, x: Array, y: Array, errors: list[float]) -> None:
@@ -102,14 +105,15 @@ def plot(args: argparse.Namespace, model: Both, x: Array, y: Array, errors: list
     figure = new_figure(12, 5)
     axes = figure.subplots()
     line = np.linspace(-OUTSIDE, OUTSIDE, 800, dtype=np.float32)[:, None]
-    outputs = model(line).numpy()
+    outputs = model(gg.constant(line)).numpy()
     axes.axvspan(-INSIDE, INSIDE, color="0.94", label="interval of the data")
     axes.plot(line, wave(line), ":", color="0.2", linewidth=2, label="true")
     axes.scatter(x, y, s=8, color="0.5")
     axes.plot(line, outputs[:, 1], color=ORANGE, label=f"relu, error outside {errors[1]:.2f}")
     axes.plot(line, outputs[:, 0], color=BLUE, label=f"snake, error outside {errors[0]:.2f}")
     tidy(axes, "An activation written in CUDA continues a wave", "x")
-    axes.legend(frameon=False, loc="upper left")
+    axes.set_ylim(-6, 6)
+    axes.legend(loc="lower center")
     save_figure(figure, args, "custom_kernel")
 
 
@@ -139,14 +143,11 @@ def run(args: argparse.Namespace) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = option_parser("custom_kernel", __doc__ or "", epochs=400)
-
-    def option(name: str, kind: Any, default: Any, text: str) -> None:
-        help_ = f"{text} (%(default)s)"
-        parser.add_argument(name, type=kind, default=default, metavar="N", help=help_)
-
-    option("--points", count, 512, "points of the training data")
-    option("--width", count, 64, "units of hidden layers")
-    option("--learning-rate", positive, 0.01, "initial learning rate; it falls along a cosine")
+    add_number(parser, "--points", count, 512, "points of the training data")
+    add_number(parser, "--width", count, 64, "units of hidden layers")
+    add_number(
+        parser, "--learning-rate", positive, 0.01, "initial learning rate; it falls along a cosine"
+    )
     return parser.parse_args(argv)
 
 

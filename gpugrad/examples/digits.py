@@ -21,6 +21,7 @@ from gpugrad import nn, optim, train
 from gpugrad.examples.common import (
     BLUE,
     ORANGE,
+    add_number,
     count,
     fit,
     import_optional,
@@ -198,15 +199,16 @@ def run(args: argparse.Namespace) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = option_parser("digits", __doc__ or "", epochs=60)
-    add = parser.add_argument
-    add("--model", choices=("mlp", "cnn"), default="mlp", help="the network (%(default)s)")
-    add("--batch-size", type=count, metavar="N", default=32, help="digits per step (%(default)s)")
-    add(
+    parser.add_argument(
+        "--model", choices=("mlp", "cnn"), default="mlp", help="the network (%(default)s)"
+    )
+    add_number(parser, "--batch-size", count, 32, "digits per step")
+    add_number(
+        parser,
         "--learning-rate",
-        type=positive,
-        metavar="X",
-        default=0.003,
-        help="initial learning rate; it falls by 5 percent per epoch (%(default)s)",
+        positive,
+        0.003,
+        "initial learning rate; times 0.95 after each epoch",
     )
     return parser.parse_args(argv)
 

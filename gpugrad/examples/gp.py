@@ -4,8 +4,9 @@ The exact process maximises the marginal likelihood of its kernel and noise with
 and Williams 2006, "Gaussian Processes for Machine Learning", algorithm 2.1. The sparse one has a
 normal distribution of the function at inducing points, moved by natural gradients, while Adam moves
 the points, the kernel and the noise: Hensman, Fusi and Lawrence 2013, "Gaussian Processes for Big
-Data". Its bound is at most the largest log marginal likelihood. After TIME (on one core of a
-shared machine), 15 inducing points for 300 data are GAP nats below it. The picture shows both.
+Data". Its bound is at most the largest log marginal likelihood. After 150 epochs, 2
+seconds of one core of a shared machine, 15 inducing points for 300 data are 0.006 nats below it.
+The picture shows both.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from gpugrad import nn, optim
 from gpugrad.examples.common import (
     BLUE,
     ORANGE,
+    add_number,
     count,
     fit,
     new_figure,
@@ -136,8 +138,8 @@ def plot(
     line = np.linspace(-5.5, 5.5, 300)[:, None]
     left.scatter(data[0], data[1], s=8, color="0.55", label="data", zorder=1)
     for process, color, name, style in (
-        (exact.predict(line, *data), BLUE, "exact", "-"),
-        (sparse.predict(line), ORANGE, "sparse", "--"),
+        (exact.predict(*map(gg.constant, (line, *data))), BLUE, "exact", "-"),
+        (sparse.predict(gg.constant(line)), ORANGE, "sparse", "--"),
     ):
         mean, deviation = process[0].numpy(), np.sqrt(process[1].numpy())
         left.plot(line, mean, style, color=color, linewidth=2, label=name, zorder=3)
@@ -194,14 +196,9 @@ def run(args: argparse.Namespace) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = option_parser("gp", __doc__ or "", epochs=150)
-
-    def option(name: str, kind: Any, default: Any, text: str) -> None:
-        help_ = f"{text} (%(default)s)"
-        parser.add_argument(name, type=kind, default=default, metavar="N", help=help_)
-
-    option("--points", count, 300, "data")
-    option("--inducing", count, 15, "inducing points")
-    option("--learning-rate", positive, 0.03, "learning rate of Adam")
+    add_number(parser, "--points", count, 300, "data")
+    add_number(parser, "--inducing", count, 15, "inducing points")
+    add_number(parser, "--learning-rate", positive, 0.03, "learning rate of Adam")
     return parser.parse_args(argv)
 
 

@@ -2,9 +2,9 @@
 
 The data are scikit-learn's 1,797 digits of 8 x 8 pixels, of which a fifth is held out. The encoder
 maps a digit to a normal distribution in the plane, the decoder a point of the plane to a digit:
-Kingma and Welling 2014, "Auto-Encoding Variational Bayes". After TIME (measured on one core of a
-shared machine) the bound on the held-out digits is LOSS nats per digit. The picture shows the
-plane: what the decoder draws at each place, and where the encoder puts held-out digits.
+Kingma and Welling 2014, "Auto-Encoding Variational Bayes". After 100 epochs,
+8 seconds of one core of a shared machine, held-out digits take 24.6 nats each. The picture shows
+the plane: what the decoder draws at each place, and where the encoder puts held-out digits.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad import nn, optim
 from gpugrad.examples.common import (
+    add_number,
     count,
     fit,
     import_optional,
@@ -77,11 +78,11 @@ def plot(args: argparse.Namespace, model: VAE, images: Array, labels: Array, los
     left, right = figure.subplots(1, 2)
     n, steps = 15, np.linspace(-2.25, 2.25, 15, dtype=np.float32)
     points = np.stack(np.meshgrid(steps, steps[::-1]), -1).reshape(-1, 2)
-    decoded = gg.sigmoid(model.decoder(points)).numpy().reshape(n, n, 8, 8)
+    decoded = gg.sigmoid(model.decoder(gg.constant(points))).numpy().reshape(n, n, 8, 8)
     tiles = np.pad(decoded, ((0, 0), (0, 0), (1, 1), (1, 1))).transpose(0, 2, 1, 3)
     left.imshow(tiles.reshape(10 * n, 10 * n), cmap="magma", extent=[-2.4, 2.4] * 2)
     left.set_title("What the decoder draws at each place", loc="left", fontweight="bold")
-    means = model.encoder(images).numpy()[:, :2]
+    means = model.encoder(gg.constant(images)).numpy()[:, :2]
     dots = right.scatter(*means.T, c=labels, cmap="tab10", vmin=-0.5, vmax=9.5, s=22)
     right.set_title("Where the encoder puts held-out digits", loc="left", fontweight="bold")
     right.set_aspect("equal")
@@ -116,14 +117,11 @@ def run(args: argparse.Namespace) -> None:
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     parser = option_parser("vae", __doc__ or "", epochs=100)
-
-    def option(name: str, kind: Any, default: Any, text: str) -> None:
-        help_ = f"{text} (%(default)s)"
-        parser.add_argument(name, type=kind, default=default, metavar="N", help=help_)
-
-    option("--width", count, 256, "units of hidden layers")
-    option("--batch-size", count, 64, "digits per step")
-    option("--learning-rate", positive, 0.002, "initial learning rate; it falls along a cosine")
+    add_number(parser, "--width", count, 256, "units of hidden layers")
+    add_number(parser, "--batch-size", count, 64, "digits per step")
+    add_number(
+        parser, "--learning-rate", positive, 0.002, "initial learning rate; it falls along a cosine"
+    )
     return parser.parse_args(argv)
 
 
