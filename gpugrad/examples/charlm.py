@@ -55,9 +55,13 @@ class GPT(nn.Module):
     """Logits for the next byte from bytes of shape (batch, length)."""
 
     def __init__(self, width: int, layers: int, heads: int, generator: gg.random.Generator) -> None:
-        small = gg.nn.initializers.normal
-        how = {"causal": True, "rotary": True, "norm": nn.RMSNorm, "generator": generator}
-        self.embedding = nn.Embedding(256, width, initializer=small, generator=generator)
+        how: dict[str, Any] = {
+            "causal": True,
+            "rotary": True,
+            "norm": nn.RMSNorm,
+            "generator": generator,
+        }
+        self.embedding = nn.Embedding(256, width, generator=generator)
         self.blocks = [nn.TransformerBlock(width, heads, **how) for _ in range(layers)]
         self.norm = nn.RMSNorm(width)
         self.head = nn.Dense(width, 256, generator=generator)
@@ -243,7 +247,7 @@ def run(args: argparse.Namespace) -> None:
         ema.assign()
         plot(args, model, history, held_out[-2000:])
         options = (args.write, args.length, args.temperature, args.seed)
-        print(generate(model, args.prompt, *options))
+        print(generate(model, args.prompt or "\n", *options))
     print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gpugrad as gg
+from gpugrad import train
 from gpugrad.errors import GpugradError
 
 __all__ = [
@@ -148,10 +149,10 @@ _FREE = ("device", "output", "quiet", "resume")
 """The options that may differ when a run is resumed."""
 
 
-class _Announce(gg.train.Callback):
+class _Announce(train.Callback):
     """Says where a run continues."""
 
-    def begin(self, run: gg.train.Run) -> None:
+    def begin(self, run: train.Run) -> None:
         if run.step:
             print(f"Going on after epoch {run.epoch}, at step {run.step}.")
 
@@ -162,12 +163,12 @@ def fit(
     data: Iterable[Any],
     *,
     parts: dict[str, Any],
-    callbacks: Sequence[gg.train.Callback] = (),
+    callbacks: Sequence[train.Callback] = (),
     every_steps: int | None = None,
     free: Sequence[str] = (),
     whole_bar: bool = True,
     **options: Any,
-) -> gg.train.Run:
+) -> train.Run:
     """Train with checkpoints in --output; with --resume, continue the run that is there.
 
     Args:
@@ -181,9 +182,7 @@ def fit(
         UsageError: there is no run to resume, it has other options, or --output is not writable.
         KeyboardInterrupt: Ctrl-C ended the run, after a checkpoint.
     """
-    checkpoints = gg.train.Checkpoints(
-        args.output / "checkpoints", every_steps=every_steps, **parts
-    )
+    checkpoints = train.Checkpoints(args.output / "checkpoints", every_steps=every_steps, **parts)
     settings = {k: v for k, v in vars(args).items() if k not in (*_FREE, *free)}
     path = args.output / "settings.json"
     if args.resume:
@@ -192,10 +191,10 @@ def fit(
         _write_settings(path, settings)
         for old in checkpoints.folder.glob("*.safetensors"):
             old.unlink()
-    listeners = [*callbacks, checkpoints, _Announce()]
+    listeners: list[train.Callback] = [*callbacks, checkpoints, _Announce()]
     if not args.quiet:
-        listeners.append(gg.train.Progress(whole=whole_bar))
-    run = gg.train.fit(step, data, args.epochs, callbacks=listeners, progress=False, **options)
+        listeners.append(train.Progress(whole=whole_bar))
+    run = train.fit(step, data, args.epochs, callbacks=listeners, progress=False, **options)
     if run.interrupted:
         raise KeyboardInterrupt
     return run

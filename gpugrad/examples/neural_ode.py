@@ -23,6 +23,7 @@ from gpugrad import nn, optim
 from gpugrad.examples.common import (
     BLUE,
     ORANGE,
+    UsageError,
     add_number,
     count,
     fit,
@@ -195,7 +196,10 @@ def plot(
 def run(args: argparse.Namespace) -> None:
     """Train or resume, compare the gradients, and draw."""
     truth = spiral()
-    noisy = truth + 0.01 * np.random.default_rng(args.seed).normal(size=truth.shape).astype("f4")
+    if args.steps >= POINTS:
+        raise UsageError(f"--steps {args.steps}: the spiral has only {POINTS} steps.")
+    noise = np.random.default_rng(args.seed).normal(scale=0.01, size=truth.shape)
+    noisy = (truth + noise).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(noisy, args.steps + 1, axis=0)
     points = np.ascontiguousarray(windows.swapaxes(1, 2))
     field = Field(args.width, gg.random.Generator(args.seed))

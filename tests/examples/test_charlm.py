@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -54,6 +53,20 @@ def test_a_short_run_learns_and_writes(options, tmp_path, capsys):
 def test_the_whole_run_needs_less_than_2_6_bits_per_character(tmp_path, capsys):
     assert charlm.main(["--device", "cpu", "--quiet", "--output", str(tmp_path)]) == 0
     assert bits_per_character(capsys.readouterr().out) < 2.6
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--heads", 3), "heads=3 must divide width=16"),
+        (("--characters", 10), "Windows: tokens must have"),
+        (("--batch-size", 5000), "fewer than batch_size=5000"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_a_clear_error(options, words, tmp_path, capsys):
+    assert run(tmp_path, *options) == 2
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_caches_give_the_logits_of_the_whole_text(rng):
@@ -116,24 +129,6 @@ def assert_same_checkpoints(a, b):
     assert whole.keys() == resumed.keys()
     for name in whole:
         np.testing.assert_array_equal(whole[name], resumed[name], err_msg=name)
-
-
-def test_a_run_stopped_in_an_epoch_ends_exactly_as_an_uninterrupted_one(
-    tmp_path, monkeypatch, capsys
-):
-    def stop(self, run):
-        if run.step in (5, 40):
-            signal.raise_signal(signal.SIGINT)
-
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    assert run(whole, "--epochs", 2) == 0
-    monkeypatch.setattr(charlm.Validation, "end_of_step", stop)
-    assert run(stopped, "--epochs", 2) == 130
-    assert run(stopped, "--epochs", 2, "--resume") == 130
-    monkeypatch.undo()
-    assert run(stopped, "--epochs", 2, "--resume") == 0
-    assert "at step 40." in capsys.readouterr().out
-    assert_same_checkpoints(whole, stopped)
 
 
 PROGRAM = [sys.executable, "-m", "gpugrad.examples.charlm", *SMALL]

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import signal
 import subprocess
 import sys
 
@@ -75,22 +74,6 @@ def test_a_resumed_run_ends_exactly_as_an_uninterrupted_one(short, tmp_path, cap
 def test_a_finished_run_can_be_resumed_only_to_report(short, capsys):
     assert run(short, "--epochs", 4, "--resume") == 0
     assert "after 4 epochs" in capsys.readouterr().out
-
-
-def test_a_run_ends_cleanly_on_ctrl_c_and_can_be_resumed(tmp_path, monkeypatch, capsys):
-    shift, calls = digits.shift, []
-
-    def interrupted(batch, rng):
-        calls.append(1)
-        if len(calls) == 60:
-            signal.raise_signal(signal.SIGINT)
-        return shift(batch, rng)
-
-    monkeypatch.setattr(digits, "shift", interrupted)
-    assert run(tmp_path, "--epochs", 2) == 130
-    assert "--resume" in capsys.readouterr().err
-    monkeypatch.undo()
-    assert run(tmp_path, "--epochs", 2, "--resume") == 0
 
 
 def test_a_new_run_overwrites_the_old_one(tmp_path):

@@ -105,6 +105,11 @@ def test_neural_ode_follows_the_spiral(tmp_path, capsys):
         assert number_after("Error of the whole spiral:", text) < 1.2
 
 
+def test_neural_ode_needs_more_points_than_steps(tmp_path, capsys):
+    assert run("neural_ode", tmp_path, "--steps", 600) == 2
+    assert "--steps 600: the spiral has only 600 steps" in capsys.readouterr().err
+
+
 def test_the_adjoint_gradient_converges_to_the_unrolled_one_with_the_fourth_power(rng):
     from gpugrad.examples import neural_ode
 
