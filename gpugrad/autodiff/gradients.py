@@ -15,6 +15,7 @@ import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, backward
 from gpugrad.autodiff.readings import LogReading, checked_reading, reading_of
+from gpugrad.autodiff.recordable import Entries
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, devices
@@ -26,6 +27,7 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
+from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
 
 __all__ = ["differentiate"]
@@ -84,7 +86,7 @@ def _differentiate(
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
             try:
-                backward(recorder.log, grads, needed, reading)
+                backward(_entries(recorder.log, grads), grads, needed, reading)
                 results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
                 if checks:
                     for result, s in zip(results, sources, strict=True):
@@ -96,6 +98,13 @@ def _differentiate(
             if masked or not _any_nan(results):
                 break
     return results
+
+
+def _entries(log: Any, grads: Gradients) -> Entries:
+    """The log; a trace and a profile follow the walk through it."""
+    if (trace := current_trace()) is not None:
+        log = trace.entries(log)
+    return TimedLog(log, grads) if profiles else log
 
 
 def _passes(target: Any) -> tuple[bool, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DataError
+from gpugrad.trace.profiling import timed_batches
 
 __all__ = ["DataLoader", "LoaderState"]
 
@@ -239,7 +240,7 @@ class DataLoader:
         numbered = itertools.islice(enumerate(self._items(epoch)), skipped, None)
         any_batch = skipped > 0
         with contextlib.closing(self._made(epoch, numbered)) as batches:
-            for batch in batches:
+            for batch in timed_batches("DataLoader", batches):
                 any_batch = True
                 self._batch += 1
                 yield batch

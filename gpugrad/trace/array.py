@@ -7,11 +7,8 @@ arrays and logs one `Step`.
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
+from gpugrad.trace.where import user_level, user_line
 
 __all__ = [
     "LEFT",
@@ -142,32 +140,6 @@ class Traced:
 
 
 add_operators(Traced, TRACED)
-
-
-_HOME = os.path.dirname(os.path.dirname(__file__)) + os.sep
-_LIBRARIES = (_HOME, os.path.dirname(np.__file__) + os.sep, "<gpugrad", "<__array_function__")
-
-
-def _user_frame() -> tuple[FrameType, int]:
-    """The frame of the code that called gpugrad or NumPy, and the number of frames above it."""
-    frame, above = sys._getframe(0), 0
-    while frame.f_back is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_LIBRARIES) or name.startswith(_HOME + "examples"):
-            break
-        frame, above = frame.f_back, above + 1
-    return frame, above
-
-
-def user_line() -> str:
-    """file:line of the code that called into gpugrad."""
-    frame, _ = _user_frame()
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def user_level() -> int:
-    """The `stacklevel` with which a warning from the caller of this names the user's line."""
-    return _user_frame()[1] - 1
 
 
 def traced_reading(op: Any) -> Callable[..., Any]:
