@@ -44,7 +44,7 @@ class _Work(NamedTuple):
 
     def batch(self, epoch: int, number: int, items: Sequence[Any]) -> Any:
         """The batch of these indices, or of these (position, item) pairs of an iterable."""
-        if self.map is None and hasattr(self.dataset, "take"):
+        if self.map is None and _takes(self.dataset):
             batch = self._checked(items, lambda: self.dataset.take(np.asarray(items)))
         else:
             batch = self._checked(items, lambda: self.collate_fn(self._examples(epoch, items)))
@@ -79,6 +79,11 @@ class _Work(NamedTuple):
             raise DataError(
                 f"DataLoader: the batch of items {first}...{last}: {_text(error)}"
             ) from error
+
+
+def _takes(dataset: Any) -> bool:
+    """Whether a dataset makes a whole batch; `take` of an array counts elements, not rows."""
+    return hasattr(dataset, "take") and not isinstance(dataset, (np.ndarray, Tensor))
 
 
 def _text(error: Exception) -> str:
