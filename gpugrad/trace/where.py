@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import CodeType, FrameType
@@ -32,25 +33,32 @@ def where() -> Where:
 
     It is read from the call stack, so that neither ops nor layers keep track of it.
     """
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code in layer_calls:
-            layer = frame.f_locals["self"]
-            return Where(user_line(), vars(layer).get("_path") or type(layer).__name__)
-        frame = frame.f_back  # type: ignore[assignment]  # None at the end
-    return Where(user_line(), "")
+    frame: FrameType | None = sys._getframe(1)
+    line = layer = ""
+    while frame is not None and not (line and layer):
+        if not layer and frame.f_code in layer_calls:
+            module = frame.f_locals["self"]
+            layer = vars(module).get("_path") or type(module).__name__
+        if not line and (frame.f_back is None or not _is_library(frame.f_code.co_filename)):
+            line = _line_of(frame)
+        frame = frame.f_back
+    return Where(line, layer)
 
 
 _HOME = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _LIBRARIES = (_HOME, os.path.dirname(np.__file__) + os.sep, "<gpugrad", "<__array_function__")
 
 
+@functools.lru_cache(1024)
+def _is_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) and not file.startswith(_HOME + "examples")
+
+
 def _user_frame() -> tuple[FrameType, int]:
     """The frame of the code that called gpugrad or NumPy, and the number of frames above it."""
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_LIBRARIES) or name.startswith(_HOME + "examples"):
+        if not _is_library(frame.f_code.co_filename):
             break
         frame, above = frame.f_back, above + 1
     return frame, above
@@ -58,7 +66,10 @@ def _user_frame() -> tuple[FrameType, int]:
 
 def user_line() -> str:
     """file:line of the code that called into gpugrad."""
-    frame, _ = _user_frame()
+    return _line_of(_user_frame()[0])
+
+
+def _line_of(frame: FrameType) -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 

@@ -94,9 +94,8 @@ label { margin-right: 22px; }
 summary { padding: 7px 14px; cursor: pointer; box-shadow: inset 0 1px var(--line);
   font-variant-numeric: tabular-nums; }
 summary:hover { background: var(--hit); }
-summary i { display: inline-block; height: 9px; border-radius: 2px; margin-right: 8px;
-  background: var(--time); }
-summary strong { font: 12.5px ui-monospace, monospace; margin-right: 10px; }
+summary i { display: inline-block; height: 9px; border-radius: 2px; background: var(--time); }
+summary strong { display: inline-block; min-width: 300px; font: 12.5px ui-monospace, monospace; }
 """
 
 TABS = "\n".join(

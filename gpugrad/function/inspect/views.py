@@ -57,7 +57,7 @@ def by_module(rows: Sequence[Measured]) -> str:
         time = f"{seconds[name] * 1e6:,.1f} us, {share} %" if measured else "not measured"
         steps = f"{len(inside)} step{'s' if len(inside) > 1 else ''}"
         parts.append(
-            f'<details><summary><i style="width:{2 * share}px"></i>'
+            f'<details><summary><i style="width:{share}px;margin-right:{110 - share}px"></i>'
             f"<strong>{html.escape(name) or '(in no module)'}</strong> {time}, {steps}</summary>"
             f"{_table('#', inside)}</details>"
         )
