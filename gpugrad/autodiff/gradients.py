@@ -53,7 +53,7 @@ def differentiate(
     trace = current_trace()
     start = len(trace.program.steps) if trace is not None else 0
     try:
-        grads = _differentiate(recorder, targets, seeds, sources, stops)
+        grads = _differentiate(recorder, targets, seeds, sources, stops, trace)
     except MemoryError as error:
         reraise(error, "gradient", {}, {})
     if trace is not None:
@@ -70,6 +70,7 @@ def _differentiate(
     seeds: Sequence[Any],
     sources: Sequence[Tensor],
     stops: Sequence[Tensor],
+    trace: Any,
 ) -> list[Any]:
     """One backward pass, and one with masked products if a gradient of the first is NaN."""
     keep = {number_any(s) for s in sources}
@@ -86,7 +87,12 @@ def _differentiate(
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
             try:
-                backward(_entries(recorder.log, grads), grads, needed, reading)
+                log: Entries = recorder.log
+                if trace is not None:
+                    log = trace.entries(log)
+                if profiles:
+                    log = TimedLog(log, grads)
+                backward(log, grads, needed, reading)
                 results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
                 if checks:
                     for result, s in zip(results, sources, strict=True):
@@ -98,13 +104,6 @@ def _differentiate(
             if masked or not _any_nan(results):
                 break
     return results
-
-
-def _entries(log: Any, grads: Gradients) -> Entries:
-    """The log; a trace and a profile follow the walk through it."""
-    if (trace := current_trace()) is not None:
-        log = trace.entries(log)
-    return TimedLog(log, grads) if profiles else log
 
 
 def _passes(target: Any) -> tuple[bool, ...]:
