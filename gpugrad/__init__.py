@@ -171,6 +171,7 @@ if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
     from gpugrad.ops.special.common import sinc, logaddexp2
     from gpugrad.ops.linalg.special_matrices import vander
     from gpugrad.random import set_seed
+    from gpugrad.registry.profile import profile
 
 __version__ = "0.1.0"
 
@@ -216,7 +217,8 @@ _NAMESPACES = (
 )
 _ELSEWHERE = {
     "about": "kernels.about", "cond": "function.control.api", "mse": "nn",
-    "prefetch_to_device": "cuda", "scan": "function.control.api", "set_seed": "random",
+    "prefetch_to_device": "cuda", "profile": "registry.profile",
+    "scan": "function.control.api", "set_seed": "random",
     "while_loop": "function.control.api",
 }
 
@@ -309,24 +311,25 @@ __all__ = [
     "one_hot", "ones", "ones_like", "op", "optim", "outer", "packbits", "pad", "partition",
     "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder",
     "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power",
-    "prefetch_to_device", "prod", "promote_types", "ptp", "put", "put_along_axis", "putmask",
-    "quantile", "rad2deg", "radians", "random", "ravel", "ravel_multi_index", "raw_kernel", "real",
-    "real_if_close", "reciprocal", "recompute_grad", "recurrence", "relu", "relu6", "remainder",
-    "repeat", "reshape", "resize", "result_type", "right_shift", "rint", "roll", "rollaxis",
-    "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis", "scatter_at", "scatter_rows",
-    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sqrt_n",
-    "segment_sum", "select", "selu", "set_deterministic", "set_device", "set_matmul_precision",
-    "set_seed", "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu",
-    "sin", "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax",
-    "softmax_cross_entropy", "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign",
-    "solve", "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",
-    "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt", "square", "squared_difference",
-    "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "swapaxes", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile", "to_device", "top_k", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
-    "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "uint8", "uint16",
-    "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unpackbits", "unravel_index", "unstack", "unwrap", "value_and_grad", "vander",
-    "var", "vdot", "vecdot", "vecmat", "vector_norm", "vectorized_map", "vjp", "vmap", "vsplit",
-    "vstack", "where", "while_loop", "zeros", "zeros_like",
+    "prefetch_to_device", "prod", "profile", "promote_types", "ptp", "put", "put_along_axis",
+    "putmask", "quantile", "rad2deg", "radians", "random", "ravel", "ravel_multi_index",
+    "raw_kernel", "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence", "relu",
+    "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift", "rint",
+    "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis",
+    "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
+    "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",
+    "set_device", "set_matmul_precision", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape",
+    "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "sliding_window_view",
+    "slogdet", "softmax", "softmax_cross_entropy", "softmax_cross_entropy_grad", "softmax_grad",
+    "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex", "spacing",
+    "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt",
+    "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient", "subtract", "sum",
+    "sum_to", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile",
+    "to_device", "top_k", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
+    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "true_divide",
+    "trunc", "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index", "unstack",
+    "unwrap", "value_and_grad", "vander", "var", "vdot", "vecdot", "vecmat", "vector_norm",
+    "vectorized_map", "vjp", "vmap", "vsplit", "vstack", "where", "while_loop", "zeros",
+    "zeros_like",
 ]

@@ -12,13 +12,13 @@ one loop over the log in reverse: no recursion and no sort. An entry is one exec
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.readings import LogReading
-from gpugrad.autodiff.recordable import Entry, Recordable
+from gpugrad.autodiff.recordable import Entries, Recordable
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -28,9 +28,7 @@ from gpugrad.errors import reraise
 __all__ = ["CheckedGradients", "Gradients", "backward", "plus", "refit", "zeros"]
 
 
-def backward(
-    log: Sequence[Entry], grads: Gradients, needed: Container[int], reading: LogReading
-) -> None:
+def backward(log: Entries, grads: Gradients, needed: Container[int], reading: LogReading) -> None:
     """Pull `grads` back through `log`, in place.
 
     Args:

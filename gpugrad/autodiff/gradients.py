@@ -15,6 +15,7 @@ import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, backward
 from gpugrad.autodiff.readings import LogReading, checked_reading, reading_of
+from gpugrad.autodiff.recordable import Entries
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, devices
@@ -26,6 +27,7 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
+from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
 
 __all__ = ["differentiate"]
@@ -51,7 +53,7 @@ def differentiate(
     trace = current_trace()
     start = len(trace.program.steps) if trace is not None else 0
     try:
-        grads = _differentiate(recorder, targets, seeds, sources, stops)
+        grads = _differentiate(recorder, targets, seeds, sources, stops, trace)
     except MemoryError as error:
         reraise(error, "gradient", {}, {})
     if trace is not None:
@@ -68,6 +70,7 @@ def _differentiate(
     seeds: Sequence[Any],
     sources: Sequence[Tensor],
     stops: Sequence[Tensor],
+    trace: Any,
 ) -> list[Any]:
     """One backward pass, and one with masked products if a gradient of the first is NaN."""
     keep = {number_any(s) for s in sources}
@@ -84,7 +87,12 @@ def _differentiate(
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
             try:
-                backward(recorder.log, grads, needed, reading)
+                log: Entries = recorder.log
+                if trace is not None:
+                    log = trace.entries(log)
+                if profiles:
+                    log = TimedLog(log, grads)
+                backward(log, grads, needed, reading)
                 results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
                 if checks:
                     for result, s in zip(results, sources, strict=True):

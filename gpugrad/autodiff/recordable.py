@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
-__all__ = ["Entry", "Recordable", "Rule", "split_rule"]
+__all__ = ["Entries", "Entry", "Recordable", "Rule", "split_rule"]
 
 Rule = Callable[..., Any]
 """A gradient rule as the backward loop calls it: ``rule(xp, g, saved, params)``."""
@@ -70,3 +70,10 @@ def split_rule(rule: Rule, n: int) -> list[Rule]:
         return one
 
     return [part(k) for k in range(n)]
+
+
+class Entries(Protocol):
+    """What a backward pass walks through: the log of a recorder, or what follows the walk."""
+
+    def __reversed__(self) -> Iterator[Entry]:
+        """The entries, the last one first."""

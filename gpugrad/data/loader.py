@@ -17,6 +17,7 @@ import numpy as np
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DataError
+from gpugrad.trace.profiling import timed_batches
 
 __all__ = ["DataLoader", "LoaderState"]
 
@@ -43,7 +44,7 @@ class _Work(NamedTuple):
 
     def batch(self, epoch: int, number: int, items: Sequence[Any]) -> Any:
         """The batch of these indices, or of these (position, item) pairs of an iterable."""
-        if self.map is None and hasattr(self.dataset, "take"):
+        if self.map is None and _takes(self.dataset):
             batch = self._checked(items, lambda: self.dataset.take(np.asarray(items)))
         else:
             batch = self._checked(items, lambda: self.collate_fn(self._examples(epoch, items)))
@@ -78,6 +79,11 @@ class _Work(NamedTuple):
             raise DataError(
                 f"DataLoader: the batch of items {first}...{last}: {_text(error)}"
             ) from error
+
+
+def _takes(dataset: Any) -> bool:
+    """Whether a dataset makes a whole batch; `take` of an array counts elements, not rows."""
+    return hasattr(dataset, "take") and not isinstance(dataset, (np.ndarray, Tensor))
 
 
 def _text(error: Exception) -> str:
@@ -239,7 +245,7 @@ class DataLoader:
         numbered = itertools.islice(enumerate(self._items(epoch)), skipped, None)
         any_batch = skipped > 0
         with contextlib.closing(self._made(epoch, numbered)) as batches:
-            for batch in batches:
+            for batch in timed_batches("DataLoader", batches):
                 any_batch = True
                 self._batch += 1
                 yield batch

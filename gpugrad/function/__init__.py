@@ -32,6 +32,7 @@ from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
+from gpugrad.trace.profiling import Span, in_span, profiles
 from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
@@ -88,12 +89,16 @@ class Function:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
-        if recorders and threads.stack:
-            leave_ended_blocks()
-        if recorders and threads.stack:
-            if tapes_only() and not numerics():
-                return self._recorded(args, keywords)
-            return self._f(*args, **keywords)
+        if recorders:
+            if profiles and not in_span():
+                call = functools.partial(Function.__call__, self)
+                return self._timed(call, args, keywords)
+            if threads.stack:
+                leave_ended_blocks()
+            if threads.stack:
+                if tapes_only() and not numerics():
+                    return self._recorded(args, keywords)
+                return self._f(*args, **keywords)
         key, arrays = self._signature.key(args, keywords)
         release = None
         if self._signature.donate:
@@ -109,6 +114,18 @@ class Function:
                     return self._trace(key, arrays, args, keywords, release)
                 plan = self._plans[key]
         return self._replayed(plan, arrays, args, keywords, release)
+
+    def _timed(self, call: Callable[..., Any], args: Any, keywords: Any) -> Any:
+        """A call as one span of the running profiles."""
+        before = self._counts[1]
+        with Span("function", self.__name__) as span:
+            result = call(*args, **keywords)
+            if self._counts[1] > before:
+                span.rename("trace")
+            elif not self._signature.donate and not threads.stack:
+                for profile in profiles:
+                    profile.calls[id(self)] = self, args, keywords
+        return result
 
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry in their logs, or the function itself if it has effects."""
@@ -371,6 +388,8 @@ class _Steps(Function):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run the steps one after the other, and stack their results."""
+        if profiles and not in_span():
+            return self._timed(self.__call__, args, keywords)
         parts = self._parts(args, keywords)
         alone = current_trace() is None and not levels_running() and not threads.stack
         results = self._together(parts) if alone else None

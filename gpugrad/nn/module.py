@@ -20,6 +20,7 @@ from gpugrad.errors import (
 )
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import named_parts, parts_of, replaced
+from gpugrad.trace.where import layer_calls
 
 __all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call", "require_module"]
 
@@ -301,6 +302,9 @@ class Module:
                 f"layer with dtype='float64'."
             )
         return x
+
+
+layer_calls.add(Module.__call__.__code__)
 
 
 def beside(x: Tensor, *weights: Any) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from gpugrad.optim.stateful import flatten_variables
 from gpugrad.optim.stepping import Schedule, Stepping
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check
+from gpugrad.trace.profiling import Span, profiles
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
@@ -164,6 +165,14 @@ class Optimizer(Stepping):
         if (trace := current_trace()) is not None:
             self._apply_at_replay(trace, pairs, when)
         else:
+            self._timed(pairs, when)
+
+    def _timed(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
+        if not profiles:
+            self._check_and_apply(pairs, when)
+            return
+        with Span("optimizer", self.name) as span:
+            span.nbytes = sum(3 * v.nbytes for _, v in pairs)
             self._check_and_apply(pairs, when)
 
     def _prepare(

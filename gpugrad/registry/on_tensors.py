@@ -42,8 +42,9 @@ from gpugrad.errors import ArgumentError, reraise
 from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
+from gpugrad.trace.profiling import Span, profiles
 
-__all__ = ["compiled", "eager_function", "follow", "source"]
+__all__ = ["compiled", "eager_function", "follow", "rewrite", "source"]
 
 
 _rule_files: list[str] = []
@@ -87,6 +88,12 @@ def follow(function: Any, op: Any) -> None:
     function.__code__ = _unwritten.__code__
 
 
+def rewrite(function: Any) -> None:
+    """Write an eager function again if it has been written, because `profiles` has changed."""
+    if function.__code__ is not _unwritten.__code__:
+        _write(function)
+
+
 def _write(function: Any) -> Any:
     """Give an eager function the code of its op."""
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
@@ -104,7 +111,39 @@ def _write(function: Any) -> Any:
     function.__code__ = code.__code__.replace(
         co_name=op.name, co_qualname=op.name, co_filename=file
     )
+    if profiles:
+        _write_timed(function, scope)
     return function
+
+
+def _write_timed(function: Any, scope: dict[str, Any]) -> None:
+    """Let an eager function that has been written be timed.
+
+    For ``tanh(x)`` it becomes::
+
+        def tanh(x, /):
+            return timed(op, plain, (x,), {})
+    """
+    op, written = function.op, dict[str, Any]()
+    plain = types.FunctionType(function.__code__, scope, op.name, function.__defaults__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    scope |= {"timed": _timed, "plain": plain}
+    params = ", ".join(f"{k!r}: {k}" for k in op.params)
+    text = (
+        f"def _op{_plain(op.signature)}:\n"
+        f"    return timed(op, plain, ({' '.join(f'{n},' for n in op.arrays)}), {{{params}}})\n"
+    )
+    exec(compiled(text, "exec"), scope, written)
+    function.__code__ = written["_op"].__code__.replace(
+        co_name=op.name, co_qualname=op.name, co_filename=f"<gpugrad {op.name}>"
+    )
+
+
+def _timed(op: Any, plain: Any, arrays: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    with Span("op", op.name) as span:
+        out = plain(*arrays, **params)
+        span.note(out, arrays)
+    return out
 
 
 def _unwritten(*args: Any, **keywords: Any) -> Any:

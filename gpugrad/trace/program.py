@@ -13,6 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import Reading
 from gpugrad.core.variable import Variable
+from gpugrad.trace.where import NOWHERE, Where
 
 __all__ = [
     "CHECKS",
@@ -128,6 +129,7 @@ class Step:
         results: the arrays of `outs` in the traced run, until the program is planned, if the step
             reads only constants and they are small. All others are freed by who has read them last.
         xp: the reading of the arrays, or None if the step was not executed.
+        where: the user's line and layer. Those of a gradient are those of its op.
     """
 
     __slots__ = (
@@ -142,6 +144,7 @@ class Step:
         "results",
         "undo",
         "variables",
+        "where",
         "xp",
     )
 
@@ -162,11 +165,17 @@ class Step:
         self.undo, self.backward, self.phase = undo, False, 0
         self.results: list[Any] = []
         self.xp: Reading | None = None
+        self.where = NOWHERE
 
     @property
     def parts(self) -> Sequence[Step]:
         """The steps in it, if it is a group."""
         return ()
+
+    @property
+    def place(self) -> Where:
+        """Where the step, or the first one in it, was called."""
+        return self.parts[0].where if self.parts else self.where
 
     @property
     def programs(self) -> Sequence[tuple[str, Program]]:

@@ -14,9 +14,11 @@ values of now.
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -51,6 +53,7 @@ from gpugrad.trace.program import (
     Value,
     length_depends_on_values,
 )
+from gpugrad.trace.where import Where, where
 
 __all__ = ["Tracing"]
 
@@ -85,6 +88,9 @@ class Tracing(Listener):
         self._updates = False  # whether it holds the lock `updating`
         self._outer, self._open = current.trace, False
         self._written: dict[int, tuple[weakref.ref[Tensor], Any, str]] = {}
+        self._step_numbers: list[int] = []  # of forward steps, in order
+        self._step_places: list[Where] = []
+        self._gradient_of: Where | None = None
         if Traced not in ARRAYS:  # ops do not check for the type before the first trace
             READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
@@ -296,6 +302,7 @@ class Tracing(Listener):
             params["index"], parts = _template(params["index"], len(args))
             args += self._place_all(parts)
         step = Step(op, args, params, [out.value for out in outs])
+        step.where = self._place_of_step()
         if real:
             self.executed(step, xp, [out.inner for out in outs])
         self.program.steps.append(step)
@@ -371,8 +378,34 @@ class Tracing(Listener):
             variable._data = traced
         values = [t.value for t in (*outs, *after)]
         how: dict[str, Any] = {"name": name, "call": call, "variables": variables, "undo": undo}
-        self.program.steps.append(Step(None, [*args, *before], {}, values, **how))
+        step = Step(None, [*args, *before], {}, values, **how)
+        step.where = self._place_of_step()
+        self.program.steps.append(step)
         return [wrap(t) for t in outs]
+
+    def _place_of_step(self) -> Where:
+        """Where the op of a new step was called; in a backward pass, the op of the gradient."""
+        if self._gradient_of is not None:
+            return self._gradient_of
+        place = where()
+        self._step_numbers.append(next_id())
+        self._step_places.append(place)
+        return place
+
+    def entries(self, log: Sequence[Any]) -> _PlacedLog:
+        """The log of a backward pass; the steps of each entry belong to the place of its op."""
+        return _PlacedLog(self, log)
+
+    @contextlib.contextmanager
+    def gradient_of(self, number: int) -> Iterator[None]:
+        """Let new steps belong to the place where a Tensor with this number was computed."""
+        outer = self._gradient_of
+        k = bisect.bisect(self._step_numbers, number)  # a result gets its number after its step
+        self._gradient_of = self._step_places[k - 1] if k else outer
+        try:
+            yield
+        finally:
+            self._gradient_of = outer
 
     def _make_undoable(self, name: str, variables: Sequence[Variable], undo: Undo | None) -> None:
         """Prepare to undo an effect, which changes these Variables."""
@@ -395,6 +428,17 @@ class Tracing(Listener):
         with pause_trace(), Scope({i: _inner(a) for i, a in self._values.items()}):
             results = call(*[wrap(_inner(t._data)) for t in tensors])
             return results, [v._data for v in variables]
+
+
+class _PlacedLog:
+    def __init__(self, trace: Tracing, log: Sequence[Any]) -> None:
+        self._trace, self._log = trace, log
+
+    def __reversed__(self) -> Iterator[Any]:
+        for entry in reversed(self._log):
+            out = entry[1]
+            with self._trace.gradient_of(out if type(out) is int else out[0][0]):
+                yield entry
 
 
 def _may_share(a: Any, b: Any) -> bool:

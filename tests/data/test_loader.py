@@ -197,3 +197,12 @@ def test_threads_of_workers_end_with_the_loader():
     values(loader)
     loader.close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("kind", [np.asarray, gg.constant, list])
+def test_loader_of_an_array_gives_rows(kind):
+    rows = np.arange(12.0).reshape(4, 3)
+    batches = list(gg.data.DataLoader(kind(rows), batch_size=2))
+    assert [np.asarray(batch).tolist() for batch in batches] == [
+        rows[:2].tolist(), rows[2:].tolist()
+    ]  # fmt: skip

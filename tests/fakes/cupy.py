@@ -980,6 +980,9 @@ class Graph:
 
 Stream.null = Stream(null=True)
 
+ranges: list[str] = []
+"""NVTX ranges that have begun, and "end" for each that has ended."""
+
 
 def get_current_stream(device_id: int = -1) -> Stream:
     return _current.streams(device_id)[-1]  # type: ignore[no-any-return]
@@ -1220,8 +1223,12 @@ def modules() -> dict[str, types.ModuleType]:
     })  # fmt: skip
     device = _module("cupy.cuda.device", {"Device": Device})
     compiler = _module("cupy.cuda.compiler", {"CompileException": CompileException})
+    nvtx = _module("cupy.cuda.nvtx", {
+        "RangePush": lambda message, id_color=-1: ranges.append(message),
+        "RangePop": lambda: ranges.append("end"),
+    })  # fmt: skip
     cuda = _module("cupy.cuda", {
-        "compiler": compiler,
+        "compiler": compiler, "nvtx": nvtx,
         "Device": Device, "Stream": Stream, "Event": Event, "runtime": runtime, "device": device,
         "is_available": lambda: True, "get_current_stream": get_current_stream,
         "MemoryPool": MemoryPool, "get_allocator": lambda: _allocators[0],

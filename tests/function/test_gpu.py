@@ -1192,7 +1192,7 @@ def test_each_step_of_a_graph_is_timed_on_the_gpu(rng):
     assert unknown == {"random exponential", "apply_gradients"}, by_name
     assert min(t for t in by_name.values() if t is not None) > 0
     np.testing.assert_equal(([v.numpy() for v in model.variables], generator.state), before)
-    assert lowered.html().count("not measured") == 2
+    assert lowered.html().count("not measured") == 2 * 3  # in three views
 
 
 def test_a_dropped_graph_returns_its_memory_to_the_device(cuda):

@@ -122,9 +122,11 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.count[tag] += 1
         assert not {"src", "href"} & dict(attrs).keys()  # nothing is loaded
+        if tag == "input":
+            self.count["checked"] += "checked" in dict(attrs)
         if tag == "path":
             self.arcs.append((int(dict(attrs)["data-from"]), int(dict(attrs)["data-to"])))
-        if tag != "meta":
+        if tag not in ("meta", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -151,17 +153,48 @@ def test_the_page_has_a_row_for_each_step_with_its_time_and_bytes(tmp_path):
     steps = lowered.program.steps
     parts = [part for s in steps for part in s.parts]
     assert len(parts) == 3
-    assert reader.count["tr"] == 1 + len(steps) + len(parts)
-    assert all(start < end < reader.count["tr"] - 1 for start, end in reader.arcs)
+    rows, modules = len(steps) + len(parts), 1
+    assert reader.count["tr"] == (1 + rows) + (1 + len(steps)) + (modules + len(steps))
+    assert all(start < end < rows for start, end in reader.arcs)
     assert len(reader.arcs) > len(parts)
     text = "".join(reader.text)
     for line in str(lowered).splitlines()[4:]:
         assert "<-" in line or "return" in line or line.strip() in text
     # split, two draws, the check and Adam: measuring must not draw or update
-    assert text.count("not measured") == 5
+    assert text.count("not measured") == 5 * 3  # in three views
     np.testing.assert_equal((v.numpy(), generator.state), before)
     assert "not measured" in lowered.html(times=False)
     assert " us" not in lowered.html(times=False)
+
+
+def test_the_page_folds_by_module_sorts_by_time_and_names_lines():
+    model = gg.nn.Sequential(gg.nn.Dense(3, 4, activation=gg.tanh), gg.nn.Dense(4, 1))
+
+    @gg.function(passes=())
+    def f(x):
+        with gg.GradientTape() as tape:
+            loss = gg.sum(model(x))  # this line
+        return tape.gradient(loss, model.trainable_variables)
+
+    lowered = f.lower(gg.ones((5, 3)))
+    page, reader = lowered.html(), Reader()
+    reader.feed(page)
+    assert (reader.count["details"], reader.count["input"], reader.count["checked"]) == (3, 3, 1)
+    folded = re.findall(r"<summary>.*?<strong>(.*?)</strong> ([\d,.]+) us, \d+ %, (\d+) step", page)
+    assert {name for name, _, _ in folded} == {"layers.0", "layers.1", "(in no module)"}
+    assert sum(int(n) for _, _, n in folded) == len(lowered.program.steps)
+    seconds = [float(time.replace(",", "")) for _, time, _ in folded]
+    assert seconds == sorted(seconds, reverse=True)
+    (table,) = re.findall(r'class="view time-view">(.*?)</table>', page, re.DOTALL)
+    times = [float(t.replace(",", "")) for t in re.findall(r"([\d,.]+) us<", table)]
+    assert times == sorted(times, reverse=True)
+    checks = [step for step in lowered.program.steps if step.op is None]
+    assert len(times) == len(lowered.program.steps) - len(checks)
+    here = f.__wrapped__.__code__.co_firstlineno + 3
+    places = {(s.name, s.where.layer, s.backward) for s in lowered.program.steps}
+    assert {("matmul", "layers.0", False), ("matmul", "layers.0", True)} <= places
+    places = {s.where.line for s in lowered.program.steps if s.op is not None}
+    assert places == {f"test_lowered.py:{here}"}
 
 
 def test_times_are_measured_step_by_step():

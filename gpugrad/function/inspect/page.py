@@ -1,8 +1,9 @@
 """Drawings of a lowered program: an HTML page, and a graph in Graphviz's language.
 
-The page is one file that loads nothing. Each step is a row with its time, its memory and its text.
-Rows have one height, so the arcs on the left, from the step that makes a value to the steps that
-read it, need no layout.
+The page is one file that loads nothing. Each step is a row with its time, its memory, its module,
+its line and its text: in the program's order, sorted by time, or folded by module. Rows have one
+height, so the arcs on the left, from the step that makes a value to the steps that read it, need no
+layout.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpugrad.core.format import format_bytes
+from gpugrad.function.inspect.views import COLUMNS, Measured, bar, by_module, by_time, place_cells
 from gpugrad.function.memory import Memory, lives
 from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
@@ -83,7 +85,27 @@ td.bar i { display: inline-block; height: 9px; border-radius: 2px; margin-right:
   vertical-align: baseline; background: var(--bytes); }
 td.time i { background: var(--time); }
 em { color: var(--soft); font-style: normal; }
+.view { display: none; }
+input[name="view"] { margin: 0 6px 18px 0; }
+label { margin-right: 22px; }
+#order:checked ~ .order, #time:checked ~ .time-view, #module:checked ~ .modules { display: block; }
+.view:not(.program) { overflow-x: auto; background: var(--card); border: 1px solid var(--line);
+  border-radius: 8px; }
+summary { padding: 7px 14px; cursor: pointer; box-shadow: inset 0 1px var(--line);
+  font-variant-numeric: tabular-nums; }
+summary:hover { background: var(--hit); }
+summary i { display: inline-block; height: 9px; border-radius: 2px; background: var(--time); }
+summary strong { display: inline-block; min-width: 300px; font: 12.5px ui-monospace, monospace; }
 """
+
+TABS = "\n".join(
+    f'<input type="radio" name="view" id="{key}"{checked}><label for="{key}">{label}</label>'
+    for key, label, checked in (
+        ("order", "in order", " checked"),
+        ("time", "by time", ""),
+        ("module", "by module", ""),
+    )
+)
 
 SCRIPT = """
 for (const row of document.querySelectorAll("tr[data-row]")) {
@@ -110,32 +132,43 @@ def page(
     names, rows = value_names(program), _rows(program)
     inputs = ", ".join(f"{names[id(v)]} {v.dtype}{list(v.shape)}" for v in program.inputs)
     facts = _facts(program, times, memory)
-    cells = iter(_cells(program, times, memory, buffered))
-    numbers = iter(range(1, len(program.steps) + 1))
+    cells = _cells(program, times, memory, buffered)
+    measured = [
+        Measured(k + 1, step, seconds, cells[k], _text(step, names))
+        for k, (step, seconds) in enumerate(zip(program.steps, times, strict=True))
+    ]
+    remaining = iter(measured)
     lines = []
     for k, row in enumerate(rows):
         kind = ' class="part"' if row.is_part else ' class="group"' if row.is_group else ""
-        number, measured = ("", "<td></td>" * 3) if row.is_part else (next(numbers), next(cells))
-        text = f"{row.step.name}:" if row.is_group else step_text(row.step, names)
+        m = None if row.is_part else next(remaining)
+        number, shown = (m.number, m.cells) if m else ("", "<td></td>" * 3)
         lines.append(
-            f'<tr data-row="{k}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{measured}'
-            f'<td class="step">{html.escape(text)}</td></tr>'  # last, as it can be long
+            f'<tr data-row="{k}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{shown}'
+            f"{place_cells(row.step)}"
+            f'<td class="step">{_text(row.step, names)}</td></tr>'  # last, as it can be long
         )
-    columns = ("time, run alone", "makes", "held meanwhile", "step")
     head = f'<th style="padding-left:{GUTTER}px">#</th>'
-    head += "".join(f"<th>{column}</th>" for column in columns)
+    head += "".join(f"<th>{column}</th>" for column in COLUMNS)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
         f"</title><style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n"
         f"<p>Arguments: {html.escape(inputs) or 'none'}. Lines on the left lead from the step that "
         "makes a value to the steps that read it. Memory that an op takes and frees while it runs "
         "is not counted.</p>\n"
-        f'<dl>{facts}</dl>\n<div class="program">'
+        f"<dl>{facts}</dl>\n{TABS}\n"
+        f'<div class="view time-view">{by_time(measured)}</div>\n'
+        f'<div class="view modules">{by_module(measured)}</div>\n'
+        '<div class="view order program">'
         f'<svg width="{GUTTER}" height="{len(rows) * ROW}">{_arcs(rows)}</svg>\n'
         f"<table><thead><tr>{head}</tr></thead><tbody>\n"
         + "\n".join(lines)
         + f"\n</tbody></table></div>\n<script>{SCRIPT}</script></body></html>\n"
     )
+
+
+def _text(step: Step, names: dict[int, str]) -> str:
+    return html.escape(f"{step.name}:" if step.parts else step_text(step, names))
 
 
 def _arcs(rows: Sequence[_Row]) -> str:
@@ -161,10 +194,6 @@ def _cells(
     held = [fixed + n for n in lives(program, buffered)]
     longest = max((t for t in times if t is not None), default=0.0) or 1.0
     most = max(held, default=0) or 1
-
-    def bar(amount: float, whole: float, text: str, kind: str) -> str:
-        width = max(1, round(80 * amount / whole)) if amount else 0
-        return f'<td class="bar {kind}"><i style="width:{width}px"></i>{text}</td>'
 
     cells = []
     for step, seconds, n in zip(program.steps, times, held, strict=True):

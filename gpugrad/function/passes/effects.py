@@ -154,5 +154,5 @@ def _as_effect(step: Step) -> Step:
 
     name, args, params, outs = step.name, step.args, step.params, step.outs
     effect = Step(None, args, params, outs, name=name, call=call, undo=lambda: lambda: None)
-    effect.backward, effect.phase = step.backward, step.phase
+    effect.backward, effect.phase, effect.where = step.backward, step.phase, step.where
     return effect

@@ -325,6 +325,7 @@ def _skip_broadcasts(program: Program) -> Program:
                     args[at] = source[id(a)]
         if any(a is not b for a, b in zip(args, step.args, strict=True)):
             new.steps[k] = Step(step.op, args, step.params, step.outs)
+            new.steps[k].where = step.where
     return remove_dead(new)
 
 

@@ -134,7 +134,7 @@ def write_all_pieces(program: Program) -> Program:
 
 
 def _put(rewriter: Rewriter, of: Step, pieces: Pieces, out: Value) -> None:
-    pieces.backward, pieces.phase = of.backward, of.phase
+    pieces.backward, pieces.phase, pieces.where = of.backward, of.phase, of.where
     rewriter.keep(pieces)
     rewriter.replace(out, pieces.outs[0])
 

@@ -109,7 +109,7 @@ class Rewriter:
         out = Value(np.broadcast_to(np.empty((), dtype), shape))
         out.host = next((a.host for a in args if isinstance(a, Value)), of.outs[0].host)
         new = Step(OPS[name], args, params, [out])
-        new.backward, new.phase = of.backward, of.phase
+        new.backward, new.phase, new.where = of.backward, of.phase, of.where
         self.keep(new)
         return out
 
@@ -138,6 +138,7 @@ class FusedStep(Step):
         self.unfused = Program()
         self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
+        self.where = steps[0].where
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """Launch on plain arrays; returns the results, or NotImplemented to decline."""

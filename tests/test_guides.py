@@ -1,0 +1,119 @@
+"""The guides in docs/ tell the truth: their code runs, and prints what its comments say."""
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+
+
+def blocks(page, kind="python"):
+    """The code blocks of a page: ``python`` for gpugrad's, ``python torch`` for torch's."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def expected(code):
+    """What the code says that it prints: the comments behind ``print(...)``."""
+    return re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
+
+
+@pytest.fixture
+def forgotten_ops():
+    before = set(gg.OPS)
+    yield
+    for name in set(gg.OPS) - before:
+        gg.OPS.pop(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_code_of_a_guide_runs_and_prints_what_its_comments_say(
+    page, tmp_path, monkeypatch, forgotten_ops
+):
+    monkeypatch.chdir(tmp_path)
+    gg.set_seed(0)
+    scope = {"__name__": page.stem}
+    for code in blocks(page):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            exec(compile(code, page.name, "exec"), scope)
+        if comments := expected(code):
+            lines = output.getvalue().splitlines()
+            assert lines == comments, page.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_between_guides_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
+        if not target.startswith("http"):
+            assert (DOCS / target).exists(), target
+
+
+def test_index_lists_every_guide():
+    text = (DOCS / "README.md").read_text()
+    assert {p.name for p in PAGES} - {"README.md"} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", text))
+
+
+def test_table_of_names_names_what_there_is():
+    """In the last column of moving.md, all that begins with ``gg.``."""
+    for row in re.findall(r"^\|.*\|$", (DOCS / "moving.md").read_text(), re.MULTILINE):
+        for name in re.findall(r"`(gg\.[\w.]+)", row.rsplit("|", 2)[1]):
+            thing = gg
+            for part in name.split(".")[1:]:
+                thing = getattr(thing, part)
+
+
+# ---- the GPT recipe
+
+
+def lines_of(code):
+    return [x for x in code.splitlines() if x.strip() and not x.strip().startswith("#")]
+
+
+def test_gpt_recipe_is_no_longer_than_the_same_program_in_torch():
+    page = DOCS / "gpt.md"
+    (ours, *_), (theirs,) = blocks(page), blocks(page, "python torch")
+    assert len(lines_of(ours)) <= len(lines_of(theirs))
+    assert max(map(len, ours.splitlines())) <= 100
+
+
+def run_recipe(folder, monkeypatch, epochs):
+    folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(folder)
+    code = blocks(DOCS / "gpt.md")[0]
+    assert code.count("EPOCHS = 4") == 1
+    scope = {}
+    with contextlib.redirect_stderr(io.StringIO()):
+        exec(code.replace("EPOCHS = 4", f"EPOCHS = {epochs}"), scope)
+    return scope
+
+
+def test_gpt_recipe_learns_and_resumes_bit_for_bit(tmp_path, monkeypatch):
+    whole = run_recipe(tmp_path / "whole", monkeypatch, 4)
+    run_recipe(tmp_path / "parts", monkeypatch, 2)
+    again = run_recipe(tmp_path / "parts", monkeypatch, 4)
+    losses = [logs["loss"] for logs in whole["run"].history]
+    assert losses[-1] < 0.7 * losses[0]
+    for a, b in zip(whole["model"].variables, again["model"].variables, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    for a, b in zip(whole["ema"].averages, again["ema"].averages, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+@pytest.mark.peers
+def test_torch_program_beside_the_gpt_recipe_learns_as_much(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    ours = run_recipe(tmp_path, monkeypatch, 4)
+    scope = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(blocks(DOCS / "gpt.md", "python torch")[0], scope)
+    assert abs(scope["loss"].item() - ours["run"].history[-1]["loss"]) < 0.5
