@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from types import CodeType, FrameType
 
 from gpugrad.errors import EXAMPLES, LIBRARIES
 
-__all__ = ["line_of", "place", "user_level", "user_line"]
+__all__ = ["is_library", "line_of", "place", "user_level", "user_line"]
+
+
+@functools.lru_cache(1024)
+def is_library(file: str) -> bool:
+    """Whether a file of code is not a user's."""
+    return file.startswith(LIBRARIES) and not file.startswith(EXAMPLES)
 
 
 def _user_frame() -> tuple[FrameType, int]:
@@ -16,7 +23,7 @@ def _user_frame() -> tuple[FrameType, int]:
     frame, above = sys._getframe(0), 0
     while frame.f_back is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(LIBRARIES) or name.startswith(EXAMPLES):
+        if not is_library(name):
             break
         frame, above = frame.f_back, above + 1
     return frame, above

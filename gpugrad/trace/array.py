@@ -19,7 +19,6 @@ from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.core.user_code import user_line
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
-from gpugrad.trace.where import user_line
 
 __all__ = [
     "LEFT",

@@ -28,12 +28,12 @@ payload may differ.) SGD with momentum, whose NumPy calls `gpugrad.optim.rules` 
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpugrad.core.forking import cached_property
 from gpugrad.kernels.cpu import compiler, pool
 
 __all__ = ["LEAST", "Call", "StepLoop"]
@@ -109,7 +109,7 @@ class StepLoop:
         ]
         return "\n".join(lines) + "\n"
 
-    @functools.cached_property
+    @cached_property
     def _step(self) -> Any:
         """The compiled function, or None."""
         if pool.library() is None:
