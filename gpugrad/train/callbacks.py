@@ -37,16 +37,25 @@ class Callback:
         """After a step."""
 
     def end_of_epoch(self, run: Any) -> None:
-        """After an epoch and its validation, with ``run.logs``."""
+        """After an epoch and its validation, with ``run.logs``.
+
+        Numbers that a callback adds to them stand in ``run.history``, too, and later callbacks see
+        them.
+        """
 
     def end(self, run: Any) -> None:
         """After the run, also if an exception or Ctrl-C has ended it."""
 
 
 class Progress(Callback):
-    """A progress bar of each epoch on stderr, by tqdm; without tqdm, a line for each epoch."""
+    """A progress bar of each epoch on stderr, by tqdm; without tqdm, a line for each epoch.
 
-    def __init__(self) -> None:
+    Args:
+        whole: whether one bar shows the whole run, for runs of many short epochs.
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self.whole = whole
         try:
             self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
@@ -55,23 +64,27 @@ class Progress(Callback):
 
     def begin_epoch(self, run: Any) -> None:
         """Open the bar of an epoch."""
-        if self._tqdm is not None:
-            title = f"epoch {run.epoch + 1}/{run.epochs}"
-            total, done = run.steps_per_epoch, run.batch
-            self._bar = self._tqdm(total=total, initial=done, desc=title, unit="step")
+        if self._tqdm is None or self._bar is not None:
+            return
+        title, total, done = f"epoch {run.epoch + 1}/{run.epochs}", run.steps_per_epoch, run.batch
+        if self.whole:
+            title, done = "training", run.step
+            total = total and total * run.epochs
+        self._bar = self._tqdm(total=total, initial=done, desc=title, unit="step")
 
     def end_of_step(self, run: Any) -> None:
         """Move the bar on."""
         if self._bar is not None:
             self._bar.update()
-            if run.logs:
+            if run.logs and not self.whole:
                 self._bar.set_postfix_str(_text(run.logs), refresh=False)
 
     def end_of_epoch(self, run: Any) -> None:
         """Show the epoch's numbers."""
         if self._bar is not None:
             self._bar.set_postfix_str(_text(run.logs))
-            self._close()
+            if not self.whole:
+                self._close()
         else:
             print(f"epoch {run.epoch}/{run.epochs}: {_text(run.logs)}", file=sys.stderr)
 

@@ -92,7 +92,7 @@ class Run:
 
     def state(self) -> dict[str, Any]:
         """What `load_state` needs to continue, also in the middle of an epoch; JSON can hold it."""
-        self.logs |= self._sums.read()
+        self.logs = self.logs | self._sums.read()  # a new dict: the old one is in the history
         totals = {name: t.tolist() for name, t in self._sums.totals.items()}
         names = "epoch", "step", "batch", "history"
         return {**{name: getattr(self, name) for name in names}, "totals": totals}
@@ -157,7 +157,7 @@ def fit(
         raise ArgumentError(f"fit: epochs must be a whole number of at least 0, got {epochs!r}.")
     run = Run(epochs, model, optimizer, measured)
     run.steps_per_epoch = len(data) if isinstance(data, Sized) else None
-    listeners = [*([Progress()] if progress else []), *callbacks]
+    listeners = [*callbacks, *([Progress()] if progress else [])]
     with _interrupts_between_steps(run):
         try:
             for callback in listeners:
@@ -168,7 +168,7 @@ def fit(
                 if validation is not None:
                     values = evaluate(model, validation, measured)
                     run.logs.update({f"val_{name}": value for name, value in values.items()})
-                run.history.append(dict(run.logs))
+                run.history.append(run.logs)
                 run.epoch, run.batch = run.epoch + 1, 0
                 for callback in listeners:
                     callback.end_of_epoch(run)
@@ -269,8 +269,9 @@ def _step_of(
         with GradientTape() as tape, training():
             outputs = model(*inputs)
             value = loss(outputs, labels)
+            scaled = optimizer.scale_loss(value) if hasattr(optimizer, "scale_loss") else value
         variables = model.trainable_variables
-        gradients = tape.gradient(value, variables)
+        gradients = tape.gradient(scaled, variables)
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         sums = {"loss": sums_of_mean(value, outputs)}
         return sums | {metric.name: metric.sums(outputs, labels) for metric in metrics}

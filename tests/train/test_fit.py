@@ -200,6 +200,36 @@ def test_progress_shows_a_bar_by_tqdm(capsys):
     assert "loss 1" in err
 
 
+def test_progress_shows_one_bar_of_a_whole_run(capsys):
+    pytest.importorskip("tqdm")
+    train.fit(lambda x: x, [1.0] * 3, 4, progress=False, callbacks=[train.Progress(whole=True)])
+    err = capsys.readouterr().err
+    assert "training: 100%" in err
+    assert "12/12" in err
+    assert "epoch" not in err
+
+
+def test_numbers_of_a_callback_stand_in_the_history():
+    class Validation(train.Callback):
+        def end_of_epoch(self, run):
+            run.logs["val_loss"] = 10.0 * run.epoch
+
+    seen = train.EarlyStopping("val_loss", patience=1)
+    run = fit(lambda x: x, [1.0, 2.0], 3, callbacks=[Validation(), seen])
+    assert [logs["val_loss"] for logs in run.history] == [10, 20]
+    assert seen.best_epoch == 1
+
+
+def test_fit_scales_the_loss_of_an_optimizer_with_a_loss_scale():
+    weights = []
+    for wrapped in (lambda o: o, gg.optim.LossScaleOptimizer):
+        model, data = model_and_data()
+        fit((model, loss), data, 2, optimizer=wrapped(gg.optim.SGD(0.1)))
+        weights.append([v.numpy() for v in model.variables])
+    for plain, scaled in zip(*weights, strict=True):
+        np.testing.assert_allclose(plain, scaled, 1e-5, 1e-6)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
