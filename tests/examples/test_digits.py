@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +19,11 @@ from gpugrad.examples import digits
 
 def run(output, *options):
     return digits.main(["--device", "cpu", "--quiet", "--output", str(output), *map(str, options)])
+
+
+def last_checkpoint(output):
+    arrays, texts = checkpoint.load(max((output / "checkpoints").iterdir()))
+    return arrays, json.loads(texts["states"])["run"]
 
 
 @pytest.fixture(scope="module")
@@ -41,44 +47,39 @@ def test_whole_run_reads_at_least_97_percent_of_the_test_digits(tmp_path, capsys
     assert (tmp_path / "digits.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_short_run_learns(short):
-    _, metadata = checkpoint.load(short / "digits.safetensors")
-    history = json.loads(metadata["history"])
-    assert history["test_accuracy"][-1] > 0.9
-    assert history["train_loss"][-1] < history["train_loss"][0] / 2
+@pytest.mark.slow
+def test_convolutions_read_at_least_98_5_percent(tmp_path, capsys):
+    assert run(tmp_path, "--model", "cnn", "--epochs", 30) == 0
+    assert float(re.search(r"Test accuracy ([\d.]+)%", capsys.readouterr().out)[1]) >= 98.5
 
 
-def test_resumed_run_ends_exactly_as_an_uninterrupted_one(short, tmp_path, capsys):
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_a_short_run_learns(model, tmp_path):
+    assert run(tmp_path, "--epochs", 3, "--model", model) == 0
+    history = last_checkpoint(tmp_path)[1]["history"]
+    assert history[-1]["val_accuracy"] > 0.9
+    assert history[-1]["loss"] < history[0]["loss"] / 2
+
+
+def test_a_resumed_run_ends_exactly_as_an_uninterrupted_one(short, tmp_path, capsys):
     assert run(tmp_path, "--epochs", 2) == 0
     assert run(tmp_path, "--epochs", 4, "--resume") == 0
-    assert "Going on after epoch 2." in capsys.readouterr().out
-    whole, about = checkpoint.load(short / "digits.safetensors")
-    resumed, also = checkpoint.load(tmp_path / "digits.safetensors")
-    assert about == also
+    assert "Going on after epoch 2" in capsys.readouterr().out
+    whole, resumed = last_checkpoint(short)[0], last_checkpoint(tmp_path)[0]
     assert whole.keys() == resumed.keys()
     for name in whole:
         np.testing.assert_array_equal(whole[name], resumed[name])
 
 
-def test_finished_run_can_be_resumed_from_a_path_only_to_report(short, tmp_path, capsys):
-    assert run(tmp_path, "--epochs", 4, "--resume", short / "digits.safetensors") == 0
+def test_a_finished_run_can_be_resumed_only_to_report(short, capsys):
+    assert run(short, "--epochs", 4, "--resume") == 0
     assert "after 4 epochs" in capsys.readouterr().out
 
 
-def test_interrupted_run_can_be_resumed(tmp_path, monkeypatch, capsys):
-    train_epoch, done = digits.train_epoch, []
-
-    def interrupted(*args):
-        if done:
-            raise KeyboardInterrupt
-        done.append(1)
-        return train_epoch(*args)
-
-    monkeypatch.setattr(digits, "train_epoch", interrupted)
-    assert run(tmp_path, "--epochs", 3) == 130
-    assert "--resume" in capsys.readouterr().err
-    monkeypatch.undo()
-    assert run(tmp_path, "--epochs", 2, "--resume") == 0
+def test_a_new_run_overwrites_the_old_one(tmp_path):
+    for epochs in (2, 1):
+        assert run(tmp_path, "--epochs", epochs) == 0
+    assert last_checkpoint(tmp_path)[1]["epoch"] == 1
 
 
 def test_split_is_fixed_stratified_and_disjoint():
@@ -96,42 +97,43 @@ def damaged(path):
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def another_model(path):
+def of_another_model(path):
     _, metadata = checkpoint.load(path)
     checkpoint.save(path, {"w": np.ones(3)}, metadata)
 
 
-def another_program(path):
+def of_another_program(path):
     checkpoint.save(path, {"w": np.ones(3)})
 
 
-def missing(path):
-    path.unlink()
+def without_settings(path):
+    (path.parents[1] / "settings.json").unlink()
 
 
 @pytest.mark.parametrize(
     ("spoil", "options", "words"),
     [
-        (missing, (), "There is no checkpoint"),
+        (without_settings, (), "there is no run in"),
         (damaged, (), "is damaged"),
-        (another_model, (), "another model"),
-        (another_program, (), "was not written by"),
-        (lambda path: None, ("--seed", 1), "resume with: --seed 0"),
+        (of_another_model, (), "does not fit"),
+        (of_another_program, (), "was not written by"),
+        (lambda path: None, ("--seed", 1), "resume it with: --seed 0"),
     ],
     ids=["missing", "damaged", "another model", "another program", "settings"],
 )
-def test_wrong_checkpoint_is_a_clear_error_and_is_kept(
+def test_a_wrong_checkpoint_is_a_clear_error_and_is_kept(
     short, tmp_path, capsys, spoil, options, words
 ):
-    path = tmp_path / "digits.safetensors"
-    path.write_bytes((short / "digits.safetensors").read_bytes())
+    shutil.copytree(short, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "digits.png").unlink()
+    path = max((tmp_path / "checkpoints").iterdir())
     spoil(path)
-    before = path.read_bytes() if path.exists() else None
-    assert run(tmp_path, "--resume", path, *options) == 2
+    before = path.read_bytes()
+    assert run(tmp_path, "--resume", "--epochs", 5, *options) == 2
     output = capsys.readouterr()
     assert words in output.err
     assert "Traceback" not in output.err
-    assert (path.read_bytes() if path.exists() else None) == before
+    assert path.read_bytes() == before
     assert not (tmp_path / "digits.png").exists()
 
 
@@ -174,5 +176,13 @@ def test_module_runs_as_a_command():
         [sys.executable, "-m", "gpugrad.examples.digits", "--help"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    for option in ("--epochs", "--batch-size", "--learning-rate", "--seed", "--device", "--resume"):
+    for option in (
+        "--epochs",
+        "--model",
+        "--batch-size",
+        "--learning-rate",
+        "--seed",
+        "--device",
+        "--resume",
+    ):
         assert option in done.stdout
