@@ -43,8 +43,8 @@ __all__ = ["GPT", "generate", "main", "make_step"]
 Array = np.ndarray[Any, Any]
 
 MEMORY = 1 << 40
-"""With a limit, gg.function replays its first call too. Without, it computes that call as it traces,
-in NumPy, whose last bits differ from a replay's in C: a resumed run would not end bit for bit."""
+"""With a limit, gg.function replays its first call too. Without, it computes that call while it
+traces, in NumPy, whose last bits differ from C's: a resumed run would not end bit for bit."""
 
 
 def load_text() -> tuple[Array, Array]:
