@@ -26,7 +26,7 @@ from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair, tapes_only
 from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
-from gpugrad.function.plan import Options, optimized, planned
+from gpugrad.function.plan import FirstCall, Options, optimized, planned
 from gpugrad.function.signature import Names, Signature
 from gpugrad.function.steps_per_call import split_steps, stack_results
 from gpugrad.function.structures import fill_holes, split_arrays
@@ -266,7 +266,7 @@ class Function:
             plan = _Plan(trace.program, form, self._options)
             if trace.makes is None:
                 self._plans[key] = plan
-            if not trace.committed:  # another thread has changed its Variables meanwhile
+            if not trace.committed:  # see `FirstCall`; or another thread has changed its Variables
                 return self._replayed(plan, arrays, args, keywords, release)
         if release:
             release()
@@ -293,7 +293,7 @@ class Function:
         return fill_holes(form, results)
 
     def _traced(
-        self, args: Any, keywords: Any, new: Callable[..., Tracing] = Tracing
+        self, args: Any, keywords: Any, new: Callable[..., Tracing] = FirstCall
     ) -> tuple[Tracing, Any, list[Any]]:
         """A trace of a call, the form of the result, and its arrays."""
 

@@ -18,8 +18,9 @@ from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.trace.program import Program
+from gpugrad.trace.tracing import Tracing
 
-__all__ = ["MEMORY", "Options", "optimized", "planned"]
+__all__ = ["MEMORY", "FirstCall", "Options", "optimized", "planned"]
 
 MEMORY = ("arena", "in place")
 """How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers. ``"in
@@ -87,6 +88,25 @@ def optimized(program: Program, options: Options) -> Program:
             f"{format_bytes(limit)}. Use smaller batches, or a higher limit."
         )
     return program
+
+
+class FirstCall(Tracing):
+    """The trace of a first call. If replays run C kernels, this call is one, too.
+
+    Their last bits differ from those of eager ops: a run that was resumed would differ from one
+    that was not. Effects that cannot be undone, such as prints, have happened, and so count.
+    """
+
+    def _takes_effect(self) -> bool:
+        steps = self.program.steps
+        happened = any(s.call is not None and s.undo is None for s in steps)
+        return (
+            self.makes is not None
+            or happened
+            or "groups" not in (self.passes or ())
+            or any(s.xp not in (None, NUMPY) for s in steps)
+            or not is_worth_compiling(self.program)
+        )
 
 
 def planned(program: Program, options: Options, load: bool = True) -> tuple[Program, Any]:

@@ -137,11 +137,15 @@ class Tracing(Listener):
                 listener.leave()
         self.leave()
 
+    def _takes_effect(self) -> bool:
+        """Whether the call that was traced counts, so that it needs no replay."""
+        return True
+
     def _close(self, kind: Any) -> None:
         where = self._undo_writes() if self._written else ""
         moved = self._moved_variables()
         self.program.writes += [(variable, value) for variable, value, _ in moved]
-        if kind is None and not where and not self.trial:
+        if kind is None and not where and not self.trial and self._takes_effect():
             self._commit([variable for variable, _, _ in moved], [array for _, _, array in moved])
         if where and kind is None:
             raise TraceError(
