@@ -20,14 +20,19 @@ def library(name):
             # some of SciPy's functions treat a Python number as float64
             return getattr(xp.special, name)(*typed(*arrays))
         except (AttributeError, TypeError) as error:
-            if xp is NUMPY or not (lack := _lack(xp, name, arrays)):
-                raise
-            raise DeviceError(
-                f"{name}: {lack}, so it runs on the CPU only. Move its arguments there with "
-                "x.to_device('cpu')."
-            ) from error
+            refuse_lack(xp, name, arrays, error)
+            raise
 
     return forward
+
+
+def refuse_lack(xp, name, arrays, error):
+    """DeviceError if `error` is because CuPy's ``special`` lacks what SciPy's has."""
+    if xp is not NUMPY and (lack := _lack(xp, name, arrays)):
+        raise DeviceError(
+            f"{name}: {lack}, so it runs on the CPU only. Move its arguments there with "
+            "x.to_device('cpu')."
+        ) from error
 
 
 def _lack(xp, name, arrays):
