@@ -246,6 +246,9 @@ def _indexing(cuda, bad):
             x[:, None], at[None], *(gg.constant([n], device=cuda) for n in (4, 2))
         ),
         "scatter_rows of segments": lambda: gg.segment_sum(x[:2], at, num_segments=4),
+        "segment_max": lambda: gg.segment_max(x[:2], at, num_segments=4),
+        "segment_min": lambda: gg.segment_min(x[:2], at, num_segments=4),
+        "segment_prod": lambda: gg.segment_prod(x[:2], at, num_segments=4),
         "index_put": lambda: gg.index_put(flat, flat[:2], index=at),
     }
 

@@ -22,6 +22,7 @@ SHELVES = {
         "_blocks",
         "_roots",
         "_loops",
+        "_scipy",
         "arrays",
         "math",
         "linalg",

@@ -87,7 +87,7 @@ def flag_of(name: str, length: int, first: int) -> np.uintp:
     Args:
         name: the op.
         length: the length of the axis; 0 if several axes have indices.
-        first: the least index.
+        first: the least index; -2**63 if any negative one is allowed.
     """
     number = next(_checks.numbers)
     slot = number % _FLAGS
@@ -125,7 +125,8 @@ def raise_late() -> None:
 def _describe(calls: list[tuple[str, int, int, tuple[CodeType, int]]]) -> str:
     name, length, first, where = calls[0]
     others = f" {len(calls) - 1} later calls have bad indices too." if len(calls) > 1 else ""
-    bounds = f" Indices run from {first} to {length - 1}." if length else ""
+    start = f"from {first} " if first > -(2**63) else ""
+    bounds = f" Indices run {start}to {length - 1}." if length else ""
     return (
         f"{name}: an index is out of bounds on a GPU.{bounds} The call was at {line_of(where)}; "
         f"its results are wrong, and all that depend on them.{others} For an error in the call, "

@@ -4,6 +4,7 @@ Without a GPU, conftest installs a fake CuPy with two devices.
 """
 
 import copy
+import math
 import os
 import pickle
 import subprocess
@@ -19,7 +20,10 @@ from conftest import REAL_GPU
 
 import gpugrad as gg
 from gpugrad.core import backend, devices, settings
+from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.testing.checks.subject import Subject
+from gpugrad.testing.close import to_double
 
 C = gg.constant
 ROOT = str(Path(gg.__file__).parents[1])
@@ -271,6 +275,36 @@ def test_work_stays_on_the_device(cuda):
         assert type(t._data) is not np.ndarray
     s = 2 * (1 - np.tanh(1.1) ** 2)
     np.testing.assert_allclose(gw.numpy(), [[0.3 * s], [0.4 * s]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(gg.OPS) if "c" in gg.OPS[n].kinds])
+def test_complex_arguments_run_on_the_device_or_the_error_names_the_device(name, cuda):
+    subject = Subject(gg.OPS[name], 0, 1, gg.device(cuda))
+    refusals = []
+    for sample in subject.samples:
+        if "(complex)" in sample.title and "device" not in sample.op.params:
+            there = sample.replace(sample.leaves, device=subject.device)
+            try:
+                results = there.results()
+            except DeviceError as error:
+                refusals.append(str(error))
+            else:
+                assert [y.dtype for y in results] == [y.dtype for y in sample.results()]
+    assert all(name in r and "takes no complex numbers" in r for r in refusals)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float32, np.float64])
+@pytest.mark.parametrize("extreme", [gg.segment_max, gg.segment_min])
+def test_extremes_of_segments_on_the_device_are_exact(extreme, dtype, cuda):
+    numbers = [0.0, 0.1, -0.1, 1 / 3, -1 / 3, math.inf, -math.inf, math.nan, -math.nan]
+    pairs = [[a, b] for a in numbers for b in numbers]
+    x = C(np.ravel(pairs), dtype=dtype)
+    ids = C(np.repeat(np.arange(len(pairs)), 2))
+    with np.errstate(invalid="ignore"):
+        desired = extreme(x, ids, len(pairs) + 1)  # the last one is empty
+    actual = extreme(x.to_device(cuda), ids.to_device(cuda), len(pairs) + 1)
+    assert actual.dtype == dtype
+    np.testing.assert_array_equal(to_double(actual.numpy()), to_double(desired.numpy()))
 
 
 def test_higher_order_and_forward_mode_on_the_device(cuda):

@@ -105,6 +105,10 @@ SPECIAL = _words(
     "pdtrc pdtri poch polygamma pseudo_huber psi radian rel_entr rgamma round shichi sici sinc "
     "sindg softmax sph_harm_y spherical_yn tandg wright_bessel xlog1py xlogy y0 y1 yn zeta zetac"
 )
+COMPLEX_SPECIAL = frozenset(
+    _words("digamma expm1 exprel gamma lambertw log1p loggamma psi rgamma sinc xlog1py xlogy")
+)
+"""The functions of CuPy's ``special`` that take complex numbers."""
 METHODS = _words(
     "all any argmax argmin argpartition argsort astype choose clip compress conj conjugate "
     "cumprod cumsum diagonal dot fill flatten max mean min nonzero partition prod put ravel "
@@ -117,11 +121,14 @@ ATOMIC = {
     for name, dtypes in {
         "add": "int32 uint32 uint64 float16 float32 float64",
         "subtract": "int32 uint32",
-        "maximum": "int32 uint32 uint64 float32 float64",
-        "minimum": "int32 uint32 uint64 float32 float64",
+        "maximum": "int32 uint32 uint64",
+        "minimum": "int32 uint32 uint64",
     }.items()
 }
-"""The dtypes of ``ufunc.at`` in CuPy 14.0; 14.1 has int64 too."""
+"""The dtypes of ``ufunc.at`` in CuPy 14.0; 14.1 has int64 too.
+
+Extremes of floats exist there, but ignore NaN and round float64 to float32: nothing may use them.
+"""
 SORTING = frozenset(_words("argpartition argsort lexsort median partition sort unique"))
 """Functions that sort by Thrust, which does not support bfloat16."""
 
@@ -1196,6 +1203,17 @@ def _namespace(of: Any, names: list[str]) -> dict[str, Any]:
     return contents
 
 
+def _refusing_complex(name: str, function: Any) -> Any:
+    @functools.wraps(function, updated=())
+    def refusing(*args: Any, **kwargs: Any) -> Any:
+        dtypes = [a.dtype for a in args if isinstance(a, ndarray)]
+        if any(d.kind == "c" for d in dtypes):
+            raise TypeError(f"Wrong type ({dtypes}) of arguments for cupyx_scipy_special_{name}")
+        return function(*args, **kwargs)
+
+    return refusing
+
+
 def _dtype_aware(name: str) -> Any:
     """A function of arrays that returns numbers, shapes or dtypes, not arrays."""
     function = getattr(np, name)
@@ -1240,9 +1258,12 @@ def modules() -> dict[str, types.ModuleType]:
     fft = _module("cupy.fft", _namespace(
         np.fft, [n for n in np.fft.__all__ if callable(getattr(np.fft, n)) and n != "test"]
     ))  # fmt: skip
-    special = _module("cupyx.scipy.special", _namespace(
-        scipy.special, [n for n in SPECIAL if hasattr(scipy.special, n)]
-    ))  # fmt: skip
+    special = _module("cupyx.scipy.special", {
+        name: function if name in COMPLEX_SPECIAL else _refusing_complex(name, function)
+        for name, function in _namespace(
+            scipy.special, [n for n in SPECIAL if hasattr(scipy.special, n)]
+        ).items()
+    })  # fmt: skip
     slinalg = _module("cupyx.scipy.linalg", _namespace(scipy.linalg, SCIPY_LINALG))
     stride_tricks = _module("cupy.lib.stride_tricks", _namespace(
         np.lib.stride_tricks, ["as_strided", "sliding_window_view"]

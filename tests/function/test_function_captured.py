@@ -43,6 +43,7 @@ CUT = {
         "not in CuPy: composed of several functions, with numbers from the host":
             "betainc_grad_a betainc_grad_b digamma expn gamma_reparameterized gamma_score "
             "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
+        "CuPy copies a list of counts from the host": "repeat",
         "not checked in CuPy's sources, and in no training step": "bin_edges isin "
             "pivots_to_permutation",
     }.items()
@@ -216,6 +217,10 @@ READ_BY_DATA = {
         gg.constant([2], device=x.device), gg.constant([2], device=x.device), reduction="none",
     ),
 }  # fmt: skip
+
+
+def test_repeat_by_an_int_is_captured(rng, by_numpy):
+    one_graph(lambda x: gg.repeat(x, 2, axis=1) * 2, *([rng.normal(size=(2, 3))] for _ in range(3)))
 
 
 @pytest.mark.parametrize("name", READ_BY_DATA)

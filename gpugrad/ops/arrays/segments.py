@@ -17,7 +17,7 @@ from gpugrad.core.index_checks import when
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops.arrays.index_rules import as_int64
+from gpugrad.ops.arrays.index_rules import as_int64, is_deferred
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -208,15 +208,46 @@ def _extreme_vjp(xp, g, out, data, segment_ids, num_segments):
 def _scatter_reduce(xp, name, ufunc, start, data, segment_ids, num_segments):
     """``ufunc.at`` on the rows of the groups: one atomic operation for each element."""
     rows, row = _flat_rows(xp, name, data.shape, segment_ids, num_segments)
-    out = xp.lib.full((num_segments + 1, *row), start, dtype=data.dtype)
-    values = data.reshape(*rows.shape, *row)
-    if xp is NUMPY and row:  # `at` is several times as fast on flat arrays
+    shape, values = (num_segments + 1, *row), data.reshape(*rows.shape, *row)
+    if xp is not NUMPY:
+        rows = _rows_in_bounds(xp.lib, name, rows, segment_ids, num_segments)
+        sign = 1 if start < 0 else -1
+        return (_greatest(xp.lib, shape, rows, values * sign) * sign)[:num_segments]
+    out = np.full(shape, start, dtype=data.dtype)
+    if row:  # `at` is several times as fast on flat arrays
         width = math.prod(row)
         rows = (rows[:, None] * width + np.arange(width)).reshape(-1)
-        getattr(np, ufunc).at(out.reshape(-1), rows, values.reshape(-1))
-    else:
-        getattr(xp.lib, ufunc).at(out, rows, values)
+    getattr(np, ufunc).at(out.reshape(-1), rows, values.reshape(-1))
     return out[:num_segments]
+
+
+def _rows_in_bounds(lib, name, rows, segment_ids, num_segments):
+    """`rows` for CuPy, which would wrap one that is out of bounds: it is reported and left out."""
+    is_deferred(name, segment_ids, num_segments, first=-(2**63))
+    return lib.minimum(rows, num_segments)
+
+
+def _greatest(lib, shape, rows, values):
+    """The maximum of the rows of each group, NaN if there is one, with CuPy's atomics on integers.
+
+    Its atomics on floats ignore NaN, and round float64 to float32. So the bits of each number
+    become an unsigned integer in the same order: a positive number gets the sign bit, and the bits
+    of a negative one are inverted.
+    """
+    size = values.dtype.itemsize
+    signed, unsigned = f"i{size}", f"u{size}"
+    sign_bit = -(2 ** (8 * size - 1))
+
+    def flips(is_negative):  # all bits, or the sign bit
+        return (is_negative >> (8 * size - 1)) | sign_bit
+
+    values = lib.where(values == values, values, math.nan).astype(values.dtype)  # one NaN, positive
+    bits = values.view(signed)
+    lowest = int(np.array(-math.inf, values.dtype).view(signed))
+    keys = lib.full(shape, ~lowest, dtype=signed).view(unsigned)
+    lib.maximum.at(keys, rows, (bits ^ flips(bits)).view(unsigned))
+    keys = keys.view(signed)
+    return (keys ^ flips(~keys)).view(values.dtype)
 
 
 def _fold_examples(name):
@@ -317,6 +348,7 @@ def segment_prod(xp, data, segment_ids, /, num_segments):
     rows, row = _flat_rows(xp, "segment_prod", data.shape, segment_ids, num_segments)
     out = xp.lib.ones((num_segments + 1, *row), dtype=data.dtype)
     if rows.size:  # CuPy's multiply has no `at`
+        rows = _rows_in_bounds(xp.lib, "segment_prod", rows, segment_ids, num_segments)
         order = xp.lib.argsort(rows)
         rows, values = rows[order], data.reshape(*rows.shape, *row)[order]
         products = _products_before(xp, values, rows) * values

@@ -13,32 +13,12 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops._loops import check_order
+from gpugrad.ops._scipy import library
 from gpugrad.ops.math.elementwise import unless_infinite
-from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 from gpugrad.registry.rules import conjugate
-
-
-def library_has(xp, name):
-    """Whether the array library's ``special`` has a function."""
-    return hasattr(xp.special, name)
-
-
-def library(name):
-    """A forward that calls a function of the array library's ``special``."""
-
-    def forward(xp, *arrays):
-        if not library_has(xp, name):
-            raise DeviceError(
-                f"{name}: cupyx.scipy.special lacks it, so it runs on the CPU only. Move its "
-                "arguments there with x.to_device('cpu')."
-            )
-        # some of SciPy's functions treat a Python number as float64
-        return getattr(xp.special, name)(*typed(*arrays))
-
-    return forward
 
 
 def scipy_op(signature, *d, forward=None, **rules):

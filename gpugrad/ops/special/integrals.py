@@ -10,14 +10,8 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import DTypeError
-from gpugrad.ops.special.common import (
-    double,
-    horner,
-    library_has,
-    library_of_order,
-    over_x,
-    scipy_op,
-)
+from gpugrad.ops._scipy import library_has
+from gpugrad.ops.special.common import double, horner, library_of_order, over_x, scipy_op
 from gpugrad.registry.record import elementwise, op
 
 # Complete elliptic integrals of m, the square of the modulus:

@@ -15,7 +15,8 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.ops._blocks import in_blocks
-from gpugrad.ops.special.common import double, horner, library_has, scipy_op
+from gpugrad.ops._scipy import library_has
+from gpugrad.ops.special.common import double, horner, scipy_op
 from gpugrad.registry.record import elementwise
 
 _ROOT_PI, _ROOT_2, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)

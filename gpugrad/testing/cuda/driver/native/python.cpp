@@ -9,11 +9,11 @@ using namespace gpu;
 #define Py_IsFinalizing _Py_IsFinalizing
 #endif
 
-static long succeed() { return 0; }
+// Whether Python's functions cannot be called any more: CuPy destroys its handles at the end.
+EXPORT int gpugrad_has_ended() { return !Py_IsInitialized() || Py_IsFinalizing(); }
 
 // The address of the function for a symbol of a library. A stub asks for it on its first call.
 EXPORT void* gpugrad_resolve(const char* library, const char* symbol) {
-  if (Py_IsFinalizing()) return (void*)succeed;  // CuPy destroys its handles at the end
   PyGILState_STATE gil = PyGILState_Ensure();
   void* address = nullptr;
   PyObject* module = PyImport_ImportModule("gpugrad.testing.cuda.driver.libraries");
@@ -32,13 +32,14 @@ EXPORT int gpugrad_enqueue(void* stream, const char* library, const char* name, 
   PyGILState_STATE gil = PyGILState_Ensure();
   Py_INCREF((PyObject*)function);
   std::shared_ptr<PyObject> held((PyObject*)function, [](PyObject* object) {
-    if (!Py_IsInitialized() || Py_IsFinalizing()) return;
+    if (gpugrad_has_ended()) return;
     PyGILState_STATE gil = PyGILState_Ensure();
     Py_DECREF(object);
     PyGILState_Release(gil);
   });
   PyGILState_Release(gil);
   auto run = [held] {
+    if (gpugrad_has_ended()) return cudaSuccess;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject* result = PyObject_CallNoArgs(held.get());
     if (!result) PyErr_Print();

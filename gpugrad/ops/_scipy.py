@@ -1,0 +1,45 @@
+"""Forwards that call SciPy's special functions on the CPU, and CuPy's on a GPU."""
+
+from __future__ import annotations
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.errors import DeviceError
+from gpugrad.registry.on_arrays import typed
+
+
+def library_has(xp, name):
+    """Whether the array library's ``special`` has a function."""
+    return hasattr(xp.special, name)
+
+
+def library(name):
+    """A forward that calls a function of the array library's ``special``."""
+
+    def forward(xp, *arrays):
+        try:
+            # some of SciPy's functions treat a Python number as float64
+            return getattr(xp.special, name)(*typed(*arrays))
+        except (AttributeError, TypeError) as error:
+            refuse_lack(xp, name, arrays, error)
+            raise
+
+    return forward
+
+
+def refuse_lack(xp, name, arrays, error):
+    """DeviceError if `error` is because CuPy's ``special`` lacks what SciPy's has."""
+    if xp is not NUMPY and (lack := _lack(xp, name, arrays)):
+        raise DeviceError(
+            f"{name}: {lack}, so it runs on the CPU only. Move its arguments there with "
+            "x.to_device('cpu')."
+        ) from error
+
+
+def _lack(xp, name, arrays):
+    """What SciPy's ``special`` has and CuPy's lacks for these arguments, if anything."""
+    if not library_has(xp, name):
+        return f"cupyx.scipy.special lacks {name}"
+    types = getattr(getattr(NUMPY.special, name), "types", ())  # of a ufunc: "D->D"
+    if xp.lib.result_type(*arrays).kind == "c" and any("D" in signature for signature in types):
+        return f"cupyx.scipy.special.{name} takes no complex numbers"
+    return ""
