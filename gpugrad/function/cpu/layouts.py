@@ -48,7 +48,6 @@ class Layouts:
 
     def __init__(self) -> None:
         self._known: dict[int, Layout] = {}
-        self._memories: dict[int, Any] = {}  # never touched, so the system allocates no pages
 
     def __getitem__(self, v: Value) -> Layout:
         return self._known[id(v)]
@@ -71,9 +70,7 @@ class Layouts:
         if layout is None or 0 in out.shape:
             return False
         root = layout.root
-        if id(root) not in self._memories:
-            self._memories[id(root)] = np.empty(root.shape, root.dtype)
-        memory = self._memories[id(root)]
+        memory = np.empty(root.shape, root.dtype)  # not touched, so the system allocates no pages
         result = op_call(step, NUMPY)(layout.of(memory, x))
         if result.shape != out.shape or not np.may_share_memory(result, memory):
             return False  # a copy, or a scalar
