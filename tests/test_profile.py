@@ -140,6 +140,23 @@ def test_profile_of_an_op_that_raises_leaves_it_out():
     assert [event.name for event in profile.events] == ["exp"]
 
 
+def test_profile_goes_on_after_an_error_in_a_gradient():
+    @gg.custom_gradient
+    def fails(x):
+        return x * 1.0, lambda g: 1 / 0
+
+    with gg.profile() as profile, gg.GradientTape() as tape:
+        tape.watch(X)
+        y = fails(X)
+        try:
+            tape.gradient(y, X)
+        except ZeroDivisionError as error:
+            held = error
+        gg.exp(X)
+    assert held.__traceback__ is not None
+    assert profile.events[-1].name == "exp"
+
+
 def test_profile_measures_all_threads():
     with gg.profile() as profile:
         thread = threading.Thread(target=lambda: gg.exp(X))
