@@ -80,6 +80,14 @@ def test_profile_divides_replays_among_the_steps_of_the_function():
     assert {"layers.0", "layers.1", ""} == set(profile.by_module())
 
 
+def test_profile_does_not_divide_functions_of_one_name():
+    f, g = gg.function(lambda x: gg.tanh(x)), gg.function(lambda x: gg.exp(x))
+    f(X), g(X)
+    with gg.profile() as profile:
+        f(X), g(X)
+    assert set(profile.by_op()) == {"function <lambda>"}
+
+
 def test_profile_measures_several_steps_per_call_as_one_call():
     f = gg.function(lambda x: gg.tanh(x), steps_per_call=3)
     x = gg.ones((3, 4))
