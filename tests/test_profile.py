@@ -80,6 +80,14 @@ def test_profile_divides_replays_among_the_steps_of_the_function():
     assert {"layers.0", "layers.1", ""} == set(profile.by_module())
 
 
+def test_profile_does_not_divide_functions_of_one_name():
+    f, g = gg.function(lambda x: gg.tanh(x)), gg.function(lambda x: gg.exp(x))
+    f(X), g(X)
+    with gg.profile() as profile:
+        f(X), g(X)
+    assert set(profile.by_op()) == {"function <lambda>"}
+
+
 def test_profile_measures_several_steps_per_call_as_one_call():
     f = gg.function(lambda x: gg.tanh(x), steps_per_call=3)
     x = gg.ones((3, 4))
@@ -138,6 +146,23 @@ def test_profile_of_an_op_that_raises_leaves_it_out():
             gg.ones(2) @ gg.ones(3)
         gg.exp(X)
     assert [event.name for event in profile.events] == ["exp"]
+
+
+def test_profile_goes_on_after_an_error_in_a_gradient():
+    @gg.custom_gradient
+    def fails(x):
+        return x * 1.0, lambda g: 1 / 0
+
+    with gg.profile() as profile, gg.GradientTape() as tape:
+        tape.watch(X)
+        y = fails(X)
+        try:
+            tape.gradient(y, X)
+        except ZeroDivisionError as error:
+            held = error
+        gg.exp(X)
+    assert held.__traceback__ is not None
+    assert profile.events[-1].name == "exp"
 
 
 def test_profile_measures_all_threads():

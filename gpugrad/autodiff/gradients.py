@@ -15,7 +15,6 @@ import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, backward
 from gpugrad.autodiff.readings import LogReading, checked_reading, reading_of
-from gpugrad.autodiff.recordable import Entries
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, devices
@@ -86,12 +85,13 @@ def _differentiate(
             grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
+            log: Any = recorder.log
+            plain = log
+            if trace is not None:
+                log = trace.entries(log)
+            if profiles:
+                log = TimedLog(log, grads)
             try:
-                log: Entries = recorder.log
-                if trace is not None:
-                    log = trace.entries(log)
-                if profiles:
-                    log = TimedLog(log, grads)
                 backward(log, grads, needed, reading)
                 results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
                 if checks:
@@ -101,6 +101,9 @@ def _differentiate(
                 if masked or type(backend.innermost_array(first)) is not np.ndarray:
                     raise
                 continue  # the NaN may be one that masked products do not have
+            finally:
+                if log is not plain:
+                    log.close()  # also after an error, which would hold it
             if masked or not _any_nan(results):
                 break
     return results

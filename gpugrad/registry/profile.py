@@ -32,8 +32,9 @@ class profile(Profile):  # it reads as a statement
     Measured are: ops that the program calls, with whatever runs inside them; each op's gradient;
     calls of a `gg.function` (the first one, which traces, by itself); steps of optimizers; and the
     waits for batches of a `gg.data.DataLoader`. All threads are measured. After the block, each
-    step of a traced function runs alone, and the steps share the time of the replays. What is left,
-    such as the optimizer's step, is the function's ``rest``. The first call of an op compiles it.
+    step of a traced function runs alone, on the last arguments, and the steps share the time of the
+    replays. What is left, such as the optimizer's step, is the function's ``rest``. Functions of
+    the same name are not divided. The first call of an op compiles it.
 
     On a GPU every measured op waits for the current stream before and after, so that its time is
     that of its launch and its kernels. The program as a whole takes longer than without a profile.
@@ -80,7 +81,10 @@ class profile(Profile):  # it reads as a statement
             origins.clear()
             _rewrite_ops()
         calls, self.calls = self.calls, {}
+        names = [function.__name__ for function, _, _ in calls.values()]
         for function, args, keywords in calls.values():
+            if names.count(function.__name__) > 1:  # events do not tell them apart
+                continue
             with contextlib.suppress(Exception):  # a Variable has another shape by now
                 self._steps[function.__name__] = _times(function.lower(*args, **keywords))
         if self._path is not None:

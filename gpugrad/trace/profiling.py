@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -173,8 +173,16 @@ class TimedLog:
 
     def __init__(self, log: Any, grads: dict[int, Any]) -> None:
         self._log, self._grads = log, grads
+        self._walk = self._entries()
 
     def __reversed__(self) -> Iterator[Any]:
+        return self._walk
+
+    def close(self) -> None:
+        """End the span of the current entry."""
+        self._walk.close()
+
+    def _entries(self) -> Generator[Any]:
         for entry in reversed(self._log):
             op, out, _, _, saved, _ = entry
             numbers = (out,) if type(out) is int else tuple(o[0] for o in out)

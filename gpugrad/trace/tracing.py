@@ -18,7 +18,7 @@ import bisect
 import contextlib
 import gc
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -437,8 +437,16 @@ class Tracing(Listener):
 class _PlacedLog:
     def __init__(self, trace: Tracing, log: Sequence[Any]) -> None:
         self._trace, self._log = trace, log
+        self._walk = self._entries()
 
     def __reversed__(self) -> Iterator[Any]:
+        return self._walk
+
+    def close(self) -> None:
+        """Leave the place of the current entry."""
+        self._walk.close()
+
+    def _entries(self) -> Generator[Any]:
         for entry in reversed(self._log):
             out = entry[1]
             with self._trace.gradient_of(out if type(out) is int else out[0][0]):

@@ -56,7 +56,9 @@ class Lowered:
         return dot(self.program, self.name)
 
     def html(self, times: bool = True) -> str:
-        """The program as a page that needs no network: time and bytes for each step.
+        """The program as a page that needs no network: time, bytes, module and line of each step.
+
+        It shows the steps in order, sorted by time, or folded by module.
 
         Args:
             times: whether to time each step by running it alone; otherwise the page says
