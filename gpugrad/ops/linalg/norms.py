@@ -69,7 +69,8 @@ def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):
 
     Returns:
         Tensor of real numbers without the reduced axes. The gradient at the zero vector is 0;
-        elements that tie for the largest share it.
+        elements that tie for the largest share it. Second derivatives there are 0, also those of
+        ``vector_norm(x) ** 2``: ``sum(x * x)`` has the true ones.
 
     >>> print(gg.vector_norm([3.0, 4.0]))
     5.0

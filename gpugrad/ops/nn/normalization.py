@@ -350,7 +350,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
 
     Returns:
         Tensor of the shape of `x`. Where all elements are equal, it is `bias` and the gradient is
-        finite.
+        finite. On a GPU, float32 rows whose variance overflows (elements of about 1e19) give NaN.
 
     Ba et al. 2016, "Layer Normalization".
 
@@ -394,6 +394,10 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
         axis: int or tuple of ints, to average over.
         eps: added to the mean square; None for the machine epsilon of the dtype that it is
             computed in, as in torch.
+
+    Returns:
+        Tensor of the shape of `x`. On a GPU, float32 rows whose mean square overflows (elements of
+        about 1e19) give NaN.
 
     Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
 
