@@ -42,10 +42,6 @@ __all__ = ["GPT", "generate", "main", "make_step"]
 
 Array = np.ndarray[Any, Any]
 
-MEMORY = 1 << 40
-"""With a limit, gg.function replays its first call too. Without, it computes that call while it
-traces, in NumPy, whose last bits differ from C's: a resumed run would not end bit for bit."""
-
 
 def load_text() -> tuple[Array, Array]:
     """The bytes of the training text and of the held-out text."""
@@ -237,7 +233,7 @@ def run(args: argparse.Namespace) -> None:
     optimizer = make_optimizer(args, model, args.epochs * len(loader) // args.accumulate)
     ema = optim.EMA(model, lambda n: min(0.99, (1 + n) / (10 + n)))
     precision = gg.mixed_precision(None if args.precision == "float32" else args.precision)
-    step = gg.function(make_step(model, optimizer, ema), memory_limit=MEMORY)
+    step = gg.function(make_step(model, optimizer, ema))
     with precision:
         history = fit(
             args,

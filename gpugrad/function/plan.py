@@ -124,7 +124,9 @@ def planned(program: Program, options: Options, load: bool = True) -> tuple[Prog
         return launches.program, launches
     program = move_updates_last(program)
     memory = [name in options.passes for name in MEMORY]
-    if xp is NUMPY and "groups" in options.passes and is_worth_compiling(program):
+    # C replays take some memory that a plan does not count, so a limit excludes them
+    fits = "groups" in options.passes and options.memory_limit is None
+    if xp is NUMPY and fits and is_worth_compiling(program):
         compiled = CProgram(run_passes(program, "c", options.passes))
         if compiled.kernels and (not load or compiled.load()):
             return compiled.program, CReplay(compiled, *memory)
