@@ -466,8 +466,7 @@ def function(
 
     On a CPU, a program that computes a million elements or more is compiled by the C++ compiler, if
     there is one and the function has no `memory_limit`. Its last bits differ from those of the ops
-    themselves; all calls have the same, unless the first one prints. `gg.about` tells which compiler
-    it is.
+    themselves; all calls have the same, unless the first one prints. `gg.about` names the compiler.
 
     If a replay raises, nothing is assigned. An optimizer's step comes after everything that does
     not depend on it; what it has updated before an error stays updated, as in the function itself.
