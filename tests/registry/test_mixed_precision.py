@@ -18,6 +18,11 @@ X = RNG.normal(size=(4, 3)).astype("f4")
 HALF = ["bfloat16", "float16"]
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    gg.set_seed(0)  # whatever other tests have drawn
+
+
 def policies(which):
     return sorted(name for name, op in gg.OPS.items() if op.mixed == which)
 
