@@ -526,6 +526,22 @@ def test_copies_continue_independently_with_the_same_numbers(other):
     assert twin.state != g.state
 
 
+def test_a_draw_beyond_the_end_of_the_stream_is_refused_and_moves_nothing():
+    g = gg.random.Generator(0)
+    for draw in (lambda: g.permutation(1 << 70), lambda: g.permutation(1 << 66)):
+        before = g.state
+        with pytest.raises(
+            ArgumentError, match=r"permutation.*larger than what the stream has left"
+        ):
+            draw()
+        assert g.state == before
+    g.state = {**g.state, "counter": (1 << 64) - 2}
+    g.uniform(8)
+    with pytest.raises(ArgumentError, match="larger than what the stream has left"):
+        g.uniform(8)
+    gg.random.Generator(1).state = g.state  # a state that a stream can have is accepted
+
+
 @pytest.mark.parametrize(
     "state",
     [{}, None, {"algorithm": "mt19937"},

@@ -17,11 +17,6 @@ X = RNG.normal(size=(22, 3)).astype("f4")
 Y = RNG.normal(size=(22, 1)).astype("f4")
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    gg.set_seed(0)  # whatever other tests have drawn
-
-
 def parts(seed=0):
     generator = gg.random.Generator(seed)
     model = nn.Sequential(

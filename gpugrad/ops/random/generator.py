@@ -39,6 +39,7 @@ _ALGORITHM = "philox4x64-10"
 # counter word 3 where keys are derived; it is 0 where numbers are drawn
 _SPLIT, _FOLD, _FORK = 1, 2, 3
 _M64 = (1 << 64) - 1
+_COUNTERS = 1 << 64
 
 
 def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
@@ -228,7 +229,7 @@ class Generator:
             if value["algorithm"] != _ALGORITHM:
                 raise ValueError(f"its algorithm is {value['algorithm']!r}, not {_ALGORITHM!r}")
             k0, k1 = (_natural("key", "a word", k, 1 << 64) for k in value["key"])
-            counter = _natural("state", "the counter", value["counter"], 1 << 64)
+            counter = _natural("state", "the counter", value["counter"], _COUNTERS)
             children = _natural("state", "children", value["children"], 1 << 64)
         except (KeyError, TypeError, ValueError) as error:
             raise ArgumentError(f"Generator: this is not a generator's state: {error}") from error
@@ -242,7 +243,13 @@ class Generator:
 
         def take() -> tuple[philox.Key, int]:
             with self._lock:
-                first, self._counter = self._counter, self._counter + blocks
+                first, after = self._counter, self._counter + blocks
+                if after >= _COUNTERS:
+                    raise ArgumentError(
+                        f"Generator: a draw of {blocks} blocks of 256 bits is larger than what the "
+                        "stream has left. Draw less, or from a generator of its own: split()."
+                    )
+                self._counter = after
                 return self._key, first
 
         return once((blocks, about), take)
