@@ -236,17 +236,18 @@ class Function:
         args: Any,
         keywords: Any,
         release: Callable[[], None] | None,
+        count: int = 1,
     ) -> Any:
         """The result of a program, or of the function itself where a replay would differ."""
         try:
             results = iter(plan.run(arrays, release))
         except NotReplayable:
-            self._counts[2] += 1
+            self._counts[2] += count
             result = self._f(*args, **keywords)
             if release:
                 release()
             return result
-        self._counts[0] += 1
+        self._counts[0] += count
         return fill_holes(plan.result, results)
 
     def _trace(
@@ -267,7 +268,8 @@ class Function:
             if trace.makes is None:
                 self._plans[key] = plan
             if not trace.committed:  # see `FirstCall`; or another thread has changed its Variables
-                return self._replayed(plan, arrays, args, keywords, release)
+                del trace, outputs  # they hold arrays that a replay may write over
+                return self._replayed(plan, arrays, args, keywords, release, count=0)
         if release:
             release()
         return fill_holes(form, iter([backend.innermost_array(o) for o in outputs]))

@@ -91,22 +91,16 @@ def optimized(program: Program, options: Options) -> Program:
 
 
 class FirstCall(Tracing):
-    """The trace of a first call. If replays run C kernels, this call is one, too.
+    """The trace of a first call, which takes no effect: the call is a replay, as later ones are.
 
-    Their last bits differ from those of eager ops: a run that was resumed would differ from one
-    that was not. Effects that cannot be undone, such as prints, have happened, and so count.
+    A replay's last bits can differ from those of eager ops: a run that was resumed would differ
+    from one that was not. Effects that cannot be undone, such as prints, and new Variables have
+    happened, and so count.
     """
 
     def _takes_effect(self) -> bool:
-        steps = self.program.steps
-        happened = any(s.call is not None and s.undo is None for s in steps)
-        return (
-            self.makes is not None
-            or happened
-            or "groups" not in (self.passes or ())
-            or any(s.xp not in (None, NUMPY) for s in steps)
-            or not is_worth_compiling(self.program)
-        )
+        happened = any(s.call is not None and s.undo is None for s in self.program.steps)
+        return self.makes is not None or happened
 
 
 def planned(program: Program, options: Options, load: bool = True) -> tuple[Program, Any]:
