@@ -601,6 +601,18 @@ def test_public_functions_and_ops_are_copied_and_pickled_by_name():
         assert copy.copy(f) is f
 
 
+@pytest.mark.parametrize(
+    "f", [gg.function(gg.exp), gg.grad(lambda x: gg.sum(gg.exp(x))), lambda x: gg.exp(x)]
+)
+def test_joblib_caches_results(f, tmp_path):
+    joblib = pytest.importorskip("joblib")
+    cached = joblib.Memory(tmp_path, verbose=0).cache(f)
+    first, second = cached(gg.constant([0.0, 1.0])), cached(gg.constant([0.0, 1.0]))
+    np.testing.assert_array_equal(first.numpy(), second.numpy())
+    np.testing.assert_allclose(second.numpy(), [1, np.e], rtol=1e-6)
+    assert cached.check_call_in_cache(gg.constant([0.0, 1.0]))
+
+
 def test_cloudpickle_takes_functions_that_use_the_package():
     cloudpickle = pytest.importorskip("cloudpickle")
     one, x = gg.ones(1), gg.constant(1.0)
