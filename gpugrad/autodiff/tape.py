@@ -116,18 +116,21 @@ class GradientTape(Recorder):
             TapeError: the tape is not recording in this thread or task (nothing would be recorded).
             DTypeError: something that is neither a Tensor nor a Variable.
         """
-        leaves = nest.flatten(tensor)
-        values = [x.values if isinstance(x, IndexedSlices) else x for x in leaves]
-        for leaf in flatten_tensors("watch", values, with_none=tensor is not None):
-            stack = self._stack
-            elsewhere = stack is not None and (
-                stack.thread != get_ident() or self not in current_stack()
+        leaves = [tensor]
+        if not isinstance(tensor, Tensor):
+            leaves = nest.flatten(tensor)
+            values = [x.values if isinstance(x, IndexedSlices) else x for x in leaves]
+            leaves = flatten_tensors("watch", values, with_none=tensor is not None)
+        stack = self._stack
+        elsewhere = stack is not None and (
+            stack.thread != get_ident() or self not in current_stack()
+        )
+        if leaves and (elsewhere or not (self._entered and self._usable)):
+            raise TapeError(
+                "watch: the tape is not recording here. Call it inside the tape's `with` "
+                "block, in the thread and the asyncio task that entered it."
             )
-            if elsewhere or not (self._entered and self._usable):
-                raise TapeError(
-                    "watch: the tape is not recording here. Call it inside the tape's `with` "
-                    "block, in the thread and the asyncio task that entered it."
-                )
+        for leaf in leaves:
             if not is_inexact(leaf.dtype):
                 warnings.warn(
                     f"watch: a {leaf.dtype} tensor has no gradient; cast it to a float first.",
@@ -235,7 +238,7 @@ class GradientTape(Recorder):
         >>> tape.gradient(y, v, output_gradients=gg.constant([1.0, 10.0])).tolist()
         [2.0, 40.0]
         """
-        as_unconnected(unconnected_gradients)
+        unconnected = as_unconnected(unconnected_gradients)
         targets = flatten_tensors("target", target)
         leaves = flatten_tensors("sources", sources, with_none=True)
         seeds = [None] * len(targets)
@@ -245,7 +248,7 @@ class GradientTape(Recorder):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
-        return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected_gradients))
+        return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
 
     @saying_where
     def jacobian(
