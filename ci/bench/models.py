@@ -1,4 +1,4 @@
-"""Training steps of three models on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM.
+"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM, a VAE and a PINN.
 
 python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
 
@@ -33,7 +33,12 @@ LAYERS, WIDTH, HEADS, LENGTH, WORDS, BATCH = 4, 128, 4, 64, 96, 32
 CHANNELS, HIDDEN, STEPS = (16, 32, 64), 64, 50
 if args.small:
     LAYERS, WIDTH, LENGTH, BATCH, CHANNELS, HIDDEN, STEPS = 1, 16, 8, 4, (16,), 8, 3
-RATE, ADAM = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5}, (0.9, 0.999, 1e-8, 0.01)
+PIXELS, LATENT, POINTS = 784, 16, 1024
+if args.small:
+    PIXELS, LATENT, POINTS = 20, 3, 16
+RATE = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5, "VAE": 1e-3, "PINN": 1e-3}
+ADAM = (0.9, 0.999, 1e-8, 0.01)
+BY_ADAM = ("GPT", "VAE", "PINN")
 
 Arrays = dict[str, Any]
 
@@ -79,7 +84,36 @@ def lstm(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
     return lib.mean((h - y) ** 2, (0, 1))
 
 
-MODELS: dict[str, Callable[..., Any]] = {"GPT": gpt, "ResNet": resnet, "LSTM": lstm}
+def vae(lib: Any, w: Arrays, x: Any, noise: Any) -> Any:
+    """The negative evidence lower bound of a variational autoencoder with two hidden layers."""
+    y = lib.relu(x @ w["in"] + w["in bias"]) @ w["code"] + w["code bias"]
+    mean, log_variance = y[:, :LATENT], y[:, LATENT:]
+    code = mean + noise * lib.exp(log_variance * 0.5)
+    y = lib.relu(code @ w["hidden"] + w["hidden bias"]) @ w["out"] + w["out bias"]
+    errors = lib.softplus(y) - y * x  # the cross entropy of pixels that are 1 with this logit
+    divergence = mean * mean + lib.exp(log_variance) - log_variance - 1
+    return lib.mean(errors, (0, 1)) + lib.mean(divergence, (0, 1)) * (LATENT / 2 / PIXELS)
+
+
+def pinn(lib: Any, w: Arrays, x: Any, f: Any) -> Any:
+    """How far a small network is from u'' = f with u = 0 at the ends: mean of squares."""
+
+    def u(x: Any) -> Any:
+        y = lib.tanh(x @ w["in"] + w["in bias"])
+        y = lib.tanh(y @ w["hidden"] + w["hidden bias"])
+        return y @ w["out"] + w["out bias"]
+
+    second = lib.derivative(lambda x: lib.derivative(u, x), x)
+    return lib.mean((second - f) ** 2, (0, 1)) + lib.mean(u(x[:2]) ** 2, (0, 1))
+
+
+MODELS: dict[str, Callable[..., Any]] = {
+    "GPT": gpt,
+    "ResNet": resnet,
+    "LSTM": lstm,
+    "VAE": vae,
+    "PINN": pinn,
+}
 
 
 def weights(model: str) -> Arrays:
@@ -100,8 +134,14 @@ def weights(model: str) -> Arrays:
             shapes |= {f"{k} a": (n, before, 3, 3), f"{k} b": (n, n, 3, 3)}
             shapes |= {f"{k} c": (n, before, 1, 1)} if k else {}
         shapes |= {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) == 4}
-    else:
+    elif model == "LSTM":
         shapes = {"kernel": (2 * HIDDEN, 4 * HIDDEN), "bias": (4 * HIDDEN,)}
+    else:
+        sizes = {"in": (1, HIDDEN), "hidden": (HIDDEN, HIDDEN), "out": (HIDDEN, 1)}
+        if model == "VAE":
+            sizes = {"in": (PIXELS, 4 * HIDDEN), "code": (4 * HIDDEN, 2 * LATENT)}
+            sizes |= {"hidden": (LATENT, 4 * HIDDEN), "out": (4 * HIDDEN, PIXELS)}
+        shapes = {k: s for n, s in sizes.items() for k, s in ((n, s), (f"{n} bias", s[1:]))}
 
     def initial(name: str, shape: tuple[int, ...]) -> np.ndarray:
         if "norm" in name:
@@ -122,6 +162,13 @@ def batch(model: str) -> tuple[np.ndarray, np.ndarray]:
         return tuple(text[i : i + BATCH * LENGTH].reshape(BATCH, LENGTH) for i in (0, 1))
     if model == "ResNet":
         return rng.standard_normal((2 * BATCH, 1, 8, 8), np.float32), rng.integers(0, 10, 2 * BATCH)
+    if model == "VAE":
+        pixels = rng.uniform(size=(4 * BATCH, PIXELS)).round()
+        return pixels.astype("f4"), rng.standard_normal((4 * BATCH, LATENT), np.float32)
+    if model == "PINN":
+        x = np.linspace(0, 1, POINTS, dtype="f4")[:, None]
+        x[[1, -1]] = x[[-1, 1]]  # the ends first
+        return x, np.sin(np.pi * x)
     x, y = (rng.standard_normal(s, np.float32) for s in ((BATCH, STEPS, HIDDEN), (BATCH, HIDDEN)))
     return x, y * np.float32(0.1)
 
@@ -133,7 +180,7 @@ class Ours:
     """The functions of the models in gpugrad."""
 
     reshape, permute, mean = staticmethod(gg.reshape), staticmethod(gg.permute_dims), gg.mean
-    relu, sigmoid, tanh = gg.nn.relu, gg.sigmoid, gg.tanh
+    relu, sigmoid, tanh, exp, softplus = gg.nn.relu, gg.sigmoid, gg.tanh, gg.exp, gg.nn.softplus
     cross_entropy = staticmethod(gg.nn.cross_entropy)
 
     @staticmethod
@@ -160,12 +207,16 @@ class Ours:
     def concat(arrays: list[Any]) -> Any:
         return gg.concat(arrays, axis=1)
 
+    @staticmethod
+    def derivative(f: Callable[..., Any], x: Any) -> Any:
+        return gg.grad(lambda x: gg.sum(f(x)))(x)
+
 
 def with_gpugrad(model: str) -> Any:
     """Ours: the whole step is one `gg.function`."""
     w = {name: gg.Variable(a) for name, a in weights(model).items()}
     optimizer: Any = gg.optim.SGD(RATE[model])
-    if model == "GPT":
+    if model in BY_ADAM:
         optimizer = gg.optim.AdamW(RATE[model], weight_decay=ADAM[3])
     variables = list(w.values())
 
@@ -192,7 +243,8 @@ def with_torch(model: str, compiled: bool) -> Any:
 
     class Torch:
         reshape, permute, mean = torch.reshape, torch.permute, torch.mean
-        relu, sigmoid, tanh = torch.relu, torch.sigmoid, torch.tanh
+        relu, sigmoid, tanh, exp = torch.relu, torch.sigmoid, torch.tanh, torch.exp
+        softplus = staticmethod(F.softplus)
         cross_entropy = staticmethod(F.cross_entropy)
         attention = staticmethod(functools.partial(F.scaled_dot_product_attention, is_causal=True))
         gelu = staticmethod(functools.partial(F.gelu, approximate="tanh"))
@@ -210,9 +262,14 @@ def with_torch(model: str, compiled: bool) -> Any:
         def conv(x, w, stride):
             return F.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2)
 
+        @staticmethod
+        def derivative(f, x):
+            x = x if x.requires_grad else x.detach().requires_grad_()
+            return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0]
+
     w = {name: torch.nn.Parameter(torch.from_numpy(a)) for name, a in weights(model).items()}
     optimizer: Any = torch.optim.SGD(w.values(), RATE[model])
-    if model == "GPT":
+    if model in BY_ADAM:
         optimizer = torch.optim.AdamW(w.values(), RATE[model], weight_decay=ADAM[3], fused=True)
     forward: Any = functools.partial(MODELS[model], Torch)
     forward = torch.compile(forward) if compiled else forward
@@ -239,6 +296,7 @@ def with_jax(model: str) -> Any:
     class Jax:
         reshape, permute, mean = staticmethod(jnp.reshape), staticmethod(jnp.transpose), jnp.mean
         relu, sigmoid, tanh = staticmethod(jax.nn.relu), staticmethod(jax.nn.sigmoid), jnp.tanh
+        exp, softplus = jnp.exp, staticmethod(jax.nn.softplus)
         gelu = staticmethod(jax.nn.gelu)  # by tanh, unless told otherwise
         concat = staticmethod(functools.partial(jnp.concatenate, axis=1))
 
@@ -273,6 +331,10 @@ def with_jax(model: str) -> Any:
             rows = jax.nn.log_softmax(scores)
             return -jnp.mean(jnp.take_along_axis(rows, labels[:, None], 1))
 
+        @staticmethod
+        def derivative(f, x):
+            return jax.grad(lambda x: f(x).sum())(x)
+
     def adam(w, g, m, v, k):
         b1, b2, eps, decay = ADAM
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
@@ -282,7 +344,7 @@ def with_jax(model: str) -> Any:
     @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
     def step(w, m, v, k, x, y):
         loss, g = jax.value_and_grad(lambda w: MODELS[model](Jax, w, x, y))(w)
-        if model != "GPT":
+        if model not in BY_ADAM:
             return loss, {n: w[n] - RATE[model] * g[n] for n in w}, m, v
         new = {n: adam(w[n], g[n], m[n], v[n], k) for n in w}
         return loss, *({n: a[i] for n, a in new.items()} for i in range(3))
@@ -307,7 +369,7 @@ def makers(model: str) -> dict[str, Any]:
     contestants = {"gpugrad": functools.partial(with_gpugrad, model)}
     if installed("torch"):
         contestants["torch, eager"] = functools.partial(with_torch, model, compiled=False)
-    if torch_compiles(False):
+    if torch_compiles(False) and model != "PINN":  # it compiles no gradient inside of a loss
         contestants["torch.compile"] = functools.partial(with_torch, model, compiled=True)
     if jax_runs(False):
         contestants["jax.jit"] = functools.partial(with_jax, model)
