@@ -96,6 +96,7 @@ def test_any_choice_of_passes_equals_eager(f, passes):
     [
         ("constants", gg.grad(lambda x: gg.sum(gg.tanh(x @ Y.mT))), "matrix_transpose", 0),
         ("transposes", lambda x: gg.swapaxes(x, 0, 1), "matrix_transpose", 1),
+        ("outer", lambda x: x[:, :1] @ x[:1], "multiply", 1),
         ("identities", lambda x: gg.tanh(x * 1), "multiply", 0),
         ("common", lambda x: gg.exp(x) * gg.exp(x), "exp", 1),
         ("dead", lambda x: (gg.exp(x), gg.tanh(x))[1], "exp", 0),
@@ -114,6 +115,15 @@ def test_an_array_that_reshaping_copies_is_copied_once():
     x = gg.constant(np.arange(12.0).reshape(3, 4))
     transpose, *reshapes = traced.lower(x).program.steps
     assert [s.args[0] is transpose.outs[0] for s in reshapes] == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex128", "int32"])
+@pytest.mark.parametrize("shapes", [((3, 1), (1, 4)), ((2, 3, 1), (1, 4)), ((3, 1), (2, 1, 1, 4))])
+def test_a_product_of_a_column_and_a_row_equals_matmul(shapes, dtype):
+    a, b = (gg.astype(gg.random.normal(s) * 9, dtype) for s in shapes)
+    traced = gg.function(lambda a, b: (a @ b, a * 1))
+    near(traced(a, b)[0], a @ b, 1e-7)
+    assert "matmul" not in str(traced.lower(a, b))
 
 
 @pytest.mark.usefixtures("numpy_replay")
@@ -156,7 +166,7 @@ def test_16_bit_products_stay_16_bit(f, shapes):
         return y, tape.gradient(y, list(args))
 
     steps = gg.function(value_and_gradient).lower(*args).program.steps
-    products = [s for s in steps if s.name.startswith(("matmul", "convolution"))]
+    products = [s for s in steps if s.name.startswith(("matmul", "convolution", "multiply"))]
     assert len(products) >= 3
     assert {v.dtype for s in products for v in (*s.inputs, *s.outs)} == {gg.bfloat16}
 

@@ -19,6 +19,7 @@ from gpugrad.function.passes.relus import join_relus
 from gpugrad.function.passes.rows import expand_rows
 from gpugrad.function.passes.simplify import (
     fold_constants,
+    multiply_outer,
     remove_dead,
     remove_identities,
     share_common,
@@ -43,6 +44,7 @@ class Pass(NamedTuple):
 PASSES = (
     Pass("constants", fold_constants, ("both",)),
     Pass("transposes", unify_transposes, ("both",)),
+    Pass("outer", multiply_outer, ("both",)),
     Pass("identities", remove_identities, ("both",)),
     Pass("common", share_common, ("both",)),
     Pass("dead", remove_dead, ("both",)),

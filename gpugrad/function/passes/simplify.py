@@ -14,7 +14,14 @@ from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["fold_constants", "remove_dead", "remove_identities", "share_common", "unify_transposes"]
+__all__ = [
+    "fold_constants",
+    "multiply_outer",
+    "remove_dead",
+    "remove_identities",
+    "share_common",
+    "unify_transposes",
+]
 
 
 # ---- constants ---------------------------------------------------------------------------
@@ -104,6 +111,32 @@ def _transpose_of(step: Step, readers: Readers) -> Step | None:
     every = readers.of(transpose.outs[0])
     copies = (s.op is None or s.op.by_element for s in every)
     return transpose if all(copies) else None
+
+
+# ---- outer products ----------------------------------------------------------------------
+
+
+def multiply_outer(program: Program) -> Program:
+    """Write a matrix product of a column and a row as `multiply`, which joins kernels.
+
+    Gradients by the input of a network with one output are such products.
+    """
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.name == "matmul" and _is_outer(*step.args):
+            (out,) = step.outs
+            new = rewriter.step(step, "multiply", step.args, {}, out.shape, out.dtype)
+            rewriter.replace(out, new)
+        else:
+            rewriter.keep(step)
+    return rewriter.program()
+
+
+def _is_outer(a: Any, b: Any) -> bool:
+    """Whether a product sums over one element; booleans and the like are left to matmul."""
+    both = a.dtype == b.dtype and a.dtype.kind in "fciuV"
+    return both and min(len(a.shape), len(b.shape)) >= 2 and a.shape[-1] == 1
 
 
 # ---- identities --------------------------------------------------------------------------
