@@ -20,6 +20,7 @@ SHELVES = {
     "ops": [
         "_axes",
         "_blocks",
+        "_slopes",
         "_roots",
         "_loops",
         "_scipy",

@@ -78,6 +78,10 @@ class Forward:
             take. It runs first on CuPy arrays.
         cpu: the same for NumPy arrays: the launcher of a C kernel. It gets 16-bit floats in
             float32, unless `native_half` is set, and should decline small arrays first of all.
+        numpy: the forward of an elementwise op on NumPy arrays, ``(*arrays, out=None)``, if it is
+            another than the formula. It gets 16-bit floats, too. A replay passes a buffer as `out`
+            if all arrays have its dtype, float32 or float64, and its shape, and share no memory
+            with it.
         batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
             ``"stack"`` (the op broadcasts any axes in front of those that it works on), ``"axis"``
             (it works along its argument ``axis``), ``"loop"`` (one example at a time), or a formula
@@ -97,6 +101,7 @@ class Forward:
     native_half: bool = False
     cuda: Callable[..., Any] | None = None
     cpu: Callable[..., Any] | None = None
+    numpy: Callable[..., Any] | None = None
     batch: Any = None
     writes: Callable[..., Any] | None = None
     mixed: str | None = None

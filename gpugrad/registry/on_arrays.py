@@ -18,8 +18,11 @@ __all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide"]
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     """The library's own function or the op's formula, and before it a kernel if there is one."""
+    function: Callable[..., Any]
     if op.is_library_function:
-        function: Callable[..., Any] = getattr(xp.lib, op.forward.name)
+        function = getattr(xp.lib, op.forward.name)
+    elif op.numpy is not None and xp is NUMPY:
+        function = op.numpy
     else:
         function = op.body(xp)
     if op.kind == "elementwise" and xp is not NUMPY:

@@ -3,6 +3,7 @@
 The expected values are mpmath's. An op that is neither in `EXACT` nor in `ELSEWHERE` fails a test.
 """
 
+import ml_dtypes
 import mpmath as mp
 import numpy as np
 import pytest
@@ -10,11 +11,33 @@ from mpmath import exp, expm1, log, log1p, mpf, sqrt, tanh
 
 import gpugrad as gg
 from gpugrad import special
+from gpugrad.function.cpu import c_program
+from gpugrad.function.cpu.blocks import SMALLEST
+from gpugrad.ops._blocks import BLOCK
+from gpugrad.ops._slopes import FEW
+from gpugrad.ops.math import elementwise
 
-SIZES = [1e-30, 1e-20, 1e-8, 1e-4, 1e-2, 1.0, 5.0, 20.0, 80.0, 300.0, 1e3, 1e6, 1e10]
+SIZES = [
+    1e-30,
+    1e-20,
+    1e-8,
+    1e-4,
+    1e-2,
+    1.0,
+    2.5,
+    3.0,
+    5.0,
+    9.0,
+    20.0,
+    40.0,
+    80.0,
+    300.0,
+    1e3,
+    1e6,
+    1e10,
+]
 POINTS = [*SIZES, *(-s for s in SIZES)]
 EVERYWHERE, POSITIVE, INSIDE = (-np.inf, np.inf), (0, np.inf), (-0.99, 0.99)
-BY_RESULT = (-2, 2)  # the slopes of tanh and sigmoid are 1 - y * y and y * (1 - y)
 SMALL = (-301, 301)  # mpmath takes minutes beyond
 DIGITS, STEP = 250, mpf(10) ** -30  # of mpmath's numbers, and of its differences
 SCALE, ALPHA = mpf(1.0507009873554805), mpf(1.6732632423543772)
@@ -71,9 +94,9 @@ EXACT = {
     "log10": (mp.log10, POSITIVE),
     "log1p": (log1p, (-0.99, np.inf)),
     "log2": (lambda x: mp.log(x, 2), POSITIVE),
-    "log_cosh": (lambda x: log(mp.cosh(x)), BY_RESULT),
+    "log_cosh": (lambda x: log(mp.cosh(x)), EVERYWHERE),
     "log_sigmoid": (lambda x: -softplus(-x), EVERYWHERE),
-    "logaddexp": (softplus, BY_RESULT),
+    "logaddexp": (softplus, EVERYWHERE),
     "mish": (lambda x: x * tanh(softplus(x)), EVERYWHERE),
     "ndtr": (normal, EVERYWHERE),
     "quick_gelu": (lambda x: x * sigmoid(mpf(1.702) * x), (-81, np.inf)),
@@ -81,8 +104,9 @@ EXACT = {
     "rsqrt": (lambda x: 1 / sqrt(x), POSITIVE),
     "selu": (lambda x: SCALE * (x if x > 0 else ALPHA * expm1(x)), EVERYWHERE),
     "shi": (mp.shi, SMALL),
-    "sigmoid": (sigmoid, (0.1, 2)),  # the second derivative is s * (1 - s) * (1 - 2 * s)
+    "sigmoid": (sigmoid, EVERYWHERE),
     "silu": (lambda x: x * sigmoid(x), EVERYWHERE),
+    "sigmoid_cross_entropy": (lambda x: softplus(-x), EVERYWHERE),
     "sin": (mp.sin, EVERYWHERE),
     "sinh": (mp.sinh, EVERYWHERE),
     "softplus": (softplus, EVERYWHERE),
@@ -90,12 +114,13 @@ EXACT = {
     "sqrt": (sqrt, POSITIVE),
     "square": (lambda x: x * x, EVERYWHERE),
     "tan": (mp.tan, EVERYWHERE),
-    "tanh": (tanh, BY_RESULT),
-    "tanhshrink": (lambda x: x - tanh(x), BY_RESULT),
+    "tanh": (tanh, EVERYWHERE),
+    "tanhshrink": (lambda x: x - tanh(x), EVERYWHERE),
 }
 CALLS = {
     "gelu_tanh": lambda x: gg.gelu(x, approximate="tanh"),
     "logaddexp": lambda x: gg.logaddexp(x, 0.0),
+    "sigmoid_cross_entropy": lambda x: gg.sigmoid_cross_entropy(x, 1.0),
     "shi": lambda x: special.shichi(x)[0],
 }
 
@@ -174,3 +199,92 @@ def test_value_and_two_derivatives_have_the_digits_of_mpmath(name, dtype):
                 true = mp.nstr(expected[order], 9)
                 wrong.append(f"derivative {order} at {at}: {value}, not {true}")
     assert not wrong, f"{name}: " + "; ".join(wrong)
+
+
+def forward_mode(f):
+    return lambda x: gg.jvp(f, [x], [gg.ones_like(x)])[1]
+
+
+def reverse_mode(f):
+    return gg.grad(lambda x: gg.sum(f(x)))
+
+
+def slopes_of_tanh(x):
+    return mp.sech(x) ** 2, -2 * tanh(x) * mp.sech(x) ** 2
+
+
+def slopes_of_sigmoid(x):
+    return mp.sech(x / 2) ** 2 / 4, -tanh(x / 2) * mp.sech(x / 2) ** 2 / 4
+
+
+SLOPES_OF = {"tanh": slopes_of_tanh, "sigmoid": slopes_of_sigmoid}
+MODES = {"reverse": reverse_mode, "forward": forward_mode, "vmap": lambda f: gg.vmap(gg.grad(f))}
+
+
+def wrong_slopes(name, order, x, result):
+    """Those of `result` that differ from mpmath's slopes of an array at `x`."""
+    limits, wrong = np.finfo(x.dtype), []
+    for at, value in zip(map(float, x), result.numpy(), strict=True):
+        true = SLOPES_OF[name](mpf(at))[order - 1]
+        error = abs(mpf(value.item()) - true) / abs(true) / limits.eps if true else 0
+        if not error <= 64 + 8 * abs(at) and abs(true) > 4 * limits.tiny:
+            wrong.append(f"{value} at {at}, not {mp.nstr(true, 9)}")
+    return wrong
+
+
+def tails(name, dtype):
+    """Numbers up to where the slope of a function is no longer a normal number."""
+    end = np.log(np.finfo(dtype).max) / (2 if name == "tanh" else 1)
+    return np.linspace(-end, end, 40).astype(dtype)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_slopes_have_their_digits_in_the_tails_in_every_mode(name, mode, dtype, order):
+    """Also where 1 - tanh(x)^2 and 1 - sigmoid(x) are 0: eager and in replays."""
+    f, x = getattr(gg, name), tails(name, dtype)
+    call = MODES[mode](f if order == 1 else gg.grad(f) if mode == "vmap" else reverse_mode(f))
+    traced = gg.function(call)
+    for run in (call, traced, traced):
+        assert not wrong_slopes(name, order, x, run(gg.constant(x)))
+
+
+@pytest.mark.parametrize(("kernels", "vectors"), [("0", True), ("0", False), ("always", True)])
+@pytest.mark.parametrize("count", [FEW + 1, BLOCK + 1, SMALLEST])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_slopes_of_many_elements_have_their_digits_in_the_tails(
+    name, dtype, count, kernels, vectors, monkeypatch
+):
+    monkeypatch.setattr(c_program, "setting", lambda: kernels)
+    monkeypatch.setattr(elementwise, "has_vectors", lambda ufunc: vectors)
+    x = np.full(count, 0.5, dtype)
+    x[-40:] = tails(name, dtype)  # the blocks before have none
+    call = reverse_mode(getattr(gg, name))
+    for run in (call, gg.function(call)):
+        assert not wrong_slopes(name, 1, x[-41:], run(gg.constant(x))[-41:])
+
+
+def test_slopes_of_many_elements_keep_shape_order_and_nan():
+    x = np.linspace(-3, 3, 2 * BLOCK).reshape(2, -1)
+    x[1, 5] = np.nan
+    for array in (x, np.asfortranarray(x), x[:, ::2], x[:, :9], x[:, :0], x.T[: FEW + 1]):
+        for f in (gg.tanh, gg.sigmoid):
+            slope = reverse_mode(f)(gg.constant(array)).numpy()
+            y = f(array).numpy()
+            expected = 1 - y * y if f is gg.tanh else y * (1 - y)
+            np.testing.assert_allclose(slope, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
+def test_slopes_of_16_bit_floats_have_their_digits_in_the_tails(name, half):
+    x = gg.constant(np.linspace(-9, 9, 37), dtype=half)
+    slope = reverse_mode(getattr(gg, name))(x)
+    exact = reverse_mode(getattr(gg, name))(gg.astype(x, "float64"))
+    limits = ml_dtypes.finfo(slope.numpy().dtype)
+    error = np.abs(slope.numpy().astype(np.float64) - exact.numpy())
+    allowed = 32 * float(limits.eps) * exact.numpy() + float(limits.smallest_subnormal)
+    assert (error <= allowed).all()

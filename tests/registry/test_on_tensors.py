@@ -23,7 +23,7 @@ def tanh(x, /):
     if recorders:
         if graphs: xi = number(x)
         if xi:
-            record(op, out, (xi,), (None, ), (r_, ), None)
+            record(op, out, (xi,), (None, ), (r_, x_, ), None)
         if checks: check_op(op, out, {'x': x}, {})
     return out
 """

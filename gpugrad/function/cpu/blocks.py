@@ -29,7 +29,16 @@ from gpugrad.core.threads import run_parallel, workers
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["BLOCK", "SMALLEST", "Group", "compile_group", "find_groups", "out_keyword", "ufunc_of"]
+__all__ = [
+    "BLOCK",
+    "SMALLEST",
+    "Group",
+    "compile_group",
+    "find_groups",
+    "numpy_of",
+    "out_keyword",
+    "ufunc_of",
+]
 
 BLOCK = 32_768
 """Elements of a block: seven float32 arrays of this size fit a cache of 1 MiB."""
@@ -67,6 +76,16 @@ def ufunc_of(op: Any) -> Any:
     """The NumPy ufunc that an op calls, or None."""
     function = getattr(np, op.forward.name, None) if op.is_library_function else None
     return function if isinstance(function, np.ufunc) else None
+
+
+def numpy_of(step: Step) -> Any:
+    """The field `numpy` of a step's op, if the step's arrays are as its `out` demands, or None."""
+    (out,) = step.outs
+    kind = out.shape, out.dtype
+    plain = out.dtype.char in "fd" and math.prod(out.shape) > 0 and step.op.numpy is not None
+    if plain and all(isinstance(a, Value) and (a.shape, a.dtype) == kind for a in step.args):
+        return step.op.numpy
+    return None
 
 
 def out_keyword(ufunc: Any) -> str:
@@ -234,9 +253,14 @@ class _GroupSource:
         for k, step in enumerate(group.steps):
             (out,) = step.outs
             args = ", ".join(map(self._name, step.args))
-            for v in {id(v): v for v in step.inputs}.values():  # its memory, after its last use
-                if last[id(v)] == k and id(v) in held:
-                    free.setdefault(v.dtype, []).append(held.pop(id(v)))
+            ufunc = ufunc_of(step.op) or numpy_of(step)
+            ends = [
+                held.pop(id(v))
+                for v in {id(v): v for v in step.inputs}.values()
+                if last[id(v)] == k and id(v) in held
+            ]
+            if step.op.numpy is None:  # the result may overwrite an argument
+                self._give_back(ends, free)
             if id(out) in self._results:
                 where = f"r{self._results[id(out)]}[i:j]"
             else:
@@ -245,7 +269,8 @@ class _GroupSource:
                     self.dtypes.append(out.dtype)
                 slot = held[id(out)] = spare.pop() if spare else len(self.dtypes) - 1
                 where = f"e{slot}[:n]"
-            ufunc = ufunc_of(step.op)
+            if step.op.numpy is not None:
+                self._give_back(ends, free)
             function = ufunc or functools.partial(step.op.bare(NUMPY), **step.params)
             name = self._identifiers.bind(step.op.name, function)
             target = self._names[id(out)] = f"y{k}"
@@ -254,3 +279,7 @@ class _GroupSource:
             else:
                 call = f"{target}[...] = {name}({args})"
             self._lines.append(f"{target} = {where}; {call}")
+
+    def _give_back(self, slots: list[int], free: dict[Any, list[int]]) -> None:
+        for slot in slots:
+            free.setdefault(self.dtypes[slot], []).append(slot)

@@ -31,7 +31,14 @@ from gpugrad.core.backend import ARRAYS, NUMPY
 from gpugrad.core.scopes import updating
 from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
-from gpugrad.function.cpu.blocks import SMALLEST, Group, compile_group, out_keyword, ufunc_of
+from gpugrad.function.cpu.blocks import (
+    SMALLEST,
+    Group,
+    compile_group,
+    numpy_of,
+    out_keyword,
+    ufunc_of,
+)
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.kernels.cpu import products
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
@@ -256,7 +263,8 @@ class CpuReplay:
         args = [self._name(a) for a in step.args]
         if _is_plain_relu(step):
             args.append(self._identifiers.bind("zeros", _zeros(out)))
-        buffer = self._buffer(out, ends if step.op.by_element else set(), roots)
+        in_place = step.op.by_element and step.op.numpy is None
+        buffer = self._buffer(out, ends if in_place else set(), roots)
         if buffer:
             self.buffered.add(id(out))
             args.append(out_keyword(function) + buffer)
@@ -322,7 +330,7 @@ def _writer_to_buffer(step: Step) -> Any:
     if _is_plain_relu(step):
         return np.maximum
     if step.op.name != "matmul":
-        return ufunc_of(step.op)
+        return ufunc_of(step.op) or numpy_of(step)
     if not all(isinstance(a, Value) for a in step.args) or step.outs[0].dtype.char in "eE":
         return None  # the op rounds 16-bit floats itself
     matrices = all(len(a.shape) == 2 for a in step.args)

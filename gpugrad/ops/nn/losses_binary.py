@@ -100,7 +100,8 @@ def _sigmoid_cross_entropy_ref(x, y):
 sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy(x, y)",
     forward=_sigmoid_cross_entropy,
-    d=[lambda xp, x, y: xp.sigmoid(x) - y, lambda xp, x: -x],
+    # not sigmoid(x) - y, which is 0 at a label of 1 where the sigmoid has rounded to 1
+    d=[lambda xp, x, y: (1 - y) * xp.sigmoid(x) - y * xp.sigmoid(-x), lambda xp, x: -x],
     ref=_sigmoid_cross_entropy_ref,
     doc="Cross entropy of the sigmoid of scores `x` against probabilities `y`, without overflow."
     " The losses check the shapes first, and then call this.",

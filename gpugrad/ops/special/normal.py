@@ -224,7 +224,8 @@ def _tanh_slope_of(xp, x):
 
 def _tanh_second_derivative(xp, x):
     u, inner, grows = _tanh_parts(x)
-    return xp.masked_multiply(xp.tanh_slope(u), inner + grows - x * xp.tanh(u) * inner * inner)
+    t = xp.tanh(u)
+    return xp.masked_multiply(xp.tanh_slope(u, t), inner + grows - x * t * inner * inner)
 
 
 def _tanh_slope_ref(x):
