@@ -168,7 +168,7 @@ def test_a_state_without_a_rule_is_loaded_if_its_averages_have_the_same_names():
     del state["rule"]  # as in files that older versions wrote
     nadam.load_state_dict(state, {"w": v})
     assert nadam.iterations == 1
-    with pytest.raises(CheckpointError, match="lacks|another optimizer"):
+    with pytest.raises(CheckpointError, match=r"lacks|another optimizer"):
         optim.SGD(0.1, momentum=0.9).load_state_dict(state, {"w": v})
 
 
