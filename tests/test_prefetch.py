@@ -113,7 +113,7 @@ def test_batches_of_torch_s_loader_become_tensors(device):
     assert np.concatenate([x.numpy() for x, _ in batches]).tolist() == x.tolist()
     x[:] = 0  # the values were copied
     assert batches[0][0].numpy()[1].tolist() == [2, 3]
-    with pytest.raises(gg.errors.DTypeError, match="prefetch_to_device: from_dlpack.*grad"):
+    with pytest.raises(gg.errors.DTypeError, match=r"prefetch_to_device: from_dlpack.*grad"):
         list(gg.prefetch_to_device([torch.ones(2, requires_grad=True)], device))
 
 

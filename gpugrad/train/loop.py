@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core import nest
+from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.cuda import prefetch_to_device
@@ -38,10 +40,9 @@ class Sums:
         self.totals: dict[str, Array] = {}
         self._waiting: list[tuple[Any, int]] = []
 
-    def add(self, result: Any, batch: Any) -> None:
-        """Add what a step returned for a batch: sums, or means over the batch."""
-        sized = [np.shape(part)[0] for part in _parts(batch) if np.ndim(part)]
-        self._waiting.append((result, sized[0] if sized else 1))
+    def add(self, result: Any, n: int) -> None:
+        """Add what a step returned for a batch of `n` examples: sums, or means over the batch."""
+        self._waiting.append((result, n))
 
     def read(self) -> dict[str, float]:
         """The metrics so far."""
@@ -142,7 +143,7 @@ def fit(
 
     Raises:
         ArgumentError: there are no batches; arguments do not fit to a model or a function.
-        NumericsError: a loss is NaN or infinite.
+        NumericsError: a loss is NaN or infinite; the message names Variables that are, too.
     """
     model, measured = None, [*metrics]
     if isinstance(step, tuple):
@@ -216,18 +217,20 @@ def _epoch(
         run._sums.totals.clear()
     for callback in callbacks:
         callback.begin_epoch(run)
+    batch = None
     for batch in prefetch_to_device(data):
         if run.interrupted:
             return False
-        run._sums.add(step(*_parts(batch)), batch)
+        n = _count_examples("fit", batch)
+        run._sums.add(step(*_parts(batch)), n)
         run.step, run.batch = run.step + 1, run.batch + 1
         if run.step % log_every == 0:
-            _read(run)
+            _read(run, batch)
         for callback in callbacks:
             callback.end_of_step(run)
     if not run.batch:
         raise ArgumentError("fit: the data has no batches.")
-    _read(run)
+    _read(run, batch)
     run.logs["seconds"] = time.perf_counter() - start
     return True
 
@@ -236,16 +239,40 @@ def _parts(batch: Any) -> Sequence[Any]:
     return batch if isinstance(batch, (tuple, list)) else (batch,)
 
 
-def _read(run: Run) -> None:
+def _count_examples(name: str, batch: Any) -> int:
+    """The length of the first array of a batch; 1 if there is none."""
+    shapes = [np.shape(part) for part in _parts(batch)]
+    lengths = [shape[0] for shape in shapes if shape]
+    if lengths[:1] == [0]:
+        raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shapes}.")
+    return lengths[0] if lengths else 1
+
+
+def _read(run: Run, batch: Any) -> None:
     """Read the numbers of the epoch so far, and check the loss."""
     run.logs = run._sums.read()
     loss = run.logs.get("loss", 0.0)
     if not np.isfinite(loss):
         raise NumericsError(
             f"fit: the loss is {loss} at step {run.step}, in epoch {run.epoch + 1}. "
-            "`with gg.debug.nans():` around fit names the op where it began; a lower learning rate "
-            "or clipping (global_clipnorm=) may prevent it."
+            f"{_what_is_not_finite(run, batch)}`with gg.debug.nans():` around fit names the op "
+            "where it began, unless the data held it; a lower learning rate or clipping "
+            "(global_clipnorm=) may prevent it."
         )
+
+
+def _what_is_not_finite(run: Run, batch: Any) -> str:
+    """A sentence about the last batch or else the model; "" if both are finite."""
+    if not all(_is_finite(part) for part in nest.flatten(batch) if isinstance(part, Tensor)):
+        return "The data of this step hold NaN or infinities. "
+    named = run.model.named_variables() if run.model is not None else ()
+    names = [name for name, v in named if not _is_finite(v)]
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
+    return f"By now {listed} of the model hold NaN or infinities. " if names else ""
+
+
+def _is_finite(t: Tensor) -> bool:
+    return bool(TENSOR.all(TENSOR.isfinite(t)))
 
 
 def _pair(step: tuple[Any, ...]) -> tuple[Module, Any]:
@@ -315,7 +342,8 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
         return {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
     for batch in _some(prefetch_to_device(data)):
-        sums.add(_MetricSums(step(*_parts(batch))), batch)
+        n = _count_examples("evaluate", batch)
+        sums.add(_MetricSums(step(*_parts(batch))), n)
     return sums.read()
 
 
