@@ -6,18 +6,19 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
+from gpugrad.core.arguments import check_flag, check_list, check_whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.cuda import prefetch_to_device
-from gpugrad.errors import ArgumentError, NumericsError
+from gpugrad.errors import ArgumentError, GpugradError, NumericsError
 from gpugrad.function import function
 from gpugrad.nn.module import Module
 from gpugrad.train.callbacks import Callback, Progress
@@ -145,7 +146,8 @@ def fit(
         ArgumentError: there are no batches; arguments do not fit to a model or a function.
         NumericsError: a loss is NaN or infinite; the message names Variables that are, too.
     """
-    model, measured = None, [*metrics]
+    model, metrics = None, check_list("fit", "metrics", metrics, Metric)
+    measured = metrics
     if isinstance(step, tuple):
         model, loss = _pair(step)
         step, measured = _step_of(model, loss, optimizer, metrics), [Mean(loss, "loss"), *metrics]
@@ -154,11 +156,13 @@ def fit(
             "fit: optimizer, metrics and validation go with a pair (model, loss). A step of your "
             "own applies its optimizer and returns its metrics itself; validate in a callback."
         )
-    if not isinstance(epochs, int) or epochs < 0:
-        raise ArgumentError(f"fit: epochs must be a whole number of at least 0, got {epochs!r}.")
-    run = Run(epochs, model, optimizer, measured)
-    run.steps_per_epoch = len(data) if isinstance(data, Sized) else None
-    listeners = [*callbacks, *([Progress()] if progress else [])]
+    elif not callable(step):
+        raise ArgumentError(f"fit: step must be a function or (model, loss), got {step!r:.60}.")
+    log_every = check_whole("fit", "log_every", log_every, 1)
+    run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
+    run.steps_per_epoch = _count_batches(data)
+    listeners = check_list("fit", "callbacks", callbacks, Callback)
+    listeners += [Progress()] if check_flag("fit", "progress", progress) else []
     with _interrupts_between_steps(run):
         try:
             for callback in listeners:
@@ -179,6 +183,21 @@ def fit(
             for callback in reversed(listeners):
                 callback.end(run)
     return run
+
+
+def _count_batches(data: Any) -> int | None:
+    """The number of batches, or None if it is not known."""
+    try:
+        return len(data)
+    except (TypeError, GpugradError):  # of a loader of an iterable
+        return None
+
+
+def _on_device(name: str, data: Any) -> Iterator[Any]:
+    """The batches on the default device; ArgumentError if there can be none."""
+    if not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
+        raise ArgumentError(f"{name}: data must be an iterable of batches, got {data!r:.60}.")
+    return prefetch_to_device(data)
 
 
 @contextlib.contextmanager
@@ -218,7 +237,7 @@ def _epoch(
     for callback in callbacks:
         callback.begin_epoch(run)
     batch = None
-    for batch in prefetch_to_device(data):
+    for batch in _on_device("fit", data):
         if run.interrupted:
             return False
         n = _count_examples("fit", batch)
@@ -287,12 +306,14 @@ def _step_of(
     model: Module, loss: Callable[[Any, Any], Any], optimizer: Any, metrics: Sequence[Metric]
 ) -> Callable[..., _MetricSums]:
     """The traced training step of a model."""
-    if optimizer is None:
-        raise ArgumentError("fit: a pair (model, loss) needs optimizer=.")
+    if not hasattr(optimizer, "apply_gradients"):
+        raise ArgumentError(
+            f"fit: a pair (model, loss) needs optimizer=, one of gg.optim, got {optimizer!r:.60}."
+        )
 
     @function
     def step(*batch: Any) -> dict[str, Tensor]:
-        *inputs, labels = _labelled(batch)
+        *inputs, labels = _labelled("fit", batch)
         with GradientTape() as tape, training():
             outputs = model(*inputs)
             value = loss(outputs, labels)
@@ -306,10 +327,10 @@ def _step_of(
     return lambda *batch: _MetricSums(step(*batch))
 
 
-def _labelled(batch: Sequence[Any]) -> Sequence[Any]:
+def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:
     if len(batch) < 2:
         raise ArgumentError(
-            f"fit: a batch for a model must have inputs and labels, got {len(batch)} part."
+            f"{name}: a batch for a model must have inputs and labels, got {len(batch)} part."
         )
     return batch
 
@@ -332,16 +353,19 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
     >>> gg.train.evaluate(lambda x: x, data, [gg.train.Accuracy()])
     {'accuracy': 1.0}
     """
+    if not callable(model):
+        raise ArgumentError(f"evaluate: model must be callable, got {model!r:.60}.")
+    metrics = check_list("evaluate", "metrics", metrics, Metric)
     sums = Sums(metrics)
 
     @function
     def step(*batch: Any) -> dict[str, Tensor]:
-        *inputs, labels = _labelled(batch)
+        *inputs, labels = _labelled("evaluate", batch)
         with training(False):
             outputs = model(*inputs)
         return {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
-    for batch in _some(prefetch_to_device(data)):
+    for batch in _some(_on_device("evaluate", data)):
         n = _count_examples("evaluate", batch)
         sums.add(_MetricSums(step(*_parts(batch))), n)
     return sums.read()
