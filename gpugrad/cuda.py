@@ -377,8 +377,8 @@ _UNCHANGED = (str, bytes, numbers.Number, np.generic, type(None))
 
 def _convert(leaf: Any, d: Device) -> Any:
     if isinstance(leaf, IndexedSlices):
-        parts = (constant(part, device=d) for part in (leaf.values, leaf.indices))
-        return IndexedSlices(*parts, leaf.dense_shape)
+        values, indices = (constant(part, device=d) for part in (leaf.values, leaf.indices))
+        return IndexedSlices(values, indices, leaf.dense_shape)
     return constant(leaf, device=d) if isinstance(leaf, (np.ndarray, Tensor)) else leaf
 
 

@@ -112,14 +112,14 @@ def random_affine(
     )
     if not isinstance(scale, tuple) or len(scale) != 2:
         raise ArgumentError(f"random_affine: scale must be a pair, got {scale!r:.60}.")
-    for x in scale:
-        check_number("random_affine", "scale", x, lambda x: 0 < x < math.inf, "a pair above 0")
+    for factor in scale:
+        check_number("random_affine", "scale", factor, lambda x: 0 < x < math.inf, "above 0")
     if scale[0] > scale[1]:
         raise ArgumentError(f"random_affine: scale must be a pair that rises, got {scale!r:.60}.")
     angle, slant = (np.radians(rng.uniform(-d, d, n)) for d in (degrees, shear))
-    factor = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
+    factors = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
     move = rng.uniform(-2 * translate, 2 * translate, (n, 2))  # heights and widths are 2 long
-    cos, sin = np.cos(angle) / factor, np.sin(angle) / factor
+    cos, sin = np.cos(angle) / factors, np.sin(angle) / factors
     ratio = images.shape[2] / images.shape[3]  # so that a rotation does not shear wide images
     theta = np.empty((n, 2, 3))
     theta[:, 0] = np.stack([cos + sin * np.tan(slant), -sin * ratio, move[:, 0]], -1)

@@ -188,7 +188,7 @@ class DataLoader:
         collate_fn: Callable[[list[Any]], Any] = stack,
         shuffle_buffer: int = 1024,
     ) -> None:
-        whole, flag = (partial(check, "DataLoader") for check in (check_whole, check_flag))
+        whole, flag = partial(check_whole, "DataLoader"), partial(check_flag, "DataLoader")
         self.batch_size, self.seed = whole("batch_size", batch_size, 1), whole("seed", seed)
         self.num_workers, self.prefetch = (
             whole("num_workers", num_workers),

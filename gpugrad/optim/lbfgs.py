@@ -73,7 +73,7 @@ class LBFGS:
         name: str | None = None,
     ) -> None:
         self.name = name or type(self).__name__
-        number, whole = (partial(check, self.name) for check in (check_number, check_whole))
+        number, whole = partial(check_number, self.name), partial(check_whole, self.name)
         self.learning_rate = number("learning_rate", learning_rate, *ABOVE_0)
         self.tolerance_gradient = number("tolerance_gradient", tolerance_gradient, *NOT_NEGATIVE)
         self.tolerance_change = number("tolerance_change", tolerance_change, *NOT_NEGATIVE)
