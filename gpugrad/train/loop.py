@@ -36,8 +36,10 @@ class _MetricSums(dict[str, Tensor]):
 class Sums:
     """Sums of metrics over an epoch; steps' results are read from the device when asked."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], optimizer: Any = None) -> None:
         self._results = {metric.name: metric.result for metric in metrics}
+        inner = getattr(optimizer, "inner_optimizer", None)  # of a loss scale, which skips, too
+        self._skips = inner is not None or getattr(optimizer, "skip_nonfinite", False)
         self.totals: dict[str, Array] = {}
         self._waiting: list[tuple[Any, int]] = []
 
@@ -49,6 +51,9 @@ class Sums:
         """The metrics so far."""
         for result, n in self._waiting:
             named = result if isinstance(result, Mapping) else {"loss": result}
+            if self._skips and not _is_finite(tensor(named.get("loss", 0.0))):
+                self.totals.setdefault("loss", np.zeros(2))  # of no examples: the mean is NaN
+                continue  # the optimizer has skipped the step
             for name, value in named.items():
                 values = np.asarray(tensor(value).numpy(), np.float64)
                 if not isinstance(result, _MetricSums):
@@ -86,7 +91,7 @@ class Run:
         self.logs: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self.stopped = self.interrupted = False
-        self._sums = Sums(metrics)
+        self._sums = Sums(metrics, optimizer)
 
     def stop(self) -> None:
         """End the run after this epoch."""
@@ -144,7 +149,8 @@ def fit(
 
     Raises:
         ArgumentError: there are no batches; arguments do not fit to a model or a function.
-        NumericsError: a loss is NaN or infinite; the message names Variables that are, too.
+        NumericsError: a loss is NaN or infinite; the message names Variables that are, too. With
+            an optimizer that skips such steps, only if all of them are.
     """
     model, metrics = None, check_list("fit", "metrics", metrics, Metric)
     measured = metrics

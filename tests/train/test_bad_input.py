@@ -65,6 +65,27 @@ def test_a_loss_that_is_nan_says_so_if_the_data_are():
         fit([(X, LABELS), (x, LABELS)])
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gg.optim.SGD(0.1, skip_nonfinite=True),
+        lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(0.1)),
+    ],
+    ids=["skip_nonfinite", "loss scale"],
+)
+def test_steps_that_the_optimizer_skips_do_not_count(make):
+    bad, pair = np.full_like(X, np.nan), (Classifier(), nn.cross_entropy)
+    batches, optimizer = [(X, LABELS), (bad, LABELS), (X, LABELS)], make()
+    run = gg.train.fit(
+        pair, batches, optimizer=optimizer, metrics=[gg.train.Accuracy()], progress=False
+    )
+    assert (run.step, optimizer.iterations, optimizer.skipped) == (3, 2, 1)
+    assert np.isfinite(run.logs["loss"])
+    assert 0 <= run.logs["accuracy"] <= 1
+    with pytest.raises(NumericsError, match="the loss is nan at step 2"):
+        gg.train.fit(pair, [(bad, LABELS)] * 2, optimizer=make(), progress=False)
+
+
 # ---- data and labels
 
 

@@ -74,6 +74,7 @@ def test_a_step_of_your_own_returns_a_loss_or_numbers():
     batches = [np.ones((2, 3)), np.ones((1, 3)) * 4]
     run = fit(lambda x: gg.mean(x), batches)
     assert run.logs["loss"] == 2.0  # the mean over examples
+    assert fit(lambda x: {}, batches).step == 2
     run = fit(lambda x: {"a": gg.mean(x), "b": 7}, batches, 2)
     assert (run.history[1]["a"], run.history[1]["b"]) == (2.0, 7.0)
 
