@@ -7,6 +7,7 @@ import inspect
 import itertools
 import multiprocessing
 import pickle
+import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
@@ -132,6 +133,7 @@ _worker_work: list[_Work] = []  # of a worker process
 
 def _set_work(work: _Work) -> None:
     _worker_work[:] = [work]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the loader
 
 
 def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:
