@@ -6,8 +6,10 @@ import contextlib
 import inspect
 import itertools
 import multiprocessing
+import os
 import pickle
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
@@ -134,6 +136,15 @@ _worker_work: list[_Work] = []  # of a worker process
 def _set_work(work: _Work) -> None:
     _worker_work[:] = [work]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the loader
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker if its parent is killed, which otherwise leaves it waiting forever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:

@@ -226,3 +226,17 @@ def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(workers, tmp_path_fa
     assert rest[-1] == "interrupted True", rest
     last = int([line for line in ["15", *rest] if line.isdigit()][-1])
     assert max(int(f.stem) for f in tmp_path.iterdir()) == last
+
+
+def test_worker_processes_end_if_their_program_is_killed(tmp_path_factory, tmp_path):
+    script = tmp_path_factory.mktemp("script") / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, str(script), str(tmp_path), "2"]
+    with subprocess.Popen(
+        command, text=True, start_new_session=True, stdout=subprocess.PIPE
+    ) as program:
+        for line in program.stdout:
+            if line.strip() == "3":
+                break
+        program.kill()
+        program.communicate(timeout=30)  # until the workers, which hold the pipe too, have ended
