@@ -240,7 +240,11 @@ class DataLoader:
     # ---- state
 
     def state(self) -> LoaderState:
-        """The position after the last batch that was returned."""
+        """The position after the last batch that was returned.
+
+        `gg.prefetch_to_device` takes batches from the loader before your loop gets them. In such a
+        loop on a GPU, count epochs and batches yourself: a state is a pair of both.
+        """
         return LoaderState(self._epoch, self._batch)
 
     @saying_where

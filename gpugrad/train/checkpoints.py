@@ -134,9 +134,11 @@ class Checkpoints(Callback):
 
     def begin_epoch(self, run: Run) -> None:
         """Note the epoch of the data, which batches are taken from ahead of time."""
-        for name, part in self.parts.items():
-            if isinstance(part, DataLoader):
-                self._data_epochs[name] = part.state().epoch
+        self._data_epochs.clear()
+        loaders = {k: part for k, part in self.parts.items() if isinstance(part, DataLoader)}
+        for name, loader in loaders.items():
+            if loader is run.data or len(loaders) == 1:  # which a run may read through another
+                self._data_epochs[name] = loader.state().epoch
 
     def end_of_step(self, run: Run) -> None:
         """Save every few steps, but not at the end of an epoch, which has its own checkpoint."""

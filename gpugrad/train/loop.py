@@ -74,7 +74,7 @@ class Run:
         logs: numbers of the current epoch by name; after its end also those of the validation,
             whose names begin with ``val_``.
         history: the logs of each epoch that has ended.
-        model, optimizer: as passed to `fit`, or None.
+        model, optimizer, data: as passed to `fit`, or None.
         interrupted: whether Ctrl-C ended the run.
     """
 
@@ -88,6 +88,7 @@ class Run:
         self.epochs, self.model, self.optimizer = epochs, model, optimizer
         self.epoch = self.step = self.batch = 0
         self.steps_per_epoch: int | None = None
+        self.data: Any = None
         self.logs: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self.stopped = self.interrupted = False
@@ -166,7 +167,7 @@ def fit(
         raise ArgumentError(f"fit: step must be a function or (model, loss), got {step!r:.60}.")
     log_every = check_whole("fit", "log_every", log_every, 1)
     run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
-    run.steps_per_epoch = _count_batches(data)
+    run.data, run.steps_per_epoch = data, _count_batches(data)
     listeners = check_list("fit", "callbacks", callbacks, Callback)
     listeners += [Progress()] if check_flag("fit", "progress", progress) else []
     with _interrupts_between_steps(run):

@@ -159,6 +159,30 @@ def test_a_run_that_was_stopped_anywhere_ends_as_one_that_was_not(tmp_path, erro
             assert a["loss"] == pytest.approx(b["loss"], rel=1e-6)
 
 
+def test_a_second_loader_keeps_its_own_position(tmp_path):
+    def run(stop_at=None):
+        gg.set_seed(5)
+        p = parts()
+        valid = gg.data.DataLoader(gg.data.Arrays(X, Y), 16)
+
+        class Stop(train.Callback):
+            def end_of_step(self, r):
+                if r.step == stop_at:
+                    raise ZeroDivisionError
+
+        checkpoints = train.Checkpoints(tmp_path, every_steps=1, **p, valid=valid)
+        r = train.fit(
+            (p["model"], gg.mse), p["loader"], 2, optimizer=p["optimizer"], validation=valid,
+            callbacks=[checkpoints, Stop()], progress=False,
+        )  # fmt: skip
+        return r, valid.state()
+
+    with pytest.raises(ZeroDivisionError):
+        run(stop_at=11)  # at batch 5 of the second epoch; an epoch of validation has 2
+    r, position = run()
+    assert (r.step, position) == (12, (2, 0))
+
+
 def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
     p = parts()
     checkpoints = train.Checkpoints(tmp_path, keep=1, **p)
