@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -64,7 +63,7 @@ class _Module:
         self.rows: list[Measured] = []
         self.inside: dict[str, _Module] = {}
 
-    @functools.cached_property
+    @property
     def all_rows(self) -> list[Measured]:
         """The steps of this module and of those inside it."""
         return [*self.rows, *(row for module in self.inside.values() for row in module.all_rows)]
