@@ -8,6 +8,7 @@ then does an op raise `gpugrad.OutOfMemoryError`.
 from __future__ import annotations
 
 import contextlib
+import numbers
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +20,13 @@ from gpugrad.core import backend, devices, nest
 from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
+from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.forking import new_lock
 from gpugrad.core.index_checks import check_indices, raise_late
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.views import View
-from gpugrad.errors import ArgumentError, GpugradError, saying_where
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, reraise, saying_where
 from gpugrad.kernels.runtime.launch import TYPES
 from gpugrad.kernels.runtime.staging import Staging
 
@@ -313,8 +315,9 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     of the current batch. On the CPU it only converts arrays to Tensors.
 
     Args:
-        batches: an iterable of nested structures (tuples, lists, dicts, ...). Their NumPy arrays
-            and Tensors become Tensors on `device`; other values are unchanged.
+        batches: an iterable of nested structures (tuples, lists, dicts, ...), such as a
+            `gg.data.DataLoader` or one of torch. Arrays of any library with DLPack become Tensors
+            on `device`; numbers, text and None are unchanged.
         device: the target; the default device if None.
         size: how many batches are copied or being copied, at least 1; 2 is enough to overlap.
 
@@ -324,6 +327,7 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     Raises:
         ArgumentError: `size` is not a positive int.
         DeviceError: there is no such device.
+        DTypeError: a batch holds anything else, such as an image of PIL or text in an array.
 
     >>> batches = [(np.ones(3, np.float32) * k, k) for k in range(3)]
     >>> for x, k in gg.prefetch_to_device(batches):
@@ -346,13 +350,36 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
 
 def _convert_all(batches: Iterable[Any], d: Device) -> Iterator[Any]:
     for batch in batches:
-        yield nest.map_structure(lambda leaf: _convert(leaf, d), batch)
+        yield nest.map_structure(lambda leaf: _convert(_read(leaf), d), batch)
+
+
+def _read(leaf: Any) -> Any:
+    """A leaf of a batch, as NumPy array or Tensor if it is an array of another library."""
+    if isinstance(leaf, (np.ndarray, Tensor, IndexedSlices, *_UNCHANGED)):
+        return leaf
+    try:
+        if hasattr(leaf, "__dlpack__"):
+            shared = from_dlpack(leaf)
+            on_host = type(shared._data) is np.ndarray
+            return shared._data if on_host else shared
+        if hasattr(leaf, "__array__"):
+            return np.asarray(leaf)
+    except GpugradError as error:
+        reraise(error, "prefetch_to_device", {}, {})
+    raise DTypeError(
+        f"prefetch_to_device: a batch holds a {type(leaf).__name__}, {leaf!r:.60}, which is no "
+        "array. Convert it where the batches are made, as in DataLoader(collate_fn=)."
+    )
+
+
+_UNCHANGED = (str, bytes, numbers.Number, np.generic, type(None))
 
 
 def _convert(leaf: Any, d: Device) -> Any:
-    if isinstance(leaf, IndexedSlices) or not isinstance(leaf, (np.ndarray, Tensor)):
-        return leaf
-    return constant(leaf, device=d)
+    if isinstance(leaf, IndexedSlices):
+        values, indices = (constant(part, device=d) for part in (leaf.values, leaf.indices))
+        return IndexedSlices(values, indices, leaf.dense_shape)
+    return constant(leaf, device=d) if isinstance(leaf, (np.ndarray, Tensor)) else leaf
 
 
 def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[Any]:
@@ -360,6 +387,7 @@ def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[A
         staging = Staging()
 
     def start_leaf(leaf: Any) -> Callable[[], Any]:
+        leaf = _read(leaf)
         array = leaf._data if type(leaf) in (Tensor, View) else leaf
         if type(array) is not np.ndarray or array.dtype not in TYPES:
             return lambda: _convert(leaf, d)

@@ -1,9 +1,12 @@
 """Hostile values, and calls that neither hang nor take all memory."""
 
+import functools
+import inspect
 import re
 import resource
 import signal
 import traceback
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +14,10 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.errors import GpugradError
 
-__all__ = ["HOSTILE", "JUNK", "NOT_FLAGS", "NOT_NUMBERS", "Hang", "bounded_calls", "refusal"]
+__all__ = [
+    "HOSTILE", "JUNK", "NOT_FLAGS", "NOT_NUMBERS", "Hang", "bounded_calls", "complaints", "refusal",
+    "split",
+]  # fmt: skip
 
 SECONDS = 5  # for one call; the slowest takes half a second
 BYTES = 8 << 30  # of address space, so that a result that is too large is a MemoryError
@@ -89,3 +95,62 @@ def _is_from_a_users_function(error):
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     ours = [k for k, file in enumerate(frames) if "gpugrad" in file and "tests" not in file]
     return any("tests" in file for file in frames[ours[0] :]) if ours else False
+
+
+# ---- every parameter of a function -------------------------------------------------------
+
+
+def calls_of(function, arguments, passed_on):
+    """The place and the value that each call changes, and the call."""
+    parameters = inspect.signature(function).parameters
+    for name, parameter in parameters.items():
+        takes_functions = callable(arguments.get(name, parameter.default)) or name == "loss"
+        for value in HOSTILE:
+            if callable(value) and takes_functions:
+                continue  # what it raises is the user's
+            changed = value
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                changed = (value,)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                changed = {passed_on: value}
+            args, keywords = split(parameters, {**arguments, name: changed})
+            yield name, value, functools.partial(function, *args, **keywords)
+
+
+def split(parameters, values):
+    """Positional and keyword arguments for the parameters that have values."""
+    args, keywords = [], {}
+    by_position = any(parameters[n].kind is inspect.Parameter.VAR_POSITIONAL for n in values)
+    for name, p in parameters.items():
+        if name not in values:
+            continue
+        if p.kind is p.VAR_POSITIONAL:
+            args += values[name]
+        elif p.kind is p.VAR_KEYWORD:
+            keywords |= values[name]
+        elif p.kind is p.POSITIONAL_ONLY or (by_position and p.kind is p.POSITIONAL_OR_KEYWORD):
+            args.append(values[name])
+        else:
+            keywords[name] = values[name]
+    return args, keywords
+
+
+def complaints(title, function, arguments, also=(), passed_on="clipnorm"):
+    """What is wrong with calls with a hostile value in each place, a line each.
+
+    Args:
+        title: the function, whose words an error may name.
+        function: what is called.
+        arguments: good arguments by name.
+        also: more names that an error may have.
+        passed_on: a keyword that gets the value in the place of ``**keywords``.
+    """
+    wrong = []
+    for place, value, call in calls_of(function, arguments, passed_on):
+        names = [*title.replace(".", " ").split(), place, *also]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            complaint, _ = refusal(names, call)
+        if complaint:
+            wrong.append(f"{title}({place}={value!r:.60}) {complaint:.200}")
+    return wrong

@@ -4,14 +4,12 @@ Each call returns, or raises a documented error that names the function.
 """
 
 import contextlib
-import functools
 import inspect
 import tempfile
-import warnings
 
 import numpy as np
 import pytest
-from hostile import HOSTILE, bounded_calls, refusal
+from hostile import bounded_calls, complaints, split
 
 import gpugrad as gg
 
@@ -494,64 +492,17 @@ OTHERS = {  # a keyword that a function passes on
 }
 
 
-def calls_of(function, arguments):
-    """The place and the value that each call changes, and the call."""
-    parameters = inspect.signature(function).parameters
-    for name, parameter in parameters.items():
-        takes_functions = callable(arguments.get(name, parameter.default)) or name == "loss"
-        for value in HOSTILE:
-            if callable(value) and takes_functions:
-                continue  # what it raises is the user's
-            changed = value
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                changed = (value,)
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                changed = {OTHERS.get(function, "clipnorm"): value}
-            args, keywords = _split(parameters, {**arguments, name: changed})
-            yield name, value, functools.partial(function, *args, **keywords)
-
-
-def _split(parameters, values):
-    """Positional and keyword arguments for the parameters that have values."""
-    args, keywords = [], {}
-    by_position = any(parameters[n].kind is inspect.Parameter.VAR_POSITIONAL for n in values)
-    for name, p in parameters.items():
-        if name not in values:
-            continue
-        if p.kind is p.VAR_POSITIONAL:
-            args += values[name]
-        elif p.kind is p.VAR_KEYWORD:
-            keywords |= values[name]
-        elif p.kind is p.POSITIONAL_ONLY or (by_position and p.kind is p.POSITIONAL_OR_KEYWORD):
-            args.append(values[name])
-        else:
-            keywords[name] = values[name]
-    return args, keywords
-
-
-def complaints(title):
-    """What is wrong with the calls of a function, a line each."""
-    function, arguments = CALLS[title]
-    wrong = []
-    for place, value, call in calls_of(function, arguments):
-        names = [*title.replace(".", " ").split(), place, *ALSO.get(title, ())]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            complaint, _ = refusal(names, call)
-        if complaint:
-            wrong.append(f"{title}({place}={value!r:.60}) {complaint:.200}")
-    return wrong
-
-
 @pytest.mark.parametrize("title", ARRAY_FUNCTIONS)
 def test_samples_of_array_functions_are_accepted(title):
     function, arguments = CALLS[title]
-    args, keywords = _split(inspect.signature(function).parameters, arguments)
+    args, keywords = split(inspect.signature(function).parameters, arguments)
     function(*args, **keywords)
 
 
 @pytest.mark.parametrize("title", CALLS)
 def test_hostile_calls_return_or_raise_a_named_error(title, capsys):
+    function, arguments = CALLS[title]
+    passed_on = OTHERS.get(function, "clipnorm")
     with bounded_calls():
-        wrong = complaints(title)
+        wrong = complaints(title, function, arguments, ALSO.get(title, ()), passed_on)
     assert not wrong, f"{len(wrong)} calls:\n" + "\n".join(wrong)

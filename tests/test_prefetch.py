@@ -99,3 +99,52 @@ def test_tensors_move_and_invalid_arguments_are_refused():
             gg.prefetch_to_device([], size=wrong)
     with pytest.raises(gg.errors.DeviceError):
         gg.prefetch_to_device([], "cuda:77")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
+def test_batches_of_torch_s_loader_become_tensors(device):
+    torch = pytest.importorskip("torch")
+    x, labels = torch.arange(12.0).reshape(6, 2), torch.arange(6)
+    dataset = torch.utils.data.TensorDataset(x, labels)
+    batches = list(gg.prefetch_to_device(torch.utils.data.DataLoader(dataset, 4), device))
+    assert all(type(part) is gg.Tensor for batch in batches for part in batch)
+    assert {part.device for batch in batches for part in batch} == {gg.device(device)}
+    assert np.concatenate([x.numpy() for x, _ in batches]).tolist() == x.tolist()
+    x[:] = 0  # the values were copied
+    assert batches[0][0].numpy()[1].tolist() == [2, 3]
+    with pytest.raises(gg.errors.DTypeError, match=r"prefetch_to_device: from_dlpack.*grad"):
+        list(gg.prefetch_to_device([torch.ones(2, requires_grad=True)], device))
+
+
+class WithDLPack:
+    """An array of a library that has nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class WithArray:
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3)
+
+
+@pytest.mark.parametrize("device", ["cpu", *["cuda:0"] * bool(gpu_count())])
+def test_arrays_of_other_libraries_move_and_what_is_no_array_raises(device):
+    slices = gg.IndexedSlices(gg.ones((1, 2)), gg.constant([1]), (3, 2))
+    plain = {"text": "a", "raw": b"b", "none": None, "number": 2.5, "scalar": np.bool_(True)}
+    batch = {"a": WithDLPack(np.arange(3.0)), "b": WithArray(), "c": slices, **plain}
+    (moved,) = gg.prefetch_to_device([batch], device)
+    for part in (moved["a"], moved["b"], moved["c"].values, moved["c"].indices):
+        assert part.device == gg.device(device)
+    assert moved["a"].tolist() == [0, 1, 2] == moved["b"].tolist()
+    assert {k: moved[k] for k in plain} == plain
+    for wrong in (object(), {1, 2}, len, slice(2)):
+        with pytest.raises(gg.errors.DTypeError, match="prefetch_to_device: a batch holds a"):
+            list(gg.prefetch_to_device([(1.0, wrong)], device))

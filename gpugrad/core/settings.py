@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -43,6 +44,7 @@ __all__ = [
     "mixed_modes",
     "mode_is_chosen",
     "numerics",
+    "run_inside",
     "set_default_device",
     "set_deterministic",
     "set_matmul_precision",
@@ -344,13 +346,34 @@ class training:  # it reads as a statement
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, decorated to run in such a block."""
+        return run_inside("nn.training", f, lambda: training(self.on))
 
-        @functools.wraps(f)
-        def run(*args: Any, **keywords: Any) -> Any:
-            with training(self.on):
-                return f(*args, **keywords)
 
-        return run
+def run_inside(
+    name: str, f: Callable[..., Any], block: Callable[[], AbstractContextManager[None]]
+) -> Callable[..., Any]:
+    """The function, or ``async def`` function, decorated to run in a new block at each call.
+
+    Raises:
+        ArgumentError: `f` is a generator function: its body runs when its caller iterates.
+    """
+    if inspect.isgeneratorfunction(f) or inspect.isasyncgenfunction(f):
+        raise ArgumentError(
+            f"{name}: {f!r:.60} is a generator function, whose body runs after the call. Write "
+            f"`with {name}(...):` inside it, around lines without yield."
+        )
+
+    @functools.wraps(f)
+    def run(*args: Any, **keywords: Any) -> Any:
+        with block():
+            return f(*args, **keywords)
+
+    @functools.wraps(f)
+    async def run_async(*args: Any, **keywords: Any) -> Any:
+        with block():
+            return await f(*args, **keywords)
+
+    return run_async if inspect.iscoroutinefunction(f) else run
 
 
 def is_training() -> bool:

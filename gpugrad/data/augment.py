@@ -17,25 +17,26 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_number, check_whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.nn import functional
 
 __all__ = ["random_affine", "random_crop", "random_flip"]
 
 
+@saying_where
 def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: int = -1) -> Any:
     """Reverse each image along an axis with probability `p`: -1 flips left and right.
 
     Raises:
         ShapeError: the images have not four axes.
-        ArgumentError: `p` is not from 0 to 1.
+        ArgumentError: `p` is not from 0 to 1, or there is no such axis.
     """
-    n = _count("random_flip", images)
-    if not 0 <= p <= 1:
-        raise ArgumentError(f"random_flip: p must be from 0 to 1, got {p!r:.60}.")
+    n = _count("random_flip", images, rng)
+    p = check_number("random_flip", "p", p, lambda x: 0 <= x <= 1, "from 0 to 1")
     chosen = (rng.random(n) < p)[:, None, None, None]
     if isinstance(images, Tensor):
         flipped = TENSOR.flip(images, axis=axis)
@@ -43,6 +44,7 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
     return np.where(chosen, np.flip(images, axis), images)
 
 
+@saying_where
 def random_crop(
     images: Any, *, size: int | tuple[int, int], rng: np.random.Generator, padding: int = 0
 ) -> Any:
@@ -50,11 +52,14 @@ def random_crop(
 
     Raises:
         ShapeError: the images have not four axes, or are smaller than the window.
+        ArgumentError: a size is not a whole number above 0.
     """
-    n = _count("random_crop", images)
-    height, width = size if isinstance(size, tuple) else (size, size)
+    n = _count("random_crop", images, rng)
+    sizes = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
+    height, width = (check_whole("random_crop", "size", s, 1) for s in sizes)
+    padding = check_whole("random_crop", "padding", padding)
     lengths = [images.shape[2] + 2 * padding, images.shape[3] + 2 * padding]
-    if padding < 0 or not (0 < height <= lengths[0] and 0 < width <= lengths[1]):
+    if height > lengths[0] or width > lengths[1]:
         raise ShapeError(
             f"random_crop: a window of {(height, width)} does not fit into images of shape "
             f"{tuple(images.shape)} with padding={padding}."
@@ -73,6 +78,7 @@ def random_crop(
     return padded[examples, channels, rows, columns]
 
 
+@saying_where
 def random_affine(
     images: Any,
     *,
@@ -97,15 +103,23 @@ def random_affine(
 
     Raises:
         ShapeError: the images have not four axes.
-        ArgumentError: a scale is not above 0.
+        ArgumentError: a number is not 0 or above, or a scale not above 0.
     """
-    n = _count("random_affine", images)
-    if not 0 < scale[0] <= scale[1]:
-        raise ArgumentError(f"random_affine: scale must be a pair above 0, got {scale!r:.60}.")
+    n = _count("random_affine", images, rng)
+    degrees, translate, shear = (
+        check_number("random_affine", what, value, lambda x: 0 <= x < math.inf, "0 or above")
+        for what, value in (("degrees", degrees), ("translate", translate), ("shear", shear))
+    )
+    if not isinstance(scale, tuple) or len(scale) != 2:
+        raise ArgumentError(f"random_affine: scale must be a pair, got {scale!r:.60}.")
+    for factor in scale:
+        check_number("random_affine", "scale", factor, lambda x: 0 < x < math.inf, "above 0")
+    if scale[0] > scale[1]:
+        raise ArgumentError(f"random_affine: scale must be a pair that rises, got {scale!r:.60}.")
     angle, slant = (np.radians(rng.uniform(-d, d, n)) for d in (degrees, shear))
-    factor = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
+    factors = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
     move = rng.uniform(-2 * translate, 2 * translate, (n, 2))  # heights and widths are 2 long
-    cos, sin = np.cos(angle) / factor, np.sin(angle) / factor
+    cos, sin = np.cos(angle) / factors, np.sin(angle) / factors
     ratio = images.shape[2] / images.shape[3]  # so that a rotation does not shear wide images
     theta = np.empty((n, 2, 3))
     theta[:, 0] = np.stack([cos + sin * np.tan(slant), -sin * ratio, move[:, 0]], -1)
@@ -116,7 +130,9 @@ def random_affine(
     return y if isinstance(images, Tensor) else y.numpy()
 
 
-def _count(name: str, images: Any) -> int:
+def _count(name: str, images: Any, rng: Any) -> int:
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentError(f"{name}: rng must be a numpy.random.Generator, got {rng!r:.60}.")
     if np.ndim(images) != 4:
         raise ShapeError(
             f"{name}: images must have the shape (n, channels, height, width), got "

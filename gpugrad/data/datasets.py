@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpugrad.core import nest
-from gpugrad.data.files import open_text
-from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+from gpugrad.core.arguments import check_whole
+from gpugrad.core.backend import as_dtype
+from gpugrad.data.files import map_bytes
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
 
 __all__ = ["Arrays", "Dataset", "Lines", "Windows"]
 
@@ -80,20 +82,18 @@ class Windows:
     (2, [[4, 5, 6, 7], [5, 6, 7, 8]])
     """
 
+    @saying_where
     def __init__(
         self, tokens: Any, length: int, stride: int | None = None, dtype: Any = "int32"
     ) -> None:
-        stride = length if stride is None else stride
-        if length < 1 or stride < 1:
-            raise ArgumentError(
-                f"Windows: length and stride must be above 0, got {length!r} and {stride!r}."
-            )
+        length = check_whole("Windows", "length", length, 1)
+        stride = length if stride is None else check_whole("Windows", "stride", stride, 1)
         if np.ndim(tokens) != 1 or len(tokens) <= length:
             raise ShapeError(
                 f"Windows: tokens must have one axis with more than length={length} elements, got "
                 f"the shape {np.shape(tokens)}."
             )
-        self.tokens, self.length, self.stride, self.dtype = tokens, length, stride, np.dtype(dtype)
+        self.tokens, self.length, self.stride, self.dtype = tokens, length, stride, as_dtype(dtype)
 
     def __len__(self) -> int:
         return int((len(self.tokens) - 1 - self.length) // self.stride + 1)
@@ -128,7 +128,7 @@ class Lines(Sequence[str]):
     _PIECE = 1 << 24
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._bytes = open_text(path)
+        self._bytes = map_bytes("Lines", path)
         pieces = range(0, len(self._bytes), self._PIECE)
         ends = [
             np.flatnonzero(self._bytes[at : at + self._PIECE] == ord("\n")) + at for at in pieces

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_path
 from gpugrad.errors import ArgumentError
 
-__all__ = ["open_npy", "open_text"]
+__all__ = ["map_bytes", "open_npy", "open_text"]
 
 Array = np.ndarray[Any, Any]
 Path_ = str | os.PathLike[str]
@@ -44,11 +45,16 @@ def open_text(path: Path_) -> Array:
     Raises:
         ArgumentError: there is no such file, or it is empty.
     """
-    return np.memmap(_existing("open_text", path), np.uint8, "r")
+    return map_bytes("open_text", path)
+
+
+def map_bytes(name: str, path: Path_) -> Array:
+    """`open_text` for the function `name`."""
+    return np.memmap(_existing(name, path), np.uint8, "r")
 
 
 def _existing(name: str, path: Path_) -> Path:
-    path = Path(path)
+    path = check_path(name, "path", path)
     if not path.is_file():
         raise ArgumentError(f"{name}: there is no file {path}.")
     if not path.stat().st_size:

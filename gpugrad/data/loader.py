@@ -6,17 +6,28 @@ import contextlib
 import inspect
 import itertools
 import multiprocessing
-import operator
+import os
+import pickle
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpugrad.core import nest
+from gpugrad.core.arguments import check_flag, check_whole
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, DataError
+from gpugrad.errors import ArgumentError, DataError, saying_where
 from gpugrad.trace.profiling import timed_batches
 
 __all__ = ["DataLoader", "LoaderState"]
@@ -75,10 +86,13 @@ class _Work(NamedTuple):
         except DataError:
             raise
         except Exception as error:
-            first, last = (i[0] if isinstance(i, tuple) else i for i in (items[0], items[-1]))
-            raise DataError(
-                f"DataLoader: the batch of items {first}...{last}: {_text(error)}"
-            ) from error
+            raise DataError(f"DataLoader: the batch of {_range(items)}: {_text(error)}") from error
+
+
+def _range(items: Sequence[Any]) -> str:
+    """The first and the last of indices, or of (position, item) pairs."""
+    first, last = (i[0] if isinstance(i, tuple) else i for i in (items[0], items[-1]))
+    return f"items {first}...{last}"
 
 
 def _takes(dataset: Any) -> bool:
@@ -121,6 +135,16 @@ _worker_work: list[_Work] = []  # of a worker process
 
 def _set_work(work: _Work) -> None:
     _worker_work[:] = [work]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the loader
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this worker if its parent is killed, which otherwise leaves it waiting forever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:
@@ -160,6 +184,7 @@ class DataLoader:
     ([[0, 10], [20, 30], [40]], 3)
     """
 
+    @saying_where
     def __init__(
         self,
         dataset: Any,
@@ -176,14 +201,15 @@ class DataLoader:
         collate_fn: Callable[[list[Any]], Any] = stack,
         shuffle_buffer: int = 1024,
     ) -> None:
-        self.batch_size = _whole("batch_size", batch_size, 1)
+        whole, flag = partial(check_whole, "DataLoader"), partial(check_flag, "DataLoader")
+        self.batch_size, self.seed = whole("batch_size", batch_size, 1), whole("seed", seed)
         self.num_workers, self.prefetch = (
-            _whole("num_workers", num_workers),
-            _whole("prefetch", prefetch, 1),
+            whole("num_workers", num_workers),
+            whole("prefetch", prefetch, 1),
         )
-        self.shuffle, self.seed, self.drop_last = bool(shuffle), _whole("seed", seed), drop_last
-        self.processes = processes
-        self._buffer = _whole("shuffle_buffer", shuffle_buffer, 1)
+        self.shuffle, self.drop_last = flag("shuffle", shuffle), flag("drop_last", drop_last)
+        self.processes = flag("processes", processes)
+        self._buffer = whole("shuffle_buffer", shuffle_buffer, 1)
         self._indexed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
         if not self._indexed and (iter(dataset) is dataset):
             raise ArgumentError(
@@ -214,9 +240,14 @@ class DataLoader:
     # ---- state
 
     def state(self) -> LoaderState:
-        """The position after the last batch that was returned."""
+        """The position after the last batch that was returned.
+
+        `gg.prefetch_to_device` takes batches from the loader before your loop gets them. In such a
+        loop on a GPU, count epochs and batches yourself: a state is a pair of both.
+        """
         return LoaderState(self._epoch, self._batch)
 
+    @saying_where
     def load_state(self, state: Sequence[int]) -> None:
         """Continue at a position that `state` returned: first comes the rest of its epoch.
 
@@ -228,7 +259,10 @@ class DataLoader:
         >>> [b.tolist() for b in other] == [b.tolist() for b in batches]
         True
         """
-        epoch, batch = (_whole(name, n) for name, n in zip(LoaderState._fields, state, strict=True))
+        epoch, batch = (
+            check_whole("DataLoader", name, n)
+            for name, n in zip(LoaderState._fields, state, strict=True)
+        )
         if self._indexed and batch > len(self):
             raise ArgumentError(
                 f"DataLoader: the state is at batch {batch}, but an epoch has {len(self)}: it is "
@@ -288,19 +322,40 @@ class DataLoader:
             for number, items in numbered:
                 yield self._work.batch(epoch, number, items)
             return
-        executor = self._workers()
-        make = _batch_in_process if self.processes else self._work.batch
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[tuple[Sequence[Any], Future[Any]]] = deque()
         try:
             for number, items in numbered:
-                waiting.append(executor.submit(make, epoch, number, items))
+                waiting.append((items, self._submit(epoch, number, items)))
                 if len(waiting) > self.prefetch * self.num_workers:
-                    yield waiting.popleft().result()
+                    yield self._result(*waiting.popleft())
             while waiting:
-                yield waiting.popleft().result()
+                yield self._result(*waiting.popleft())
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()
+
+    def _submit(self, epoch: int, number: int, items: Sequence[Any]) -> Future[Any]:
+        if not self.processes:
+            return self._workers().submit(self._work.batch, epoch, number, items)
+        try:
+            return self._workers().submit(_batch_in_process, epoch, number, items)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            self.close()
+            raise ArgumentError(
+                "DataLoader: processes=True pickles the dataset and the functions, which failed: "
+                f"{error}. Define them at the top of a module, or use threads."
+            ) from error
+
+    def _result(self, items: Sequence[Any], future: Future[Any]) -> Any:
+        try:
+            return future.result()
+        except BrokenExecutor as error:
+            self.close()
+            raise DataError(
+                f"DataLoader: a worker process died, and with it the batch of {_range(items)}. "
+                "Processes import the main script anew, which must start its work below "
+                '`if __name__ == "__main__":`. Or the memory did not suffice.'
+            ) from error
 
     def _workers(self) -> Executor:
         if self._executor is None:
@@ -326,15 +381,3 @@ def _chunks(items: Iterable[Any], n: int) -> Iterator[list[Any]]:
     iterator = iter(items)
     while chunk := list(itertools.islice(iterator, n)):
         yield chunk
-
-
-def _whole(name: str, value: Any, least: int = 0) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ArgumentError(
-            f"DataLoader: {name} must be a whole number of at least {least}, got {value!r:.60}."
-        )
-    return number

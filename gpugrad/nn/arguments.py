@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.arguments import check_whole
 from gpugrad.core.settings import mode_is_chosen
 from gpugrad.core.tensor import threads
 from gpugrad.errors import ArgumentError
@@ -29,15 +29,7 @@ Activation = Callable[[Any], Any] | None
 
 def whole_numbers(layer: str, **lengths: Any) -> list[int]:
     """Convert lengths to ints; raise an ArgumentError that names one that is not a positive int."""
-    numbers = []
-    for what, n in lengths.items():
-        try:
-            numbers.append(operator.index(n))
-        except TypeError:
-            numbers.append(0)
-        if numbers[-1] < 1:
-            raise ArgumentError(f"{layer}: {what} must be a whole number above 0, got {n!r:.60}.")
-    return numbers
+    return [check_whole(layer, what, n, 1) for what, n in lengths.items()]
 
 
 def check_activation(layer: str, activation: Any) -> None:

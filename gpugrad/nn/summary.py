@@ -8,6 +8,7 @@ from typing import Any
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import nest
 from gpugrad.core.format import format_bytes
+from gpugrad.core.settings import training
 
 __all__ = ["summary"]
 
@@ -56,7 +57,7 @@ def _results(module: Any, inputs: Sequence[Any]) -> dict[int, str]:
 
     handles = [part.register_forward_hook(note) for _, part in module.named_modules()]
     try:
-        with recording_stopped():
+        with recording_stopped(), training(False):  # no random numbers, no running statistics
             module(*inputs)
     finally:
         for handle in handles:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
-from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE, Options, Range, ranges
+from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE, Options, Range, check_setting, ranges
 from gpugrad.optim.optimizer import Optimizer, Schedule
 
 __all__ = ["Adafactor"]
@@ -71,6 +71,8 @@ class Adafactor(Optimizer):
         self.beta_2_decay, self.epsilon_1, self.epsilon_2 = beta_2_decay, epsilon_1, epsilon_2
         self.clip_threshold, self.weight_decay = clip_threshold, weight_decay
         super().__init__(learning_rate, name, **options)
+        if epsilon_1 is not None:
+            self.epsilon_1 = check_setting(self.name, "epsilon_1", epsilon_1, ABOVE_0)
 
     def sizes(self, variable: Variable) -> dict[str, int]:
         """A row and a column of a matrix; all squares of a vector or a number."""

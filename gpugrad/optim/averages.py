@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.core.arguments import check_number
 from gpugrad.core.backend import HALF, TENSOR, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, saying_where
 from gpugrad.optim.checks import check_count, check_empty, take_array
+from gpugrad.optim.groups import BELOW_1
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.tracing import Tracing
@@ -61,11 +63,10 @@ class EMA:
     5.0
     """
 
+    @saying_where
     def __init__(self, variables: Any, decay: float | Callable[[int], float] = 0.999) -> None:
-        if not callable(decay) and not 0 <= decay < 1:
-            raise ArgumentError(
-                f"{type(self).__name__}: decay must be at least 0 and below 1, got {decay}."
-            )
+        if not callable(decay):
+            check_number(type(self).__name__, "decay", decay, *BELOW_1)
         if hasattr(variables, "named_variables"):
             variables = [v for v in variables.variables if is_inexact(v.dtype)]
         self.decay = decay

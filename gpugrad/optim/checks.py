@@ -29,6 +29,7 @@ __all__ = [
     "check_gradient",
     "check_number",
     "check_pairs",
+    "check_rule",
     "take_array",
 ]
 
@@ -88,6 +89,24 @@ def take_array(
     if dtype is not None and array.dtype != dtype:
         raise CheckpointError(f"{name}: '{key}' is {array.dtype}, expected {dtype}.")
     return array
+
+
+def check_rule(name: str, rule: str, state: dict[str, Any]) -> None:
+    """Remove the name of the update rule from a state that is being loaded; older ones lack it.
+
+    Raises:
+        CheckpointError: it is the name of another rule, whose averages mean something else.
+    """
+    if "rule" not in state:
+        return
+    value = state.pop("rule")
+    letters = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    other = letters.tobytes().decode(errors="replace") if letters.dtype == np.uint8 else "no rule"
+    if other != rule:
+        raise CheckpointError(
+            f"{name}: the state belongs to {other:.60}, not to {rule}. To load it all the same, "
+            "remove 'rule' from the state."
+        )
 
 
 def check_empty(name: str, state: dict[str, Any]) -> None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
+from gpugrad.core.arguments import check_choice, check_number, check_whole
 from gpugrad.core.backend import READINGS
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, DTypeError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DeviceError,
+    DTypeError,
+    ShapeError,
+    saying_where,
+)
 from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import check_count, check_empty, take_array
+from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE
 from gpugrad.optim.line_search import Point, search
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.array import current_trace
@@ -50,6 +60,7 @@ class LBFGS:
     24.2 [1. 1.]
     """
 
+    @saying_where
     def __init__(
         self,
         learning_rate: float = 1.0,
@@ -62,23 +73,18 @@ class LBFGS:
         name: str | None = None,
     ) -> None:
         self.name = name or type(self).__name__
+        number, whole = partial(check_number, self.name), partial(check_whole, self.name)
+        self.learning_rate = number("learning_rate", learning_rate, *ABOVE_0)
+        self.tolerance_gradient = number("tolerance_gradient", tolerance_gradient, *NOT_NEGATIVE)
+        self.tolerance_change = number("tolerance_change", tolerance_change, *NOT_NEGATIVE)
+        self.history_size = whole("history_size", history_size, 1)
+        self.max_iterations = whole("max_iterations", max_iterations, 1)
         if max_evaluations is None:
-            max_evaluations = max_iterations * 5 // 4
-        for what, value in {
-            "learning_rate": learning_rate,
-            "max_iterations": max_iterations,
-            "history_size": history_size,
-        }.items():
-            if not value > 0:
-                raise ArgumentError(f"{self.name}: {what} must be above 0, got {value}.")
-        if line_search not in ("strong_wolfe", None):
-            raise ArgumentError(
-                f'{self.name}: line_search must be "strong_wolfe" or None, got {line_search!r:.60}.'
-            )
-        self.learning_rate, self.history_size = learning_rate, history_size
-        self.max_iterations, self.max_evaluations = max_iterations, max_evaluations
-        self.tolerance_gradient, self.tolerance_change = tolerance_gradient, tolerance_change
-        self.line_search = line_search
+            max_evaluations = self.max_iterations * 5 // 4
+        self.max_evaluations = whole("max_evaluations", max_evaluations, 1)
+        self.line_search = check_choice(
+            self.name, "line_search", line_search, ("strong_wolfe", None)
+        )
         self.iterations = 0
         """The number of steps taken."""
         self.evaluations = 0
@@ -86,6 +92,7 @@ class LBFGS:
         self._pairs: list[tuple[Any, Any]] = []  # steps, and the changes of the gradient
         self._last: tuple[Any, Any] | None = None  # the last step, and the gradient before it
 
+    @saying_where
     def minimize(self, loss: Callable[[], Tensor], var_list: Any = None) -> Tensor:
         """Take up to `max_iterations` steps that make `loss` smaller; return the loss before them.
 

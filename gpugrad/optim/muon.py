@@ -75,6 +75,8 @@ class Muon(AdamW):
         self.momentum, self.nesterov, self.adjust = momentum, bool(nesterov), adjust
         self.adam_learning_rate_ratio, self.matrices = adam_learning_rate_ratio, matrices
         super().__init__(learning_rate, weight_decay, beta_1, beta_2, epsilon, name=name, **options)
+        if not callable(matrices):
+            raise ArgumentError(f"{self.name}: matrices must be a function, got {matrices!r:.60}.")
         if adjust not in ("original", "match_rms_adamw"):
             raise ArgumentError(
                 f'{self.name}: adjust must be "original" or "match_rms_adamw", got {adjust!r:.60}.'

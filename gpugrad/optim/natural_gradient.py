@@ -9,12 +9,14 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.arguments import check_choice, check_list, check_number
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
+from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError, saying_where
 from gpugrad.optim.checks import check_count, check_empty, check_gradient, take_array
+from gpugrad.optim.groups import ABOVE_0
 from gpugrad.optim.stepping import Schedule
 from gpugrad.trace.array import current_trace
 
@@ -51,6 +53,7 @@ class NaturalGradient:
     [1. 1.] [2. 2.]
     """
 
+    @saying_where
     def __init__(
         self,
         learning_rate: Schedule = 0.1,
@@ -58,14 +61,9 @@ class NaturalGradient:
         name: str | None = None,
     ) -> None:
         self.name = name or type(self).__name__
-        if of not in ("cholesky", "covariance"):
-            raise ArgumentError(
-                f'{self.name}: of must be "cholesky" or "covariance", got {of!r:.60}.'
-            )
-        if not callable(learning_rate) and not learning_rate > 0:
-            raise ArgumentError(
-                f"{self.name}: the learning rate must be above 0, got {learning_rate!r:.60}."
-            )
+        check_choice(self.name, "of", of, ("cholesky", "covariance"))
+        if not callable(learning_rate):
+            learning_rate = check_number(self.name, "learning_rate", learning_rate, *ABOVE_0)
         self.learning_rate, self.of = learning_rate, of
         self.iterations = 0
         """The number of steps taken."""
@@ -101,7 +99,7 @@ class NaturalGradient:
         """
         flat: list[Any] = []
         variables: list[Variable] = []
-        for gradients, pair in grads_and_pairs:
+        for gradients, pair in self._pairs(grads_and_pairs):
             mean, factor = pair
             if mean.ndim < 1 or factor.shape != (*mean.shape, mean.shape[-1]):
                 raise ShapeError(
@@ -125,6 +123,18 @@ class NaturalGradient:
             step(*flat)
         else:
             trace.effect("apply_gradients", step, flat, variables, undo=self._undo)
+
+    def _pairs(self, grads_and_pairs: Any) -> Iterable[tuple[Any, _Pair]]:
+        """The argument, checked to be pairs of pairs."""
+        for item in check_list(self.name, "grads_and_pairs", grads_and_pairs, (tuple, list)):
+            if [len(part) for part in item if isinstance(part, (tuple, list))] != [2, 2] or not all(
+                isinstance(v, Variable) for v in item[1]
+            ):
+                raise ArgumentError(
+                    f"{self.name}: expected ((gradient, gradient), (mean, factor)), the last two "
+                    f"Variables, got {item!r:.60}."
+                )
+            yield item[0], item[1]
 
     def _undo(self) -> Callable[[], None]:
         before = self.iterations

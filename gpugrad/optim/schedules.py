@@ -15,9 +15,13 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any, ClassVar
 
+import numpy as np
+
+from gpugrad.core.arguments import check_number
 from gpugrad.errors import ArgumentError
 
 __all__ = [
@@ -52,10 +56,20 @@ class Schedule:
 
     __rmul__ = __mul__
 
-    def _check(self, **above_0: float) -> None:
-        for name, value in above_0.items():
-            if not value > 0:
-                raise ArgumentError(f"{type(self).__name__}: {name} must be above 0, got {value}.")
+    _above_0: ClassVar[tuple[str, ...]] = ()
+    """The numbers that must be above 0."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]  # every schedule is a dataclass
+            value = getattr(self, field.name)
+            if field.type == "_Rate" and callable(value):
+                continue
+            if field.type in ("float", "int", "_Rate"):
+                _check_number(type(self).__name__, field.name, value, field.name in self._above_0)
+
+
+def _check_number(name: str, what: str, value: Any, above_0: bool = False) -> None:
+    check_number(name, what, value, lambda x: x > 0 or not above_0, "above 0")
 
 
 def _at(rate: _Rate, step: int) -> float:
@@ -102,8 +116,7 @@ class step(Schedule):
     every: int
     factor: float = 0.1
 
-    def __post_init__(self) -> None:
-        self._check(every=self.every)
+    _above_0 = ("every",)
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -123,8 +136,7 @@ class exponential(Schedule):
     steps: int = 1
     end: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._check(steps=self.steps, factor=self.factor)
+    _above_0 = ("steps", "factor")
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -145,8 +157,7 @@ class polynomial(Schedule):
     end: float = 0.0
     power: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._check(steps=self.steps, power=self.power)
+    _above_0 = ("steps", "power")
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -169,8 +180,7 @@ class cosine(Schedule):
     steps: int
     end: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._check(steps=self.steps)
+    _above_0 = ("steps",)
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -198,8 +208,7 @@ class warmup(Schedule):
     then: _Rate
     start: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._check(steps=self.steps)
+    _above_0 = ("steps",)
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -226,8 +235,10 @@ class one_cycle(Schedule):
     divide_start: float = 25.0
     divide_end: float = 1e4
 
+    _above_0 = ("steps", "divide_start", "divide_end")
+
     def __post_init__(self) -> None:
-        self._check(steps=self.steps, divide_start=self.divide_start, divide_end=self.divide_end)
+        super().__post_init__()
         if not 0 <= self.rise <= 1:
             raise ArgumentError(f"one_cycle: rise must be from 0 to 1, got {self.rise}.")
 
@@ -289,6 +300,13 @@ class piecewise(Schedule):
 
 
 def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequence[int]) -> None:
+    for title, values in ((what, parts), ("boundaries", boundaries)):
+        is_list = isinstance(values, (list, tuple, range))
+        if not is_list and not (isinstance(values, np.ndarray) and values.ndim == 1):
+            raise ArgumentError(f"{name}: {title} must be a list of numbers, got {values!r:.60}.")
+        for value in values:
+            if not callable(value) or title != "schedules":
+                _check_number(name, title, value)
     if len(parts) != len(boundaries) + 1:
         raise ArgumentError(
             f"{name}: {len(boundaries)} boundaries need {len(boundaries) + 1} {what}, got "

@@ -13,7 +13,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.optim.accumulate import SUM
 from gpugrad.optim.arrays import Average, count_reals
-from gpugrad.optim.checks import check_count, check_empty, check_number, take_array
+from gpugrad.optim.checks import check_count, check_empty, check_number, check_rule, take_array
 from gpugrad.optim.groups import Group
 from gpugrad.optim.states import State
 
@@ -123,13 +123,15 @@ class Stateful:
         """A copy of the state as Tensors by name.
 
         It holds ``iterations``, and for each Variable that was updated ``NAME.step`` and each
-        average as ``NAME.SLOT`` times ``NAME.SLOT.scale``.
+        average as ``NAME.SLOT`` times ``NAME.SLOT.scale``. ``rule`` is the name of the class, as
+        bytes in UTF-8.
 
         Args:
             names: Variables by name, as in ``module.state_dict()``. If None, Variables are
                 numbered in the order of their first step.
         """
-        arrays: dict[str, Any] = {"iterations": np.array(self.iterations)}
+        rule = np.frombuffer(type(self).__name__.encode(), np.uint8)
+        arrays: dict[str, Any] = {"iterations": np.array(self.iterations), "rule": rule.copy()}
         arrays |= {k: np.array(n) for k, n in self._counts().items() if n}
         for name, variable in self._named(names).items():
             state = self._states.get(variable._id)
@@ -159,10 +161,12 @@ class Stateful:
 
         Raises:
             CheckpointError: the state belongs to another optimizer or to other Variables, or a
-                number in it is out of range.
+                number in it is out of range. Without the entry ``rule``, as in older files, the
+                state of another class is loaded if its averages have the same names.
         """
         named = self._named(names)
         left = dict(state)
+        check_rule(self.name, type(self).__name__, left)
 
         def take(key: str, shape: tuple[int, ...], dtype: Any = None) -> np.ndarray[Any, Any]:
             return take_array(self.name, left, key, shape, dtype)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from gpugrad.core.backend import HALF, OPS, as_dtype
-from gpugrad.core.settings import enter, leave, mixed_modes
+from gpugrad.core.settings import enter, leave, mixed_modes, run_inside
 from gpugrad.errors import ArgumentError
 from gpugrad.registry.on_tensors import follow
 
@@ -66,10 +65,4 @@ class mixed_precision:  # it reads as a statement
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, decorated to run in such a block."""
-
-        @functools.wraps(f)
-        def run(*args: Any, **keywords: Any) -> Any:
-            with mixed_precision(self.dtype):
-                return f(*args, **keywords)
-
-        return run
+        return run_inside("mixed_precision", f, lambda: mixed_precision(self.dtype))

@@ -7,9 +7,9 @@ import importlib
 import math
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
+from gpugrad.core.arguments import check_choice, check_flag, check_number, check_path, check_whole
 from gpugrad.errors import ArgumentError
 
 __all__ = ["Callback", "EarlyStopping", "Plot", "Progress"]
@@ -55,7 +55,7 @@ class Progress(Callback):
     """
 
     def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole
+        self.whole = check_flag("Progress", "whole", whole)
         try:
             self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
@@ -126,12 +126,16 @@ class EarlyStopping(Callback):
         min_delta: float = 0.0,
         restore_best: bool = False,
     ) -> None:
+        if not isinstance(monitor, str):
+            raise ArgumentError(f"EarlyStopping: monitor must be a name, got {monitor!r:.60}.")
         guess = "max" if any(word in monitor for word in ("acc", "top", "f1")) else "min"
-        if mode not in (None, "min", "max"):
-            raise ArgumentError(f"EarlyStopping: mode={mode!r:.60} is not 'min' or 'max'.")
-        self.monitor, self.patience, self.min_delta = monitor, patience, min_delta
+        check_choice("EarlyStopping", "mode", mode, ("min", "max", None))
+        self.monitor, self.patience = monitor, check_whole("EarlyStopping", "patience", patience)
+        self.min_delta = check_number(
+            "EarlyStopping", "min_delta", min_delta, lambda x: 0 <= x < math.inf, "0 or above"
+        )
         self._sign = -1.0 if (mode or guess) == "max" else 1.0
-        self._restores = restore_best
+        self._restores = check_flag("EarlyStopping", "restore_best", restore_best)
         self._clear()
 
     def _clear(self) -> None:
@@ -173,7 +177,7 @@ class Plot(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = check_path("Plot", "path", path)
         try:
             self._figure: Any = importlib.import_module("matplotlib.figure").Figure
         except ImportError as error:

@@ -6,10 +6,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gpugrad import checkpoint
+from gpugrad.core.arguments import check_path, check_whole
 from gpugrad.core.variable import Variable
 from gpugrad.data.loader import DataLoader, LoaderState
 from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
@@ -62,15 +64,11 @@ class Checkpoints(Callback):
         every_steps: int | None = None,
         **parts: Any,
     ) -> None:
-        for what, n in (
-            ("keep", keep),
-            ("every_epochs", every_epochs),
-            ("every_steps", every_steps),
-        ):
-            if n is not None and (not isinstance(n, int) or n < 1):
-                raise ArgumentError(
-                    f"Checkpoints: {what} must be a whole number above 0, got {n!r}."
-                )
+        whole = partial(check_whole, "Checkpoints", least=1)
+        self.folder = check_path("Checkpoints", "folder", folder)
+        self.keep = None if keep is None else whole("keep", keep)
+        self.every_epochs = whole("every_epochs", every_epochs)
+        self.every_steps = None if every_steps is None else whole("every_steps", every_steps)
         for name, part in parts.items():
             kinds = (Module, Variable, DataLoader, Generator)
             if not isinstance(part, kinds) and not hasattr(part, "load_state_dict"):
@@ -78,8 +76,7 @@ class Checkpoints(Callback):
                     f"Checkpoints: {name} is a {type(part).__name__}, which has no state_dict() "
                     "and load_state_dict(state)."
                 )
-        self.folder, self.keep, self.parts = Path(folder), keep, parts
-        self.every_epochs, self.every_steps = every_epochs, every_steps
+        self.parts = parts
         self._saved = -1
         self._data_epochs: dict[str, int] = {}
 
@@ -93,8 +90,10 @@ class Checkpoints(Callback):
             metadata: anything that JSON can hold; `restore` returns it.
 
         Raises:
+            ArgumentError: `step` is not a whole number, or JSON cannot hold the metadata.
             CheckpointError: the file cannot be written; older ones are still there.
         """
+        step = check_whole("Checkpoints", "step", step)
         arrays, small = self._collect(None)
         return self._write(step, arrays, small, metadata)
 
@@ -116,7 +115,7 @@ class Checkpoints(Callback):
             path = self.latest()
             if path is None:
                 return None
-        return self._restored(Path(path), None)
+        return self._restored(check_path("Checkpoints", "path", path), None)
 
     # ---- in a run
 
@@ -135,9 +134,11 @@ class Checkpoints(Callback):
 
     def begin_epoch(self, run: Run) -> None:
         """Note the epoch of the data, which batches are taken from ahead of time."""
-        for name, part in self.parts.items():
-            if isinstance(part, DataLoader):
-                self._data_epochs[name] = part.state().epoch
+        self._data_epochs.clear()
+        loaders = {k: part for k, part in self.parts.items() if isinstance(part, DataLoader)}
+        for name, loader in loaders.items():
+            if loader is run.data or len(loaders) == 1:  # which a run may read through another
+                self._data_epochs[name] = loader.state().epoch
 
     def end_of_step(self, run: Run) -> None:
         """Save every few steps, but not at the end of an epoch, which has its own checkpoint."""
@@ -233,12 +234,15 @@ class Checkpoints(Callback):
     def _write(
         self, step: int, arrays: Mapping[str, Any], small: Mapping[str, Any], metadata: Any
     ) -> Path:
-        text = {
-            "parts": json.dumps(sorted(self.parts)),
-            "states": json.dumps(small),
-            "metadata": json.dumps(metadata),
-        }
-        self.folder.mkdir(parents=True, exist_ok=True)
+        text = {"parts": json.dumps(sorted(self.parts)), "states": json.dumps(small)}
+        try:
+            text["metadata"] = json.dumps(metadata)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"Checkpoints: JSON cannot hold the metadata: {error}.") from error
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{self.folder} cannot be created: {error.strerror}.") from error
         path = self.folder / f"{step:08d}.safetensors"
         checkpoint.save(path, arrays, text)
         if self.keep is not None:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gpugrad.core.arguments import check_path
 from gpugrad.errors import ArgumentError
 from gpugrad.train.callbacks import Callback
 
@@ -28,11 +29,11 @@ class JSONLog(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = check_path("JSONLog", "path", path)
 
     def begin(self, run: Any) -> None:
-        """Create the file's folder."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Create the file and its folder."""
+        _create("JSONLog", self.path)
 
     def end_of_epoch(self, run: Any) -> None:
         """Append a line."""
@@ -48,11 +49,11 @@ class CSVLog(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = check_path("CSVLog", "path", path)
 
     def begin(self, run: Any) -> None:
-        """Create the file's folder."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        """Create the file and its folder."""
+        _create("CSVLog", self.path)
 
     def end_of_epoch(self, run: Any) -> None:
         """Append a row."""
@@ -73,6 +74,15 @@ class CSVLog(Callback):
             writer.writerow(row)
 
 
+def _create(name: str, path: Path) -> None:
+    """Create an empty file and its folder, unless it exists; it must be writable."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise ArgumentError(f"{name}: {path} cannot be written: {error.strerror}.") from error
+
+
 class TensorBoard(Callback):
     """Event files for TensorBoard, by its own writer: needs tensorboard.
 
@@ -81,7 +91,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = check_path("TensorBoard", "folder", folder)
         try:
             self._writers = importlib.import_module("tensorboard.summary.writer.event_file_writer")
             protos = "tensorboard.compat.proto"

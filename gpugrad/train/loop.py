@@ -6,16 +6,19 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core import nest
+from gpugrad.core.arguments import check_flag, check_list, check_whole
+from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.cuda import prefetch_to_device
-from gpugrad.errors import ArgumentError, NumericsError
+from gpugrad.errors import ArgumentError, GpugradError, NumericsError
 from gpugrad.function import function
 from gpugrad.nn.module import Module
 from gpugrad.train.callbacks import Callback, Progress
@@ -33,20 +36,24 @@ class _MetricSums(dict[str, Tensor]):
 class Sums:
     """Sums of metrics over an epoch; steps' results are read from the device when asked."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], optimizer: Any = None) -> None:
         self._results = {metric.name: metric.result for metric in metrics}
+        inner = getattr(optimizer, "inner_optimizer", None)  # of a loss scale, which skips, too
+        self._skips = inner is not None or getattr(optimizer, "skip_nonfinite", False)
         self.totals: dict[str, Array] = {}
         self._waiting: list[tuple[Any, int]] = []
 
-    def add(self, result: Any, batch: Any) -> None:
-        """Add what a step returned for a batch: sums, or means over the batch."""
-        sized = [np.shape(part)[0] for part in _parts(batch) if np.ndim(part)]
-        self._waiting.append((result, sized[0] if sized else 1))
+    def add(self, result: Any, n: int) -> None:
+        """Add what a step returned for a batch of `n` examples: sums, or means over the batch."""
+        self._waiting.append((result, n))
 
     def read(self) -> dict[str, float]:
         """The metrics so far."""
         for result, n in self._waiting:
             named = result if isinstance(result, Mapping) else {"loss": result}
+            if self._skips and not _is_finite(tensor(named.get("loss", 0.0))):
+                self.totals.setdefault("loss", np.zeros(2))  # of no examples: the mean is NaN
+                continue  # the optimizer has skipped the step
             for name, value in named.items():
                 values = np.asarray(tensor(value).numpy(), np.float64)
                 if not isinstance(result, _MetricSums):
@@ -67,7 +74,7 @@ class Run:
         logs: numbers of the current epoch by name; after its end also those of the validation,
             whose names begin with ``val_``.
         history: the logs of each epoch that has ended.
-        model, optimizer: as passed to `fit`, or None.
+        model, optimizer, data: as passed to `fit`, or None.
         interrupted: whether Ctrl-C ended the run.
     """
 
@@ -81,10 +88,11 @@ class Run:
         self.epochs, self.model, self.optimizer = epochs, model, optimizer
         self.epoch = self.step = self.batch = 0
         self.steps_per_epoch: int | None = None
+        self.data: Any = None
         self.logs: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self.stopped = self.interrupted = False
-        self._sums = Sums(metrics)
+        self._sums = Sums(metrics, optimizer)
 
     def stop(self) -> None:
         """End the run after this epoch."""
@@ -142,9 +150,11 @@ def fit(
 
     Raises:
         ArgumentError: there are no batches; arguments do not fit to a model or a function.
-        NumericsError: a loss is NaN or infinite.
+        NumericsError: a loss is NaN or infinite; the message names Variables that are, too. With
+            an optimizer that skips such steps, only if all of them are.
     """
-    model, measured = None, [*metrics]
+    model, metrics = None, check_list("fit", "metrics", metrics, Metric)
+    measured = metrics
     if isinstance(step, tuple):
         model, loss = _pair(step)
         step, measured = _step_of(model, loss, optimizer, metrics), [Mean(loss, "loss"), *metrics]
@@ -153,11 +163,13 @@ def fit(
             "fit: optimizer, metrics and validation go with a pair (model, loss). A step of your "
             "own applies its optimizer and returns its metrics itself; validate in a callback."
         )
-    if not isinstance(epochs, int) or epochs < 0:
-        raise ArgumentError(f"fit: epochs must be a whole number of at least 0, got {epochs!r}.")
-    run = Run(epochs, model, optimizer, measured)
-    run.steps_per_epoch = len(data) if isinstance(data, Sized) else None
-    listeners = [*callbacks, *([Progress()] if progress else [])]
+    elif not callable(step):
+        raise ArgumentError(f"fit: step must be a function or (model, loss), got {step!r:.60}.")
+    log_every = check_whole("fit", "log_every", log_every, 1)
+    run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
+    run.data, run.steps_per_epoch = data, _count_batches(data)
+    listeners = check_list("fit", "callbacks", callbacks, Callback)
+    listeners += [Progress()] if check_flag("fit", "progress", progress) else []
     with _interrupts_between_steps(run):
         try:
             for callback in listeners:
@@ -178,6 +190,21 @@ def fit(
             for callback in reversed(listeners):
                 callback.end(run)
     return run
+
+
+def _count_batches(data: Any) -> int | None:
+    """The number of batches, or None if it is not known."""
+    try:
+        return len(data)
+    except (TypeError, GpugradError):  # of a loader of an iterable
+        return None
+
+
+def _on_device(name: str, data: Any) -> Iterator[Any]:
+    """The batches on the default device; ArgumentError if there can be none."""
+    if not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
+        raise ArgumentError(f"{name}: data must be an iterable of batches, got {data!r:.60}.")
+    return prefetch_to_device(data)
 
 
 @contextlib.contextmanager
@@ -216,18 +243,20 @@ def _epoch(
         run._sums.totals.clear()
     for callback in callbacks:
         callback.begin_epoch(run)
-    for batch in prefetch_to_device(data):
+    batch = None
+    for batch in _on_device("fit", data):
         if run.interrupted:
             return False
-        run._sums.add(step(*_parts(batch)), batch)
+        n = _count_examples("fit", batch)
+        run._sums.add(step(*_parts(batch)), n)
         run.step, run.batch = run.step + 1, run.batch + 1
         if run.step % log_every == 0:
-            _read(run)
+            _read(run, batch)
         for callback in callbacks:
             callback.end_of_step(run)
     if not run.batch:
         raise ArgumentError("fit: the data has no batches.")
-    _read(run)
+    _read(run, batch)
     run.logs["seconds"] = time.perf_counter() - start
     return True
 
@@ -236,16 +265,40 @@ def _parts(batch: Any) -> Sequence[Any]:
     return batch if isinstance(batch, (tuple, list)) else (batch,)
 
 
-def _read(run: Run) -> None:
+def _count_examples(name: str, batch: Any) -> int:
+    """The length of the first array of a batch; 1 if there is none."""
+    shapes = [np.shape(part) for part in _parts(batch)]
+    lengths = [shape[0] for shape in shapes if shape]
+    if lengths[:1] == [0]:
+        raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shapes}.")
+    return lengths[0] if lengths else 1
+
+
+def _read(run: Run, batch: Any) -> None:
     """Read the numbers of the epoch so far, and check the loss."""
     run.logs = run._sums.read()
     loss = run.logs.get("loss", 0.0)
     if not np.isfinite(loss):
         raise NumericsError(
             f"fit: the loss is {loss} at step {run.step}, in epoch {run.epoch + 1}. "
-            "`with gg.debug.nans():` around fit names the op where it began; a lower learning rate "
-            "or clipping (global_clipnorm=) may prevent it."
+            f"{_what_is_not_finite(run, batch)}`with gg.debug.nans():` around fit names the op "
+            "where it began, unless the data held it; a lower learning rate or clipping "
+            "(global_clipnorm=) may prevent it."
         )
+
+
+def _what_is_not_finite(run: Run, batch: Any) -> str:
+    """A sentence about the last batch or else the model; "" if both are finite."""
+    if not all(_is_finite(part) for part in nest.flatten(batch) if isinstance(part, Tensor)):
+        return "The data of this step hold NaN or infinities. "
+    named = run.model.named_variables() if run.model is not None else ()
+    names = [name for name, v in named if not _is_finite(v)]
+    listed = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if names[4:] else "")
+    return f"By now {listed} of the model hold NaN or infinities. " if names else ""
+
+
+def _is_finite(t: Tensor) -> bool:
+    return bool(TENSOR.all(TENSOR.isfinite(t)))
 
 
 def _pair(step: tuple[Any, ...]) -> tuple[Module, Any]:
@@ -260,12 +313,14 @@ def _step_of(
     model: Module, loss: Callable[[Any, Any], Any], optimizer: Any, metrics: Sequence[Metric]
 ) -> Callable[..., _MetricSums]:
     """The traced training step of a model."""
-    if optimizer is None:
-        raise ArgumentError("fit: a pair (model, loss) needs optimizer=.")
+    if not hasattr(optimizer, "apply_gradients"):
+        raise ArgumentError(
+            f"fit: a pair (model, loss) needs optimizer=, one of gg.optim, got {optimizer!r:.60}."
+        )
 
     @function
     def step(*batch: Any) -> dict[str, Tensor]:
-        *inputs, labels = _labelled(batch)
+        *inputs, labels = _labelled("fit", batch)
         with GradientTape() as tape, training():
             outputs = model(*inputs)
             value = loss(outputs, labels)
@@ -279,10 +334,10 @@ def _step_of(
     return lambda *batch: _MetricSums(step(*batch))
 
 
-def _labelled(batch: Sequence[Any]) -> Sequence[Any]:
+def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:
     if len(batch) < 2:
         raise ArgumentError(
-            f"fit: a batch for a model must have inputs and labels, got {len(batch)} part."
+            f"{name}: a batch for a model must have inputs and labels, got {len(batch)} part."
         )
     return batch
 
@@ -305,17 +360,21 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
     >>> gg.train.evaluate(lambda x: x, data, [gg.train.Accuracy()])
     {'accuracy': 1.0}
     """
+    if not callable(model):
+        raise ArgumentError(f"evaluate: model must be callable, got {model!r:.60}.")
+    metrics = check_list("evaluate", "metrics", metrics, Metric)
     sums = Sums(metrics)
 
     @function
     def step(*batch: Any) -> dict[str, Tensor]:
-        *inputs, labels = _labelled(batch)
+        *inputs, labels = _labelled("evaluate", batch)
         with training(False):
             outputs = model(*inputs)
         return {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
-    for batch in _some(prefetch_to_device(data)):
-        sums.add(_MetricSums(step(*_parts(batch))), batch)
+    for batch in _some(_on_device("evaluate", data)):
+        n = _count_examples("evaluate", batch)
+        sums.add(_MetricSums(step(*_parts(batch))), n)
     return sums.read()
 
 

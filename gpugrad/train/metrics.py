@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_choice, check_whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
 
@@ -51,7 +52,8 @@ class Mean(Metric):
         if not callable(f):
             raise ArgumentError(f"Mean: expected a function, got {f!r:.60}.")
         self.f = f
-        self.name = name or str(getattr(f, "__name__", "mean"))
+        own = str(getattr(f, "__name__", "mean"))
+        self.name = own if name is None else _checked_name(type(self).__name__, name)
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """The sum over examples and their number."""
@@ -77,8 +79,14 @@ class Accuracy(Mean):
         super().__init__(_is_right, name)
 
 
+def _checked_name(metric: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{metric}: name must be text, got {name!r:.60}.")
+    return name
+
+
 def _is_right(outputs: Any, labels: Any) -> Tensor:
-    outputs, labels = tensor(outputs), tensor(labels)
+    outputs, labels = argument("Accuracy", outputs), argument("Accuracy", labels)
     if outputs.shape == labels.shape:
         guess = TENSOR.greater(outputs, 0)
         right = TENSOR.equal(guess, TENSOR.greater(labels, 0.5))
@@ -103,13 +111,11 @@ class TopK(Mean):
     """
 
     def __init__(self, k: int, name: str | None = None) -> None:
-        if not isinstance(k, int) or k < 1:
-            raise ArgumentError(f"TopK: k must be a whole number above 0, got {k!r:.60}.")
-        self.k = k
-        super().__init__(self._is_among, name or f"top{k}")
+        self.k = check_whole("TopK", "k", k, 1)
+        super().__init__(self._is_among, f"top{k}" if name is None else name)
 
     def _is_among(self, outputs: Any, labels: Any) -> Tensor:
-        outputs, labels = tensor(outputs), tensor(labels)
+        outputs, labels = argument("TopK", outputs), argument("TopK", labels)
         if outputs.shape[:-1] != labels.shape:
             raise ShapeError(
                 f"TopK: outputs of shape {outputs.shape} need labels of shape "
@@ -137,13 +143,13 @@ class F1(Metric):
     """
 
     def __init__(self, classes: int, average: str = "macro", name: str = "f1") -> None:
-        if average not in ("macro", "micro"):
-            raise ArgumentError(f"F1: average={average!r:.60} is not 'macro' or 'micro'.")
-        self.classes, self.average, self.name = classes, average, name
+        self.classes = check_whole("F1", "classes", classes, 1)
+        self.average = check_choice("F1", "average", average, ("macro", "micro"))
+        self.name = _checked_name("F1", name)
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """For each class: right guesses, then guesses, then labels."""
-        outputs, labels = tensor(outputs), tensor(labels)
+        outputs, labels = argument("F1", outputs), argument("F1", labels)
         if outputs.shape != (*labels.shape, self.classes):
             raise ShapeError(
                 f"F1: outputs of shape {outputs.shape} and labels of shape {labels.shape} do not "

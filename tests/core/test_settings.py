@@ -1,5 +1,6 @@
 """Settings of the process and of a thread, and the key that stands for all of them."""
 
+import asyncio
 import threading
 
 import pytest
@@ -82,3 +83,49 @@ def test_key_chooses_the_default_device_if_none_is_set(monkeypatch):
     chosen = []
     assert settings.key(lambda: chosen.append(1) or default_device()).values[0] == "cpu"
     assert chosen == [1]
+
+
+# ---- decorators
+
+
+DECORATORS = [
+    (lambda: gg.nn.training(), lambda: gg.nn.is_training()),
+    (lambda: gg.mixed_precision("bfloat16"), lambda: (gg.ones((2, 2)) @ gg.ones((2, 2))).nbytes),
+]
+
+
+@pytest.mark.parametrize(("block", "setting"), DECORATORS, ids=["training", "mixed_precision"])
+def test_a_decorated_coroutine_runs_inside_the_block(block, setting):
+    plain = setting()
+    with block():
+        inside = setting()
+
+    @block()
+    async def decorated():
+        before = setting()
+        await asyncio.sleep(0)
+        return before, setting()
+
+    async def other():
+        before = setting()
+        await asyncio.sleep(0)
+        return before, setting()
+
+    async def both():
+        return await asyncio.gather(decorated(), other(), decorated())
+
+    assert asyncio.run(both()) == [(inside, inside), (plain, plain), (inside, inside)]
+    assert inside != plain == setting()
+
+
+@pytest.mark.parametrize(("block", "setting"), DECORATORS, ids=["training", "mixed_precision"])
+def test_a_decorated_generator_raises(block, setting):
+    def numbers():
+        yield setting()
+
+    async def numbers_in_time():
+        yield setting()
+
+    for f in (numbers, numbers_in_time):
+        with pytest.raises(gg.errors.ArgumentError, match="is a generator function"):
+            block()(f)

@@ -73,5 +73,5 @@ def test_images_of_wrong_shape_raise():
         augment.random_crop(IMAGES, size=7, rng=rng)
     with pytest.raises(ArgumentError, match="p must be from 0 to 1"):
         augment.random_flip(IMAGES, rng=rng, p=2)
-    with pytest.raises(ArgumentError, match="scale must be a pair above 0"):
+    with pytest.raises(ArgumentError, match="scale must be above 0"):
         augment.random_affine(IMAGES, rng=rng, scale=(0, 1))

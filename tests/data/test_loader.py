@@ -1,6 +1,7 @@
 """DataLoader: order, workers, errors and resuming."""
 
 import itertools
+import os
 import threading
 import time
 
@@ -132,13 +133,35 @@ def test_an_exception_names_its_item(how):
         next(iter(DataLoader([np.ones(1), np.ones(2)], 2)))
 
 
+def die(k):
+    if k == 5:
+        os._exit(3)
+    return k
+
+
+def test_a_worker_process_that_dies_names_its_batch():
+    loader = DataLoader(range(8), 2, map=die, num_workers=1, processes=True)
+    with pytest.raises(DataError, match=r"process died.*the batch of items \d\.\.\.\d"):
+        values(loader)
+    loader.close()
+
+
+def test_what_a_worker_process_cannot_get_raises():
+    loader = DataLoader(range(8), 2, map=lambda k: k, num_workers=1, processes=True)
+    with pytest.raises(ArgumentError, match=r"processes=True pickles .* or use threads"):
+        values(loader)
+
+
 @pytest.mark.parametrize("dataset", [range(23), Stream(23)], ids=["indexed", "iterable"])
-@pytest.mark.parametrize("stop", [0, 1, 4, 5, 6, 8])
-def test_a_loader_resumes_exactly(dataset, stop):
+@pytest.mark.parametrize(
+    ("stop", "processes"), [*((stop, False) for stop in (0, 1, 4, 5, 6, 8)), (4, True)]
+)
+def test_a_loader_resumes_exactly(dataset, stop, processes):
     def loader():
         return DataLoader(
-            dataset, 4, shuffle=True, map=noisy, batch_map=noisy, num_workers=2, shuffle_buffer=7
-        )
+            dataset, 4, shuffle=True, map=noisy, batch_map=noisy, shuffle_buffer=7,
+            num_workers=1 if processes else 2, processes=processes,
+        )  # fmt: skip
 
     whole = loader()
     desired = [batch.tolist() for _ in range(3) for batch in whole]
@@ -168,7 +191,7 @@ def test_a_state_of_other_data_raises():
     [
         (lambda: DataLoader([], 2), "the dataset is empty"),
         (lambda: DataLoader(range(3), 4, drop_last=True), "3 examples, fewer than batch_size=4"),
-        (lambda: DataLoader(range(3), 0), "batch_size must be a whole number of at least 1, got 0"),
+        (lambda: DataLoader(range(3), 0), "batch_size must be a whole number above 0, got 0"),
         (lambda: DataLoader(range(3), 1.5), "batch_size.*got 1.5"),
         (lambda: DataLoader(range(3), num_workers=-1), "num_workers.*got -1"),
         (lambda: DataLoader(iter([1, 2])), "an iterator can be read only once"),
@@ -184,11 +207,15 @@ def test_a_batch_larger_than_the_data_holds_all_of_it():
     assert values(DataLoader(range(3), 10)) == [[0, 1, 2]]
 
 
-def test_batches_go_to_the_device_ahead_of_time():
-    loader = DataLoader(Arrays(np.ones((6, 2), "f4"), np.arange(6)), 4)
-    batches = list(gg.prefetch_to_device(loader))
-    assert [x.shape for x, _ in batches] == [(4, 2), (2, 2)]
-    assert all(isinstance(x, gg.Tensor) for x, _ in batches)
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_batches_go_to_the_device_ahead_of_time(num_workers, cuda):
+    for device in ("cpu", cuda):
+        loader = DataLoader(Arrays(np.ones((6, 2), "f4"), np.arange(6)), 4, num_workers=num_workers)
+        batches = list(gg.prefetch_to_device(loader, device))
+        assert [x.shape for x, _ in batches] == [(4, 2), (2, 2)]
+        assert {part.device for batch in batches for part in batch} == {gg.device(device)}
+        assert [labels.tolist() for _, labels in batches] == [[0, 1, 2, 3], [4, 5]]
+        loader.close()
 
 
 def test_threads_of_workers_end_with_the_loader():

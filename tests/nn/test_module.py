@@ -127,6 +127,15 @@ def test_hooks_run_in_order_may_replace_and_can_be_removed():
         layer.register_forward_hook(3)
 
 
+def test_summary_changes_nothing_in_training_mode():
+    model = nn.Sequential(nn.Dense(2, 3), nn.BatchNorm(3), nn.Dropout(0.5))
+    before, draws = model.layers[1].running_mean.numpy(), gg.random.default_generator().state
+    with nn.training():
+        model.summary(gg.ones((4, 2)))
+    np.testing.assert_array_equal(model.layers[1].running_mean.numpy(), before)
+    assert gg.random.default_generator().state == draws
+
+
 def test_summary_counts_shared_variables_once_and_says_what_was_not_called():
     class Unused(nn.Module):
         def __init__(self):

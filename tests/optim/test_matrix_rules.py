@@ -65,7 +65,7 @@ def test_adafactor_keeps_a_row_and_a_column(rng):
     optimizer = optim.Adafactor()
     optimizer.apply_gradients([(gg.ones_like(v), v) for v in (matrix, stack, vector)])
     state = optimizer.state_dict({"matrix": matrix, "stack": stack, "vector": vector})
-    shapes = {k: t.shape for k, t in state.items() if t.shape}
+    shapes = {k: t.shape for k, t in state.items() if t.shape and k != "rule"}
     assert shapes == {
         "matrix.row": (5,), "matrix.column": (7,), "stack.row": (6,), "stack.column": (8,),
         "vector.v": (6,),

@@ -159,6 +159,30 @@ def test_a_run_that_was_stopped_anywhere_ends_as_one_that_was_not(tmp_path, erro
             assert a["loss"] == pytest.approx(b["loss"], rel=1e-6)
 
 
+def test_a_second_loader_keeps_its_own_position(tmp_path):
+    def run(stop_at=None):
+        gg.set_seed(5)
+        p = parts()
+        valid = gg.data.DataLoader(gg.data.Arrays(X, Y), 16)
+
+        class Stop(train.Callback):
+            def end_of_step(self, r):
+                if r.step == stop_at:
+                    raise ZeroDivisionError
+
+        checkpoints = train.Checkpoints(tmp_path, every_steps=1, **p, valid=valid)
+        r = train.fit(
+            (p["model"], gg.mse), p["loader"], 2, optimizer=p["optimizer"], validation=valid,
+            callbacks=[checkpoints, Stop()], progress=False,
+        )  # fmt: skip
+        return r, valid.state()
+
+    with pytest.raises(ZeroDivisionError):
+        run(stop_at=11)  # at batch 5 of the second epoch; an epoch of validation has 2
+    r, position = run()
+    assert (r.step, position) == (12, (2, 0))
+
+
 def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
     p = parts()
     checkpoints = train.Checkpoints(tmp_path, keep=1, **p)
@@ -195,27 +219,48 @@ def test_wrong_arguments_raise(tmp_path):
 
 PROGRAM = """
 import sys, numpy as np, gpugrad as gg
-model = gg.nn.Dense(2, 1, generator=gg.random.Generator(0))
-loader = gg.data.DataLoader(gg.data.Arrays(np.ones((40, 2), "f4"), np.zeros((40, 1), "f4")), 4)
-checkpoints = gg.train.Checkpoints(sys.argv[1], every_steps=1, model=model, loader=loader)
-optimizer = gg.optim.SGD(1e-3)
 class Say(gg.train.Callback):
     def end_of_step(self, run): print(run.step, flush=True)
-run = gg.train.fit((model, gg.mse), loader, 10_000, optimizer=optimizer, progress=False,
-                   callbacks=[checkpoints, Say()])
-print("interrupted", run.interrupted)
+def main(folder, workers):
+    model = gg.nn.Dense(2, 1, generator=gg.random.Generator(0))
+    data = gg.data.Arrays(np.ones((40, 2), "f4"), np.zeros((40, 1), "f4"))
+    loader = gg.data.DataLoader(data, 4, num_workers=int(workers), processes=True)
+    checkpoints = gg.train.Checkpoints(folder, every_steps=1, model=model, loader=loader)
+    run = gg.train.fit((model, gg.mse), loader, 10_000, optimizer=gg.optim.SGD(1e-3),
+                       progress=False, callbacks=[checkpoints, Say()])
+    print("interrupted", run.interrupted)
+    loader.close()
+if __name__ == "__main__": main(*sys.argv[1:])
 """
 
 
-def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(tmp_path):
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(workers, tmp_path_factory, tmp_path):
+    script = tmp_path_factory.mktemp("script") / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, str(script), str(tmp_path), str(workers)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as program:
         for line in program.stdout:
             if line.strip() == "15":
-                program.send_signal(signal.SIGINT)
+                os.killpg(program.pid, signal.SIGINT)  # as a terminal does
                 break
         rest = program.stdout.read().splitlines()
         assert program.wait(60) == 0
-    assert rest[-1] == "interrupted True"
+    assert rest[-1] == "interrupted True", rest
     last = int([line for line in ["15", *rest] if line.isdigit()][-1])
     assert max(int(f.stem) for f in tmp_path.iterdir()) == last
+
+
+def test_worker_processes_end_if_their_program_is_killed(tmp_path_factory, tmp_path):
+    script = tmp_path_factory.mktemp("script") / "program.py"
+    script.write_text(PROGRAM)
+    command = [sys.executable, str(script), str(tmp_path), "2"]
+    with subprocess.Popen(
+        command, text=True, start_new_session=True, stdout=subprocess.PIPE
+    ) as program:
+        for line in program.stdout:
+            if line.strip() == "3":
+                break
+        program.kill()
+        program.communicate(timeout=30)  # until the workers, which hold the pipe too, have ended

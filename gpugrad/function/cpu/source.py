@@ -13,6 +13,9 @@ from typing import Any
 __all__ = ["Names", "compile_function"]
 
 _numbers = itertools.count()
+_dead: list[str] = []
+"""Files of functions that are gone. The next compilation removes them from linecache, since a
+finalizer may run inside of linecache's own loop over its files."""
 
 
 class Names:
@@ -65,12 +68,14 @@ class Names:
 def compile_function(
     source: str, name: str, scope: dict[str, Any], title: str
 ) -> Callable[..., Any]:
-    """Compile the function `name` of a text; tracebacks show its lines as long as it lives."""
+    """Compile the function `name` of a text; tracebacks show its lines while it lives."""
+    while _dead:
+        linecache.cache.pop(_dead.pop(), None)
     file = f"<gpugrad {title} {next(_numbers)}>"
     scope = dict(scope)
     exec(compile(source, file, "exec"), scope)
     function: Callable[..., Any] = scope[name]
     # without a modification time, so that linecache.checkcache keeps it
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
+    weakref.finalize(function, _dead.append, file).atexit = False
     return function

@@ -58,7 +58,7 @@ class Lowered:
     def html(self, times: bool = True) -> str:
         """The program as a page that needs no network: time, bytes, module and line of each step.
 
-        It shows the steps in order, sorted by time, or folded by module.
+        It shows the steps in order, sorted by time, or folded by module, in a tree of their paths.
 
         Args:
             times: whether to time each step by running it alone; otherwise the page says

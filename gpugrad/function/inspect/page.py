@@ -91,6 +91,7 @@ label { margin-right: 22px; }
 #order:checked ~ .order, #time:checked ~ .time-view, #module:checked ~ .modules { display: block; }
 .view:not(.program) { overflow-x: auto; background: var(--card); border: 1px solid var(--line);
   border-radius: 8px; }
+details details { margin-left: 22px; }
 summary { padding: 7px 14px; cursor: pointer; box-shadow: inset 0 1px var(--line);
   font-variant-numeric: tabular-nums; }
 summary:hover { background: var(--hit); }

@@ -40,35 +40,72 @@ def place_cells(step: Step) -> str:
 def by_time(rows: Sequence[Measured]) -> str:
     """A table of the steps, the slowest first; those without a time come last."""
     ordered = sorted(rows, key=lambda row: -(row.seconds or 0.0))
-    return _table("#", ordered)
+    return _table(ordered)
 
 
 def by_module(rows: Sequence[Measured]) -> str:
-    """A folded table for each module, the slowest first."""
-    modules: dict[str, list[Measured]] = {}
+    """Folded tables, nested by the modules' paths; at each level, the slowest module first."""
+    root = _Module("")
     for row in rows:
-        modules.setdefault(row.step.place.layer, []).append(row)
-    seconds = {name: sum(r.seconds or 0.0 for r in inside) for name, inside in modules.items()}
-    whole = sum(seconds.values())
-    parts = []
-    for name, inside in sorted(modules.items(), key=lambda pair: -seconds[pair[0]]):
-        measured = any(row.seconds is not None for row in inside)
-        share = round(100 * seconds[name] / whole) if whole else 0
-        time = f"{seconds[name] * 1e6:,.1f} us, {share} %" if measured else "not measured"
-        steps = f"{len(inside)} step{'s' if len(inside) > 1 else ''}"
-        parts.append(
-            f'<details><summary><i style="width:{share}px;margin-right:{110 - share}px"></i>'
-            f"<strong>{html.escape(name) or '(in no module)'}</strong> {time}, {steps}</summary>"
-            f"{_table('#', inside)}</details>"
-        )
-    return "\n".join(parts)
+        module = root
+        for name in filter(None, row.step.place.layer.split(".")):
+            path = f"{module.path}.{name}" if module.path else name
+            module = module.inside.setdefault(name, _Module(path))
+        module.rows.append(row)
+    return _content(root, root.seconds, "(in no module)")
+
+
+class _Module:
+    """The steps of a module: its own, and those of the modules inside it by their names."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.rows: list[Measured] = []
+        self.inside: dict[str, _Module] = {}
+
+    @property
+    def all_rows(self) -> list[Measured]:
+        """The steps of this module and of those inside it."""
+        return [*self.rows, *(row for module in self.inside.values() for row in module.all_rows)]
+
+    @property
+    def seconds(self) -> float:
+        """The time of all steps, run alone."""
+        return sum(row.seconds or 0.0 for row in self.all_rows)
+
+
+def _content(module: _Module, whole: float, own: str) -> str:
+    """The folded modules inside, among them the module's own steps under the title `own`."""
+    folded = []
+    for inner in module.inside.values():
+        while not inner.rows and len(inner.inside) == 1:  # such as a list with one layer
+            (inner,) = inner.inside.values()
+        content = _content(inner, whole, "(its own steps)") if inner.inside else _table(inner.rows)
+        folded.append((inner.seconds, _fold(inner.path, inner.all_rows, whole, content)))
+    if module.rows:
+        seconds = sum(row.seconds or 0.0 for row in module.rows)
+        folded.append((seconds, _fold(own, module.rows, whole, _table(module.rows))))
+    return "\n".join(text for _, text in sorted(folded, key=lambda pair: -pair[0]))
+
+
+def _fold(title: str, rows: Sequence[Measured], whole: float, content: str) -> str:
+    seconds = sum(row.seconds or 0.0 for row in rows)
+    measured = any(row.seconds is not None for row in rows)
+    share = round(100 * seconds / whole) if whole else 0
+    time = f"{seconds * 1e6:,.1f} us, {share} %" if measured else "not measured"
+    steps = f"{len(rows)} step{'s' if len(rows) > 1 else ''}"
+    return (
+        f'<details><summary><i style="width:{share}px;margin-right:{110 - share}px"></i>'
+        f"<strong>{html.escape(title)}</strong> {time}, {steps}</summary>\n"
+        f"{content}</details>"
+    )
 
 
 COLUMNS = ("time, run alone", "makes", "held meanwhile", "module", "line", "step")
 
 
-def _table(first: str, rows: Sequence[Measured]) -> str:
-    head = "".join(f"<th>{column}</th>" for column in (first, *COLUMNS))
+def _table(rows: Sequence[Measured]) -> str:
+    head = "".join(f"<th>{column}</th>" for column in ("#", *COLUMNS))
     lines = [
         f"<tr><td>{row.number}</td>{row.cells}{place_cells(row.step)}"
         f'<td class="step">{row.text}</td></tr>'
