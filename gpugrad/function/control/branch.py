@@ -32,7 +32,9 @@ class Branch:
 
     Attributes:
         effects: its side effects: a name, and what undoes it, of each.
-        shown: the program that is replayed.
+        program: the program without gradients of its own, for runs that nobody records.
+        shown: that program as it is replayed.
+        options: how they are optimized.
     """
 
     def __init__(
@@ -43,10 +45,10 @@ class Branch:
         passes: Sequence[str] | None,
     ) -> None:
         self.label, self.effects = label, effects
-        self._options = Options.of(label, passes, None, None)
-        self._program = optimized(program, self._options)
-        shown = optimized(strip_gradient_overrides(self._program), self._options)
-        self.shown, self._replay = planned(shown, self._options)
+        self.options = Options.of(label, passes, None, None)
+        self._program = optimized(program, self.options)
+        self.program = optimized(strip_gradient_overrides(self._program), self.options)
+        self.shown, self._replay = planned(self.program, self.options)
         self._program.forget_arrays()
         self._pairs: dict[tuple[int, ...], Pair | None] = {}
 
@@ -84,7 +86,7 @@ class Branch:
             with recording_stopped():
                 try:
                     signature = Signature(self.run)
-                    pair = Pair(self.run, arguments, {}, sources, self._options, signature)
+                    pair = Pair(self.run, arguments, {}, sources, self.options, signature)
                 except NotReplayable:  # it has effects
                     pass
             self._pairs[wanted] = pair
