@@ -1,4 +1,5 @@
-"""Training steps of three models on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM.
+"""Training steps of models on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM as a loop and
+as a `scan`.
 
 python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
 
@@ -33,7 +34,8 @@ LAYERS, WIDTH, HEADS, LENGTH, WORDS, BATCH = 4, 128, 4, 64, 96, 32
 CHANNELS, HIDDEN, STEPS = (16, 32, 64), 64, 50
 if args.small:
     LAYERS, WIDTH, LENGTH, BATCH, CHANNELS, HIDDEN, STEPS = 1, 16, 8, 4, (16,), 8, 3
-RATE, ADAM = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5}, (0.9, 0.999, 1e-8, 0.01)
+RATE = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5, "LSTM, scan": 0.5}
+ADAM = (0.9, 0.999, 1e-8, 0.01)
 
 Arrays = dict[str, Any]
 
@@ -70,16 +72,34 @@ def resnet(lib: Any, w: Arrays, images: Any, labels: Any) -> Any:
 
 def lstm(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
     """The squared error of the last state, from a loop over the steps."""
-    h = c = x[:, 0] * 0
+    state = (x[:, 0] * 0,) * 2
     for k in range(STEPS):
-        z = lib.concat([x[:, k], h]) @ w["kernel"] + w["bias"]
-        i, f, g, o = (z[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(4))
-        c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
-        h = lib.sigmoid(o) * lib.tanh(c)
+        state = lstm_cell(lib, w, state, x[:, k])
+    return lib.mean((state[0] - y) ** 2, (0, 1))
+
+
+def lstm_scan(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
+    """The same by `scan`; torch has none, and runs the loop."""
+    state = (x[:, 0] * 0,) * 2
+    h, _ = lib.scan(functools.partial(lstm_cell, lib, w), state, lib.permute(x, (1, 0, 2)))
     return lib.mean((h - y) ** 2, (0, 1))
 
 
-MODELS: dict[str, Callable[..., Any]] = {"GPT": gpt, "ResNet": resnet, "LSTM": lstm}
+def lstm_cell(lib: Any, w: Arrays, state: Any, x: Any) -> Any:
+    """The next output and cell state."""
+    h, c = state
+    z = lib.concat([x, h]) @ w["kernel"] + w["bias"]
+    i, f, g, o = (z[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(4))
+    c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
+    return lib.sigmoid(o) * lib.tanh(c), c
+
+
+MODELS: dict[str, Callable[..., Any]] = {
+    "GPT": gpt,
+    "ResNet": resnet,
+    "LSTM": lstm,
+    "LSTM, scan": lstm_scan,
+}
 
 
 def weights(model: str) -> Arrays:
@@ -160,6 +180,10 @@ class Ours:
     def concat(arrays: list[Any]) -> Any:
         return gg.concat(arrays, axis=1)
 
+    @staticmethod
+    def scan(f: Callable[..., Any], state: Any, xs: Any) -> Any:
+        return gg.scan(lambda state, x: (f(state, x), None), state, xs)[0]
+
 
 def with_gpugrad(model: str) -> Any:
     """Ours: the whole step is one `gg.function`."""
@@ -209,6 +233,10 @@ def with_torch(model: str, compiled: bool) -> Any:
         @staticmethod
         def conv(x, w, stride):
             return F.conv2d(x, w, stride=stride, padding=w.shape[-1] // 2)
+
+        @staticmethod
+        def scan(f, state, xs):
+            return functools.reduce(f, xs, state)
 
     w = {name: torch.nn.Parameter(torch.from_numpy(a)) for name, a in weights(model).items()}
     optimizer: Any = torch.optim.SGD(w.values(), RATE[model])
@@ -273,6 +301,10 @@ def with_jax(model: str) -> Any:
             rows = jax.nn.log_softmax(scores)
             return -jnp.mean(jnp.take_along_axis(rows, labels[:, None], 1))
 
+        @staticmethod
+        def scan(f, state, xs):
+            return jax.lax.scan(lambda state, x: (f(state, x), None), state, xs)[0]
+
     def adam(w, g, m, v, k):
         b1, b2, eps, decay = ADAM
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
@@ -305,6 +337,8 @@ def with_jax(model: str) -> Any:
 def makers(model: str) -> dict[str, Any]:
     """The contestants."""
     contestants = {"gpugrad": functools.partial(with_gpugrad, model)}
+    if model == "LSTM, scan":
+        contestants["gpugrad, loop"] = functools.partial(with_gpugrad, "LSTM")
     if installed("torch"):
         contestants["torch, eager"] = functools.partial(with_torch, model, compiled=False)
     if torch_compiles(False):

@@ -62,7 +62,7 @@ def counted(p, carry, x):
     """An integer, a value of no axes, and one that stays the same in the carry."""
     h, k, total, same = carry
     h = h * 0.9 + x * gg.astype(k, h.dtype) @ p["w"] * p["s"]
-    return (h, k + 1, total + gg.sum(h), same), (same[0], total, h[:, ::2])
+    return (h, k + 1, total + gg.sum(h), same), (same, total, h[:, ::2])
 
 
 def deep(p, h, x):
@@ -107,7 +107,7 @@ def leaves(structure):
 
 
 def loss(body, p, reverse):
-    outs = [out for out in leaves(scanned(body, p, reverse)) if out.dtype.kind == "f"]
+    outs = [out for out in leaves(scanned(body, p, reverse)) if out.dtype.kind != "i"]
     return sum(gg.sum(gg.sin(out)) for out in outs)
 
 
@@ -224,15 +224,18 @@ def test_a_nan_gradient_is_that_of_the_masked_pass(setting):
 
 
 def test_bodies_that_draw_numbers_have_gradients(loops, setting):
-    gg.random.seed(3)
+    gg.set_seed(3)
 
     def f(x):
-        return gg.scan(lambda c, v: (c + v * gg.random.normal((WIDTH,)), None), x[0], x)[0]
+        def body(c, v):
+            return c + v * gg.random.normal((WIDTH,), dtype=v.dtype), None
+
+        return gg.scan(body, x[0], x)[0]
 
     g = gg.function(gg.grad(lambda x: gg.sum(f(x))))
     x = arrays()["x"][:, 0]
     assert not np.array_equal(g(x).numpy(), g(x).numpy())
-    assert loops == [None]
+    assert not loops
 
 
 def test_arguments_and_earlier_results_are_not_written_to(setting):
@@ -250,7 +253,7 @@ def test_arguments_and_earlier_results_are_not_written_to(setting):
 
 def test_a_long_loop_is_several_calls(setting):
     x = gg.constant(np.linspace(0, 1, 1000))
-    f = gg.function(lambda x: gg.scan(lambda c, v: (c * 0.9 + v, c), gg.constant(0.0), x))
+    f = gg.function(lambda x: gg.scan(lambda c, v: (c * 0.9 + v, c), x[0] * 0, x))
     c, cs = 0.0, []
     for v in x.tolist():
         cs.append(c)
