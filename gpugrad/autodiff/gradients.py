@@ -29,7 +29,7 @@ from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
 
-__all__ = ["differentiate"]
+__all__ = ["differentiate", "is_nan"]
 
 
 def differentiate(

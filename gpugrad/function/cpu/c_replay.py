@@ -29,6 +29,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.layouts import Layout, is_view
 from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.passes.classes import Classes
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.cpu import calls
@@ -166,9 +167,9 @@ class CReplay(CpuReplay):
         """Write a step that is not C."""
         self._open = None
         self._bound.update(map(id, step.outs))
-        if isinstance(step, Pieces):
+        if isinstance(step, (Pieces, Classes)):
             run = functools.partial(step.run, NUMPY)
-            self._call(step, self._identifiers.bind("pieces", run))
+            self._call(step, self._identifiers.bind(step.name, run))
         else:
             super()._step(step, ends, roots, done)
 
