@@ -514,3 +514,15 @@ store<n.value>(o0 + j, v3);
 });
 }
 """.strip()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_to_and_of_16_bit_floats_are_left_to_numpy(dtype, rng):
+    def f(x):
+        y = x * 2
+        narrow = gg.sum(y, dtype=dtype), gg.sum(x > 0, axis=0, dtype=dtype)
+        return *narrow, gg.sum(gg.astype(y, dtype), dtype="float32"), gg.exp(x)
+
+    x = normal(rng, 4, 5)
+    replay = check(f, x, kernels=None)  # a text that does not compile would warn
+    assert replay._compiled.kernels

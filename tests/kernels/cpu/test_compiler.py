@@ -164,7 +164,7 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(tmp_path):
     assert lines[1:] == ["None", "None"]
     child = (tmp_path / "child").read_text().strip()
     state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True)
-    assert state.stdout.strip() in ("", "Z")
+    assert state.stdout.strip()[:1] in ("", "Z")
 
 
 @needs_compiler
