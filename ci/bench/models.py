@@ -1,4 +1,5 @@
-"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM, a VAE and a PINN.
+"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM as a loop and as a `scan`, a
+VAE and a PINN.
 
 python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
 
@@ -36,7 +37,8 @@ if args.small:
 PIXELS, LATENT, POINTS = 784, 16, 1024
 if args.small:
     PIXELS, LATENT, POINTS = 20, 3, 16
-RATE = {"GPT": 1e-3, "ResNet": 0.05, "LSTM": 0.5, "VAE": 1e-3, "PINN": 1e-3}
+RATE = {"GPT": 1e-3, "ResNet": 0.05}
+RATE |= {"LSTM": 0.5, "LSTM, scan": 0.5, "VAE": 1e-3, "PINN": 1e-3}
 ADAM = (0.9, 0.999, 1e-8, 0.01)
 BY_ADAM = ("GPT", "VAE", "PINN")
 
@@ -75,13 +77,26 @@ def resnet(lib: Any, w: Arrays, images: Any, labels: Any) -> Any:
 
 def lstm(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
     """The squared error of the last state, from a loop over the steps."""
-    h = c = x[:, 0] * 0
+    state = (x[:, 0] * 0,) * 2
     for k in range(STEPS):
-        z = lib.concat([x[:, k], h]) @ w["kernel"] + w["bias"]
-        i, f, g, o = (z[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(4))
-        c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
-        h = lib.sigmoid(o) * lib.tanh(c)
+        state = lstm_cell(lib, w, state, x[:, k])
+    return lib.mean((state[0] - y) ** 2, (0, 1))
+
+
+def lstm_scan(lib: Any, w: Arrays, x: Any, y: Any) -> Any:
+    """The same by `scan`; torch has none, and runs the loop."""
+    state = (x[:, 0] * 0,) * 2
+    h, _ = lib.scan(functools.partial(lstm_cell, lib, w), state, lib.permute(x, (1, 0, 2)))
     return lib.mean((h - y) ** 2, (0, 1))
+
+
+def lstm_cell(lib: Any, w: Arrays, state: Any, x: Any) -> Any:
+    """The next output and cell state."""
+    h, c = state
+    z = lib.concat([x, h]) @ w["kernel"] + w["bias"]
+    i, f, g, o = (z[:, k * HIDDEN : (k + 1) * HIDDEN] for k in range(4))
+    c = lib.sigmoid(f) * c + lib.sigmoid(i) * lib.tanh(g)
+    return lib.sigmoid(o) * lib.tanh(c), c
 
 
 def vae(lib: Any, w: Arrays, x: Any, noise: Any) -> Any:
@@ -111,6 +126,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "GPT": gpt,
     "ResNet": resnet,
     "LSTM": lstm,
+    "LSTM, scan": lstm_scan,
     "VAE": vae,
     "PINN": pinn,
 }
@@ -134,7 +150,7 @@ def weights(model: str) -> Arrays:
             shapes |= {f"{k} a": (n, before, 3, 3), f"{k} b": (n, n, 3, 3)}
             shapes |= {f"{k} c": (n, before, 1, 1)} if k else {}
         shapes |= {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) == 4}
-    elif model == "LSTM":
+    elif model.startswith("LSTM"):
         shapes = {"kernel": (2 * HIDDEN, 4 * HIDDEN), "bias": (4 * HIDDEN,)}
     else:
         sizes = {"in": (1, HIDDEN), "hidden": (HIDDEN, HIDDEN), "out": (HIDDEN, 1)}
@@ -211,6 +227,10 @@ class Ours:
     def derivative(f: Callable[..., Any], x: Any) -> Any:
         return gg.grad(lambda x: gg.sum(f(x)))(x)
 
+    @staticmethod
+    def scan(f: Callable[..., Any], state: Any, xs: Any) -> Any:
+        return gg.scan(lambda state, x: (f(state, x), None), state, xs)[0]
+
 
 def with_gpugrad(model: str) -> Any:
     """Ours: the whole step is one `gg.function`."""
@@ -266,6 +286,10 @@ def with_torch(model: str, compiled: bool) -> Any:
         def derivative(f, x):
             x = x if x.requires_grad else x.detach().requires_grad_()
             return torch.autograd.grad(f(x).sum(), x, create_graph=True)[0]
+
+        @staticmethod
+        def scan(f, state, xs):
+            return functools.reduce(f, xs, state)
 
     w = {name: torch.nn.Parameter(torch.from_numpy(a)) for name, a in weights(model).items()}
     optimizer: Any = torch.optim.SGD(w.values(), RATE[model])
@@ -335,6 +359,10 @@ def with_jax(model: str) -> Any:
         def derivative(f, x):
             return jax.grad(lambda x: f(x).sum())(x)
 
+        @staticmethod
+        def scan(f, state, xs):
+            return jax.lax.scan(lambda state, x: (f(state, x), None), state, xs)[0]
+
     def adam(w, g, m, v, k):
         b1, b2, eps, decay = ADAM
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
@@ -367,6 +395,8 @@ def with_jax(model: str) -> Any:
 def makers(model: str) -> dict[str, Any]:
     """The contestants."""
     contestants = {"gpugrad": functools.partial(with_gpugrad, model)}
+    if model == "LSTM, scan":
+        contestants["gpugrad, loop"] = functools.partial(with_gpugrad, "LSTM")
     if installed("torch"):
         contestants["torch, eager"] = functools.partial(with_torch, model, compiled=False)
     if torch_compiles(False) and model != "PINN":  # it compiles no gradient inside of a loss

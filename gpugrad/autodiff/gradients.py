@@ -29,7 +29,7 @@ from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
 
-__all__ = ["differentiate"]
+__all__ = ["differentiate", "is_nan"]
 
 
 def differentiate(
@@ -176,7 +176,7 @@ def _any_nan(results: Sequence[Any]) -> bool:
         return any(is_traced(g._data) for g in grads)
     if trace is None or not trace.abstract:
         for g in grads:
-            if _is_nan(backend.innermost_array(g._data)):
+            if is_nan(backend.innermost_array(g._data)):
                 return True
     if trace is None:
         return False
@@ -189,7 +189,7 @@ def _any_nan(results: Sequence[Any]) -> bool:
     return False
 
 
-def _is_nan(array: Any) -> bool:
+def is_nan(array: Any) -> bool:
     """Whether a NumPy array has a NaN; summing the array would take twice the time."""
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
@@ -198,6 +198,6 @@ def _is_nan(array: Any) -> bool:
 
 
 def _refuse_nan(*grads: Tensor) -> list[Tensor]:
-    if any(_is_nan(g._data) for g in grads):
+    if any(is_nan(g._data) for g in grads):
         raise NotReplayable("a gradient is NaN, so it is computed with masked products")
     return []

@@ -31,7 +31,7 @@ from gpugrad.trace.array import is_traced
 from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["Pair", "known", "tapes_only"]
+__all__ = ["Pair", "known", "split_backward", "tapes_only", "trace_with_gradient"]
 
 
 def tapes_only() -> bool:
@@ -108,8 +108,16 @@ class _WithGradient(NamedTuple):
     gradients: list[Tensor | None]
     variables: list[Variable]
 
+    def program(self) -> tuple[Program, list[Value | None]]:
+        """The program, which returns the results and then the gradients; and the gradients."""
+        trace, program = self.trace, self.trace.program
+        trace.returned(self.outputs)
+        gradients = [None if g is None else trace.place(g._data) for g in self.gradients]
+        program.outputs += [v for v in gradients if v is not None]
+        return program, gradients
 
-def _trace_with_gradient(
+
+def trace_with_gradient(
     f: Callable[..., Any],
     args: Any,
     keywords: Any,
@@ -160,7 +168,7 @@ def _connected(
     return [None if g is None else of.get(id(g), none) or every for g in gradients]
 
 
-def _split(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
+def split_backward(program: Program, n_inputs: int, n_outputs: int) -> tuple[Program, Program]:
     """Split a program into a forward and a backward one.
 
     The backward program has the steps that depend on upstream gradients, or have a phase. The
@@ -258,23 +266,23 @@ class Pair:
         options: Options,
         signature: Signature,
     ) -> None:
-        both = _trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
+        both = trace_with_gradient(f, args, keywords, wanted, signature.inputs, options.passes)
         if not both.targets:
             raise NotReplayable("there is nothing to differentiate")
         self._result, self._variables, self._signature = both.form, both.variables, signature
         self._n_outputs = len(both.outputs)
         self._is_target = [any(o is t for t in both.targets) for o in both.outputs]
-        trace, program = both.trace, both.trace.program
+        program, gradients = both.program()
         self.read = [variable for variable, _ in program.reads]
         sources = {id(v) for v in (*both.variables, *wanted)}
-        self.others = trace.captured | {v._id for v, _ in program.reads if id(v) not in sources}
-        trace.returned(both.outputs)
-        gradients = [None if g is None else trace.place(g._data) for g in both.gradients]
+        self.others = both.trace.captured | {
+            v._id for v, _ in program.reads if id(v) not in sources
+        }
         n = len(program.inputs) - len(both.targets)
         self._connected = _connected(program, program.inputs[n:], gradients)
-        program.outputs += [v for v in gradients if v is not None]
-        forward, backward = _split(optimized(program, options), n, self._n_outputs)
-        self.forward, self.backward = (planned(p, options)[1] for p in (forward, backward))
+        whole = optimized(program, options)
+        programs = split_backward(whole, n, self._n_outputs)
+        self.forward, self.backward = (planned(p, options)[1] for p in programs)
         program.forget_arrays()
 
     def __call__(

@@ -9,6 +9,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
+from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
@@ -17,10 +18,11 @@ from gpugrad.function.memory import measure
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last, run_on_host
 from gpugrad.function.passes.remat import rematerialize
+from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["MEMORY", "FirstCall", "Options", "optimized", "planned"]
+__all__ = ["MEMORY", "FirstCall", "Options", "optimized", "planned", "planned_loop"]
 
 MEMORY = ("arena", "in place")
 """How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers. ``"in
@@ -103,10 +105,13 @@ class FirstCall(Tracing):
         return self.makes is not None or happened
 
 
-def planned(program: Program, options: Options, load: bool = True) -> tuple[Program, Any]:
+def planned(
+    program: Program, options: Options, load: bool = True, times: int = 1
+) -> tuple[Program, Any]:
     """The program in groups or in kernels, and the object that replays it.
 
-    Without `load` C kernels are not compiled, and the object can only be measured.
+    Without `load` C kernels are not compiled, and the object can only be measured. `times` is how
+    often a call replays it.
     """
     xp = next((s.xp for s in program.steps if s.xp not in (None, NUMPY)), NUMPY)
     if xp is not NUMPY:
@@ -120,9 +125,23 @@ def planned(program: Program, options: Options, load: bool = True) -> tuple[Prog
     memory = [name in options.passes for name in MEMORY]
     # C replays take some memory that a plan does not count, so a limit excludes them
     fits = "groups" in options.passes and options.memory_limit is None
-    if xp is NUMPY and fits and is_worth_compiling(program):
+    if xp is NUMPY and fits and is_worth_compiling(program, times):
         compiled = CProgram(run_passes(program, "c", options.passes))
         if compiled.kernels and (not load or compiled.load()):
             return compiled.program, CReplay(compiled, *memory)
     program = run_passes(program, "cpu", options.passes)
     return program, CpuReplay(program, *memory)
+
+
+def planned_loop(body: Body, options: Options, times: int) -> CLoop | None:
+    """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C."""
+    if numerics() or not {"groups", "arena"} <= {*options.passes}:
+        return None
+    if not is_worth_compiling(body.program, times):
+        return None
+    try:
+        program = run_passes(body.program, "c", options.passes)
+        loop = CLoop(body._replace(program=program), "in place" in options.passes)
+    except NoCodeError:
+        return None
+    return loop if loop.load() else None

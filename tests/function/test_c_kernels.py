@@ -141,7 +141,9 @@ def test_maxima_of_nan_and_infinity():
     check(lambda x: (gg.max(x * 1, axis=-1), gg.min(x * 1, axis=-1)), x)
 
 
-@pytest.mark.parametrize("name", ["softmax", "log_softmax", "masked_softmax", "standardize"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "masked_softmax", "standardize", "rms_standardize"]
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_softmax_and_norms_are_kernels(name, shape, rng):
     replay = check(lambda x: getattr(gg, name)(x * 3), normal(rng, *shape), kernels=1)
@@ -160,6 +162,68 @@ def test_standardize_of_values_whose_squares_overflow_or_vanish(eps, scale, rng)
     x = gg.constant((rng.normal(size=(5, 9)) * scale).astype(np.float32))
     check(lambda x: gg.standardize(x, eps=eps)[0], x, tolerance=1e-5)
     check(lambda x: gg.standardize(x, (0,), eps=eps)[0], x, tolerance=1e-5)
+    check(lambda x: gg.rms_standardize(x, eps=eps), x, tolerance=1e-5)
+
+
+def loss_and_gradients(f, scores, *others):
+    with gg.GradientTape() as tape:
+        tape.watch([scores, *others])
+        loss = gg.sum(f(scores * 2, *others) * 1.5)
+    return loss, *tape.gradient(loss, [scores, *others])
+
+
+def left_in_python(replay):
+    compiled = replay._compiled
+    return [
+        s.name for s in replay._program.steps
+        if s.op is not None and not s.op.view
+        and not any(id(s) in of for of in (compiled.kernels, compiled.products, compiled.copies))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("ignored", [None, 1, -5])
+@pytest.mark.parametrize("shape", [(7,), (5, 3), (2, 3, 40)])
+def test_cross_entropy_with_classes_and_its_gradient_are_kernels(shape, ignored, smoothing, rng):
+    labels = rng.integers(0, shape[-1], shape[:-1])
+    labels = np.where(
+        rng.random(labels.shape) < 0.3, labels if ignored is None else ignored, labels
+    )
+    how = {"ignore_index": ignored, "label_smoothing": smoothing}
+
+    def f(x, labels):
+        return loss_and_gradients(lambda x: gg.sparse_softmax_cross_entropy(x, labels, **how), x)
+
+    replay = check(f, normal(rng, *shape), gg.constant(labels), tolerance=1e-5)
+    assert not any("cross_entropy" in name for name in left_in_python(replay))
+
+
+def test_cross_entropy_with_probabilities_and_its_gradients_are_kernels(rng):
+    def f(x, y):
+        return loss_and_gradients(gg.softmax_cross_entropy, x, y)
+
+    replay = check(f, normal(rng, 6, 9), gg.softmax(normal(rng, 6, 9)), tolerance=1e-5)
+    assert not any("cross_entropy" in name for name in left_in_python(replay))
+
+
+def test_cross_entropy_of_scores_that_are_minus_infinity():
+    x = gg.constant(np.array([[0.0, -np.inf, 1.0], [-np.inf, 2.0, -np.inf]], np.float32))
+    y = gg.constant(np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], np.float32))
+    labels = gg.constant(np.array([2, 1]))
+    check(lambda x, y: gg.softmax_cross_entropy(x, y), x, y)
+    check(lambda x: gg.sparse_softmax_cross_entropy(x, labels), x)
+    check(lambda x: gg.sparse_softmax_cross_entropy(x, labels, label_smoothing=0.1), x)
+
+
+def test_a_label_that_is_no_class_raises_in_a_replay(rng):
+    f = gg.function(lambda x, y: loss_and_gradients(
+        lambda x: gg.sparse_softmax_cross_entropy(x, y, ignore_index=-1), x
+    ))  # fmt: skip
+    x, right = normal(rng, 3, 4), gg.constant(np.array([0, -1, 3]))
+    first = f(x, right)
+    with pytest.raises(gg.errors.IndexOutOfBoundsError, match="0 to 4, the 4 classes"):
+        f(x, gg.constant(np.array([0, 4, 1])))
+    np.testing.assert_array_equal(f(x, right)[1], first[1])
 
 
 def test_costly_values_are_computed_once(rng):
@@ -450,3 +514,15 @@ store<n.value>(o0 + j, v3);
 });
 }
 """.strip()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_to_and_of_16_bit_floats_are_left_to_numpy(dtype, rng):
+    def f(x):
+        y = x * 2
+        narrow = gg.sum(y, dtype=dtype), gg.sum(x > 0, axis=0, dtype=dtype)
+        return *narrow, gg.sum(gg.astype(y, dtype), dtype="float32"), gg.exp(x)
+
+    x = normal(rng, 4, 5)
+    replay = check(f, x, kernels=None)  # a text that does not compile would warn
+    assert replay._compiled.kernels

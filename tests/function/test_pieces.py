@@ -1,7 +1,7 @@
 """The `write_pieces_in_place` pass: gradients of slices are written into one array."""
 
-import numpy as np
 import pytest
+from comparing import near
 from needs import needs_shim
 from test_fuse import assert_right, normal, program_of
 
@@ -103,4 +103,4 @@ def test_a_gradient_with_another_reader_keeps_its_axes(rng):
     x = normal(rng, 3, 2, 4)
     (pieces,) = pieces_of(f, x)
     assert pieces.outs[0].shape == (2, 3, 4)
-    np.testing.assert_array_equal(gg.function(f)(x)[1], f(x)[1])
+    near(gg.function(f)(x)[1], f(x)[1], 1e-6)

@@ -133,6 +133,7 @@ def test_a_kernel_left_without_outputs_is_not_launched(rng):
     assert bytes_of(before) - bytes_of(after) == 2 * n * n * 4
 
 
+@needs_shim
 def test_values_that_a_product_reads_or_that_are_returned_are_stored(rng):
     def f(x, w):
         y = gg.sigmoid(x)

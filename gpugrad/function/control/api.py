@@ -7,6 +7,7 @@ branches and bodies.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
@@ -22,14 +23,13 @@ from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
+from gpugrad.function.control.scanning import Scan, scan_slices
 from gpugrad.function.control.step import ControlStep
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
-from gpugrad.function.on_tape import known
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.trace.array import current_trace, is_traced
 from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
-from gpugrad.transforms.custom import custom_gradient
 
 __all__ = ["cond", "scan", "while_loop"]
 
@@ -282,7 +282,7 @@ def scan(
         return [*(b for a, b in pairs if isinstance(a, Tensor)), *Form(y).tensors]
 
     if trace is None:
-        results = _scan_slices(body, form.tensors, along.tensors, n, reverse, 0)
+        results = scan_slices(body, form.tensors, along.tensors, n, reverse, 0)
     else:
         carry, slices = _for_each_example(form.tensors), _for_each_example(along.tensors)
         results = _traced_scan(trace, name, body, carry, slices, n, reverse)
@@ -316,19 +316,19 @@ def _traced_scan(
     slices = [_like_slice(x, axis, n) for x in xs]
     inner, arrays = trace_branch(trace, f"scan: {name}", body, [*_like(carry), *slices])
     (branch,), captured = make_branches([("body", inner)])
-    # `call` captures no Tensor and no array: the program would keep it alive
-    n_carry, n_read = len(carry), len(carry) + len(xs)
+    n_carry = len(carry)
     device = devices.device_of(arrays[0]) if arrays else devices.default_device()
     y_specs = [((*y.shape[:axis], n, *y.shape[axis:]), y.dtype) for y in arrays[n_carry:]]
-
-    def call(*tensors: Tensor) -> list[Tensor]:
-        first, parts, more = list(tensors[:n_carry]), tensors[n_carry:n_read], tensors[n_read:]
-        if n:
-            return _scan_slices(lambda *cx: branch(*cx, *more), first, parts, n, reverse, axis)
-        return first + [wrap(a) for a in blank_arrays(y_specs, device)]
-
+    # it captures no Tensor and no array: the program would keep it alive
+    call: Function = Scan(branch, n_carry, len(xs), n, reverse, axis)
+    if not n:
+        call = functools.partial(_no_iterations, n_carry, y_specs, device)
     specs = [*_specs(arrays[:n_carry]), *y_specs]
     return ControlStep("scan", call, (branch,), specs, levels)(*carry, *xs, *captured)
+
+
+def _no_iterations(n_carry: int, y_specs: Specs, device: Any, *tensors: Tensor) -> list[Tensor]:
+    return [*tensors[:n_carry], *map(wrap, blank_arrays(y_specs, device))]
 
 
 def _length(name: str, xs: Sequence[Tensor], length: int | None) -> int:
@@ -351,36 +351,6 @@ def _like_slice(x: Tensor, axis: int, n: int) -> Any:
     if n:
         return array[(slice(None),) * axis + (0, ...)]
     return full_on_device_of(array, array.shape[:axis] + array.shape[axis + 1 :], array.dtype)
-
-
-def _scan_slices(
-    body: Function, carry: Sequence[Tensor], xs: Sequence[Tensor], n: int, reverse: bool, axis: int
-) -> list[Tensor]:
-    """The last carry and the stacked ys, from slices of the xs along `axis`."""
-    slices = [_unstack(x, axis) for x in xs]
-    now, ys = list(carry), [[] for _ in range(n)]  # type: ignore[var-annotated]
-    for i in reversed(range(n)) if reverse else range(n):
-        results = body(*now, *(s[i] for s in slices))
-        now, ys[i] = results[: len(now)], results[len(now) :]
-    return now + [TENSOR.stack(column, axis=axis) for column in zip(*ys, strict=True)]
-
-
-def _unstack(x: Tensor, axis: int) -> list[Tensor]:
-    """The slices of `x` along an axis; their gradients are stacked, not added one by one."""
-    lead = (slice(None),) * axis
-
-    def slices(x: Tensor) -> list[Tensor]:
-        return [TENSOR.getitem(x, index=(*lead, i)) for i in range(x.shape[axis])]
-
-    if not known(x):
-        return slices(x)
-
-    @custom_gradient
-    def with_stacked_gradient(x: Tensor) -> Any:
-        return slices(x), lambda *g: TENSOR.stack(list(g), axis=axis)
-
-    tensors: list[Tensor] = with_stacked_gradient(x)
-    return tensors
 
 
 def _specs(arrays: Sequence[Any]) -> Specs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -32,7 +33,8 @@ class Branch:
 
     Attributes:
         effects: its side effects: a name, and what undoes it, of each.
-        shown: the program that is replayed.
+        program: the program without gradients of its own, for runs that nobody records.
+        options: how they are optimized.
     """
 
     def __init__(
@@ -43,10 +45,9 @@ class Branch:
         passes: Sequence[str] | None,
     ) -> None:
         self.label, self.effects = label, effects
-        self._options = Options.of(label, passes, None, None)
-        self._program = optimized(program, self._options)
-        shown = optimized(strip_gradient_overrides(self._program), self._options)
-        self.shown, self._replay = planned(shown, self._options)
+        self.options = Options.of(label, passes, None, None)
+        self._program = optimized(program, self.options)
+        self.program = optimized(strip_gradient_overrides(self._program), self.options)
         self._program.forget_arrays()
         self._pairs: dict[tuple[int, ...], Pair | None] = {}
 
@@ -72,8 +73,18 @@ class Branch:
 
         return pair.replayed(self.label, [t._data for t in arguments], sources, again)
 
+    @functools.cached_property
+    def _planned(self) -> tuple[Program, Any]:
+        return planned(self.program, self.options)  # not needed by a body that `Scan` runs
+
+    @property
+    def shown(self) -> Program:
+        """The program as it is replayed."""
+        return self._planned[0]
+
     def _replayed(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        return [wrap(a) for a in self._replay([t._data for t in tensors])]
+        _, replay = self._planned
+        return [wrap(a) for a in replay([t._data for t in tensors])]
 
     def _pair(
         self, wanted: tuple[int, ...], arguments: list[Tensor], sources: list[Tensor]
@@ -84,7 +95,7 @@ class Branch:
             with recording_stopped():
                 try:
                     signature = Signature(self.run)
-                    pair = Pair(self.run, arguments, {}, sources, self._options, signature)
+                    pair = Pair(self.run, arguments, {}, sources, self.options, signature)
                 except NotReplayable:  # it has effects
                     pass
             self._pairs[wanted] = pair

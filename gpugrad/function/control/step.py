@@ -2,9 +2,10 @@
 
 A `ControlStep` is a function of Tensors that loops and branches in Python. Outside a trace it is
 simply called, so tapes record what it does. In a trace it becomes one step. A tape in the trace
-logs one entry for it: at each replay the step then runs under its own tape and returns that tape as
-one more result; the gradient is a step that asks this tape. A gradient of the gradient is again a
-control step, which recomputes both from the arguments, so every order works.
+logs one entry for it: at each replay the step then runs under its own tape, or as a loop with a
+gradient (`Scan`), and returns the gradient function as one more result; the gradient is a step that
+calls it. A gradient of the gradient is again a control step, which recomputes both from the
+arguments, so every order works.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_op import ControlOp
+from gpugrad.function.control.scanning import Scan
 from gpugrad.function.control.tracing import BranchTrace
 from gpugrad.function.on_tape import known
 from gpugrad.trace.array import Traced, current_trace, pause_trace, unwrap_to_traced
@@ -45,6 +47,8 @@ from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["ControlStep"]
+
+Gradients = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
 class ControlStep(ControlOp):
@@ -196,16 +200,29 @@ def _gradient_step(
 
 
 def _with_tape(step: ControlStep, wanted: Sequence[int]) -> ControlStep:
-    """The step with one more result: a tape that has recorded it, for its gradient."""
+    """The step with one more result: the function that computes its gradient."""
 
-    def call(*tensors: Tensor) -> list[Tensor]:
+    def taped(tensors: Sequence[Tensor]) -> tuple[list[Tensor], Gradients]:
         args, sources = list(tensors), [wrap(tensors[k]._data) for k in wanted]
         for k, source in zip(wanted, sources, strict=True):
             args[k] = source
         with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch(sources)
             outs = step.call(*args)
-        return [*outs, wrap(_boxed((tape, outs, sources)))]
+        return outs, functools.partial(_dense_gradients, tape, outs, sources)
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        loop = step.call.with_gradient(tensors, wanted) if isinstance(step.call, Scan) else None
+        if loop is None:
+            outs, gradients = taped(tensors)
+            return [*outs, wrap(_boxed(gradients))]
+        outs, by_loop = loop
+
+        def of_loop(g: Sequence[Tensor]) -> list[Tensor]:
+            grads = by_loop(g)
+            return taped(tensors)[1](g) if grads is None else grads
+
+        return [*outs, wrap(_boxed(of_loop))]
 
     specs = [*step.specs, ((), np.dtype(object))]
     return ControlStep(step.name, call, step.branches, specs, step.levels)
@@ -221,11 +238,11 @@ def _boxed(thing: Any) -> np.ndarray[Any, Any]:
 def _gradient_from_tape(
     step: ControlStep, tensors: Sequence[Tensor], wanted: Sequence[int]
 ) -> ControlStep:
-    """The gradient, as a function of the boxed tape and the upstream gradients."""
+    """The gradient, as a function of what is in the box and the upstream gradients."""
 
     def call(box: Tensor, *g: Tensor) -> list[Tensor]:
-        tape, outs, sources = box._data[()]
-        return _dense_gradients(tape, outs, sources, g)
+        gradients: Gradients = box._data[()]
+        return gradients(g)
 
     return _gradient_step(step, call, (), tensors, wanted)
 

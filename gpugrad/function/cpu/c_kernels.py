@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 
+from gpugrad.core.backend import HALF
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
@@ -82,12 +83,12 @@ class CKernel:
     def __init__(self, kernel: FusedKernel, strides: Mapping[int, Sequence[int]]) -> None:
         self._code = code = KernelCode(kernel, strides=strides)
         self._rows, self._columns = code.rows, code.columns
+        self.inputs = [i.value for i in code.inputs]
+        self.outs = [v for _, v in code.results] + [s.outs[0] for _, s in code.sums]
         self._check()
         self._long = self._is_one_row()
         if self._long:
             self._rows, self._columns = 1, code.rows * code.columns
-        self.inputs = [i.value for i in code.inputs]
-        self.outs = [v for _, v in code.results] + [s.outs[0] for _, s in code.sums]
         elements = self._rows * self._columns
         self.n = self._columns if self._long else self._rows
         ranges = max(1, min(RANGES, elements // RANGE))
@@ -119,13 +120,15 @@ class CKernel:
         of = self._code
         if not self._rows * self._columns:
             raise NoCodeError("no elements")
-        values = [i.value for i in of.inputs] + [v for _, v in of.results]
+        values = [*(i.value for i in of.inputs), *self.outs]
         kinds = [v.dtype for v in values] + [c.dtype for c in of.body.codes]
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
         if any(d.kind == "c" or (d.itemsize == 2 and d.kind not in "iu") for d in kinds):
             raise NoCodeError("C kernels have no complex and no 16-bit floats")
         for code in of.body.codes:
+            if any(TYPES[dtype] in code.text for dtype in HALF):  # it rounds to 16 bits
+                raise NoCodeError("C kernels have no 16-bit floats")
             for name in _CALL.findall(code.text):
                 if name not in functions():
                     raise NoCodeError(f"C kernels have no {name}")

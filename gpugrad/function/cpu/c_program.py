@@ -37,8 +37,8 @@ STEP = 1 << 10
 _POINTERS = 256  # of a kernel; see calls.cpp
 
 
-def is_worth_compiling(program: Program) -> bool:
-    """Whether a program computes enough elements to be compiled."""
+def is_worth_compiling(program: Program, times: int = 1) -> bool:
+    """Whether a program that runs `times` times computes enough elements to be compiled."""
     if setting() in ("0", "always"):
         return setting() == "always"
     elements = 0
@@ -48,11 +48,15 @@ def is_worth_compiling(program: Program) -> bool:
         if steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
             elements += steps * (n + STEP)
-    return elements >= WORTH
+    return elements * times >= WORTH
 
 
 class CProgram:
     """A program whose kernels are written in C++.
+
+    Args:
+        program: the program.
+        from_stacks: whether its inputs are contiguous arrays, as slices of stacks are.
 
     Attributes:
         program: the program; steps that cannot be written are not in kernels.
@@ -64,8 +68,8 @@ class CProgram:
         source: the text of the library; equal kernels are in it once.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, from_stacks: bool = False) -> None:
+        self.program, self._from_stacks = program, from_stacks
         self.refused: dict[str, str] = {}
         self._library: Any = None
         self._write(program)
@@ -85,6 +89,8 @@ class CProgram:
         self.products: set[int] = set()
         self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
+        if self._from_stacks:
+            self.layouts.new(program.inputs)
         self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
             self._add(step)

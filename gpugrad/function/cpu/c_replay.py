@@ -20,6 +20,7 @@ call.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.layouts import Layout, is_view
 from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.passes.classes import Classes
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.cpu import calls
@@ -117,14 +119,18 @@ class CReplay(CpuReplay):
     def _new_arena(self) -> list[Any]:
         arena = super()._new_arena()
         if self._runs:
-            fixed = [
-                thing if isinstance(thing, np.ndarray) else _view(arena[thing[0]], *thing[1:])
-                for _, thing in self._fixed.values()
-            ]
-            kernels = self._compiled.kernels.values()
-            scratch = max((kernel.scratch for kernel in kernels), default=0)
-            arena.append(Slots(fixed, max(len(run.arrays) for run in self._runs), scratch))
+            arena.append(self._slots(arena))
         return arena
+
+    def _slots(self, buffers: Sequence[Any]) -> Slots:
+        """The slots of all calls."""
+        fixed = [
+            thing if isinstance(thing, np.ndarray) else _view(buffers[thing[0]], *thing[1:])
+            for _, thing in self._fixed.values()
+        ]
+        kernels = self._compiled.kernels.values()
+        scratch = max((kernel.scratch for kernel in kernels), default=0)
+        return Slots(fixed, max(len(run.arrays) for run in self._runs), scratch)
 
     # -- the text
 
@@ -155,13 +161,17 @@ class CReplay(CpuReplay):
         elif isinstance(step, FusedKernel):
             self._kernel(step, ends, roots)
         elif not self._is_view(step, ends, roots, done):
-            self._open = None
-            self._bound.update(map(id, step.outs))
-            if isinstance(step, Pieces):
-                run = functools.partial(step.run, NUMPY)
-                self._call(step, self._identifiers.bind("pieces", run))
-            else:
-                super()._step(step, ends, roots, done)
+            self._in_python(step, ends, roots, done)
+
+    def _in_python(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
+        """Write a step that is not C."""
+        self._open = None
+        self._bound.update(map(id, step.outs))
+        if isinstance(step, (Pieces, Classes)):
+            run = functools.partial(step.run, NUMPY)
+            self._call(step, self._identifiers.bind(step.name, run))
+        else:
+            super()._step(step, ends, roots, done)
 
     def _is_view(self, step: Step, *others: Any) -> bool:
         """Write a view whose line may come before the open call, or needs none."""
@@ -226,7 +236,7 @@ class CReplay(CpuReplay):
         if targets is None or not self._arena:
             return False
         (out,) = step.outs
-        if roots[id(out)] in self._escaping:
+        if roots[id(out)] in self._escaping and id(out) not in self._homes:
             return False
         run = self._run_for([])
         sources = [self._array_place(v, run) for v in step.inputs]

@@ -99,6 +99,9 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
         if step.name in ("concat", "stack") and len(step.args[0]) > most:
             _join(step, rewriter)
             continue
+        if most == 0 and _is_padded(step):
+            _pad(step, rewriter)
+            continue
         parts = list(_terms(step, readers)) if step.name == "add" else []
         if not _is_partition(parts):
             rewriter.keep(step)
@@ -129,7 +132,7 @@ def _is_read_once(v: Any, readers: Readers) -> bool:
 
 
 def write_all_pieces(program: Program) -> Program:
-    """The same, with any number of joined arrays: C copies each to its place."""
+    """The same, with any number of joined arrays, or a single one: C copies each to its place."""
     return write_pieces_in_place(program, most=0)
 
 
@@ -152,6 +155,22 @@ def _join(step: Step, rewriter: Rewriter) -> None:
         places = [slice(*edges) for edges in itertools.pairwise(ends)]
     places = [(*(slice(None),) * axis, place) for place in places]
     _put(rewriter, step, Pieces(arrays, places, out.shape, range(len(out.shape)), out), out)
+
+
+def _is_padded(step: Step) -> bool:
+    """Whether a step pads an array with zeros."""
+    if step.name != "scatter_at":
+        return False
+    (out,) = step.outs
+    return out.dtype == step.args[0].dtype and _ranges(step.params["index"], out.shape) is not None
+
+
+def _pad(step: Step, rewriter: Rewriter) -> None:
+    """Append a padded array as zeros and a piece over them."""
+    (out,), (x,) = step.outs, step.args
+    zeros = Value(np.broadcast_to(np.zeros((), out.dtype), out.shape), constant=True)
+    pieces = Pieces([zeros, x], [..., step.params["index"]], out.shape, range(len(out.shape)), out)
+    _put(rewriter, step, pieces, out)
 
 
 def _terms(add: Step, readers: Readers) -> Iterator[Step]:

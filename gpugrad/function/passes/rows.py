@@ -1,4 +1,4 @@
-"""Softmax and norms expanded into steps, so that a C kernel fuses them with their neighbours.
+"""Softmax, cross entropy and norms as steps, so that a C kernel fuses them with their neighbours.
 
 On a GPU each of them has a kernel written by hand, which NumPy lacks.
 """
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.function.passes.classes import Classes
 from gpugrad.function.passes.fuse import LONG_ROW
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
@@ -19,7 +20,7 @@ __all__ = ["expand_rows", "is_expanded"]
 
 
 def expand_rows(program: Program) -> Program:
-    """Expand softmax along the last axis, and standardization along any axes."""
+    """Expand softmax and cross entropy along the last axis, and standardization along any axes."""
     expander = _Expander(program)
     for step in program.steps:
         step = expander.renamed(step)
@@ -32,24 +33,29 @@ def expand_rows(program: Program) -> Program:
 
 def is_expanded(step: Step) -> bool:
     """Whether the pass expands a step."""
-    if step.op is None or step.name not in _EXPANDED or not _is_of_floats(step):
+    if step.op is None or step.name not in _EXPANDED or not _has_one_float_dtype(step):
         return False
-    return step.name == "standardize" or _is_along_last(step)
+    return step.name.endswith("standardize") or _is_along_last(step)
 
 
-def _is_of_floats(step: Step) -> bool:
-    x = step.args[0]
-    return isinstance(x, Value) and x.dtype in (np.float32, np.float64) and 0 not in x.shape
+def _has_one_float_dtype(step: Step) -> bool:
+    floats = [a for a in step.args if isinstance(a, Value) and a.dtype.kind not in "biu"]
+    dtypes = {v.dtype for v in floats} | {np.dtype(step.params.get("dtype") or floats[0].dtype)}
+    return dtypes <= {np.dtype(np.float32)} or dtypes <= {np.dtype(np.float64)}
 
 
 def _is_along_last(step: Step) -> bool:
-    (x, *_) = step.inputs
+    x = max(step.inputs, key=lambda v: len(v.shape))  # the scores
     last = (-1, len(x.shape) - 1)
-    return step.params.get("axis", -1) in last and x.shape[-1] <= LONG_ROW
+    return step.params.get("axis", -1) in last and 0 < x.shape[-1] <= LONG_ROW
 
 
 class _Expander(Rewriter):
     _of: Step
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._classes: dict[Any, Value] = {}  # by labels, scores' shape and ignored class
 
     def _do(self, name: str, *args: Any, dtype: Any = None) -> Any:
         """Append an elementwise step."""
@@ -64,6 +70,11 @@ class _Expander(Rewriter):
         params = {"axis": axis, "keepdims": True} | ({"dtype": None} if name == "sum" else {})
         return self.step(self._of, name, [x], params, shape)
 
+    def _log_softmax(self, x: Value) -> Value:
+        z = self._do("subtract", x, self._reduce("max", x))
+        total = self._do("log", self._reduce("sum", self._do("exp", z)))
+        return self._do("subtract", z, total)
+
     def softmax(self, step: Step) -> None:
         """Append the formula of ``softmax``."""
         self._of, (x,) = step, step.args
@@ -73,9 +84,66 @@ class _Expander(Rewriter):
     def log_softmax(self, step: Step) -> None:
         """Append the formula of ``log_softmax``."""
         self._of, (x,) = step, step.args
+        self.replace(step.outs[0], self._log_softmax(x))
+
+    def softmax_cross_entropy(self, step: Step) -> None:
+        """Append the formula of ``softmax_cross_entropy``."""
+        self._of, (x, labels) = step, step.args
+        nothing = self._do("equal", labels, 0, dtype=bool)
+        term = self._do("multiply", labels, self._log_softmax(x))
+        total = self._reduce("sum", self._do("where", nothing, 0, term))
+        self._put_losses(self._do("subtract", 0, total))
+
+    def sparse_softmax_cross_entropy(self, step: Step) -> None:
+        """Append the formula of ``sparse_softmax_cross_entropy``."""
+        self._of, (x, labels) = step, step.args
+        smoothing, n = step.params["label_smoothing"], x.shape[-1]
+        classes, hot = self._hot(x, labels)
         z = self._do("subtract", x, self._reduce("max", x))
+        own = self._reduce("sum", self._do("where", hot, z, 0, dtype=x.dtype))
+        if smoothing:
+            every = self._do("multiply", self._reduce("sum", z), smoothing / n)
+            own = self._do("add", self._do("multiply", own, 1 - smoothing), every)
         total = self._do("log", self._reduce("sum", self._do("exp", z)))
-        self.replace(step.outs[0], self._do("subtract", z, total))
+        self._put_losses(self._of_kept(classes, self._do("subtract", total, own)))
+
+    def sparse_softmax_cross_entropy_grad(self, step: Step) -> None:
+        """Append the formula of ``sparse_softmax_cross_entropy_grad``."""
+        self._of, (g, x, labels) = step, step.args
+        smoothing, n = step.params["label_smoothing"], x.shape[-1]
+        classes, hot = self._hot(x, labels)
+        g = self.reshaped(step, g, (*g.shape, 1))
+        e = self._do("exp", self._do("subtract", x, self._reduce("max", x)))
+        d = self._do("multiply", e, self._do("divide", g, self._reduce("sum", e)))
+        own = g
+        if smoothing:
+            d = self._do("subtract", d, self._do("multiply", g, smoothing / n))
+            own = self._do("multiply", g, 1 - smoothing)
+        d = self._do("subtract", d, self._do("where", hot, own, 0, dtype=x.dtype))
+        self.replace(step.outs[0], self._of_kept(classes, d))
+
+    def _hot(self, x: Value, labels: Value) -> tuple[Value, Value]:
+        """The class of each row, and where it is the row's class."""
+        n, key = x.shape[-1], (id(labels), x.shape, self._of.params["ignore_index"])
+        if key not in self._classes:
+            step = Classes(self._of, x, labels)
+            self.keep(step)
+            (classes,) = step.outs
+            self._classes[key] = self.reshaped(self._of, classes, (*labels.shape, 1))
+        numbers = Value(np.arange(n, dtype=np.int32), constant=True)
+        classes = self._classes[key]
+        return classes, self._do("equal", classes, numbers, dtype=bool)
+
+    def _of_kept(self, classes: Value, x: Value) -> Value:
+        """The values of rows that are not ignored, 0 for others."""
+        if self._of.params["ignore_index"] is None:
+            return x
+        kept = self._do("greater_equal", classes, 0, dtype=bool)
+        return self._do("where", kept, x, 0, dtype=x.dtype)
+
+    def _put_losses(self, losses: Value) -> None:
+        (out,) = self._of.outs
+        self.replace(out, self.reshaped(self._of, losses, out.shape))
 
     def masked_softmax(self, step: Step) -> None:
         """Append the formula of ``masked_softmax``."""
@@ -104,6 +172,13 @@ class _Expander(Rewriter):
         self.replace(out, self._do("multiply", d, inverse))
         self.replace(mean, average)
         self.replace(std, root)
+
+    def rms_standardize(self, step: Step) -> None:
+        """Append the formula of ``rms_standardize``."""
+        self._of, (x,), (out, root) = step, step.args, step.outs
+        length, inverse = self._lengths(x, step.params["axis"], step.params["eps"])
+        self.replace(out, self._do("multiply", x, inverse))
+        self.replace(root, length)
 
     def _lengths(self, x: Value, axis: Any, eps: float) -> tuple[Any, Any]:
         """The root of the mean square, and 1 / sqrt(mean square + eps), or 0 where that is inf.
@@ -138,5 +213,9 @@ _EXPANDED: dict[str, Callable[[_Expander, Step], None]] = {
     "softmax": _Expander.softmax,
     "log_softmax": _Expander.log_softmax,
     "masked_softmax": _Expander.masked_softmax,
+    "softmax_cross_entropy": _Expander.softmax_cross_entropy,
+    "sparse_softmax_cross_entropy": _Expander.sparse_softmax_cross_entropy,
+    "sparse_softmax_cross_entropy_grad": _Expander.sparse_softmax_cross_entropy_grad,
     "standardize": _Expander.standardize,
+    "rms_standardize": _Expander.rms_standardize,
 }

@@ -117,7 +117,23 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
   return -1;
 }
 
-// The same after filling the slots from `first` on. Returns -1, the place of a product, or -2 - k if
+// Runs all steps of a table n times. After each time, the address of a slot of `moves` moves by some
+// bytes, then back if it alternates between two places: each entry is the slot, the bytes and whether
+// it alternates. Returns -1, or the place of a product that is left to NumPy.
+long gpugrad_loop(const long* table, long end, Array* slots, char* partials, long n, long* moves,
+                  long count) {
+  for (long i = 0; i < n; ++i) {
+    long at = gpugrad_calls(table, 0, end, slots, partials);
+    if (at >= 0) return at;
+    for (long* move = moves; move < moves + 3 * count; move += 3) {
+      slots[move[0]].data += move[1];
+      if (move[2]) move[1] = -move[1];
+    }
+  }
+  return -1;
+}
+
+// The same as gpugrad_calls after filling the slots from `first` on. Returns -1, the place of a product, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,
                   void* tuple, long n, const long* sizes) {

@@ -16,6 +16,7 @@ __all__ = ["COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies
 KERNEL, PRODUCT, COPY = range(3)
 """Kinds of steps."""
 
+_UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
 _SLOT = 32  # bytes of a struct Array
 _P, _L = ctypes.c_void_p, ctypes.c_long
 
@@ -31,6 +32,7 @@ def library() -> ctypes.CDLL | None:
         calls.gpugrad_calls.argtypes, calls.gpugrad_calls.restype = [_P, _L, _L, _P, _P], _L
         calls.gpugrad_call.argtypes = [_P, _L, _P, _P, _L, ctypes.py_object, _L, _P]
         calls.gpugrad_call.restype = _L
+        calls.gpugrad_loop.argtypes, calls.gpugrad_loop.restype = [_P, _L, _P, _P, _L, _P, _L], _L
         blas = products.library()
         multiply = ctypes.cast(blas.gpugrad_multiply, _P).value if blas else None
         calls.gpugrad_set_calls(multiply, tuple.__basicsize__)
@@ -81,6 +83,25 @@ class Steps:
         at = self._call(*self._fixed, slots.address, slots.scratch, first, arrays, *self._others)
         if at != -1:
             self._finish(at, slots, arrays)
+
+    def repeat(self, n: int, slots: Slots, moves: Sequence[tuple[int, int, bool]]) -> bool:
+        """Run the steps n times; False if a product of them is NumPy's.
+
+        Args:
+            n: how often.
+            slots: their arrays.
+            moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
+                whether they lie in two places by turns.
+        """
+        calls: Any = library()
+        words = np.array(moves, np.int64).reshape(-1, 3)
+        address, of = slots.address, words.ctypes.data
+        for start in range(0, n, _UNINTERRUPTED):
+            times = min(_UNINTERRUPTED, n - start)
+            at = calls.gpugrad_loop(*self._fixed, address, slots.scratch, times, of, len(words))
+            if at != -1:
+                return False
+        return True
 
     def _finish(self, at: int, slots: Slots, arrays: tuple[Any, ...]) -> None:
         while at < -1:  # an array must be contiguous

@@ -5,8 +5,6 @@ The gradients are named ops, with gradients and kernels of their own.
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
@@ -14,7 +12,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
-from gpugrad.ops.arrays.index_rules import is_deferred
+from gpugrad.ops.arrays.class_numbers import checked_classes
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.softmax import below_max, exp_of
 from gpugrad.registry.on_arrays import wide
@@ -113,34 +111,6 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     return xp.expand_dims(g_, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
 
 
-def _checked_classes(name, logits, labels, ignore_index, label_smoothing):
-    """A mask of the labels that count (None if all do), and the labels with 0 for the others."""
-    if labels.dtype.kind not in "iu":
-        raise DTypeError(
-            f"{name}: labels are {labels.dtype}; class numbers must be integers. For "
-            "probabilities use gg.softmax_cross_entropy."
-        )
-    if not logits.ndim or labels.shape != logits.shape[:-1]:
-        raise ShapeError(
-            f"{name}: logits have shape {logits.shape}, labels {labels.shape}. Labels must have "
-            "the shape of logits without the last axis, the axis of the classes."
-        )
-    if not 0 <= label_smoothing <= 1:
-        raise ArgumentError(f"{name}: label_smoothing={label_smoothing} must be from 0 to 1.")
-    kept = None
-    if ignore_index is not None:
-        kept = labels != operator.index(ignore_index)
-        labels = labels * kept
-    n = logits.shape[-1]
-    checked = labels.size and not is_deferred(name, labels, n)
-    if checked and (labels.min() < 0 or labels.max() >= n):
-        raise IndexOutOfBoundsError(
-            f"{name}: labels run from {labels.min()} to {labels.max()}, the {logits.shape[-1]} "
-            f"classes from 0 to {logits.shape[-1] - 1}."
-        )
-    return kept, labels
-
-
 def _at_labels(xp, labels):
     """The index of each row's label, in an array (rows, classes)."""
     return xp.lib.arange(labels.size), labels.ravel()
@@ -216,7 +186,7 @@ def sparse_softmax_cross_entropy(
     >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
     [0.6931472 0.       ]
     """
-    kept, labels = _checked_classes(
+    kept, labels = checked_classes(
         "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
     )
     z = below_max(xp, wide(xp, logits), -1)
@@ -288,7 +258,7 @@ def sparse_softmax_cross_entropy_grad(
     >>> print(grad([1.0], [[0.0, 0.0]], [1]))
     [[ 0.5 -0.5]]
     """
-    kept, labels = _checked_classes(
+    kept, labels = checked_classes(
         "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
     )
     # C order makes the reshape a view

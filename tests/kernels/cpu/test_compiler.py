@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 
+import numpy as np
 import pytest
 
 from gpugrad.kernels.cpu import compiler
@@ -163,7 +164,7 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(tmp_path):
     assert lines[1:] == ["None", "None"]
     child = (tmp_path / "child").read_text().strip()
     state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True)
-    assert state.stdout.strip() in ("", "Z")
+    assert state.stdout.strip()[:1] in ("", "Z")
 
 
 @needs_compiler
@@ -173,6 +174,24 @@ def test_a_text_that_does_not_compile_turns_off_only_itself(tmp_path):
     assert "error" in lines[0]
     assert lines[1:] == ["None", "None", "4"]
     assert len(files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("text", ["exit 1", "case $* in *--version*) echo 1.0;; *) exit 1;; esac"])
+def test_functions_run_on_if_the_compiler_fails(text, tmp_path):
+    body = """
+        import gpugrad as gg
+        f = gg.function(lambda x: gg.scan(lambda c, v: (gg.tanh(c + v), None), x[0], gg.exp(x))[0])
+        x = gg.constant([[0.0], [1.0]])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            values = [f(x).item() for _ in range(3)]
+        print(len(caught), *[w.category.__name__ for w in caught])
+        print(len(set(values)), f"{values[0]:.5f}")
+    """
+    how = {"CXX": script(tmp_path, text), "GPUGRAD_CPU_KERNELS": "always"}
+    warned, value = run(body, tmp_path, **how)
+    assert warned == "1 RuntimeWarning"
+    assert value == f"1 {np.tanh(np.tanh(1) + np.e):.5f}"
 
 
 def test_without_a_compiler_there_is_no_warning(tmp_path):

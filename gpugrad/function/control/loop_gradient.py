@@ -1,0 +1,302 @@
+"""The gradient of a loop over a program, as another such loop.
+
+It goes back over the slices, carries the gradients of the carry, reads what the forward loop has
+kept of each iteration, and returns the gradients of the slices. Gradients of values that stay the
+same are sums over the iterations. If such a gradient is a product of matrices, as that of a layer's
+weights, it is computed after the loop, as one product of the rows of all iterations. Others are
+added up in the carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.autodiff.gradients import is_nan
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.core.backend import is_inexact, reading
+from gpugrad.core.devices import full_on_device_of
+from gpugrad.core.tensor import wrap
+from gpugrad.function.calls import op_call
+from gpugrad.function.control.repeated import Repeated
+from gpugrad.function.cpu.c_loop import Body
+from gpugrad.function.cpu.layouts import is_view
+from gpugrad.function.on_tape import split_backward, trace_with_gradient
+from gpugrad.function.passes.rewrite import Readers
+from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.function.plan import Options, optimized
+from gpugrad.function.signature import Signature
+from gpugrad.registry.record import OPS
+from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
+
+__all__ = ["LoopWithGradient"]
+
+STACKED = 1 << 26
+"""Bytes of a factor, over all iterations, up to which a product is computed after the loop: larger
+products gain nothing from it."""
+
+Place = tuple[str, int]
+"""Where the slices of a value are: among ``"xs"``, ``"kept"`` or ``"late"`` ones, or among the
+gradients of the results, ``"g"``; and its number there."""
+
+
+class _Product(NamedTuple):
+    """A term of a gradient: the product of ``x.T`` and ``y`` of all iterations.
+
+    Attributes:
+        x, y: the values whose slices are stacked.
+        columns: the columns of the matrices that these are.
+        steps: linear ops of one argument that follow.
+    """
+
+    x: Value
+    y: Value
+    columns: tuple[int, int]
+    steps: tuple[Step, ...] = ()
+
+
+class LoopWithGradient:
+    """A loop and its gradient by some of its arguments.
+
+    Args:
+        run: the body, a function of Tensors: of the carry, one slice of each stack, and others.
+        arguments: arrays like its arguments.
+        n_carry, n_slices: how many of them are the carry, and how many are slices.
+        wanted: positions of the arguments that have gradients.
+        options: of the body.
+        times: the number of iterations.
+
+    Raises:
+        NotReplayable: the body has effects, or nothing to differentiate.
+    """
+
+    def __init__(
+        self,
+        run: Callable[..., Any],
+        arguments: Sequence[Any],
+        n_carry: int,
+        n_slices: int,
+        wanted: Sequence[int],
+        options: Options,
+        times: int,
+    ) -> None:
+        self._n_carry, self._n_read = n_carry, n_carry + n_slices
+        self._wanted, self._times = tuple(wanted), times
+        self._kinds = [(a.shape, a.dtype) for a in arguments]
+        self._carried = [k for k in range(n_carry) if is_inexact(arguments[k].dtype)]
+        forward, backward = self._traced(run, arguments, options)
+        self._places: dict[int, Place] = {}
+        self._kept = self._find_kept(forward, backward)
+        self._late: list[Value] = []
+        self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
+        before, after = self._bodies(forward, backward)
+        self._forward = Repeated(before, options, times)
+        self._backward = Repeated(after, options, times)
+
+    def _traced(
+        self, run: Callable[..., Any], arguments: Sequence[Any], options: Options
+    ) -> tuple[Program, Program]:
+        """The forward and the backward program of one iteration."""
+        tensors = [wrap(a) for a in arguments]
+        by = sorted({*self._carried, *self._wanted})
+        sources, structure = [tensors[k] for k in by], Signature(run).inputs
+        with recording_stopped():
+            both = trace_with_gradient(run, tensors, {}, sources, structure, options.passes)
+        self._inexact = [k for k, a in enumerate(both.outputs) if is_inexact(a.dtype)]
+        if not both.targets or len(self._inexact) != len(both.targets):
+            raise NotReplayable("there is nothing to differentiate")
+        self._n_outs = len(both.outputs)
+        program, gradients = both.program()
+        # instead, a NaN is looked for after the loop
+        program.steps = [step for step in program.steps if step.name != "no_nan"]
+        if program.reads or any(step.op is None for step in program.steps):
+            raise NotReplayable("it has effects")
+        connected = [k for k, g in zip(by, gradients, strict=True) if g is not None]
+        whole = optimized(program, options)
+        self._gradients = dict(zip(connected, whole.outputs[self._n_outs :], strict=True))
+        programs = split_backward(whole, len(arguments), self._n_outs)
+        program.forget_arrays()
+        return programs
+
+    # -- what the loops carry, read and return
+
+    def _find_kept(self, forward: Program, backward: Program) -> list[Value]:
+        """What the forward loop keeps of each iteration for the backward one."""
+        backward.steps = [*_views_for(backward, forward), *backward.steps]
+        self._seeds = backward.inputs[len(backward.inputs) - len(self._inexact) :]
+        own = {id(v) for v in self._seeds} | {id(v) for s in backward.steps for v in s.outs}
+        read = [v for s in backward.steps for v in s.inputs] + list(self._gradients.values())
+        held = {id(v): v for v in read if id(v) not in own and v.constant is None}
+        for k, v in enumerate(forward.inputs[self._n_carry :], self._n_carry):
+            kind = ("xs", k - self._n_carry) if k < self._n_read else ("same", k)
+            self._places[id(v)] = kind
+        kept = [v for at, v in held.items() if at not in self._places]
+        self._places.update((id(v), ("kept", k)) for k, v in enumerate(kept))
+        for j, (k, seed) in enumerate(zip(self._inexact, self._seeds, strict=True)):
+            if k >= self._n_carry:
+                self._places[id(seed)] = "g", j
+        self._read = [v for at, v in held.items() if self._places[at][0] == "same"]
+        return kept
+
+    def _bodies(self, forward: Program, backward: Program) -> tuple[Body, Body]:
+        """The bodies of both loops."""
+        n = self._n_carry
+        forward.outputs = [*forward.outputs[: self._n_outs], *self._kept]
+        carry = [s for k, s in zip(self._inexact, self._seeds, strict=True) if k < n]
+        slices = forward.inputs[n : self._n_read] + self._kept
+        slices += [s for s in self._seeds if id(s) in self._places]
+        readers, same = Readers(backward), list(forward.inputs[self._n_read :])
+        outs, self._sums = [], []
+        for k, zeros in zip(self._carried, self._zeros, strict=True):
+            outs.append(self._gradients.get(k) or Value(zeros, constant=True))
+        self._by_slice = [k for k in self._wanted if n <= k < self._n_read and k in self._gradients]
+        self._products: dict[int, list[_Product]] = {}
+        for k in self._wanted:
+            if k < self._n_read or k not in self._gradients:
+                continue
+            terms = self._products_of(self._gradients[k], readers)
+            if terms is not None:
+                self._products[k] = terms
+                self._return([v for term in terms for v in (term.x, term.y)])
+                continue
+            total, step = _sum(self._gradients[k])
+            self._sums.append(k)
+            carry.append(total)
+            backward.steps.append(step)
+            outs.append(step.outs[0])
+        backward.inputs = [*carry, *slices, *same]
+        backward.outputs = [*outs, *(self._gradients[k] for k in self._by_slice), *self._late]
+        return (
+            Body(remove_dead(forward), n, self._n_read - n),
+            Body(remove_dead(backward), len(carry), len(slices)),
+        )
+
+    def _products_of(self, v: Value, readers: Readers) -> list[_Product] | None:
+        """A gradient as a sum of products of matrices; None if it is something else."""
+        step = readers.maker.get(id(v))
+        if step is None or step.op.kind == "control" or len(step.outs) != 1:
+            return None
+        if step.name == "add" and all(
+            isinstance(a, Value) and (a.shape, a.dtype) == (v.shape, v.dtype) for a in step.args
+        ):
+            terms = [self._products_of(a, readers) for a in step.args]
+            return None if None in terms else [t for some in terms for t in some or ()]
+        if step.op.linear is True and [type(a) for a in step.args] == [Value]:
+            inner = self._products_of(step.args[0], readers)
+            return inner and [t._replace(steps=(*t.steps, step)) for t in inner]
+        return self._product(step, readers) if step.name == "matmul" else None
+
+    def _product(self, step: Step, readers: Readers) -> list[_Product] | None:
+        left, y = step.args
+        before = readers.maker.get(id(left))
+        if before is None or before.name != "matrix_transpose" or len(left.shape) != 2:
+            return None
+        columns, roots = (left.shape[0], y.shape[-1]), []
+        for factor in (before.args[0], y):
+            while (of := readers.maker.get(id(factor))) is not None and of.name == "reshape":
+                factor = of.args[0]
+            place = self._places.get(id(factor), ("late", 0))
+            too_large = self._times * factor.nbytes > STACKED
+            if factor.constant is not None or place[0] == "same" or too_large:
+                return None
+            roots.append(factor)
+        return [_Product(roots[0], roots[1], columns)]
+
+    def _return(self, values: Iterable[Value]) -> None:
+        """Let the backward loop return slices of values that are not stacked yet."""
+        for v in values:
+            if id(v) not in self._places:
+                self._places[id(v)] = "late", len(self._late)
+                self._late.append(v)
+
+    # -- running
+
+    def __call__(self, arrays: Sequence[Any], back: bool) -> tuple[list[Any], list[Any], Any]:
+        """Run the loop.
+
+        Args:
+            arrays: the first carry, stacks of slices, and what stays the same.
+            back: whether it begins at the end of the stacks.
+
+        Returns:
+            The last carry; the slices of each other result; and the gradient as a function of the
+            gradients of all inexact results, with stacks for slices. It returns arrays for the
+            wanted arguments; or None if one is NaN, which may be wrong: see `differentiate`.
+        """
+        carry, xs = arrays[: self._n_carry], arrays[self._n_carry : self._n_read]
+        last, slices = self._forward(carry, xs, arrays[self._n_read :], back)
+        n = self._n_outs - self._n_carry
+        kept = slices[n:]
+
+        def gradients(g: Sequence[Any]) -> list[Any] | None:
+            return self._differentiated(arrays, kept, g, not back)
+
+        return last, slices[:n], gradients
+
+    def _differentiated(
+        self, arrays: Sequence[Any], kept: list[Any], g: Sequence[Any], back: bool
+    ) -> list[Any] | None:
+        n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
+        carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
+        of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
+        carry += [full_on_device_of(arrays[k], *self._kinds[k]) for k in self._sums]
+        same = arrays[self._n_read :]
+        last, late = self._backward(carry, [*xs, *kept, *of_slices], same, back)
+        stacks = {"xs": xs, "kept": kept, "g": g, "late": late[len(self._by_slice) :]}
+        by = dict(zip([*self._carried, *self._sums], last, strict=True))
+        by |= zip(self._by_slice, map(_stacked, late), strict=False)
+        for k, terms in self._products.items():
+            by[k] = _total(self._multiplied(term, stacks) for term in terms)
+        results = []
+        for k in self._wanted:
+            kind = (self._times,) * (n <= k < self._n_read) + self._kinds[k][0], self._kinds[k][1]
+            results.append(by[k] if k in by else full_on_device_of(arrays[k], *kind))
+        return None if any(map(is_nan, results)) else results
+
+    def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]]) -> Any:
+        """A product of all iterations."""
+        factors = []
+        for v, n in zip((term.x, term.y), term.columns, strict=True):
+            kind, k = self._places[id(v)]
+            factors.append(_stacked(stacks[kind][k]).reshape(-1, n))
+        xp = reading(*factors)
+        result = OPS["matmul"].bare(xp)(factors[0].T, factors[1])
+        for step in term.steps:
+            result = op_call(step, xp)(result)
+        return result
+
+
+def _views_for(backward: Program, forward: Program) -> list[Step]:
+    """The views in the forward program that the backward one reads: it takes them itself.
+
+    A loop would write them to memory.
+    """
+    read = {id(v) for s in backward.steps for v in s.inputs} | {id(v) for v in backward.outputs}
+    views = []
+    for step in reversed(forward.steps):
+        is_fixed = is_view(step) and not takes_arguments(step.params.get("index"))
+        if is_fixed and any(id(v) in read for v in step.outs):
+            views.append(step)
+            read.update(id(v) for v in step.inputs)
+    return views[::-1]
+
+
+def _sum(v: Value) -> tuple[Value, Step]:
+    """The sum of the iterations before, and the step that adds a value to it."""
+    blank = np.broadcast_to(np.empty((), v.dtype), v.shape)
+    before, after = Value(blank), Value(blank)
+    before.host = after.host = v.host
+    return before, Step(OPS["add"], [before, v], {}, [after])
+
+
+def _stacked(slices: Any) -> Any:
+    return reading(slices[0]).stack(slices) if isinstance(slices, list) else slices
+
+
+def _total(terms: Iterable[Any]) -> Any:
+    first, *others = terms
+    for other in others:
+        first = first + other
+    return first

@@ -1,0 +1,165 @@
+"""Loops in C: a program whose steps are all kernels, products and copies runs n times in one call.
+
+A body takes the values that it carries from one iteration to the next, one slice of each stack of
+arrays, and values that stay the same; it returns the carry and one slice of each stack of results.
+The carry lies in two places by turns. In a stack the address moves on by one slice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.function.cpu.c_program import CProgram
+from gpugrad.function.cpu.c_replay import CReplay
+from gpugrad.function.cpu.layouts import is_view
+from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.function.passes.pieces import Pieces
+from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["Body", "CLoop"]
+
+
+class Body(NamedTuple):
+    """A program that a loop runs.
+
+    Attributes:
+        program: its inputs are the carry, slices of stacks, and what stays the same; its outputs
+            are the carry and slices of stacks.
+        n_carry, n_slices: how many inputs are the carry, and how many are slices.
+    """
+
+    program: Program
+    n_carry: int
+    n_slices: int
+
+
+class CLoop(CReplay):
+    """A body whose iterations are one call.
+
+    Args:
+        body: the body after the passes for C.
+        in_place: see `CpuReplay`.
+
+    Raises:
+        NoCodeError: a step of the body is not C.
+    """
+
+    def __init__(self, body: Body, in_place: bool = True) -> None:
+        self._body = body
+        compiled = CProgram(_with_copies(body.program), from_stacks=True)
+        program = compiled.program
+        self._outside = [*program.inputs, *program.outputs]
+        if any(v.dtype == object or 0 in v.shape for v in self._outside) or program.reads:
+            raise NoCodeError("arrays that C cannot read")
+        self._moving = {id(v): k for k, v in enumerate(self._outside)}
+        self._spare: deque[list[Any]] = deque()  # buffers, for each thread that runs at once
+        super().__init__(compiled, in_place=in_place)
+
+    def load(self) -> bool:
+        """Compile its kernels; whether that succeeded."""
+        if not self._compiled.load():
+            return False
+        self._steps = self._prepared(self._runs[0])
+        return True
+
+    def loop(
+        self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], n: int, back: bool
+    ) -> tuple[list[Any], list[Any]] | None:
+        """Run it n times; with `back` from the end of the stacks to their start.
+
+        Returns:
+            The carry and stacks of results; None if only NumPy can compute one of its products.
+        """
+        body, inputs = self._body, self._outside[: len(self._program.inputs)]
+        outs = self._outside[len(inputs) :]
+        turns = [np.empty((2, *v.shape), v.dtype) for v in outs[: body.n_carry]]
+        for turn, array in zip(turns, carry, strict=True):
+            turn[0] = array
+        results = [np.empty((n, *v.shape), v.dtype) for v in outs[body.n_carry :]]
+        read = [np.ascontiguousarray(stack) for stack in stacks]
+        first, sign = (n - 1, -1) if back else (0, 1)
+        memory = [
+            *(turn[0, ...] for turn in turns),
+            *(stack[first, ...] for stack in read),
+            *(np.ascontiguousarray(array) for array in same),
+            *(turn[1, ...] for turn in turns),
+            *(stack[first, ...] for stack in results),
+        ]
+        try:
+            buffers = self._spare.pop()
+        except IndexError:
+            buffers = [np.empty(*kind) for kind in self._buffers[len(memory) :]]
+        slots = self._slots([*memory, *buffers])
+        if not self._steps.repeat(n, slots, self._moves(sign)):
+            return None
+        self._spare.append(buffers)
+        return [turn[n % 2, ...].copy() for turn in turns], results
+
+    def _moves(self, sign: int) -> list[tuple[int, int, bool]]:
+        """How the slots move from one iteration to the next; see `Steps.repeat`."""
+        body, n_inputs, moves = self._body, len(self._program.inputs), []
+        for slot, thing in self._fixed.values():
+            home = len(self._outside) if isinstance(thing, np.ndarray) else thing[0]
+            if home >= len(self._outside):
+                continue
+            is_out = home >= n_inputs
+            at, nbytes = home - n_inputs * is_out, self._outside[home].nbytes
+            if at < body.n_carry:
+                moves.append((slot, -nbytes if is_out else nbytes, True))
+            elif is_out or at < body.n_carry + body.n_slices:
+                moves.append((slot, sign * nbytes, False))
+        return moves
+
+    # -- the steps
+
+    def _write(self) -> None:
+        self._buffers += [(v.shape, v.dtype) for v in self._outside]
+        self._homes.update(self._moving)
+        self._lines.append("def run(arrays, reads, arena, release, hold):")
+        self._write_steps()
+        if len(self._runs) != 1 or self._runs[0].arrays:
+            raise NoCodeError("steps that are not C")
+
+    def _is_view(self, step: Step, *others: Any) -> bool:
+        if is_view(step):
+            layouts = [self._compiled.layouts.get(v) for v in step.outs]
+            return all(layout is not None and id(layout.root) in self._homes for layout in layouts)
+        return False
+
+    def _in_python(self, step: Step, *others: Any) -> None:
+        raise NoCodeError(f"{step.name} is not C")
+
+    def _array_text(self, v: Value, run: Any) -> str:
+        raise NoCodeError("an array that Python must copy")
+
+    def _buffer(self, out: Value, ends: set[int], roots: dict[int, int]) -> str:
+        if id(out) in self._moving:
+            return f"b{self._moving[id(out)]}"
+        if not out.shape:
+            self._buffers.append((out.shape, out.dtype))
+            return f"b{len(self._buffers) - 1}"
+        return super()._buffer(out, ends, roots)
+
+
+def _with_copies(program: Program) -> Program:
+    """The program with copies of results that no step writes to memory of their own."""
+    new = program.copy()
+    fresh = {
+        id(v)
+        for step in program.steps
+        if isinstance(step, (FusedKernel, Pieces)) or step.name == "matmul"
+        for v in step.outs
+    }
+    for k, v in enumerate(program.outputs):
+        if id(v) in fresh:
+            fresh.discard(id(v))  # the same value once more is a copy
+            continue
+        copied = Pieces([v], [...], v.shape, range(len(v.shape)), v)
+        new.steps.append(copied)
+        new.outputs[k] = copied.outs[0]
+    return new

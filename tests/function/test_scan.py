@@ -1,0 +1,263 @@
+"""`scan` as a loop over plain arrays: in C if the body is, and its gradient as another loop."""
+
+import numpy as np
+import pytest
+from comparing import near
+
+import gpugrad as gg
+from gpugrad.function.control import loop_gradient, scanning
+from gpugrad.function.cpu import c_program
+from gpugrad.function.cpu.c_loop import CLoop
+from gpugrad.kernels.cpu import compiler
+
+N, BATCH, WIDTH = 6, 4, 5
+
+HAS_COMPILER = not compiler.status().startswith("C kernels: none")
+
+
+@pytest.fixture(params=["0", "1", "always"])
+def setting(request, monkeypatch):
+    """How kernels are compiled; see `GPUGRAD_CPU_KERNELS`."""
+    monkeypatch.setattr(c_program, "setting", lambda: request.param)
+    return request.param
+
+
+@pytest.fixture
+def loops(monkeypatch):
+    """The gradients of loops that were traced, in order; None for one that needs a tape."""
+    traced, trace = [], scanning.Scan._traced
+
+    def noted(self, *args):
+        traced.append(trace(self, *args))
+        return traced[-1]
+
+    monkeypatch.setattr(scanning.Scan, "_traced", noted)
+    return traced
+
+
+def arrays(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    shapes = {"x": (N, BATCH, WIDTH), "h": (BATCH, WIDTH), "w": (WIDTH, WIDTH), "b": (WIDTH,)}
+    shapes |= {"gates": (2 * WIDTH, 4 * WIDTH), "s": ()}
+    return {k: gg.constant((rng.normal(size=s) * 0.5).astype(dtype)) for k, s in shapes.items()}
+
+
+# ---- bodies -------------------------------------------------------------------------------
+
+
+def elman(p, h, x):
+    h = gg.tanh(x @ p["w"] + h @ gg.transpose(p["w"]) + p["b"])
+    return h, h
+
+
+def lstm(p, carry, x):
+    h, c = carry
+    z = gg.concat([x, h], axis=1) @ p["gates"]
+    i, f, g, o = (z[:, k * WIDTH : (k + 1) * WIDTH] for k in range(4))
+    c = gg.sigmoid(f) * c + gg.sigmoid(i) * gg.tanh(g)
+    return (gg.sigmoid(o) * gg.tanh(c), c), None
+
+
+def counted(p, carry, x):
+    """An integer, a value of no axes, and one that stays the same in the carry."""
+    h, k, total, same = carry
+    h = h * 0.9 + x * gg.astype(k, h.dtype) @ p["w"] * p["s"]
+    return (h, k + 1, total + gg.sum(h), same), (same, total, h[:, ::2])
+
+
+def deep(p, h, x):
+    """Products of stacks, and of a matrix with itself."""
+    y = gg.stack([x, h]) @ p["w"]
+    return h + gg.sum(y, axis=0) * 0.1, gg.transpose(x) @ x + gg.sum(gg.softmax(h * p["b"]))
+
+
+def sorts(p, h, x):
+    """Steps that are not C."""
+    return h + gg.sort(x @ p["w"], axis=1), gg.cumsum(h * p["s"], axis=0)
+
+
+def products_alone(p, h, x):
+    return h @ p["w"], x
+
+
+def forgets(p, h, x):
+    """The carry that is returned does not depend on the one that is taken."""
+    return x * p["b"], gg.sum(h, axis=0) * 2
+
+
+BODIES = {
+    elman: lambda p: p["h"],
+    lstm: lambda p: (p["h"], gg.zeros_like(p["h"])),
+    counted: lambda p: (p["h"], gg.constant(0), gg.zeros_like(p["s"]), p["b"]),
+    deep: lambda p: p["h"],
+    sorts: lambda p: p["h"],
+    products_alone: lambda p: p["h"],
+    forgets: lambda p: p["h"],
+}  # fmt: skip
+
+
+def scanned(body, p, reverse=False):
+    return gg.scan(lambda c, x: body(p, c, x), BODIES[body](p), p["x"], reverse=reverse)
+
+
+def leaves(structure):
+    if isinstance(structure, (tuple, list)):
+        return [leaf for part in structure for leaf in leaves(part)]
+    return [] if structure is None else [structure]
+
+
+def loss(body, p, reverse):
+    outs = [out for out in leaves(scanned(body, p, reverse)) if out.dtype.kind != "i"]
+    return sum(gg.sum(gg.sin(out)) for out in outs)
+
+
+def gradients(body, names, reverse=False):
+    def f(p):
+        with gg.GradientTape() as tape:
+            tape.watch([p[name] for name in names])
+            y = loss(body, p, reverse)
+        return [y, *tape.gradient(y, [p[name] for name in names], unconnected_gradients="zero")]
+
+    return f
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_a_loop_returns_what_python_does(body, reverse, setting):
+    p = arrays()
+    f = gg.function(lambda p: scanned(body, p, reverse))
+    for _ in range(2):
+        for a, b in zip(leaves(f(p)), leaves(scanned(body, p, reverse)), strict=True):
+            near(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("names", [["x", "h", "w", "b", "gates", "s"], ["w"], ["x"], ["h", "b"]])
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_gradients_of_a_loop_are_those_of_python(body, names, reverse, setting):
+    p, f = arrays(), gradients(body, names, reverse)
+    traced = gg.function(f)
+    for _ in range(2):
+        for a, b in zip(traced(p), f(p), strict=True):
+            near(a, b, 1e-12)
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_second_gradients_of_a_loop_are_those_of_python(body, setting):
+    p, first = arrays(), gradients(body, ["w", "h"])
+
+    def f(p):
+        with gg.GradientTape() as tape:
+            tape.watch([p["w"], p["x"]])
+            y = sum(gg.sum(g * g) for g in first(p)[1:])
+        return tape.gradient(y, [p["w"], p["x"]], unconnected_gradients="zero")
+
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        near(a, b, 1e-11)
+
+
+@pytest.mark.parametrize("body", [elman, lstm, deep], ids=lambda f: f.__name__)
+def test_examples_of_a_vmap_are_as_by_themselves(body, setting):
+    p = arrays()
+    many = gg.stack([p["x"], p["x"] * 0.5, -p["x"]])
+    f = gg.vmap(lambda x: gradients(body, ["w", "x"])({**p, "x": x})[0])
+    near(gg.function(f)(many), f(many), 1e-12)
+    g = gg.vmap(gg.grad(lambda x: loss(body, {**p, "x": x}, True)))
+    near(gg.function(g)(many), g(many), 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_narrow_floats_are_near_those_of_python(dtype, setting):
+    p = {k: gg.astype(v, dtype) for k, v in arrays().items()}
+    f = gradients(lstm, ["gates", "x"])
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        assert a.dtype == b.dtype == gg.astype(a, dtype).dtype
+        near(gg.astype(a, "float64"), gg.astype(b, "float64"), 1e-6 if dtype == "float32" else 0.05)
+
+
+# ---- how they run -------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(
+    ("body", "in_c"),
+    [(elman, True), (lstm, True), (counted, True), (products_alone, True), (sorts, False)],
+    ids=lambda x: getattr(x, "__name__", x),
+)
+def test_a_loop_is_one_call_if_its_body_is_c(body, in_c, loops, monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    gg.function(gradients(body, ["w", "gates", "x"]))(arrays())
+    (loop,) = loops
+    for repeated in (loop._forward, loop._backward):
+        assert isinstance(repeated._in_c, CLoop) == in_c
+
+
+@pytest.mark.parametrize(("body", "names"), [(elman, "w"), (lstm, "gates"), (deep, "w")])
+def test_gradients_of_weights_are_one_product_after_the_loop(body, names, loops, setting):
+    gg.function(gradients(body, [names]))(arrays())
+    (loop,) = loops
+    assert len(loop._products) == 1
+    assert not loop._sums
+
+
+def test_products_of_large_factors_are_summed_in_the_loop(loops, monkeypatch, setting):
+    monkeypatch.setattr(loop_gradient, "STACKED", 100)
+    p, f = arrays(), gradients(lstm, ["gates"])
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        near(a, b, 1e-12)
+    assert not loops[0]._products
+
+
+def test_a_nan_gradient_is_that_of_the_masked_pass(setting):
+    def f(x, w):
+        def body(c, v):
+            return gg.where(v > 0, gg.sqrt(gg.where(v > 0, v, v * 0)) * w + c, c), None
+
+        return gg.sum(gg.scan(body, gg.zeros_like(x[0]), x)[0])
+
+    x = gg.constant([[1.0, 4.0], [-1.0, 2.0], [0.5, 0.0]])
+    g = gg.grad(f, argnums=(0, 1))
+    w = gg.constant([1.0, 3.0])
+    for a, b in zip(gg.function(g)(x, w), g(x, w), strict=True):
+        assert np.isfinite(a.numpy()).all()
+        near(a, b, 1e-12)
+
+
+def test_bodies_that_draw_numbers_have_gradients(loops, setting):
+    gg.set_seed(3)
+
+    def f(x):
+        def body(c, v):
+            return c + v * gg.random.normal((WIDTH,), dtype=v.dtype), None
+
+        return gg.scan(body, x[0], x)[0]
+
+    g = gg.function(gg.grad(lambda x: gg.sum(f(x))))
+    x = arrays()["x"][:, 0]
+    assert not np.array_equal(g(x).numpy(), g(x).numpy())
+    assert not loops
+
+
+def test_arguments_and_earlier_results_are_not_written_to(setting):
+    p = arrays()
+    before = {k: v.numpy().copy() for k, v in p.items()}
+    f = gg.function(gradients(lstm, ["gates", "x", "h"]))
+    first = f(p)
+    kept = [a.numpy().copy() for a in first]
+    f({k: v * 2 for k, v in p.items()})
+    for a, b in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b)
+    for k, v in before.items():
+        np.testing.assert_array_equal(p[k].numpy(), v)
+
+
+def test_a_long_loop_is_several_calls(setting):
+    x = gg.constant(np.linspace(0, 1, 1000))
+    f = gg.function(lambda x: gg.scan(lambda c, v: (c * 0.9 + v, c), x[0] * 0, x))
+    c, cs = 0.0, []
+    for v in x.tolist():
+        cs.append(c)
+        c = c * 0.9 + v
+    last, ys = f(x)
+    np.testing.assert_allclose(last.numpy(), c, rtol=1e-12)
+    np.testing.assert_allclose(ys.numpy(), cs, rtol=1e-12)
