@@ -77,7 +77,10 @@ class Forward:
             returns the forward's results, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
         cpu: the same for NumPy arrays: the launcher of a C kernel. It gets 16-bit floats in
-            float32, unless `native_half` is set, and should decline small arrays first of all.
+            float32, unless `native_half` is set. True if the op's own formula, and those of its
+            gradients, are written as one loop in C: `gpugrad.kernels.cpu.elementwise`.
+        large: the least size of the first array that the `cpu` launcher is called with; by default
+            0, or 2^17 if `cpu` is True: it is not worth compiling a loop for smaller arrays.
         batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
             ``"stack"`` (the op broadcasts any axes in front of those that it works on), ``"axis"``
             (it works along its argument ``axis``), ``"loop"`` (one example at a time), or a formula
@@ -96,7 +99,8 @@ class Forward:
 
     native_half: bool = False
     cuda: Callable[..., Any] | None = None
-    cpu: Callable[..., Any] | None = None
+    cpu: Callable[..., Any] | bool | None = None
+    large: int | None = None
     batch: Any = None
     writes: Callable[..., Any] | None = None
     mixed: str | None = None

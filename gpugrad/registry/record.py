@@ -40,7 +40,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
-from gpugrad.registry.on_arrays import bare_function, through_float32
+from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
 from gpugrad.registry.on_tensors import eager_function, follow
 from gpugrad.registry.rules import DeclaredRules, Rule
 
@@ -48,6 +48,9 @@ __all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
 
 OPS = backend.OPS
 """Every registered op, by name."""
+
+
+_LARGE = 1 << 17
 
 
 class _ByType(dict[type, Callable[..., Any]]):
@@ -97,6 +100,8 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         change = vars(self)  # of a frozen record, while it is made
         change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
         change["by_element"] = self.by_element or self.kind == "elementwise"
+        if self.large is None:
+            change["large"] = _LARGE if self.cpu is True else 0
         if self.ref is None:
             change["ref"] = f"numpy.{self.name}"
         if self.eager is None:
@@ -111,6 +116,12 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def is_library_function(self) -> bool:
         """Whether the forward is a function of the array library, by the name `forward.name`."""
         return isinstance(self.forward, _LibraryFunction)
+
+    @cached_property
+    def rules(self) -> tuple[Any, ...]:
+        """The rules `vjp`, bound, one for each input; as loops in C if `cpu` is True."""
+        rules = super().rules
+        return tuple(r and with_loop(self, r) for r in rules) if self.cpu is True else rules
 
     @property
     def is_opened(self) -> bool:
