@@ -392,7 +392,7 @@ def main() -> int:
     for op in args.ops or arguments():
         seconds = medians(agreeing(op, pipes))
         table(op, seconds, reach={"torch": MOST})
-        for name in ratios.keys() & seconds.keys():
+        for name in ratios.keys() & seconds.keys() if "gpugrad" in seconds else ():
             ratios[name][op] = seconds["gpugrad"] / seconds[name]
     return status(summarize({name: of for name, of in ratios.items() if of}))
 
