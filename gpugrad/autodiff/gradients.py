@@ -193,6 +193,8 @@ def _is_nan(array: Any) -> bool:
     """Whether a NumPy array has a NaN; summing the array would take twice the time."""
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
+    if 0 in array.strides:  # of a broadcast array, a row is enough
+        array = array[tuple([slice(1) if s == 0 else slice(None) for s in array.strides])]
     top = np.maximum.reduce(array, axis=None, initial=0)
     return bool(top != top)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.cpu.large import kernels
 
 __all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide", "with_loop"]
 
@@ -54,20 +54,15 @@ def _kernel_first(
     return kernel_of_large if large else kernel_first
 
 
-def _elementwise_loops() -> Any:
-    """The module that writes formulas in C; `import gpugrad` does not load it."""
-    return importlib.import_module("gpugrad.kernels.cpu.elementwise")
-
-
 def _loop_in_c(op: Any) -> Callable[..., Any]:
     """The launcher of an op's formula in C."""
-    own = functools.cache(lambda: _elementwise_loops().forward_of(op))
+    own = functools.cache(lambda: kernels("elementwise").forward_of(op))
     return lambda *args, **params: own()(*args, **params)
 
 
 def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
     """A bound rule of an elementwise op, which is a loop in C for large arrays."""
-    own, large = functools.cache(lambda: _elementwise_loops().rule_of(op, rule)), op.large
+    own, large = functools.cache(lambda: kernels("elementwise").rule_of(op, rule)), op.large
 
     def rule_of_large(xp: Any, g: Any, saved: Any, params: Any) -> Any:
         if type(g) is np.ndarray and g.size >= large and xp is NUMPY:

@@ -38,6 +38,7 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
@@ -48,9 +49,6 @@ __all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
 
 OPS = backend.OPS
 """Every registered op, by name."""
-
-
-_LARGE = 1 << 17
 
 
 class _ByType(dict[type, Callable[..., Any]]):
@@ -101,7 +99,7 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
         change["by_element"] = self.by_element or self.kind == "elementwise"
         if self.large is None:
-            change["large"] = _LARGE if self.cpu is True else 0
+            change["large"] = LARGE if self.cpu is True else 0
         if self.ref is None:
             change["ref"] = f"numpy.{self.name}"
         if self.eager is None:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import LARGE
 
 __all__ = [
-    "LARGE",
     "cross_entropy",
     "cross_entropy_grad",
     "layer_norm",
@@ -26,9 +26,6 @@ __all__ = [
     "softmax",
     "softmax_grad",
 ]
-
-LARGE = 1 << 16
-"""Elements from which the kernels are used: fewer should not wait for a compiler."""
 
 _PIECES = 16  # see rows.cpp
 _KINDS = (

@@ -15,6 +15,7 @@ from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
 from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.softmax import below_max, exp_of
@@ -220,7 +221,7 @@ def sparse_softmax_cross_entropy(
     kept, labels = _checked_classes(
         "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
     )
-    if xp is NUMPY and logits.size >= rows.LARGE and not label_smoothing and dtype is None:
+    if xp is NUMPY and logits.size >= LARGE and not label_smoothing and dtype is None:
         losses = rows.cross_entropy(logits, labels, kept)
         if losses is not NotImplemented:
             return losses
@@ -296,7 +297,7 @@ def sparse_softmax_cross_entropy_grad(
     kept, labels = _checked_classes(
         "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
     )
-    if xp is NUMPY and logits.size >= rows.LARGE and not label_smoothing:
+    if xp is NUMPY and logits.size >= LARGE and not label_smoothing:
         d = rows.cross_entropy_grad(g_, logits, labels, kept)
         if d is not NotImplemented:
             return d

@@ -17,6 +17,7 @@ from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
@@ -359,9 +360,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    fused = on_gpu(x) or (
-        x.size >= rows.LARGE and rows.normalizes(getattr(x, "_data", x), axis, eps)
-    )
+    fused = on_gpu(x) or (x.size >= LARGE and rows.normalizes(getattr(x, "_data", x), axis, eps))
     if fused and SCALARS.isdisjoint((type(weight), type(bias))):
         return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
     return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)

@@ -16,6 +16,7 @@ from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.record import op
 
 
@@ -69,7 +70,7 @@ def _softmax_masked(xp, g, out, axis):
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     cuda=kernels.softmax,
     cpu=rows.softmax,
-    large=rows.LARGE,
+    large=LARGE,
 )
 def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis; NaN where all scores along it are -inf.
@@ -92,7 +93,7 @@ def softmax(xp, x, /, axis=-1):
     errors=_GRAD_ERRORS,
     cuda=kernels.softmax_grad,
     cpu=rows.softmax_grad,
-    large=rows.LARGE,
+    large=LARGE,
 )
 def softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `softmax` by its input.
@@ -120,7 +121,7 @@ def _log_softmax_masked(xp, g, out, axis):
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     cuda=kernels.log_softmax,
     cpu=rows.log_softmax,
-    large=rows.LARGE,
+    large=LARGE,
     mixed="float32",
 )
 def log_softmax(xp, x, /, axis=-1):
@@ -143,7 +144,7 @@ def log_softmax(xp, x, /, axis=-1):
     errors=_GRAD_ERRORS,
     cuda=kernels.log_softmax_grad,
     cpu=rows.log_softmax_grad,
-    large=rows.LARGE,
+    large=LARGE,
 )
 def log_softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `log_softmax` by its input.
