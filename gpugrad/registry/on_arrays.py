@@ -57,7 +57,7 @@ def _kernel_first(
 def _loop_in_c(op: Any) -> Callable[..., Any]:
     """The launcher of an op's formula in C."""
     own = functools.cache(lambda: kernels("elementwise").forward_of(op))
-    return lambda *args, **params: own()(*args, **params)
+    return lambda *args, **params: own()(args, params)
 
 
 def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:

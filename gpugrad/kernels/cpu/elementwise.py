@@ -43,10 +43,9 @@ _GRAIN = 1 << 14  # elements of a piece for a thread
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def forward_of(op: Any) -> Callable[..., Any]:
-    """The launcher of an op whose result's elements are a formula of elements."""
-    loops = Loops(op.name, lambda codes, params: getattr(CODE, op.name)(*codes, **params))
-    return lambda *arrays, **params: loops(arrays, params)
+def forward_of(op: Any) -> Loops:
+    """The loops of an op whose result's elements are a formula of elements."""
+    return Loops(op, lambda codes, params: getattr(CODE, op.name)(*codes, **params))
 
 
 def rule_of(op: Any, rule: Callable[..., Any]) -> Loops:
@@ -55,20 +54,23 @@ def rule_of(op: Any, rule: Callable[..., Any]) -> Loops:
     def formula(codes: Sequence[Any], params: Mapping[str, Any]) -> Any:
         return rule(CODE, codes[0], codes[1:], params)
 
-    return Loops(f"the gradient of {op.name}", formula)
+    return Loops(op, formula)
 
 
 class Loops:
     """The loops of a formula, compiled when they are first needed.
 
+    They are for default metadata and for strings: a number that changes from call to call would
+    need a loop for each.
+
     Args:
-        name: what it computes, for a warning.
+        op: the op that the formula computes, or a gradient of.
         formula: the formula.
     """
 
-    def __init__(self, name: str, formula: Formula) -> None:
-        self._name, self._formula = name, formula
-        self._kernels: dict[Any, Any] = {}
+    def __init__(self, op: Any, formula: Formula) -> None:
+        self.formula = formula
+        self._op, self._kernels = op, dict[Any, Any]()
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
         """A new array; NotImplemented unless all are float arrays of one shape and dtype."""
@@ -78,7 +80,10 @@ class Loops:
             if type(a) is not np.ndarray or a.dtype != dtype or a.shape != shape:
                 return NotImplemented
         params = params or {}
-        key = (dtype, len(arrays), *[(type(v), v) for v in params.values()])
+        for k, v in params.items():
+            if type(v) is not str and v is not self._op.params[k] and v != self._op.params[k]:
+                return NotImplemented
+        key = (dtype, *params.values())
         if key not in self._kernels:
             self._kernels[key] = self._kernel(dtype, len(arrays), params)
         kernel = self._kernels[key]
@@ -89,10 +94,10 @@ class Loops:
         if dtype not in _KINDS or pool.library() is None:
             return None
         try:
-            source = text(self._formula, dtype, n, params)
+            source = text(self.formula, dtype, n, params)
         except NoCodeError:
             return None
-        library = compiler.load(source, what=self._name)
+        library = compiler.load(source, what=self._op.name)
         return library and ctypes.cast(library.gpugrad_kernel, ctypes.c_void_p)
 
 

@@ -134,7 +134,16 @@ def cross_entropy_grad(g: Any, x: Any, labels: Any, kept: Any) -> Any:
 
 
 def normalizes(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `layer_norm` takes an array: rows of floats; tiny variances are NumPy's to scale."""
+    """Whether `layer_norm` takes an array, and no variance overflows."""
+    if not _has_rows(x, axis, eps):
+        return False
+    flat = x.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(flat, flat)))
+
+
+def _has_rows(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `axis` is the last one of a large array. Tiny variances are NumPy's to scale."""
     last = type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
     return last and eps >= 1e-12 and _takes(x)
 
@@ -149,7 +158,7 @@ def _is_of_rows(
 ) -> bool:
     """Whether means are over the last axis, and weights have its length and the same dtype."""
     fits = all(w is None or (w.shape == x.shape[-1:] and w.dtype == x.dtype) for w in weights)
-    return centered and fits and normalizes(x, axis, eps) and normalizes(x, along, eps)
+    return centered and fits and _has_rows(x, axis, eps) and _has_rows(x, along, eps)
 
 
 def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
@@ -161,7 +170,7 @@ def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **param
     weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
     arrays = (x, weight, bias, out, mean, var)
     _run("layer_norm", x.shape[-1], arrays, x, params.get("eps", 1e-5))
-    return (out, mean, var) if np.isfinite(var).all() else NotImplemented  # NumPy scales squares
+    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
 
 
 def layer_norm_grads(
@@ -171,12 +180,12 @@ def layer_norm_grads(
 
     `small` are the mean and the variance, and the gradients by them; then perhaps the weight.
     """
-    if len(small) == 5:
-        *small, weight = small
-    mean, var, *grads = small
-    if g.shape != x.shape or not _is_of_rows(x, (weight,), **params) or not _takes(g, x, *small):
+    mean, var, g_mean, g_var, *rest = small
+    weight = rest[0] if rest else weight
+    floats = _takes(g, x, mean, var, g_mean, g_var)
+    if g.shape != x.shape or not floats or not _is_of_rows(x, (weight,), **params):
         return NotImplemented
-    if any(map(np.any, grads)):
+    if np.any(g_mean) or np.any(g_var):
         return NotImplemented
     n, out = x.shape[-1], np.empty(x.shape, x.dtype)
     sums = np.empty((_PIECES, 2, n), x.dtype)

@@ -1,10 +1,11 @@
-// Running sums, and sums of rows by index, in NumPy's order and with its bits.
+// Running sums, and sums of rows by index, in NumPy's order and with its bits; and totals.
 #include "pool.h"
 
 namespace {
 
 const long TOGETHER = 8;  // running sums at a time: one alone waits for each addition
 const long PIECE = 1 << 14;  // elements of a piece for a thread
+const long COLUMNS = 128;  // that a total is added up in
 const long PIECES = 4;  // of a sum of rows, each of which reads all indices
 
 struct Job {
@@ -46,6 +47,21 @@ template <class T> void running(void* state, long k) {
   }
 }
 
+// The sum of piece k, by columns, so that the compiler may use vectors.
+template <class T> void total(void* state, long k) {
+  const Job& job = *(Job*)state;
+  const long low = k * PIECE, high = low + PIECE < job.n ? low + PIECE : job.n;
+  const T* from = (const T*)job.from;
+  T sums[COLUMNS] = {};
+  long i = low;
+  for (; i + COLUMNS <= high; i += COLUMNS)
+    for (long j = 0; j < COLUMNS; ++j) sums[j] += from[i + j];
+  for (long j = 0; i < high; ++i, ++j) sums[j] += from[i];
+  for (long half = COLUMNS / 2; half; half /= 2)
+    for (long j = 0; j < half; ++j) sums[j] += sums[j + half];
+  ((T*)job.to)[k] = sums[0];
+}
+
 // Piece k of the rows of the result.
 template <class T> void add_rows(void* state, long k) {
   const Job& job = *(Job*)state;
@@ -69,6 +85,12 @@ void gpugrad_running(
   Job job = {from, to, nullptr, n, width, rows, back};
   const long per = (PIECE + n - 1) / n, lines = rows * width;
   gpugrad_parallel(wide ? running<double> : running<float>, &job, (lines + per - 1) / per);
+}
+
+// The sums of pieces of PIECE elements each.
+void gpugrad_totals(long wide, const void* from, void* to, long n) {
+  Job job = {from, to, nullptr, n, 1, 1, 0};
+  gpugrad_parallel(wide ? total<double> : total<float>, &job, (n + PIECE - 1) / PIECE);
 }
 
 // to[index[i]] += from[i] for n rows of `width` elements; `to` has `rows` rows.

@@ -1,4 +1,4 @@
-"""Running sums, and sums of rows by index, in C: with NumPy's bits."""
+"""Running sums, and sums of rows by index, in C, with NumPy's bits; and totals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
 
-__all__ = ["add_rows", "running_sum"]
+__all__ = ["add_rows", "running_sum", "total"]
 
+_PIECE = 1 << 14  # see sums.cpp
 _WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
@@ -24,6 +25,8 @@ def _library() -> ctypes.CDLL | None:
         long, pointer = ctypes.c_long, ctypes.c_void_p
         library.gpugrad_running.argtypes = [long, pointer, pointer, *[long] * 4]
         library.gpugrad_add_rows.argtypes = [long, *[pointer] * 3, *[long] * 3]
+        library.gpugrad_totals.argtypes = [long, pointer, pointer, long]
+        library.gpugrad_totals.restype = None
         library.gpugrad_running.restype = library.gpugrad_add_rows.restype = None
     return library
 
@@ -56,3 +59,13 @@ def add_rows(out: Any, index: Any, values: Any) -> bool:
     arrays = values.ctypes.data, out.ctypes.data, index.ctypes.data
     library.gpugrad_add_rows(_WIDE[out.dtype], *arrays, *values.shape, out.shape[0])
     return True
+
+
+def total(x: Any, keepdims: bool) -> Any:
+    """The sum of all elements: of columns of pieces, and then of the pieces."""
+    library = _library() if x.size >= LARGE and x.dtype in _WIDE else None
+    if library is None or not x.flags.forc:
+        return NotImplemented
+    parts = np.empty(-(-x.size // _PIECE), x.dtype)
+    library.gpugrad_totals(_WIDE[x.dtype], x.ctypes.data, parts.ctypes.data, x.size)
+    return np.add.reduce(parts).reshape((1,) * x.ndim if keepdims else ())
