@@ -211,3 +211,23 @@ def test_an_element_of_a_loop_does_not_depend_on_its_place(n, dtype):
     params = {"approximate": "none"}
     assert np.array_equal(loops((x[:n],), params), loops((x,), params)[:n])
     assert np.array_equal(loops((x[::2],), params), loops((x,), params)[::2])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_grid_sample_of_many_places_is_that_of_few(dtype, padding_mode, threads):
+    x = normal(2, 30, 12, 9).astype(dtype)
+    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (2, 60, 20, 2)).astype(dtype)
+
+    def sample(x, grid):
+        return gg.nn.grid_sample(x, grid, padding_mode=padding_mode)
+
+    g = normal(2, 30, 60, 20, seed=2).astype(dtype)
+    out, (dx, d_grid) = gradients(sample, [x, grid], g)
+    total, eps = np.zeros_like(x), np.finfo(dtype).eps
+    for k in range(0, 60, 10):
+        part, (dxk, d_part) = gradients(sample, [x, grid[:, k : k + 10]], g[:, :, k : k + 10])
+        np.testing.assert_allclose(out[:, :, k : k + 10], part, 0, 30 * eps)
+        np.testing.assert_allclose(d_grid[:, k : k + 10], d_part, 0, 2000 * eps)
+        total += dxk
+    np.testing.assert_allclose(dx, total, 0, 200 * eps)
