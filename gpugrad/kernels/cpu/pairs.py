@@ -58,10 +58,15 @@ def distances(xp: Any, x1: Any, x2: Any, /) -> Any:
     arrays = x.ctypes.data, y.ctypes.data, out.ctypes.data
     library.gpugrad_distances(_WIDE[x.dtype], *arrays, m, n, k)
     out = np.ascontiguousarray(out[:, : x2.shape[0]])
-    # squares that overflow or vanish are for a formula that scales them
-    small = 1e-17 if x.dtype == np.float32 else 1e-145
-    exact = np.isfinite(out.max()) and (out.min() > small or not np.any((out < small) & (out > 0)))
-    return out if exact and (out.min() > 0 or _are_equal(x1, x2, out)) else NotImplemented
+    good = _are_exact(out) and (out.min() > 0 or _are_equal(x1, x2, out))
+    return out if good else NotImplemented
+
+
+def _are_exact(out: Any) -> bool:
+    """Whether no square overflowed or lost digits; the formula scales them."""
+    least = 1e-17 if out.dtype == np.float32 else 1e-145
+    some_small = out.min() <= least and np.any((out > 0) & (out < least))
+    return bool(np.isfinite(out.max())) and not some_small
 
 
 def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
@@ -73,7 +78,7 @@ def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
 def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
     """The launcher of `gpugrad.ops.nn.distances.euclidean_distances_grad`."""
     library = _loaded(x1, x2, g, out)
-    if library is None or g.shape != out.shape:
+    if library is None or g.shape != out.shape or not _are_exact(out):
         return NotImplemented
     if g.strides != out.strides:
         g, own = np.empty_like(out), g

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError
 from gpugrad.kernels.cpu import bilinear as kernels
@@ -84,8 +85,18 @@ def _taps(xp, x, places, zeros):
         yield index, xp.expand_dims(inside, axis=-1) if zeros else None, weights, signs
 
 
+def _batch(xp, batched, x, places, *, zeros):
+    """The images of all examples are those of one."""
+    x, places = all_batched(xp, batched, (x, places))
+    n = x.shape[:2]
+    x, places = (xp.reshape(a, (n[0] * n[1], *a.shape[2:])) for a in (x, places))
+    out = xp.bilinear_sample(x, places, zeros=zeros)
+    return xp.reshape(out, (*n, *out.shape[1:]))
+
+
 @op(
     vjp=lambda xp, g, x, places, zeros: xp.bilinear_sample_grads(g, x, places, zeros=zeros),
+    batch=_batch,
     cpu=kernels.bilinear,
     ref=_ref,
     samples=_samples,

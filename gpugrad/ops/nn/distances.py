@@ -209,8 +209,10 @@ def euclidean_distances_grad(xp, g, x1, x2, out, /):
     [[-0.6 -0.8]]
     """
     _check_pairs("euclidean_distances_grad", x1, x2)
-    weights = xp.masked_divide(xp.where(xp.equal(out, 0), 0, g), out)
-    return xp.sum(xp.expand_dims(weights, axis=-1) * _differences(xp, x1, x2), axis=-2)
+    equal = xp.equal(out, 0)
+    # not (g / out) times the differences: its derivative divides by the square, which may vanish
+    units = _differences(xp, x1, x2) / xp.expand_dims(xp.where(equal, 1, out), axis=-1)
+    return xp.sum(xp.expand_dims(xp.where(equal, 0, g), axis=-1) * units, axis=-2)
 
 
 @op(
