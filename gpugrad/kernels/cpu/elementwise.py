@@ -81,7 +81,7 @@ class Loops:
                 return NotImplemented
         params = params or {}
         for k, v in params.items():
-            if type(v) is not str and v is not self._op.params[k] and v != self._op.params[k]:
+            if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
                 return NotImplemented
         key = (dtype, *params.values())
         if key not in self._kernels:
