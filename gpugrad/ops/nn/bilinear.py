@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 
@@ -154,8 +153,8 @@ def bilinear_sample_grads(xp, g, x, places, /, *, zeros=False):
     """
     _check("bilinear_sample_grads", x, places)
     rows, g = _rows(xp, x), xp.moveaxis(g, 1, -1)
-    dx: Any = None
-    slopes: list[Any] = [0, 0]
+    dx = None
+    slopes = [0, 0]
     for index, inside, weights, signs in _taps(xp, x, places, zeros):
         own = g if inside is None else xp.where(inside, g, 0)
         values = xp.take(rows, index, axis=0)
