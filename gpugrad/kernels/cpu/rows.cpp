@@ -212,6 +212,64 @@ template <class T> struct LayerNormGrads {
   }
 };
 
+// ---- channels: elements [image, channel, place], standardized over images and places
+
+struct Channels {
+  const void *x, *g;  // of the gradient: the standardized array, and the gradient by it
+  void *out, *mean, *std;
+  long images, channels, n;
+  double eps;
+};
+
+template <class T, class F> INLINE T channel_sum(const Channels& job, long c, F of_row) {
+  T total = 0;
+  for (long i = 0; i < job.images; ++i) total += of_row((i * job.channels + c) * job.n);
+  return total / T(job.images * job.n);
+}
+
+template <class T> void channel(void* state, long c) {
+  const Channels& job = *(Channels*)state;
+  const T* x = (const T*)job.x;
+  const T mean = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(x + at + j, count, T(0)); });
+  });
+  const T var = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS {
+      const Vec<T> d = some(x + at + j, count, mean) - mean;
+      return d * d;
+    });
+  });
+  const T scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
+  ((T*)job.mean)[c] = mean, ((T*)job.std)[c] = sqrt(Vec<T>(var))[0];
+  for (long i = 0; i < job.images; ++i) {
+    const long at = (i * job.channels + c) * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put((T*)job.out + at + j, count, (some(x + at + j, count, T(0)) - mean) * scale);
+    });
+  }
+}
+
+template <class T> void channel_grad(void* state, long c) {
+  const Channels& job = *(Channels*)state;
+  const T *y = (const T*)job.x, *g = (const T*)job.g, std = ((const T*)job.std)[c];
+  const T scale = T(1) / sqrt(Vec<T>(std * std + T(job.eps)))[0];
+  const T shift = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + at + j, count, T(0)); });
+  });
+  const T slope = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS {
+      return some(g + at + j, count, T(0)) * some(y + at + j, count, T(0));
+    });
+  });
+  for (long i = 0; i < job.images; ++i) {
+    const long at = (i * job.channels + c) * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      const Vec<T> own = some(g + at + j, count, T(0)), v = some(y + at + j, count, T(0));
+      put((T*)job.out + at + j, count, (own - shift - v * slope) * scale);
+    });
+  }
+}
+
 // ---- jobs
 
 template <template <class> class Of, class T> struct Pieces {
@@ -251,4 +309,13 @@ extern "C" void gpugrad_rows(
     long kind, long wide, void** pointers, long rows, long n, double eps, char* part) {
   Job job = {pointers, rows, n, eps, part};
   JOBS[kind][wide](job);
+}
+
+// Standardizes channels; with `g`, the gradient by the array that `x` standardized is.
+extern "C" void gpugrad_channels(
+    long wide, const void* x, const void* g, void* out, void* mean, void* std, long images,
+    long channels, long n, double eps) {
+  Channels job = {x, g, out, mean, std, images, channels, n, eps};
+  if (g) gpugrad_parallel(wide ? channel_grad<double> : channel_grad<float>, &job, channels);
+  else gpugrad_parallel(wide ? channel<double> : channel<float>, &job, channels);
 }

@@ -25,6 +25,8 @@ __all__ = [
     "normalizes",
     "softmax",
     "softmax_grad",
+    "standardize_channels",
+    "standardize_channels_grad",
 ]
 
 _PIECES = 16  # see rows.cpp
@@ -42,7 +44,9 @@ def _library() -> ctypes.CDLL | None:
         long, pointer = ctypes.c_long, ctypes.c_void_p
         sizes: list[Any] = [long, long, ctypes.c_double, pointer]
         library.gpugrad_rows.argtypes = [long, long, pointer, *sizes]
-        library.gpugrad_rows.restype = None
+        channels: list[Any] = [long, *[pointer] * 5, *[long] * 3, ctypes.c_double]
+        library.gpugrad_channels.argtypes = channels
+        library.gpugrad_rows.restype = library.gpugrad_channels.restype = None
     return library
 
 
@@ -194,3 +198,38 @@ def layer_norm_grads(
     arrays = (g, x, mean, var, weight, out)
     _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums)
     return out if weight is None else (out, sums[0, 0], sums[0, 1])
+
+
+def _has_channels(x: Any, axis: Any, eps: float) -> bool:
+    """Whether means are over all axes but the second of at least three."""
+    others = (0, *range(2, x.ndim))
+    return x.ndim > 2 and axis == others and eps >= 1e-12 and _takes(x)
+
+
+def standardize_channels(xp: Any, x: Any, /, axis: Any = -1, *, eps: float = 1e-5) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization.standardize`, for batch norm."""
+    if not _has_channels(x, axis, eps):
+        return NotImplemented
+    x, library = np.ascontiguousarray(x), _library()
+    out, shape = np.empty(x.shape, x.dtype), [n if k == 1 else 1 for k, n in enumerate(x.shape)]
+    mean, std = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+    arrays = x.ctypes.data, None, *(a.ctypes.data for a in (out, mean, std))
+    sizes = *x.shape[:2], x[0, 0].size
+    library.gpugrad_channels(_WIDE[x.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    return (out, mean, std) if np.isfinite(std).all() else NotImplemented
+
+
+def standardize_channels_grad(
+    xp: Any, g: Any, out: Any, std: Any, *small: Any, axis: Any = -1, eps: float = 1e-5
+) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization.standardize_grad`, for batch norm."""
+    if g.shape != out.shape or not _has_channels(out, axis, eps) or not _takes(g, out, std, *small):
+        return NotImplemented
+    if std.shape[1] != std.size or any(map(np.any, small)):
+        return NotImplemented
+    g, out, std = map(np.ascontiguousarray, (g, out, std))
+    d, library = np.empty(g.shape, g.dtype), _library()
+    arrays = out.ctypes.data, g.ctypes.data, d.ctypes.data, None, std.ctypes.data
+    sizes = *g.shape[:2], g[0, 0].size
+    library.gpugrad_channels(_WIDE[g.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    return d

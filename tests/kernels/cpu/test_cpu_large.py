@@ -231,3 +231,19 @@ def test_grid_sample_of_many_places_is_that_of_few(dtype, padding_mode, threads)
         np.testing.assert_allclose(d_grid[:, k : k + 10], d_part, 0, 2000 * eps)
         total += dxk
     np.testing.assert_allclose(dx, total, 0, 200 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(6, 40, 25, 23), (30, 40, 131)])
+def test_batch_norm_of_many_channels_is_that_of_each(dtype, shape, threads):
+    def norm(x):
+        return gg.nn.batch_norm(x, training=True)[0]
+
+    x, g = 3 + normal(*shape).astype(dtype), normal(*shape, seed=1).astype(dtype)
+    out, (dx,) = gradients(norm, [x], g)
+    for c in range(0, 40, 8):
+        some = slice(c, c + 8)
+        part, (d,) = gradients(norm, [x[:, some]], g[:, some])
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(out[:, some], part, 0, 50 * eps)
+        np.testing.assert_allclose(dx[:, some], d, 0, 50 * eps)
