@@ -1,5 +1,5 @@
-"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM as a loop and as a `scan`, a
-VAE and a PINN.
+"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM (also as a `scan`), a VAE
+and a PINN.
 
 python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
 

@@ -24,6 +24,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import as_written, numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
@@ -104,7 +105,7 @@ def _differentiate(
             finally:
                 if log is not plain:
                     log.close()  # also after an error, which would hold it
-            if masked or not _any_nan(results):
+            if masked or not _any_nan(results, recorder.log):
                 break
     return results
 
@@ -164,7 +165,7 @@ def _result(xp: Any, g: Any, source: Tensor) -> Any:
 # ---- NaN, which may come of 0 * inf --------------------------------------------------------
 
 
-def _any_nan(results: Sequence[Any]) -> bool:
+def _any_nan(results: Sequence[Any], log: Sequence[Any]) -> bool:
     """Whether a gradient on the CPU has a NaN, which may come of 0 * inf in a masked branch.
 
     Checking the gradients costs less than masking every product, so the masked pass only runs if
@@ -176,7 +177,7 @@ def _any_nan(results: Sequence[Any]) -> bool:
         return any(is_traced(g._data) for g in grads)
     if trace is None or not trace.abstract:
         for g in grads:
-            if is_nan(backend.innermost_array(g._data)):
+            if is_nan(backend.innermost_array(g._data), log):
                 return True
     if trace is None:
         return False
@@ -189,10 +190,22 @@ def _any_nan(results: Sequence[Any]) -> bool:
     return False
 
 
-def is_nan(array: Any) -> bool:
-    """Whether a NumPy array has a NaN; summing the array would take twice the time."""
+def _is_linear(log: Sequence[Any]) -> bool:
+    """Whether no rule multiplies a gradient by a saved value: there is nothing to mask."""
+    return all(getattr(op, "linear", None) is True for op, *_ in log)
+
+
+def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
+    """Whether a NumPy array has a NaN; summing the array would take twice the time.
+
+    A large one is not read if all ops of the log are linear.
+    """
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
+    if log is not None and array.size >= LARGE and _is_linear(log):
+        return False
+    if 0 in array.strides:  # of a broadcast array, a row is enough
+        array = array[tuple([slice(1) if s == 0 else slice(None) for s in array.strides])]
     top = np.maximum.reduce(array, axis=None, initial=0)
     return bool(top != top)
 

@@ -77,7 +77,10 @@ class Forward:
             returns the forward's results, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
         cpu: the same for NumPy arrays: the launcher of a C kernel. It gets 16-bit floats in
-            float32, unless `native_half` is set, and should decline small arrays first of all.
+            float32, unless `native_half` is set. True if the op's own formula, and those of its
+            gradients, are written as one loop in C: `gpugrad.kernels.cpu.elementwise`.
+        large: the least size of the first array that the `cpu` launcher is called with; by default
+            0, or 2^17 if `cpu` is True: it is not worth compiling a loop for smaller arrays.
         numpy: the forward of an elementwise op on NumPy arrays, ``(*arrays, out=None)``, if it is
             another than the formula. It gets 16-bit floats, too. A replay passes a buffer as `out`
             if all arrays have its dtype, float32 or float64, and its shape, and share no memory
@@ -100,7 +103,8 @@ class Forward:
 
     native_half: bool = False
     cuda: Callable[..., Any] | None = None
-    cpu: Callable[..., Any] | None = None
+    cpu: Callable[..., Any] | bool | None = None
+    large: int | None = None
     numpy: Callable[..., Any] | None = None
     batch: Any = None
     writes: Callable[..., Any] | None = None

@@ -12,8 +12,9 @@ from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, HALF, NUMPY, SCALARS, Reading
 from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.cpu.large import kernels
 
-__all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide"]
+__all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide", "with_loop"]
 
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
@@ -31,21 +32,49 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
         function = _kernel_first(functools.partial(op.cuda, xp), function)
     if op.cpu is not None and xp is NUMPY:
         formula = function if op.is_library_function else functools.partial(op.forward, xp)
-        function = _kernel_first(functools.partial(op.cpu, xp), formula)
+        launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
+        function = _kernel_first(launcher, formula, op.large)
         function = function if op.native_half else through_float32(function, op.values)
     if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function
 
 
-def _kernel_first(kernel: Callable[..., Any], formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel's launcher, or the formula if the launcher declines."""
+def _kernel_first(
+    kernel: Callable[..., Any], formula: Callable[..., Any], large: int = 0
+) -> Callable[..., Any]:
+    """The kernel's launcher, or the formula if the launcher declines or the array is not large."""
 
     def kernel_first(*args: Any, **params: Any) -> Any:
         result = kernel(*args, **params)
         return formula(*args, **params) if result is NotImplemented else result
 
-    return kernel_first
+    def kernel_of_large(first: Any, *args: Any, **params: Any) -> Any:
+        if type(first) is np.ndarray and first.size >= large:
+            return kernel_first(first, *args, **params)
+        return formula(first, *args, **params)
+
+    return kernel_of_large if large else kernel_first
+
+
+def _loop_in_c(op: Any) -> Callable[..., Any]:
+    """The launcher of an op's formula in C."""
+    own = functools.cache(lambda: kernels("elementwise").forward_of(op))
+    return lambda *args, **params: own()(args, params)
+
+
+def with_loop(op: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A bound rule of an elementwise op, which is a loop in C for large arrays."""
+    own, large = functools.cache(lambda: kernels("elementwise").rule_of(op, rule)), op.large
+
+    def rule_of_large(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+        if type(g) is np.ndarray and g.size >= large and xp is NUMPY:
+            result = own()((g, *saved), params)
+            if result is not NotImplemented:
+                return result
+        return rule(xp, g, saved, params)
+
+    return rule_of_large
 
 
 _SHORT = (np.dtype(np.int16), np.dtype(np.uint16))

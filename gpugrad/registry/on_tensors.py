@@ -325,7 +325,7 @@ def _run(op: Any, call: str) -> str:
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
     run = f"impl[kind]({call})"
-    if op.is_library_function or op.variadic or op.optional or op.cpu is not None:
+    if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
         return run
     if op.kind == "elementwise" and len(op.arrays) > 1:
         return run
@@ -335,6 +335,8 @@ def _run(op: Any, call: str) -> str:
             tests.append(f"type({n}_) is ndarray")
         if not op.native_half:
             tests.append(f"{n}_.dtype.char not in 'eE'")
+    if op.cpu:
+        tests.append(f"{op.arrays[0]}_.size < {op.large}")
     return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
 
 

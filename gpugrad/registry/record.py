@@ -38,9 +38,10 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
-from gpugrad.registry.on_arrays import bare_function, through_float32
+from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
 from gpugrad.registry.on_tensors import eager_function, follow
 from gpugrad.registry.rules import DeclaredRules, Rule
 
@@ -97,6 +98,8 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         change = vars(self)  # of a frozen record, while it is made
         change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
         change["by_element"] = self.by_element or self.kind == "elementwise"
+        if self.large is None:
+            change["large"] = LARGE if self.cpu is True else 0
         if self.ref is None:
             change["ref"] = f"numpy.{self.name}"
         if self.eager is None:
@@ -111,6 +114,12 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def is_library_function(self) -> bool:
         """Whether the forward is a function of the array library, by the name `forward.name`."""
         return isinstance(self.forward, _LibraryFunction)
+
+    @cached_property
+    def rules(self) -> tuple[Any, ...]:
+        """The rules `vjp`, bound, one for each input; as loops in C if `cpu` is True."""
+        rules = super().rules
+        return tuple(r and with_loop(self, r) for r in rules) if self.cpu is True else rules
 
     @property
     def is_opened(self) -> bool:

@@ -26,6 +26,7 @@ SMALL = {
     "mlp": ["--rounds", "1", "--only", "torch, default Adam", "NumPy by hand"],
     "models": ["--rounds", "1", "--small", "--only", "torch, eager"],
     "nn": ["--rounds", "1", "--small"],
+    "ops": ["--rounds", "1", "--small"],
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
     "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
 }

@@ -28,12 +28,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from gpugrad.core.backend import HALF
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
-from gpugrad.kernels.cpu.vectors import functions
-from gpugrad.kernels.runtime.launch import TYPES, type_name
+from gpugrad.kernels.cpu.lines import check, declared, lanes, stored, vector
+from gpugrad.kernels.runtime.launch import type_name
 from gpugrad.trace.program import Step, Value
 
 __all__ = ["CKernel"]
@@ -55,9 +54,6 @@ BUFFERS = 1 << 17
 """Bytes of row buffers at most, on the stack."""
 
 _COSTLY = re.compile(r"\b(?!infinity|not_a_number|floor|ceil|trunc|rint|fabs|sign)[a-z]\w*[<(]")
-_CALL = re.compile(r"\b([a-z_]\w*)(?:<[\w ]+>)?\(")
-_CAST = re.compile(rf"\(({'|'.join(t for t in TYPES.values() if t[0].islower())})\)")
-_CHOICE = re.compile(r"(.+) \? (.+) : (.+)")
 _WORD = re.compile(r"\w+")
 
 
@@ -120,23 +116,10 @@ class CKernel:
         of = self._code
         if not self._rows * self._columns:
             raise NoCodeError("no elements")
-        values = [*(i.value for i in of.inputs), *self.outs]
-        kinds = [v.dtype for v in values] + [c.dtype for c in of.body.codes]
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
-        if any(d.kind == "c" or (d.itemsize == 2 and d.kind not in "iu") for d in kinds):
-            raise NoCodeError("C kernels have no complex and no 16-bit floats")
-        for code in of.body.codes:
-            if any(TYPES[dtype] in code.text for dtype in HALF):  # it rounds to 16 bits
-                raise NoCodeError("C kernels have no 16-bit floats")
-            for name in _CALL.findall(code.text):
-                if name not in functions():
-                    raise NoCodeError(f"C kernels have no {name}")
-            whole = code.of and code.of[0].dtype.kind in "iu"
-            if whole and re.search(r" [%/] |\) - \(", code.text):
-                raise NoCodeError(f"C kernels have no {code.text}")
-            if code.dtype.kind == "u" and " > 0" in code.text:
-                raise NoCodeError("C kernels have no sign of unsigned numbers")
+        values = [i.value for i in of.inputs] + [v for _, v in of.results]
+        check(of.body.codes, [v.dtype for v in values])
 
     def _is_one_row(self) -> bool:
         of = self._code
@@ -227,7 +210,6 @@ class CKernel:
                 lines.append(f"V<{t}, N> z{k} = ({t})0;")
         sizes = [v.dtype.itemsize for v in (*self.inputs, *self.outs)]
         sizes += [c.dtype.itemsize for c in of.body.codes]
-        lanes = f"constexpr int N = LANES<{8 if max(sizes) == 8 else 4}>;"
         body = self._one_row() if self._long else self._each_row()
         ends = [
             f"s{k}[0] = over_lanes(Sum(), z{k})[0];"
@@ -235,7 +217,7 @@ class CKernel:
             if not self._is_wide(step)
         ]
         head = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
-        return "\n".join([head, lanes, *lines, *body, *ends, "}", self._ending()])
+        return "\n".join([head, lanes(sizes), *lines, *body, *ends, "}", self._ending()])
 
     def _is_wide(self, step: Step) -> bool:
         """Whether a sum has a result for each column."""
@@ -244,23 +226,23 @@ class CKernel:
     def _one_row(self) -> list[str]:
         """A loop over strips of the elements."""
         of, columns = self._code, self._columns
-        lines = [f"const {_vector(i.type)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
+        lines = [f"const {vector(i.type)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
         strip = [
             f"V<{type_name(c.dtype)}, N> y{k} = ({type_name(c.dtype)})0;"
             for k, (c, _) in enumerate(of.sums)
         ]
         (loop,) = self._loops()
-        lines += self._declared(c for c in self._needed(loop) if c.name not in self._by_column)
+        lines += declared(c for c in self._needed(loop) if c.name not in self._by_column)
         inner = [c for c in self._needed(loop) if c.name in self._by_column]
         inside = self._written() + self._summed()
         if not of.sums:
-            return [*lines, self._loop("from", "to", columns, self._declared(inner), inside)]
+            return [*lines, self._loop("from", "to", columns, declared(inner), inside)]
         return [
             *lines,
             f"for (long start = from; start < to; start += {STRIP}) {{",
             f"const long stop = start + {STRIP} < to ? start + {STRIP} : to;",
             *strip,
-            self._loop("start", "stop", columns, self._declared(inner), inside),
+            self._loop("start", "stop", columns, declared(inner), inside),
             *(f"z{k} += y{k};" for k in range(len(of.sums))),
             "}",
         ]
@@ -272,7 +254,7 @@ class CKernel:
             f"alignas(64) {types[name]} b_{name}[{columns + 16}];" for name in sorted(self._buffers)
         ]
         lines.append("for (long row = from; row < to; ++row) {")
-        lines += [f"const {_vector(i.type)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()]
+        lines += [f"const {vector(i.type)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()]
         known: set[str] = set()  # values of the row
         kept: set[str] = set()  # values in buffers
         stages = sorted({r.stage for r in of.body.reductions})
@@ -287,7 +269,7 @@ class CKernel:
         lines += [f"z{k} += y{k};" for k, _ in narrow]
         per_row = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
         lines += self._of_row([c for _, c, _ in per_row], known)
-        lines += [f"o{k}[row] = {_stored(c, v)}[0];" for k, c, v in per_row]
+        lines += [f"o{k}[row] = {stored(c, v.dtype)}[0];" for k, c, v in per_row]
         return [*lines, "}"]
 
     def _row_inputs(self) -> list[Input]:
@@ -297,7 +279,7 @@ class CKernel:
         """Lines that compute values of the row."""
         new = [c for c in self._needed(results, known) if c.name not in self._by_column]
         known.update(c.name for c in new)
-        return self._declared(new)
+        return declared(new)
 
     def _columns_loop(
         self, results: Sequence[Code], inside: list[str], known: set[str], kept: set[str]
@@ -310,11 +292,11 @@ class CKernel:
         direct = {c.name for code in inner for c in code.of} | {c.name for c in results}
         types = {c.name: type_name(c.dtype) for c in self._code.body.codes}
         text = [
-            f"const {_vector(types[name])} {name} = load<N, N>(b_{name} + j);"
+            f"const {vector(types[name])} {name} = load<N, N>(b_{name} + j);"
             for name in sorted(kept & direct)
         ]
         for code in inner:
-            text += self._declared([code])
+            text += declared([code])
             if code.name in self._buffers:
                 text.append(f"store<N>(b_{code.name} + j, {code.name});")
                 kept.add(code.name)
@@ -323,7 +305,7 @@ class CKernel:
     def _loop(self, start: str, stop: str, length: int, text: list[str], inside: list[str]) -> str:
         words = set(_WORD.findall(" ".join([*text, *inside])))
         loads = [
-            f"const {_vector(i.type)} x{i.k} = {self._loaded(i)};"
+            f"const {vector(i.type)} x{i.k} = {self._loaded(i)};"
             for i in self._code.inputs
             if self._reads_columns(i) and f"x{i.k}" in words
         ]
@@ -364,7 +346,7 @@ class CKernel:
     def _written(self) -> list[str]:
         of, row = self._code, "" if self._long else f"row * {self._columns} + "
         return [
-            f"store<n.value>(o{k} + {row}j, {_stored(code, v)});"
+            f"store<n.value>(o{k} + {row}j, {stored(code, v.dtype)});"
             for k, (code, v) in enumerate(of.results)
             if of.is_full(v)
         ]
@@ -379,9 +361,6 @@ class CKernel:
             else:
                 lines.append(f"y{k} += first<n.value>({code.name}, ({t})0);")
         return lines
-
-    def _declared(self, codes: Iterable[Code]) -> list[str]:
-        return [f"const {_vector(type_name(c.dtype))} {c.name} = {_translated(c)};" for c in codes]
 
     def _ending(self) -> str:
         """The function that adds up the sums of the ranges."""
@@ -399,24 +378,3 @@ class CKernel:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
         return "\n".join([head, *lines, "}"])
-
-
-def _vector(t: str) -> str:
-    return f"V<{t}, N>"
-
-
-def _stored(code: Code, v: Value) -> str:
-    """A value in the dtype of its array."""
-    if code.dtype == v.dtype:
-        return code.name
-    return f"(({_vector(type_name(v.dtype))}){code.name})"
-
-
-def _translated(code: Code) -> str:
-    """An expression of one element as one of vectors."""
-    text = _CAST.sub(lambda match: f"({_vector(match[1])})", code.text)
-    if choice := _CHOICE.fullmatch(text):
-        t = _vector(type_name(code.dtype))
-        condition, *values = choice.groups()
-        text = f"where({condition}, {', '.join(f'{t}({v})' for v in values)})"
-    return re.sub(r"\b(floor_divide|remainder|left_shift|right_shift)<[\w ]+>\(", r"\1(", text)

@@ -12,6 +12,7 @@ import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,9 @@ def library() -> ctypes.CDLL | None:
         return None
     pool.gpugrad_set_threads.argtypes, pool.gpugrad_set_threads.restype = [ctypes.c_long], None
     pool.gpugrad_threads.argtypes, pool.gpugrad_threads.restype = [], ctypes.c_long
+    long: Any = ctypes.c_long
+    pool.gpugrad_run.argtypes = [_POINTER, _POINTER, long, long, _POINTER, _POINTER, long]
+    pool.gpugrad_run.restype = None
     pool.gpugrad_set_threads(_wanted())
     return pool
 

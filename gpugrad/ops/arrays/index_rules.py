@@ -14,6 +14,7 @@ from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand.scatter import check_later
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_vmap import array_of
 
@@ -228,6 +229,10 @@ def _add_rows(name, out, index, values):
         return
     rows = flat_indices([as_int64(p) for p in index], out.shape)
     width = math.prod(out.shape[len(index) :])
+    if values.size >= LARGE and not isinstance(rows, int):
+        columns = out.reshape(-1, width), rows.reshape(-1), values.reshape(-1, width)
+        if kernels("sums").add_rows(*columns):
+            return
     flat = rows.reshape(-1, 1) * width + np.arange(width)
     np.add.at(out.reshape(-1), flat.reshape(-1), values.reshape(-1))
 

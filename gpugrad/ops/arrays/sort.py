@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import batch_all, check_axis, flatten_or_check_axis, index_along
 from gpugrad.registry.record import op
 
@@ -238,6 +239,10 @@ def top_k(xp, x, /, k, *, axis=-1):
         raise DTypeError(f"top_k: k={k!r} is not an integer.")
     if not 0 <= k <= x.shape[axis]:
         raise ArgumentError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the axis's length.")
+    if xp is NUMPY and x.size >= LARGE and axis == x.ndim - 1:
+        largest = kernels("top_k").top_k(x, int(k))
+        if largest is not NotImplemented:
+            return largest
     indices = _order(xp, x, axis, descending=True)[index_along(axis, slice(k))]
     return xp.lib.take_along_axis(x, indices, axis=axis), indices
 

@@ -283,18 +283,15 @@ def solve_triangular(xp, a, b, /, *, lower, adjoint=False, unit_diagonal=False):
     return out[..., 0] if b.ndim == 1 else out
 
 
-def _solve_x1(xp, g, out, x1, x2_shape):
+def _solve_vjp(xp, g, out, x1, x2_shape):
+    """Both gradients, from one factorization."""
     g, x = (_columns(xp, y, len(x2_shape) == 1) for y in (g, out))
-    return xp.sum_to(-_outer(xp, xp.solve(adjoint(xp, x1), g), x), x1.shape)
-
-
-def _solve_x2(xp, g, x1, x2_shape):
-    g = _columns(xp, g, len(x2_shape) == 1)
-    return _for_b(xp, xp.solve(adjoint(xp, x1), g), x2_shape)
+    y = xp.solve(adjoint(xp, x1), g)
+    return xp.sum_to(-_outer(xp, y, x), x1.shape), _for_b(xp, y, x2_shape)
 
 
 @op(
-    vjp=[_solve_x1, _solve_x2],
+    vjp=_solve_vjp,
     kinds="fc",
     ref="numpy.linalg.solve",
     samples=calls(*_matrices(*_SYSTEMS)),

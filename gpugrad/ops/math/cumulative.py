@@ -11,6 +11,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import accumulated, batch_all, batch_axis, cast_back
 from gpugrad.registry.record import op
 
@@ -73,7 +74,13 @@ def _running(name, vjp, what, nothing, result, linear=False):
 
     def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         axis, run = _one_axis(name, x.ndim, axis), getattr(xp.lib, name)
+        if sums and xp is NUMPY and x.size >= LARGE and dtype is None and not include_initial:
+            out = kernels("sums").running_sum(x, axis)
+            if out is not NotImplemented:
+                return out
         return accumulated(name, run, x, dtype, axis=axis, include_initial=include_initial)
+
+    sums = name == "cumulative_sum"
 
     def batch(xp, batched, x, *, axis, **params):
         axis = batch_axis(_one_axis(name, x.ndim - 1, axis), x.ndim - 1)
@@ -161,6 +168,10 @@ def suffix_sum(xp, x, /, *, axis):
     >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
     [6. 5. 3.]
     """
+    if xp is NUMPY and x.size >= LARGE:
+        out = kernels("sums").running_sum(x, axis, back=True)
+        if out is not NotImplemented:
+            return out
     return xp.flip(xp.cumulative_sum(xp.flip(x, axis=axis), axis=axis), axis=axis)
 
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
+from gpugrad.kernels.cpu import large
 from gpugrad.ops._axes import (
     accumulated,
     all_axes,
@@ -78,6 +80,10 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     [4. 6.]
     """
     if dtype is None and x.dtype.char not in "eE":
+        if axis is None and xp is NUMPY and x.size >= large.LARGE:
+            total = large.kernels("sums").total(x, keepdims)
+            if total is not NotImplemented:
+                return total
         return xp.add_reduce(x, axis=axis, keepdims=keepdims)
     return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
 

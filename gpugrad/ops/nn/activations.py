@@ -23,6 +23,7 @@ def _with(*keywords):
 
 relu = elementwise(
     "relu(x)",
+    cpu=True,
     forward=lambda xp, x: xp.lib.maximum(x, 0),
     d=[lambda xp, out: out > 0],
     ref=lambda x: np.where(x < 0, 0, x),
@@ -48,6 +49,7 @@ SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 selu = elementwise(
     "selu(x)",
+    cpu=True,
     forward=lambda xp, x: (
         SELU_SCALE * xp.lib.maximum(x, 0)
         + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0))
@@ -132,6 +134,7 @@ sigmoid_slope = elementwise(
 
 sigmoid = elementwise(
     "sigmoid(x)",
+    cpu=True,
     kinds="fc",
     forward=_sigmoid,
     d=[lambda xp, out, x: xp.sigmoid_slope(x, out)],
@@ -148,6 +151,7 @@ def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
 
 log_sigmoid = elementwise(
     "log_sigmoid(x)",
+    cpu=True,
     forward=lambda xp, x: -_softplus(xp, -x),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
     ref=lambda x: -np.log1p(np.exp(-x)),
@@ -158,6 +162,7 @@ log_sigmoid = elementwise(
 
 softsign = elementwise(
     "softsign(x)",
+    cpu=True,
     forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
     d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
@@ -175,6 +180,7 @@ def _silu_slope(xp, x):
 
 silu_slope = elementwise(
     "silu_slope(x)",
+    cpu=True,
     kinds="fc",
     forward=_silu_slope,
     d=[lambda xp, x: xp.sigmoid_slope(x, xp.sigmoid(x)) * (2 - x * xp.tanh(0.5 * x))],
@@ -186,6 +192,7 @@ silu_slope = elementwise(
 
 silu = elementwise(
     "silu(x)",
+    cpu=True,
     kinds="fc",
     forward=lambda xp, x: x * _sigmoid(xp, x),
     d=[lambda xp, x: xp.silu_slope(x)],
@@ -211,6 +218,7 @@ def _mish_second_derivative(xp, x):
 
 mish_slope = elementwise(
     "mish_slope(x)",
+    cpu=True,
     forward=_mish_slope,
     d=[_mish_second_derivative],
     ref=lambda x: (
@@ -223,6 +231,7 @@ mish_slope = elementwise(
 
 mish = elementwise(
     "mish(x)",
+    cpu=True,
     forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)),
     d=[lambda xp, x: xp.mish_slope(x)],
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
@@ -233,6 +242,7 @@ mish = elementwise(
 
 quick_gelu = elementwise(
     "quick_gelu(x)",
+    cpu=True,
     forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
     d=[lambda xp, x: xp.silu_slope(1.702 * x)],
     ref=lambda x: x / (1 + np.exp(-1.702 * x)),
@@ -243,6 +253,7 @@ quick_gelu = elementwise(
 
 squared_relu = elementwise(
     "squared_relu(x)",
+    cpu=True,
     forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
     d=[lambda xp, x: 2 * xp.relu(x)],
     ref=lambda x: np.where(x > 0, x * x, 0),
@@ -253,6 +264,7 @@ squared_relu = elementwise(
 
 hardsigmoid = elementwise(
     "hardsigmoid(x)",
+    cpu=True,
     forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6],
     domain=(-5, 5),
@@ -264,6 +276,7 @@ hardsigmoid = elementwise(
 
 hardswish = elementwise(
     "hardswish(x)",
+    cpu=True,
     forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)],
     domain=(-5, 5),
@@ -308,6 +321,7 @@ def _tanhshrink_of_block(x):
 
 tanhshrink = elementwise(
     "tanhshrink(x)",
+    cpu=True,
     kinds="fc",
     forward=_tanhshrink,
     d=[lambda xp, x: xp.square(xp.tanh(x))],
@@ -331,6 +345,7 @@ def _activation(vjp, ref, keywords, wrong=None):
         ref=ref,
         errors=errors,
         by_element=True,
+        cpu=True,
         captures=True,
     )
 
@@ -523,6 +538,7 @@ def _gelu_ref(x, approximate="none"):
     errors=[([np.ones(3)], {"approximate": "erf"}, ArgumentError, "none.*tanh")],
     captures=True,
     by_element=True,
+    cpu=True,
 )
 def gelu(xp, x, /, approximate="none"):
     """`x` times the probability that a standard normal number is below `x`.

@@ -12,6 +12,8 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
+from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.arrays.class_numbers import checked_classes
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.softmax import below_max, exp_of
@@ -189,6 +191,10 @@ def sparse_softmax_cross_entropy(
     kept, labels = checked_classes(
         "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
     )
+    if xp is NUMPY and logits.size >= LARGE and not label_smoothing and dtype is None:
+        losses = rows.cross_entropy(logits, labels, kept)
+        if losses is not NotImplemented:
+            return losses
     z = below_max(xp, wide(xp, logits), -1)
     picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
     if label_smoothing:
@@ -261,6 +267,10 @@ def sparse_softmax_cross_entropy_grad(
     kept, labels = checked_classes(
         "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
     )
+    if xp is NUMPY and logits.size >= LARGE and not label_smoothing:
+        d = rows.cross_entropy_grad(g_, logits, labels, kept)
+        if d is not NotImplemented:
+            return d
     # C order makes the reshape a view
     e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, wide(xp, logits), -1)))
     g_ = wide(xp, g_)

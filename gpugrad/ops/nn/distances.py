@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gpugrad.core.backend import NUMPY, on_gpu
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.kernels.cpu import pairs
 from gpugrad.ops._axes import broadcast_shapes
 from gpugrad.registry.record import op
 
@@ -121,6 +125,96 @@ def pairwise_distance(xp, x1, x2, /, *, p=2.0, eps=1e-6, keepdims=False):
     return xp.vector_norm(x1 - x2 + eps, axis=-1, keepdims=keepdims, ord=p)
 
 
+def _differences(xp, x1, x2):
+    return xp.expand_dims(x1, axis=-2) - xp.expand_dims(x2, axis=-3)
+
+
+def _swapped(xp, x):
+    return xp.swapaxes(x, -1, -2)
+
+
+_PAIRS = calls(
+    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 4, 3)], {}),
+    lambda rng: ([uniform(rng, 2, 2, 1), uniform(rng, 2, 3, 1)], {}),
+    lambda rng: ([uniform(rng, 0, 3), uniform(rng, 2, 3)], {}),
+)
+_PAIR_ERRORS: list[Any] = [
+    ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"\(2, 3\).*\(4, 2\)"),
+    ([np.ones(3), np.ones((2, 3))], {}, ShapeError, r"\(3,\)"),
+]
+
+
+def _check_pairs(name, x1, x2):
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(
+            f"{name}: x1 {x1.shape} and x2 {x2.shape} are not (..., m, k), (..., n, k)."
+        )
+
+
+@op(
+    vjp=[
+        lambda xp, g, x1, x2, out: xp.euclidean_distances_grad(g, x1, x2, out),
+        lambda xp, g, x1, x2, out: xp.euclidean_distances_grad(
+            _swapped(xp, g), x2, x1, _swapped(xp, out)
+        ),
+    ],
+    batch="stack",
+    cpu=pairs.distances,
+    ref=lambda x1, x2: np.linalg.norm(_differences(NUMPY, x1, x2), axis=-1),
+    samples=_PAIRS,
+    errors=_PAIR_ERRORS,
+)
+def euclidean_distances(xp, x1, x2, /):
+    """Euclidean distances between all pairs of vectors of two sets; see `cdist`.
+
+    Args:
+        x1: array of shape (..., m, k).
+        x2: array of shape (..., n, k), with the same axes in front.
+
+    Returns:
+        Tensor of shape (..., m, n).
+
+    >>> print(gg.euclidean_distances([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
+    [[5.]
+     [4.]]
+    """
+    _check_pairs("euclidean_distances", x1, x2)
+    return xp.vector_norm(_differences(xp, x1, x2), axis=-1)
+
+
+def _distances_grad_samples(rng):
+    for (x1, x2), _ in _PAIRS(rng):
+        out = np.linalg.norm(_differences(NUMPY, x1, x2), axis=-1)
+        yield [uniform(rng, *out.shape), x1, x2, out], {}
+
+
+@op(
+    cpu=pairs.distances_grad,
+    ref=lambda g, x1, x2, out: np.sum((g / out)[..., None] * _differences(NUMPY, x1, x2), -2),
+    samples=_distances_grad_samples,
+    errors=[([np.ones((2, 4)), *args, np.ones((2, 4))], *rest) for args, *rest in _PAIR_ERRORS],
+)
+def euclidean_distances_grad(xp, g, x1, x2, out, /):
+    """The gradient of `euclidean_distances` by `x1`; 0 for equal vectors.
+
+    Args:
+        g: the gradient by the distances, of shape (..., m, n).
+        x1, x2: the vectors.
+        out: the distances.
+
+    Returns:
+        Tensor of shape (..., m, k).
+
+    >>> print(gg.euclidean_distances_grad([[1.0]], [[0.0, 0.0]], [[3.0, 4.0]], [[5.0]]))
+    [[-0.6 -0.8]]
+    """
+    _check_pairs("euclidean_distances_grad", x1, x2)
+    equal = xp.equal(out, 0)
+    # not (g / out) times the differences: its derivative divides by the square, which may vanish
+    units = _differences(xp, x1, x2) / xp.expand_dims(xp.where(equal, 1, out), axis=-1)
+    return xp.sum(xp.expand_dims(xp.where(equal, 0, g), axis=-1) * units, axis=-2)
+
+
 @op(
     ref=lambda x1, x2, p=2.0: np.linalg.norm(x1[..., :, None, :] - x2[..., None, :, :], p, axis=-1),
     samples=calls(
@@ -139,7 +233,8 @@ def cdist(xp, x1, x2, /, *, p=2.0):
     """Distances between all pairs of vectors of two sets.
 
     It forms the differences, so equal vectors have distance exactly 0 (and gradient 0), and the
-    distance of close vectors is exact. That takes memory for m * n * k numbers.
+    distance of close vectors is exact. Without a C kernel that takes memory for m * n * k numbers;
+    with one, for float matrices on the CPU and p=2, only for the result.
 
     Args:
         x1: array of shape (..., m, k).
@@ -153,9 +248,7 @@ def cdist(xp, x1, x2, /, *, p=2.0):
     [[5.]
      [4.]]
     """
-    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
-        raise ShapeError(
-            f"cdist: x1 {x1.shape} and x2 {x2.shape} are not (..., m, k), (..., n, k)."
-        )
-    d = xp.expand_dims(x1, axis=-2) - xp.expand_dims(x2, axis=-3)
-    return xp.vector_norm(d, axis=-1, ord=p)
+    _check_pairs("cdist", x1, x2)
+    if p == 2 and x1.shape[:-2] == x2.shape[:-2] and not on_gpu(x1) and x1.dtype.kind == "f":
+        return xp.euclidean_distances(x1, x2)
+    return xp.vector_norm(_differences(xp, x1, x2), axis=-1, ord=p)

@@ -14,9 +14,10 @@ import operator
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.kernels.cpu import ctc as cpu
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
@@ -291,6 +292,11 @@ def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blan
     _check(log_probs, targets, input_lengths, target_lengths, blank)
     states = xp.ctc_states(targets, target_lengths, blank=blank)[0]
     _check_labels(states, log_probs.shape[2])
+    if xp is NUMPY and log_probs.size:
+        lengths = input_lengths, target_lengths
+        losses = cpu.ctc(log_probs, targets, lengths, blank=blank, gradient=False)
+        if losses is not NotImplemented:
+            return losses
     _, scores, first, final, skips, lengths = _prepared(
         xp, log_probs, targets, input_lengths, target_lengths, blank
     )
@@ -326,6 +332,10 @@ def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *,
     >>> print(gg.ctc_losses_grad(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
     [[[ 0. -1.]]]
     """
+    if xp is NUMPY and log_probs.size:
+        d = cpu.ctc(log_probs, targets, (input_lengths, target_lengths), blank=blank, gradient=True)
+        if d is not NotImplemented:
+            return d
     places, scores, first, final, skips, lengths = _prepared(
         xp, log_probs, targets, input_lengths, target_lengths, blank
     )

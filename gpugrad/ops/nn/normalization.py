@@ -16,6 +16,8 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
+from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
@@ -128,6 +130,8 @@ _along_axes = functools.partial(
     outputs=3,
     ref=_standardize_ref,
     cuda=kernels.standardize,
+    cpu=rows.standardize_channels,
+    large=LARGE,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     """Shift and scale an array to mean 0 and variance 1 along axes.
@@ -185,6 +189,8 @@ def _by_length(xp, g, size, scale):
     samples=_standardize_grad_samples,
     ref=_standardize_grad_ref,
     cuda=kernels.standardize_grad,
+    cpu=rows.standardize_channels_grad,
+    large=LARGE,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
 def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):
@@ -358,7 +364,8 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    if on_gpu(x) and SCALARS.isdisjoint((type(weight), type(bias))):
+    fused = on_gpu(x) or (x.size >= LARGE and rows.normalizes(getattr(x, "_data", x), axis, eps))
+    if fused and SCALARS.isdisjoint((type(weight), type(bias))):
         return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
     return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)
 

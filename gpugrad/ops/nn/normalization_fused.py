@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
+from gpugrad.kernels.cpu import rows
 from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.normalization import affine, affine_ref, inverse_root
@@ -101,6 +102,7 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     ref=_ref,
     errors=_errors,
     cuda=kernels.standardize_affine,
+    cpu=rows.layer_norm,
 )
 def standardize_affine(
     xp, x, /, weight=None, bias=None, *, axis=-1, along=-1, eps=1e-5, centered=True
@@ -177,6 +179,7 @@ def _by_channel(g, x, *others, axis=-1, **params):
     ref=_grad_ref,
     errors=_GRAD_ERRORS,
     cuda=kernels.standardize_affine_grad,
+    cpu=rows.layer_norm_grads,
 )
 def standardize_affine_grad(
     xp, g, x, mean, var, g_mean, g_var, /, weight=None, *, axis=-1, along=-1, eps=1e-5,
@@ -222,6 +225,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,
+    cpu=rows.layer_norm_grads,
 )
 def standardize_affine_grads(
     xp, g, x, mean, var, g_mean, g_var, weight, /, *, axis=-1, along=-1, eps=1e-5, centered=True

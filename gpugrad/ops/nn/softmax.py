@@ -15,6 +15,8 @@ from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
+from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.record import op
 
 
@@ -67,6 +69,8 @@ def _softmax_masked(xp, g, out, axis):
     masked=[_softmax_masked],
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     cuda=kernels.softmax,
+    cpu=rows.softmax,
+    large=LARGE,
 )
 def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis; NaN where all scores along it are -inf.
@@ -88,6 +92,8 @@ def softmax(xp, x, /, axis=-1):
     ref=lambda g, out, axis=-1: out * g - out * np.sum(out * g, axis=axis, keepdims=True),
     errors=_GRAD_ERRORS,
     cuda=kernels.softmax_grad,
+    cpu=rows.softmax_grad,
+    large=LARGE,
 )
 def softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `softmax` by its input.
@@ -114,6 +120,8 @@ def _log_softmax_masked(xp, g, out, axis):
     masked=[_log_softmax_masked],
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     cuda=kernels.log_softmax,
+    cpu=rows.log_softmax,
+    large=LARGE,
     mixed="float32",
 )
 def log_softmax(xp, x, /, axis=-1):
@@ -135,6 +143,8 @@ def log_softmax(xp, x, /, axis=-1):
     ref=lambda g, out, axis=-1: g - np.exp(out) * np.sum(g, axis=axis, keepdims=True),
     errors=_GRAD_ERRORS,
     cuda=kernels.log_softmax_grad,
+    cpu=rows.log_softmax_grad,
+    large=LARGE,
 )
 def log_softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `log_softmax` by its input.

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels.cpu.bilinear import takes
 from gpugrad.ops.arrays.windows import need_arrays
 from gpugrad.ops.nn.resample import Taps, cubic
 from gpugrad.registry.record import op
@@ -251,9 +252,16 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
             f"grid_sample: padding_mode={padding_mode!r} must be 'zeros', 'border' or 'reflection'."
         )
     lengths, places = x.shape[2:], grid.shape[1:-1]
-    rows = xp.reshape(xp.moveaxis(x, 1, -1), (x.shape[0] * math.prod(lengths), x.shape[1]))
     grid = xp.reshape(grid, (x.shape[0], math.prod(places), n))
     columns = [xp.getitem(grid, index=(Ellipsis, n - 1 - k)) for k in range(n)]
+    if mode == "bilinear" and takes(*(getattr(a, "_data", a) for a in (x, grid))):
+        inside = [
+            _kept_inside(xp, _place(xp, u, k, align_corners), k, padding_mode, align_corners)
+            for u, k in zip(columns, lengths, strict=True)
+        ]
+        out = xp.bilinear_sample(x, xp.stack(inside, axis=-1), zeros=padding_mode == "zeros")
+        return xp.reshape(out, (*x.shape[:2], *places))
+    rows = xp.reshape(xp.moveaxis(x, 1, -1), (x.shape[0] * math.prod(lengths), x.shape[1]))
     axes = [
         _along(xp, u, length, mode, padding_mode, align_corners)
         for u, length in zip(columns, lengths, strict=True)

@@ -170,6 +170,7 @@ def _gelu_second_derivative(xp, x):
 
 gelu_slope = elementwise(
     "gelu_slope(x)",
+    cpu=True,
     forward=_gelu_slope,
     d=[_gelu_second_derivative],
     ref=lambda x: NUMPY.special.ndtr(x) + x * np.exp(-x * x / 2) / np.sqrt(2 * np.pi),
@@ -235,6 +236,7 @@ def _tanh_slope_ref(x):
 
 gelu_tanh_slope = elementwise(
     "gelu_tanh_slope(x)",
+    cpu=True,
     forward=_tanh_slope,
     d=[_tanh_second_derivative],
     ref=_tanh_slope_ref,

@@ -1,0 +1,65 @@
+"""Values of images between elements, and their gradients, in C."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import LARGE
+
+__all__ = ["bilinear", "bilinear_grads", "takes"]
+
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    library = pool.load("bilinear")
+    if library is not None:
+        long, pointer = ctypes.c_long, ctypes.c_void_p
+        library.gpugrad_bilinear.argtypes = [long, *[pointer] * 3, *[long] * 6]
+        library.gpugrad_bilinear_gradients.argtypes = [long, *[pointer] * 5, *[long] * 6]
+        library.gpugrad_bilinear.restype = library.gpugrad_bilinear_gradients.restype = None
+    return library
+
+
+def takes(x: Any, places: Any) -> bool:
+    """Whether these arrays are of a kernel's dtype and rank, and large."""
+    return (
+        type(x) is type(places) is np.ndarray
+        and x.dtype == places.dtype
+        and x.dtype in _WIDE
+        and x.ndim == 4
+        and x.shape[1] * places.size >= LARGE
+        and _library() is not None
+    )
+
+
+def _run(name: str, arrays: Any, results: Any, zeros: bool) -> Any:
+    """Run a kernel on (x, places, ...); NotImplemented if a place is not a finite number."""
+    x, places, *_ = arrays = [*map(np.ascontiguousarray, arrays)]
+    if not np.isfinite(places).all() or np.abs(places).max() > 1e9:
+        return NotImplemented
+    addresses = [a.ctypes.data for a in (*arrays, *results)]
+    getattr(_library(), name)(_WIDE[x.dtype], *addresses, *x.shape, places.shape[1], zeros)
+    return results[0] if len(results) == 1 else results
+
+
+def bilinear(xp: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
+    """The launcher of `gpugrad.ops.nn.bilinear.bilinear_sample`."""
+    if not takes(x, places):
+        return NotImplemented
+    out = np.empty((*x.shape[:2], places.shape[1]), x.dtype)
+    return _run("gpugrad_bilinear", (x, places), (out,), zeros)
+
+
+def bilinear_grads(xp: Any, g: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
+    """The launcher of `gpugrad.ops.nn.bilinear.bilinear_sample_grads`."""
+    if not takes(x, places) or g.dtype != x.dtype:
+        return NotImplemented
+    results = np.empty(x.shape, x.dtype), np.empty(places.shape, x.dtype)
+    return _run("gpugrad_bilinear_gradients", (x, places, g), results, zeros)

@@ -1,0 +1,171 @@
+"""A formula of elements as one loop in C, for large arrays of eager ops.
+
+NumPy reads and writes memory for each function of a formula; here vectors stay in registers. For
+``silu`` of float32 the text is::
+
+    extern "C" void gpugrad_kernel(char** p, long from, long to, char*) {
+      constexpr int N = LANES<4>;
+      const auto block = [](const float* p0, float* out) __attribute__((always_inline)) {
+        const V<float, N> x0 = load<N, N>(p0);
+        const V<float, N> v0 = x0;
+        const V<float, N> v1 = expit(v0);
+        const V<float, N> v2 = v0 * v1;
+        store<N>(out, v2);
+      };
+      const float* p0 = (const float*)p[0];
+      float* out = (float*)p[1];
+      ...
+
+A library is compiled for each formula, dtype and metadata, but not for each shape.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import SCALARS
+from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
+from gpugrad.kernels.cpu import compiler, pool
+from gpugrad.kernels.cpu.lines import check, declared, lanes, vector
+from gpugrad.kernels.cpu.vectors import prelude
+from gpugrad.kernels.runtime.launch import type_name
+
+__all__ = ["Loops", "forward_of", "rule_of", "run", "text"]
+
+Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+"""A function of arrays, or of Codes, and of metadata."""
+
+_GRAIN = 1 << 14  # elements of a piece for a thread
+_KINDS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def forward_of(op: Any) -> Loops:
+    """The loops of an op whose result's elements are a formula of elements."""
+    return Loops(op, lambda codes, params: getattr(CODE, op.name)(*codes, **params))
+
+
+def rule_of(op: Any, rule: Callable[..., Any]) -> Loops:
+    """The loops of a gradient: of arrays (g, *saved)."""
+
+    def formula(codes: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        return rule(CODE, codes[0], codes[1:], params)
+
+    return Loops(op, formula)
+
+
+class Loops:
+    """The loops of a formula, compiled when they are first needed.
+
+    They are for default metadata and for strings: a number that changes from call to call would
+    need a loop for each.
+
+    Args:
+        op: the op that the formula computes, or a gradient of.
+        formula: the formula.
+    """
+
+    def __init__(self, op: Any, formula: Formula) -> None:
+        self.formula = formula
+        self._op, self._kernels = op, dict[Any, Any]()
+
+    def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
+        """A new array; NotImplemented unless all are float arrays of one shape and dtype."""
+        first = arrays[0]
+        dtype, shape = first.dtype, first.shape
+        for a in arrays:
+            if type(a) is not np.ndarray or a.dtype != dtype or a.shape != shape:
+                return NotImplemented
+        params = params or {}
+        for k, v in params.items():
+            if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
+                return NotImplemented
+        key = (dtype, *params.values())
+        if key not in self._kernels:
+            self._kernels[key] = self._kernel(dtype, len(arrays), params)
+        kernel = self._kernels[key]
+        return NotImplemented if kernel is None else run(kernel, arrays)
+
+    def _kernel(self, dtype: np.dtype[Any], n: int, params: Mapping[str, Any]) -> Any:
+        """The address of the compiled loop, or None."""
+        if dtype not in _KINDS or pool.library() is None:
+            return None
+        try:
+            source = text(self.formula, dtype, n, params)
+        except NoCodeError:
+            return None
+        library = compiler.load(source, what=self._op.name)
+        return library and ctypes.cast(library.gpugrad_kernel, ctypes.c_void_p)
+
+
+def run(kernel: Any, arrays: Sequence[Any]) -> Any:
+    """Fill a new array by a kernel that reads arrays of the same shape and dtype."""
+    arrays = [*map(np.ascontiguousarray, arrays)]
+    out = np.empty_like(arrays[0])
+    pointers = (ctypes.c_void_p * (len(arrays) + 1))(*[a.ctypes.data for a in (*arrays, out)])
+    library: Any = pool.library()
+    library.gpugrad_run(kernel, None, out.size, _GRAIN, pointers, None, 0)
+    return out
+
+
+def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, Any]) -> str:
+    """The loop of a formula of `n` arrays of a dtype.
+
+    Raises:
+        NoCodeError: the formula cannot be written.
+    """
+    body, t = Body(), type_name(dtype)
+    code = _read(formula, [body.input(f"x{k}", dtype) for k in range(n)], params)
+    if type(code) not in (Code, *SCALARS):
+        raise NoCodeError("the result is not of elements")
+    code = cast(body, code, dtype)
+    check(body.codes, [dtype])
+    needed = _needed(code)
+    names = [f"p{k}" for k in range(n)]
+    block = [
+        *(f"const {vector(t)} x{k} = load<N, N>(p{k});" for k in range(n)),
+        *declared(c for c in body.codes if c.name in needed),
+        f"store<N>(out, {code.name});",
+    ]
+    moved = ", ".join([*(f"{name} + j" for name in names), "out + j"])
+    last = ", ".join(f"rest[{k}]" for k in range(n + 1))
+    copied = " ".join(f"rest[{k}][k] = {name}[i];" for k, name in enumerate(names))
+    lines = [
+        prelude(),
+        'extern "C" void gpugrad_kernel(char** p, long from, long to, char*) {',
+        lanes([dtype.itemsize]),
+        f"const auto block = []({', '.join(f'const {t}* {name}' for name in names)}, {t}* out) "
+        "__attribute__((always_inline)) {",
+        *block,
+        "};",
+        *(f"const {t}* {name} = (const {t}*)p[{k}];" for k, name in enumerate(names)),
+        f"{t}* out = ({t}*)p[{n}];",
+        "long j = from;",
+        f"for (; j + N <= to; j += N) block({moved});",
+        "if (j == to) return;",
+        f"{t} rest[{n + 1}][N];  // the last elements, and the first of them again",
+        f"for (int k = 0; k < N; ++k) {{ const long i = k < to - j ? j + k : j; {copied} }}",
+        f"block({last});",
+        f"__builtin_memcpy(out + j, rest[{n}], (to - j) * sizeof({t}));",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _read(formula: Formula, codes: Sequence[Code], params: Mapping[str, Any]) -> Any:
+    try:
+        return formula(codes, params)
+    except Exception as error:  # a real error is raised again when the formula runs on arrays
+        raise NoCodeError(str(error)) from error
+
+
+def _needed(code: Code) -> set[str]:
+    """Names of the values that a result is computed from."""
+    needed = {code.name}
+    for other in reversed(code.body.codes):
+        if other.name in needed:
+            needed.update(c.name for c in other.of)
+    return needed

@@ -1,0 +1,17 @@
+"""From which size on eager ops use C kernels, and how they load them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__all__ = ["LARGE", "kernels"]
+
+LARGE = 1 << 17
+"""Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
+for all processes. Only the size decides, so that a run that is resumed computes the same."""
+
+
+def kernels(name: str) -> Any:
+    """A module of this folder; `import gpugrad` does not load it, nor the compiler."""
+    return importlib.import_module(f"gpugrad.kernels.cpu.{name}")

@@ -1,0 +1,94 @@
+"""Euclidean distances between all pairs of two sets of vectors, and their gradient: pairs.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import LARGE
+
+__all__ = ["distances", "distances_grad"]
+
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    # a fused product and sum takes half the time, and is the more exact one
+    library = pool.load("pairs", flags=("-ffp-contract=fast",))
+    if library is not None:
+        long, pointer = ctypes.c_long, ctypes.c_void_p
+        library.gpugrad_lanes.argtypes, library.gpugrad_lanes.restype = [long], long
+        library.gpugrad_distances.argtypes = [long, *[pointer] * 3, *[long] * 3]
+        library.gpugrad_distances_gradient.argtypes = [long, *[pointer] * 5, *[long] * 5]
+        library.gpugrad_distances.restype = None
+        library.gpugrad_distances_gradient.restype = None
+    return library
+
+
+def _loaded(x1: Any, x2: Any, *others: Any) -> ctypes.CDLL | None:
+    """The library, if it computes with these arrays and they are large."""
+    arrays = (x1, x2, *others)
+    if any(type(a) is not np.ndarray or a.dtype != x1.dtype or a.ndim != 2 for a in arrays):
+        return None
+    large = x1.dtype in _WIDE and x1.size * x2.shape[0] >= LARGE and x2.size > 0
+    return _library() if large else None
+
+
+def _padded(library: Any, x: Any, axis: int) -> Any:
+    """A contiguous array, with zeros up to a multiple of a vector's length."""
+    extra = -x.shape[axis] % library.gpugrad_lanes(_WIDE[x.dtype])
+    if extra:
+        x = np.pad(x, [(0, extra if k == axis else 0) for k in range(2)])
+    return np.ascontiguousarray(x)
+
+
+def distances(xp: Any, x1: Any, x2: Any, /) -> Any:
+    """The launcher of `gpugrad.ops.nn.distances.euclidean_distances`."""
+    library = _loaded(x1, x2)
+    if library is None:
+        return NotImplemented
+    x, y = np.ascontiguousarray(x1), _padded(library, x2.T, 1)
+    (m, k), n = x.shape, y.shape[1]
+    out = np.empty((m, n), x.dtype)
+    arrays = x.ctypes.data, y.ctypes.data, out.ctypes.data
+    library.gpugrad_distances(_WIDE[x.dtype], *arrays, m, n, k)
+    out = np.ascontiguousarray(out[:, : x2.shape[0]])
+    good = _are_exact(out) and (out.min() > 0 or _are_equal(x1, x2, out))
+    return out if good else NotImplemented
+
+
+def _are_exact(out: Any) -> bool:
+    """Whether no square overflowed or lost digits; the formula scales them."""
+    least = 1e-17 if out.dtype == np.float32 else 1e-145
+    some_small = out.min() <= least and np.any((out > 0) & (out < least))
+    return bool(np.isfinite(out.max())) and not some_small
+
+
+def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
+    """Whether vectors at distance 0 are equal, and not so close that the squares vanish."""
+    i, j = np.nonzero(out == 0)
+    return np.array_equal(x1[i], x2[j])
+
+
+def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
+    """The launcher of `gpugrad.ops.nn.distances.euclidean_distances_grad`."""
+    library = _loaded(x1, x2, g, out)
+    if library is None or g.shape != out.shape or not _are_exact(out):
+        return NotImplemented
+    if g.strides != out.strides:
+        g, own = np.empty_like(out), g
+        g[...] = own
+        if g.strides != out.strides:
+            return NotImplemented
+    x, y = _padded(library, x1, 1), _padded(library, x2, 1)
+    steps = [s // g.itemsize for s in g.strides]
+    d = np.empty(x.shape, x.dtype)
+    arrays = (a.ctypes.data for a in (x, y, g, out, d))
+    sizes = x.shape[0], y.shape[0], x.shape[1]
+    library.gpugrad_distances_gradient(_WIDE[x.dtype], *arrays, *sizes, *steps)
+    return np.ascontiguousarray(d[:, : x1.shape[1]])

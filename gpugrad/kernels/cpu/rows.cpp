@@ -1,0 +1,321 @@
+// Softmax, cross entropy and layer norm of rows, and their gradients: each row is read from memory
+// once, and again from cache. Sums along a row are added by lanes, so their order depends on the
+// width of a vector but not on the number of threads.
+#include "pool.h"
+#define LIBMVEC 0  // exp and log are those of own.h
+#include "vector.h"
+
+#define ALWAYS __attribute__((always_inline))
+
+namespace {
+
+const long PIECE = 1 << 14;  // elements of a piece for a thread, at least
+const long PIECES = 16;  // of sums over rows, at most
+const long STRIP = 4096;  // elements that one sum adds up
+
+template <class T> constexpr int N = LANES<(int)sizeof(T)>;
+template <class T> using Vec = V<T, N<T>>;
+
+// Some elements of a row, and `rest` in the other lanes.
+template <class T> INLINE Vec<T> some(const T* p, long n, T rest) {
+  if (n >= N<T>) return load<N<T>, N<T>>(p);
+  T lanes[N<T>];
+  for (int k = 0; k < N<T>; ++k) lanes[k] = k < n ? p[k] : rest;
+  return load<N<T>, N<T>>(lanes);
+}
+template <class T> INLINE void put(T* p, long n, Vec<T> v) {
+  if (n >= N<T>) return store<N<T>>(p, v);
+  for (int k = 0; k < n; ++k) p[k] = v[k];
+}
+
+template <class T, class F> INLINE void each(long n, F block) {
+  long j = 0;
+  for (; j + N<T> <= n; j += N<T>) block(j, (long)N<T>);
+  if (j < n) block(j, n - j);
+}
+
+// The sum of the lanes of block(j, count) for all blocks.
+template <class T, class F> INLINE T sum(long n, F block) {
+  Vec<T> all = T(0);
+  for (long from = 0; from < n; from += STRIP) {
+    const long to = n - from < STRIP ? n - from : STRIP;
+    Vec<T> a = T(0), b = T(0);
+    long j = 0;
+    for (; j + 2 * N<T> <= to; j += 2 * N<T>) {
+      a += block(from + j, (long)N<T>);
+      b += block(from + j + N<T>, (long)N<T>);
+    }
+    for (; j < to; j += N<T>) a += block(from + j, to - j < N<T> ? to - j : (long)N<T>);
+    all += a + b;
+  }
+  return over_lanes(Sum(), all)[0];
+}
+
+template <class T> INLINE T largest(const T* x, long n) {
+  Vec<T> m = -infinity<T>();
+  each<T>(n, [&](long j, long count) ALWAYS {
+    m.of = Max()(m.of, some(x + j, count, -infinity<T>()).of);
+  });
+  return over_lanes(Max(), m)[0];
+}
+
+struct Job {
+  void** p;
+  long rows, n;
+  double eps;
+  char* part;
+};
+
+// ---- softmax and its logarithm
+
+// Writes exp(x - max) and returns the sum.
+template <class T> INLINE T exponentials(const T* x, T* out, long n, T m) {
+  return sum<T>(n, [&](long j, long count) ALWAYS {
+    const Vec<T> e = exp(some(x + j, count, -infinity<T>()) - m);
+    put(out + j, count, e);
+    return e;
+  });
+}
+
+template <class T> struct Softmax {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    T* out = (T*)job.p[1] + r * job.n;
+    const T total = exponentials(x, out, job.n, largest(x, job.n));
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, some(out + j, count, T(0)) / total);
+    });
+  }
+};
+
+template <class T> struct SoftmaxGrad {
+  static void row(const Job& job, long r) {
+    const T *g = (const T*)job.p[0] + r * job.n, *y = (const T*)job.p[1] + r * job.n;
+    T* out = (T*)job.p[2] + r * job.n;
+    const T total = sum<T>(job.n, [&](long j, long count) ALWAYS {
+      return some(g + j, count, T(0)) * some(y + j, count, T(0));
+    });
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, (some(g + j, count, T(0)) - total) * some(y + j, count, T(0)));
+    });
+  }
+};
+
+template <class T> INLINE T log_of_sum(const T* x, long n, T m) {
+  const T total = sum<T>(n, [&](long j, long count) ALWAYS {
+    return exp(some(x + j, count, -infinity<T>()) - m);
+  });
+  return log(Vec<T>(total))[0];
+}
+
+template <class T> struct LogSoftmax {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    T* out = (T*)job.p[1] + r * job.n;
+    const T m = largest(x, job.n), total = log_of_sum(x, job.n, m);
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, some(x + j, count, T(0)) - m - total);
+    });
+  }
+};
+
+template <class T> struct LogSoftmaxGrad {
+  static void row(const Job& job, long r) {
+    const T *g = (const T*)job.p[0] + r * job.n, *y = (const T*)job.p[1] + r * job.n;
+    T* out = (T*)job.p[2] + r * job.n;
+    const T total =
+        sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + j, count, T(0)); });
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, some(g + j, count, T(0)) - exp(some(y + j, count, T(0))) * total);
+    });
+  }
+};
+
+// ---- cross entropy: a label of -1 is that of a row which does not count
+
+template <class T> struct CrossEntropy {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    const long label = ((const long*)job.p[1])[r];
+    const T m = largest(x, job.n);
+    ((T*)job.p[2])[r] = label < 0 ? T(0) : log_of_sum(x, job.n, m) - (x[label] - m);
+  }
+};
+
+template <class T> struct CrossEntropyGrad {
+  static void row(const Job& job, long r) {
+    const T *x = (const T*)job.p[0] + r * job.n, g = ((const T*)job.p[2])[r];
+    const long label = ((const long*)job.p[1])[r];
+    T* out = (T*)job.p[3] + r * job.n;
+    if (label < 0) {
+      for (long j = 0; j < job.n; ++j) out[j] = 0;
+      return;
+    }
+    const T scale = g / exponentials(x, out, job.n, largest(x, job.n));
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, some(out + j, count, T(0)) * scale);
+    });
+    out[label] -= g;
+  }
+};
+
+// ---- layer norm, with weights of the length of a row, or null
+
+template <class T> struct LayerNorm {
+  static void row(const Job& job, long r) {
+    const long n = job.n;
+    const T *x = (const T*)job.p[0] + r * n, *w = (const T*)job.p[1], *b = (const T*)job.p[2];
+    T* out = (T*)job.p[3] + r * n;
+    const T mean =
+        sum<T>(n, [&](long j, long count) ALWAYS { return some(x + j, count, T(0)); }) / n;
+    const T var = sum<T>(n, [&](long j, long count) ALWAYS {
+      const Vec<T> d = some(x + j, count, mean) - mean;
+      return d * d;
+    }) / n;
+    const T scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
+    ((T*)job.p[4])[r] = mean, ((T*)job.p[5])[r] = var;
+    each<T>(n, [&](long j, long count) ALWAYS {
+      Vec<T> y = (some(x + j, count, T(0)) - mean) * scale;
+      if (w) y = y * some(w + j, count, T(0));
+      if (b) y = y + some(b + j, count, T(0));
+      put(out + j, count, y);
+    });
+  }
+};
+
+// By x, and sums over rows of the gradients by the weights, in `part`.
+template <class T> struct LayerNormGrads {
+  static void row(const Job& job, long r) {
+    const long n = job.n;
+    const T *g = (const T*)job.p[0] + r * n, *x = (const T*)job.p[1] + r * n;
+    const T mean = ((const T*)job.p[2])[r], var = ((const T*)job.p[3])[r];
+    const T *w = (const T*)job.p[4], scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
+    T *out = (T*)job.p[5] + r * n, *by_w = (T*)job.part, *by_b = by_w + n;
+    const auto weighted = [&](long j, long count) ALWAYS {
+      const Vec<T> own = some(g + j, count, T(0));
+      return w ? own * some(w + j, count, T(0)) : own;
+    };
+    const auto standard = [&](long j, long count) ALWAYS {
+      return (some(x + j, count, T(0)) - mean) * scale;
+    };
+    const T shift = sum<T>(n, weighted) / n;
+    const T slope = sum<T>(n, [&](long j, long count) ALWAYS {
+      return weighted(j, count) * standard(j, count);
+    }) / n;
+    each<T>(n, [&](long j, long count) ALWAYS {
+      const Vec<T> y = standard(j, count), own = some(g + j, count, T(0));
+      put(out + j, count, (weighted(j, count) - shift - y * slope) * scale);
+      if (!w) return;
+      put(by_w + j, count, some(by_w + j, count, T(0)) + own * y);
+      put(by_b + j, count, some(by_b + j, count, T(0)) + own);
+    });
+  }
+};
+
+// ---- channels: elements [image, channel, place], standardized over images and places
+
+struct Channels {
+  const void *x, *g;  // of the gradient: the standardized array, and the gradient by it
+  void *out, *mean, *std;
+  long images, channels, n;
+  double eps;
+};
+
+template <class T, class F> INLINE T channel_sum(const Channels& job, long c, F of_row) {
+  T total = 0;
+  for (long i = 0; i < job.images; ++i) total += of_row((i * job.channels + c) * job.n);
+  return total / T(job.images * job.n);
+}
+
+template <class T> void channel(void* state, long c) {
+  const Channels& job = *(Channels*)state;
+  const T* x = (const T*)job.x;
+  const T mean = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(x + at + j, count, T(0)); });
+  });
+  const T var = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS {
+      const Vec<T> d = some(x + at + j, count, mean) - mean;
+      return d * d;
+    });
+  });
+  const T scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
+  ((T*)job.mean)[c] = mean, ((T*)job.std)[c] = sqrt(Vec<T>(var))[0];
+  for (long i = 0; i < job.images; ++i) {
+    const long at = (i * job.channels + c) * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put((T*)job.out + at + j, count, (some(x + at + j, count, T(0)) - mean) * scale);
+    });
+  }
+}
+
+template <class T> void channel_grad(void* state, long c) {
+  const Channels& job = *(Channels*)state;
+  const T *y = (const T*)job.x, *g = (const T*)job.g, std = ((const T*)job.std)[c];
+  const T scale = T(1) / sqrt(Vec<T>(std * std + T(job.eps)))[0];
+  const T shift = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + at + j, count, T(0)); });
+  });
+  const T slope = channel_sum<T>(job, c, [&](long at) ALWAYS {
+    return sum<T>(job.n, [&](long j, long count) ALWAYS {
+      return some(g + at + j, count, T(0)) * some(y + at + j, count, T(0));
+    });
+  });
+  for (long i = 0; i < job.images; ++i) {
+    const long at = (i * job.channels + c) * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      const Vec<T> own = some(g + at + j, count, T(0)), v = some(y + at + j, count, T(0));
+      put((T*)job.out + at + j, count, (own - shift - v * slope) * scale);
+    });
+  }
+}
+
+// ---- jobs
+
+template <template <class> class Of, class T> struct Pieces {
+  static long size(const Job& job) {
+    const long least = (PIECE + job.n - 1) / job.n, most = (job.rows + PIECES - 1) / PIECES;
+    return least > most ? least : most;
+  }
+  static void piece(void* state, long k) {
+    Job job = *(Job*)state;
+    const long step = size(job), to = (k + 1) * step < job.rows ? (k + 1) * step : job.rows;
+    if (job.part) {
+      job.part += k * 2 * job.n * sizeof(T);
+      for (long j = 0; j < 2 * job.n; ++j) ((T*)job.part)[j] = 0;
+    }
+    for (long r = k * step; r < to; ++r) Of<T>::row(job, r);
+  }
+  static void run(Job& job) {
+    const long pieces = (job.rows + size(job) - 1) / size(job);
+    gpugrad_parallel(piece, &job, pieces);
+    if (!job.part) return;
+    T* total = (T*)job.part;
+    for (long k = 1; k < pieces; ++k)
+      for (long j = 0; j < 2 * job.n; ++j) total[j] += total[k * 2 * job.n + j];
+  }
+};
+
+#define BOTH(Of) {Pieces<Of, float>::run, Pieces<Of, double>::run}
+void (*const JOBS[][2])(Job&) = {
+    BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
+    BOTH(CrossEntropy), BOTH(CrossEntropyGrad), BOTH(LayerNorm), BOTH(LayerNormGrads),
+};
+
+}  // namespace
+
+// Job `kind` of JOBS on rows of n elements; `part` has room for 2 n sums of each of 16 pieces.
+extern "C" void gpugrad_rows(
+    long kind, long wide, void** pointers, long rows, long n, double eps, char* part) {
+  Job job = {pointers, rows, n, eps, part};
+  JOBS[kind][wide](job);
+}
+
+// Standardizes channels; with `g`, the gradient by the array that `x` standardized is.
+extern "C" void gpugrad_channels(
+    long wide, const void* x, const void* g, void* out, void* mean, void* std, long images,
+    long channels, long n, double eps) {
+  Channels job = {x, g, out, mean, std, images, channels, n, eps};
+  if (g) gpugrad_parallel(wide ? channel_grad<double> : channel_grad<float>, &job, channels);
+  else gpugrad_parallel(wide ? channel<double> : channel<float>, &job, channels);
+}

@@ -1,0 +1,235 @@
+"""Softmax, cross entropy and layer norm of rows, and their gradients, in C: see rows.cpp.
+
+The functions return NotImplemented for arrays that NumPy has to compute with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import LARGE
+
+__all__ = [
+    "cross_entropy",
+    "cross_entropy_grad",
+    "layer_norm",
+    "layer_norm_grads",
+    "log_softmax",
+    "log_softmax_grad",
+    "normalizes",
+    "softmax",
+    "softmax_grad",
+    "standardize_channels",
+    "standardize_channels_grad",
+]
+
+_PIECES = 16  # see rows.cpp
+_KINDS = (
+    *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
+    *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
+)
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    library = pool.load("rows")
+    if library is not None:
+        long, pointer = ctypes.c_long, ctypes.c_void_p
+        sizes: list[Any] = [long, long, ctypes.c_double, pointer]
+        library.gpugrad_rows.argtypes = [long, long, pointer, *sizes]
+        channels: list[Any] = [long, *[pointer] * 5, *[long] * 3, ctypes.c_double]
+        library.gpugrad_channels.argtypes = channels
+        library.gpugrad_rows.restype = library.gpugrad_channels.restype = None
+    return library
+
+
+def _takes(x: Any, *others: Any) -> bool:
+    """Whether all are arrays of x's dtype, and the kernels compiled."""
+    return (
+        x.size >= LARGE
+        and x.dtype in _WIDE
+        and all(type(a) is np.ndarray and a.dtype == x.dtype for a in others)
+        and _library() is not None
+    )
+
+
+def _run(
+    kind: str, n: int, arrays: Sequence[Any], x: Any, eps: float = 0.0, part: Any = None
+) -> None:
+    """Run a kernel on the rows of n elements of `x`; None is a null pointer."""
+    library: Any = _library()
+    address = [None if a is None else a.ctypes.data for a in arrays]
+    pointers = (ctypes.c_void_p * len(arrays))(*address)
+    sums = None if part is None else part.ctypes.data
+    wide = _WIDE[x.dtype]
+    library.gpugrad_rows(_KINDS.index(kind), wide, pointers, x.size // n, n, eps, sums)
+
+
+def _along(kind: str, axis: int, *arrays: Any) -> Any:
+    """An array of the shape of `arrays`, by their rows along the last axis."""
+    x = arrays[0]
+    same = all(a.shape == x.shape for a in arrays)
+    if not same or axis not in (-1, x.ndim - 1) or not _takes(*arrays):
+        return NotImplemented
+    out = np.empty(x.shape, x.dtype)
+    # arrays that are copied must live until the kernel has run
+    arrays = (*map(np.ascontiguousarray, arrays), out)
+    _run(kind, x.shape[-1], arrays, x)
+    return out
+
+
+def softmax(xp: Any, x: Any, /, axis: int = -1) -> Any:
+    """The launcher of `gpugrad.ops.nn.softmax.softmax`."""
+    return _along("softmax", axis, x)
+
+
+def softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:
+    """The launcher of `gpugrad.ops.nn.softmax.softmax_grad`."""
+    return _along("softmax_grad", axis, g, out)
+
+
+def log_softmax(xp: Any, x: Any, /, axis: int = -1) -> Any:
+    """The launcher of `gpugrad.ops.nn.softmax.log_softmax`."""
+    return _along("log_softmax", axis, x)
+
+
+def log_softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:
+    """The launcher of `gpugrad.ops.nn.softmax.log_softmax_grad`."""
+    return _along("log_softmax_grad", axis, g, out)
+
+
+def _counted(labels: Any, kept: Any) -> Any:
+    """Labels as the kernels read them: -1 for a row that does not count."""
+    labels = labels if kept is None else np.where(kept, labels, -1)
+    return np.ascontiguousarray(labels, np.int64)
+
+
+def cross_entropy(x: Any, labels: Any, kept: Any) -> Any:
+    """Cross entropy of the softmax of rows.
+
+    Args:
+        x: array (..., classes).
+        labels: ints (...), which are classes.
+        kept: mask (...) of the rows that count, or None.
+    """
+    if not _takes(x):
+        return NotImplemented
+    x, out = np.ascontiguousarray(x), np.empty(labels.shape, x.dtype)
+    labels = _counted(labels, kept)
+    _run("cross_entropy", x.shape[-1], (x, labels, out), x)
+    return out
+
+
+def cross_entropy_grad(g: Any, x: Any, labels: Any, kept: Any) -> Any:
+    """The gradient of `cross_entropy` by `x`, given that by its results."""
+    if g.shape != labels.shape or not _takes(x, g):
+        return NotImplemented
+    x, g, out = np.ascontiguousarray(x), np.ascontiguousarray(g), np.empty(x.shape, x.dtype)
+    labels = _counted(labels, kept)
+    _run("cross_entropy_grad", x.shape[-1], (x, labels, g, out), x)
+    return out
+
+
+def normalizes(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `layer_norm` takes an array, and no variance overflows."""
+    if not _has_rows(x, axis, eps):
+        return False
+    flat = x.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(flat, flat)))
+
+
+def _has_rows(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `axis` is the last one of a large array. Tiny variances are NumPy's to scale."""
+    last = type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
+    return last and eps >= 1e-12 and _takes(x)
+
+
+def _is_of_rows(
+    x: Any,
+    weights: Sequence[Any],
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> bool:
+    """Whether means are over the last axis, and weights have its length and the same dtype."""
+    fits = all(w is None or (w.shape == x.shape[-1:] and w.dtype == x.dtype) for w in weights)
+    return centered and fits and _has_rows(x, axis, eps) and _has_rows(x, along, eps)
+
+
+def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization_fused.standardize_affine`."""
+    if not _is_of_rows(x, (weight, bias), **params):
+        return NotImplemented
+    x, out = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
+    mean, var = np.empty((2, *x.shape[:-1], 1), x.dtype)
+    weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
+    arrays = (x, weight, bias, out, mean, var)
+    _run("layer_norm", x.shape[-1], arrays, x, params.get("eps", 1e-5))
+    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
+
+
+def layer_norm_grads(
+    xp: Any, g: Any, x: Any, /, *small: Any, weight: Any = None, **params: Any
+) -> Any:
+    """The launcher of the gradients by `x`, `weight` and bias; the first alone without `weight`.
+
+    `small` are the mean and the variance, and the gradients by them; then perhaps the weight.
+    """
+    mean, var, g_mean, g_var, *rest = small
+    weight = rest[0] if rest else weight
+    floats = _takes(g, x, mean, var, g_mean, g_var)
+    if g.shape != x.shape or not floats or not _is_of_rows(x, (weight,), **params):
+        return NotImplemented
+    if np.any(g_mean) or np.any(g_var):
+        return NotImplemented
+    n, out = x.shape[-1], np.empty(x.shape, x.dtype)
+    sums = np.empty((_PIECES, 2, n), x.dtype)
+    g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
+    weight = None if weight is None else np.ascontiguousarray(weight)
+    arrays = (g, x, mean, var, weight, out)
+    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums)
+    return out if weight is None else (out, sums[0, 0], sums[0, 1])
+
+
+def _has_channels(x: Any, axis: Any, eps: float) -> bool:
+    """Whether means are over all axes but the second of at least three."""
+    others = (0, *range(2, x.ndim))
+    return x.ndim > 2 and axis == others and eps >= 1e-12 and _takes(x)
+
+
+def standardize_channels(xp: Any, x: Any, /, axis: Any = -1, *, eps: float = 1e-5) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization.standardize`, for batch norm."""
+    if not _has_channels(x, axis, eps):
+        return NotImplemented
+    x, library = np.ascontiguousarray(x), _library()
+    out, shape = np.empty(x.shape, x.dtype), [n if k == 1 else 1 for k, n in enumerate(x.shape)]
+    mean, std = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+    arrays = x.ctypes.data, None, *(a.ctypes.data for a in (out, mean, std))
+    sizes = *x.shape[:2], x[0, 0].size
+    library.gpugrad_channels(_WIDE[x.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    return (out, mean, std) if np.isfinite(std).all() else NotImplemented
+
+
+def standardize_channels_grad(
+    xp: Any, g: Any, out: Any, std: Any, *small: Any, axis: Any = -1, eps: float = 1e-5
+) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization.standardize_grad`, for batch norm."""
+    if g.shape != out.shape or not _has_channels(out, axis, eps) or not _takes(g, out, std, *small):
+        return NotImplemented
+    if std.shape[1] != std.size or any(map(np.any, small)):
+        return NotImplemented
+    g, out, std = map(np.ascontiguousarray, (g, out, std))
+    d, library = np.empty(g.shape, g.dtype), _library()
+    arrays = out.ctypes.data, g.ctypes.data, d.ctypes.data, None, std.ctypes.data
+    sizes = *g.shape[:2], g[0, 0].size
+    library.gpugrad_channels(_WIDE[g.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    return d
