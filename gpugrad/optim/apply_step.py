@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,7 @@ class ApplyStep:
         self._numbers: list[tuple[float, ...]] = []  # the settings of the last step, by group
         self._states: Any = None
         self._rule: Any = None
+        self._rounded: dict[int, int] = {}  # places of 16-bit copies, by those of the Variables
 
     def __call__(self, *arrays: Tensor) -> list[Tensor]:
         """Take a step on the host with the gradients of this run."""
@@ -84,6 +87,20 @@ class ApplyStep:
         )
         return None if host else self
 
+    @property
+    def rounds(self) -> bool:
+        """Whether its kernels can write 16-bit copies of the Variables, too."""
+        return self._optimizer.kernel.rounds
+
+    def with_rounded(self, places: Sequence[int]) -> ApplyStep:
+        """The same, where the Variables at these places have 16-bit copies, of one dtype.
+
+        The copies follow the Variables in the arguments of `launch`.
+        """
+        new = copy.copy(self)
+        new._rounded = {k: len(self.variables) + at for at, k in enumerate(places)}
+        return new
+
     def numbers(self) -> list[Any]:
         """The settings of the next step (learning rate, step number...) for each launch."""
         optimizer = self._optimizer
@@ -123,5 +140,7 @@ class ApplyStep:
         arrays = straighten(arrays)
         for group, settings, numbers in zip(self._groups, self._numbers, live, strict=True):
             work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
-            launch_group(self._optimizer, work, settings, numbers)
+            copies = [self._rounded.get(i) for i, _ in group] if self._rounded else None
+            rounded = copies and [None if at is None else values[at] for at in copies]
+            launch_group(self._optimizer, work, settings, numbers, rounded)
         return []

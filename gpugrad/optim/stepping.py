@@ -217,9 +217,11 @@ class Stepping(Stateful):
             with np.errstate(all="ignore"):
                 run_parallel(run_steps, split_work(steps))
 
-    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
+    def _launch(
+        self, columns: Sequence[Any], settings: Any, live: Any, rounded: Any = None
+    ) -> None:
         """Step arrays of one dtype on one GPU by a kernel."""
-        self.kernel.step(columns, settings, live)
+        self.kernel.step(columns, settings, live, rounded)
 
     def _captures(self, variables: Sequence[Variable]) -> bool:
         """Whether a CUDA graph can hold a step."""

@@ -22,8 +22,9 @@ from gpugrad.core.variable import read_together
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
+from gpugrad.function.gpu.rounded import Copies, keep_copies
 from gpugrad.function.gpu.runs import Run, argument, call_of
-from gpugrad.function.gpu.variables import VariableMemory
+from gpugrad.function.gpu.variables import VariableMemory, memory_of, take_turn
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
@@ -96,17 +97,24 @@ class Launches:
         passes: Collection[str] = pass_names("gpu"),
         in_place: bool = True,
     ) -> None:
-        self.program = program = move_updates_last(run_passes(program, "gpu", passes))
-        self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
-        self._read = [variable for variable, _ in program.reads]
+        program = move_updates_last(run_passes(program, "gpu", passes))
         self.xp, self._captures_graphs = xp, xp is not NUMPY
         # effects, by id
         self._in_place = moved_in_place(program) if self._captures_graphs and in_place else {}
+        copies: list[Any] = []
+        if "casts" in passes:
+            program, copies = keep_copies(program, self._in_place)
+            self._in_place = moved_in_place(program) if copies else self._in_place
+        self.program = program
+        self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
+        self._read = [variable for variable, _ in program.reads]
         self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect, of one step
         self._done: list[Step] = []  # effects that kernels of the run have done so far
         self.runs = self._cut(overwriting(program) if in_place else set())
         self._memories: dict[int, VariableMemory] = {}  # by id of the Values
         self._flow = self._closed()
+        self._copies = Copies([(memory_of(v), memory_of(c)) for v, c in copies]) if copies else None
+        self._writer = object()  # for `take_turn`
         self._captured = _Captures(0, None)
         self._refused: list[int] = []  # positions of runs that CuPy cannot capture
         self._device: Any = None
@@ -248,12 +256,18 @@ class Launches:
         for memory in self._memories.values():
             elsewhere |= memory.load()
             version += memory.version
+        changed = self._flow.changed
         if elsewhere:
-            for memory in self._flow.changed:
+            for memory in changed:
                 memory.invalidate()
         if (n, version) != self._captured.versions:
             self._captured = _Captures(n, (n, version))
         order_after_graphs()
+        others = bool(changed) and take_turn(self._writer, changed)
+        if self._copies:
+            self._copies.stale |= others
+            if elsewhere or self._copies.stale:
+                self._copies.refresh()
         return elsewhere or not self._flow.only_memories
 
     def _results(
