@@ -74,7 +74,9 @@ class Stepper(Launcher, Protocol):
     @property
     def _rule(self) -> Any: ...
     @property
-    def kernel(self) -> Any: ...
+    def kernel(self) -> Any:
+        """The kernels of the formula."""
+
     def sizes(self, variable: Variable) -> dict[str, int]:
         """The number of elements of each average."""
 

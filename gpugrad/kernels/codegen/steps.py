@@ -20,8 +20,8 @@ A rule is a function of the elements of a Variable, its gradient and its average
 A step is bound by memory bandwidth: Adam in float32 reads p, g, m, v and writes p, m, v, which are
 28 bytes per element. So accesses have 16 bytes, and a launch takes up to 86 arrays, see `tables`.
 
-A second kernel, ``sgd_rounded``, also writes the new p rounded to 16 bits, for the matrix products of
-the next step: 2 bytes per element, where casts take 6.
+A second kernel, ``sgd_rounded``, also writes the new p rounded to 16 bits, for the matrix products
+of the next step: 2 bytes per element, where casts take 6.
 """
 
 from __future__ import annotations
