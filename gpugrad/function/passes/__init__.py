@@ -24,7 +24,7 @@ from gpugrad.function.passes.simplify import (
     share_common,
     unify_transposes,
 )
-from gpugrad.function.passes.tied import join_tied
+from gpugrad.function.passes.tied import join_tied, widen_tied
 from gpugrad.trace.program import Program
 
 __all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
@@ -55,6 +55,7 @@ PASSES = (
     Pass("relus", join_relus, ("gpu",)),
     Pass("tied", join_tied, ("gpu",)),
     Pass("products", find_products, ("gpu",)),
+    Pass("tied", widen_tied, ("gpu",)),
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu", "c")),
     Pass("groups", find_groups, ("cpu",)),
