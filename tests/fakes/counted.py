@@ -67,7 +67,7 @@ def touched(a: Any) -> int:
 class ndarray:
     """``cupy.ndarray``: untouched memory."""
 
-    __slots__ = ("__weakref__", "_array", "_data")
+    __slots__ = ("__weakref__", "_array", "data", "dtype", "flags", "shape")
     __module__ = "cupy"
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
@@ -78,23 +78,23 @@ class ndarray:
     device = property(lambda self: Device(0))
     T = property(lambda self: _wrap(self._array.T))
     mT = property(lambda self: _wrap(self._array.mT))
-    shape = property(lambda self: self._array.shape)
-    dtype = property(lambda self: self._array.dtype)
     ndim = property(lambda self: self._array.ndim)
     size = property(lambda self: self._array.size)
     nbytes = property(lambda self: self._array.nbytes)
     itemsize = property(lambda self: self._array.itemsize)
     strides = property(lambda self: self._array.strides)
-    flags = property(lambda self: self._array.flags)
     base = property(lambda self: self._array.base)
 
-    @property
-    def data(self) -> Any:
-        try:
-            return self._data
-        except AttributeError:
-            self._data = types.SimpleNamespace(ptr=self._array.ctypes.data)
-            return self._data
+    def __getattr__(self, name: str) -> Any:
+        """An attribute's value at its first use: later ones cost no more than CuPy's."""
+        if name == "data":
+            value: Any = types.SimpleNamespace(ptr=self._array.ctypes.data)
+        elif name in ("dtype", "flags", "shape"):
+            value = getattr(self._array, name)
+        else:
+            raise AttributeError(name)
+        setattr(self, name, value)
+        return value
 
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         _log("copy to the host", self.nbytes)

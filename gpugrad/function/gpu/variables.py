@@ -11,7 +11,14 @@ from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.graphs import allocate_like
 
-__all__ = ["VariableMemory", "memory_of", "take_turn"]
+__all__ = ["VariableMemory", "memory_of", "moves_so_far", "take_turn"]
+
+
+class _Turn:
+    """Who took the last turn to write to memories, and how often one has moved."""
+
+    writer: object = None
+    moves = 0
 
 
 class VariableMemory:
@@ -72,6 +79,7 @@ class VariableMemory:
         self._is_separate = True
         self.version += 1
         self.loads += 1
+        _Turn.moves += 1
 
     def publish(self) -> None:
         """Give the Variable the value that a graph has computed."""
@@ -79,6 +87,11 @@ class VariableMemory:
         if self._published is not None:
             self._published[...] = self.own
         self.variable._data = self.own if self._published is None else self._published
+
+
+def moves_so_far() -> int:
+    """How often a Variable's memory has moved to another address."""
+    return _Turn.moves
 
 
 _memories: weakref.WeakValueDictionary[int, VariableMemory] = weakref.WeakValueDictionary()
@@ -90,12 +103,6 @@ def memory_of(variable: Variable) -> VariableMemory:
     if memory is None:
         memory = _memories[variable._id] = VariableMemory(variable)
     return memory
-
-
-class _Turn:
-    """Who took the last turn to write to memories."""
-
-    writer: object = None
 
 
 def take_turn(writer: object, memories: Iterable[VariableMemory]) -> bool:
