@@ -343,6 +343,9 @@ def _moved_by_table(short: str, kinds: list[str], args: Sequence[Any]) -> int:
     table = args[0]
     columns = table["at"] != 0
     size = [SIZES[kinds[0]], SIZES[kinds[min(1, len(kinds) - 1)]]]
+    if short == "add_parts":
+        results = int(table["count"]) * int(args[2])
+        return int(table["size"].sum()) * size[0] + results * size[1]
     if short == "cast":
         size = [SIZES["float"], SIZES[kinds[0]]]
     elif len(args) == 3 and type(args[1]) is np.void:
