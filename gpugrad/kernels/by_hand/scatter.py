@@ -367,7 +367,7 @@ class _Report:
         on_host, self.is_captured = type(like) is np.ndarray, is_captured(like)
         self._is_read = on_host or (not self.is_captured and when() == "now")
         if self.is_captured and gathers:
-            self.flag = ignored_flag()
+            self.flag: Any = ignored_flag()
         elif self._is_read or self.is_captured:
             self.flag = xp.lib.zeros(1, dtype=np.int32)
         else:
