@@ -21,6 +21,7 @@ from gpugrad.function.passes.simplify import (
     fold_constants,
     remove_dead,
     remove_identities,
+    remove_scatter_identities,
     share_common,
     unify_transposes,
 )
@@ -46,6 +47,7 @@ PASSES = (
     Pass("identities", remove_identities, ("both",)),
     Pass("common", share_common, ("both",)),
     Pass("dead", remove_dead, ("both",)),
+    Pass("identities", remove_scatter_identities, ("gpu",)),
     Pass("narrow", read_narrow_directly, ("gpu",)),
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu",)),
