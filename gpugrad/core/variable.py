@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from threading import get_ident
 from typing import Any
 
@@ -35,6 +36,7 @@ __all__ = [
     "VariableSlice",
     "put_together",
     "read_together",
+    "still_hold",
     "take_together",
     "write_together",
 ]
@@ -376,6 +378,14 @@ def read_together(variables: Sequence[Variable]) -> list[Any]:
         return list(map(_value_of, variables))
     except AttributeError:  # as in `Variable._data`
         return _read_taken(variables)
+
+
+def still_hold(variables: Sequence[Variable], arrays: Sequence[Any]) -> bool:
+    """Whether Variables have these very arrays, and no others in a scope of this thread.
+
+    The caller holds the lock `updating`.
+    """
+    return get_ident() not in scopes and all(map(is_, map(_value_of, variables), arrays))
 
 
 def _read_taken(variables: Sequence[Variable]) -> list[Any]:

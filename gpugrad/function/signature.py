@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,10 +12,12 @@ import numpy as np
 
 from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
+from gpugrad.core.devices import gpu_count
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError
+from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.trace.tracing import Tracing
 
@@ -104,6 +107,52 @@ class Signature:
                 parts.append(_value(leaf))
         in_force = settings.key(devices.default_device)
         return (*forms, tuple(parts), in_force, statics), arrays
+
+    def test(self, args: Any, keywords: Any) -> Callable[[Any], list[Any] | None]:
+        """A compiled test of whether positional arguments have the key that these have.
+
+        It returns their arrays, or None: then `key` tells. Most calls pass Tensors only; for all
+        others it returns None. For one argument it is::
+
+            def fits(args):
+                if len(args) != 1 or in_force() is not settings:
+                    return None
+                x0, = args
+                if not (type(x0) is t0):
+                    return None
+                a0 = x0._data
+                if type(a0) is k0 and a0.shape == s0 and a0.dtype is d0:
+                    return [a0]
+        """
+        distinct = len(set(map(id, args))) == len(args)
+        if self._static or not (_are_tensors(args, keywords) and distinct and len(args) <= 8):
+            return _never
+        places = range(len(args))
+        data = [x._data for x in args]
+        scope: dict[str, Any] = {
+            "in_force": functools.partial(settings.key, devices.default_device)
+        }
+        scope["settings"] = scope["in_force"]()
+        for k, (x, a) in enumerate(zip(args, data, strict=True)):
+            scope |= {f"t{k}": type(x), f"k{k}": type(a), f"s{k}": a.shape, f"d{k}": a.dtype}
+        several = [k for k in places if type(data[k]) is not np.ndarray and gpu_count() > 1]
+        tensors = [f"type(x{k}) is t{k}" for k in places]
+        tensors += [f"x{j} is not x{k}" for k in places for j in range(k)]
+        arrays = [
+            f"type(a{k}) is k{k} and a{k}.shape == s{k} and a{k}.dtype is d{k}" for k in places
+        ]
+        arrays += [f"a{k}.device.id == {gpu_of(data[k])}" for k in several]
+        text = (
+            "def fits(args):\n"
+            f"    if len(args) != {len(args)} or in_force() is not settings:\n        return None\n"
+            f"    {', '.join(f'x{k}' for k in places)}, = args\n"
+            f"    if not ({' and '.join(tensors)}):\n        return None\n"
+            + "".join(f"    a{k} = x{k}._data\n" for k in places)
+            + f"    if {' and '.join(arrays)}:\n"
+            f"        return [{', '.join(f'a{k}' for k in places)}]\n"
+        )
+        fits: Any = compile_function(text, "fits", scope, "test of arguments")
+        return fits
 
     def inputs(
         self, trace: Tracing, args: Any, keywords: Any, wanted: Sequence[Tensor]
@@ -245,6 +294,10 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
         [p.name for p in parameters if p.kind == kind.KEYWORD_ONLY],
         [more[p.kind] for p in parameters if p.kind in more],
     )
+
+
+def _never(args: Any) -> None:
+    """The test of a signature for which none is compiled."""
 
 
 _TENSORS = frozenset((Tensor, View, Shared))

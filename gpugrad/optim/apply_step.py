@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,8 @@ from gpugrad.optim.arrays import ravel_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
 __all__ = ["ApplyStep"]
+
+_clock = attrgetter("step", "group")
 
 
 class ApplyStep:
@@ -40,9 +45,12 @@ class ApplyStep:
         ]
         self._sparse = any(dense_shape for _, dense_shape in self._kinds)
         self._groups: list[list[tuple[int, State]]] = []  # with indices into `variables`
+        self._states_of: list[list[State]] = []  # the states alone, by group
+        self._dtypes: list[Any] = []  # of the numbers of each group
         self._numbers: list[tuple[float, ...]] = []  # the settings of the last step, by group
         self._states: Any = None
         self._rule: Any = None
+        self._rounded: dict[int, int] = {}  # places of 16-bit copies, by those of the Variables
 
     def __call__(self, *arrays: Tensor) -> list[Tensor]:
         """Take a step on the host with the gradients of this run."""
@@ -84,28 +92,39 @@ class ApplyStep:
         )
         return None if host else self
 
+    @property
+    def rounds(self) -> bool:
+        """Whether its kernels can write 16-bit copies of the Variables, too."""
+        return self._optimizer.kernel.rounds
+
+    def with_rounded(self, places: Sequence[int]) -> ApplyStep:
+        """The same, where the Variables at these places have 16-bit copies, of one dtype.
+
+        The copies follow the Variables in the arguments of `launch`.
+        """
+        new = copy.copy(self)
+        new._rounded = {k: len(self.variables) + at for at, k in enumerate(places)}
+        return new
+
     def numbers(self) -> list[Any]:
         """The settings of the next step (learning rate, step number...) for each launch."""
         optimizer = self._optimizer
         settings_of = optimizer._settings_now()
         is_same = self._states is optimizer._states and self._rule is optimizer._rule
-        if not is_same or any(
-            len({(state.step, state.group) for _, state in group}) > 1 for group in self._groups
-        ):  # states were loaded, a flag was set, or some of a group were stepped elsewhere
-            self._group()
-        self._numbers = [settings_of(group[0][1]) for group in self._groups]
-        arrays = []
-        for group, values in zip(self._groups, self._numbers, strict=True):
-            arrays.append(np.array(values, state_dtype(group[0][1].variable.dtype)))
-            for _, state in group:
+        if not is_same or any(len(set(map(_clock, states))) > 1 for states in self._states_of):
+            self._group()  # states were loaded, a flag was set, or some were stepped elsewhere
+        self._numbers = [settings_of(states[0]) for states in self._states_of]
+        arrays = [np.array(n, t) for n, t in zip(self._numbers, self._dtypes, strict=True)]
+        for states in self._states_of:
+            for state in states:
                 state.step += 1
         optimizer.iterations += 1
         return arrays
 
     def uncount(self) -> None:
         """Take back the step that the last call of `numbers` counted."""
-        for group in self._groups:
-            for _, state in group:
+        for states in self._states_of:
+            for state in states:
                 state.step -= 1
         self._optimizer.iterations -= 1
 
@@ -117,11 +136,15 @@ class ApplyStep:
         states = [self._states[v._id] for v in self.variables]
         work = [(s, s.variable._data, i) for i, s in enumerate(states)]
         self._groups = [[(i, s) for s, _, i in group] for group in group_by_launch(work)]
+        self._states_of = [[s for _, s in group] for group in self._groups]
+        self._dtypes = [state_dtype(states[0].variable.dtype) for states in self._states_of]
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """Update the Variables' arrays `values` with the gradients `arrays`."""
         arrays = straighten(arrays)
         for group, settings, numbers in zip(self._groups, self._numbers, live, strict=True):
             work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
-            launch_group(self._optimizer, work, settings, numbers)
+            copies = [self._rounded.get(i) for i, _ in group] if self._rounded else None
+            rounded = copies and [None if at is None else values[at] for at in copies]
+            launch_group(self._optimizer, work, settings, numbers, rounded)
         return []

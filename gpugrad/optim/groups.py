@@ -157,7 +157,9 @@ def _are_variables(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(v, Variable) for v in value)
 
 
-def settings_of(owner: Any, group: Group, known: Iterable[str]) -> SimpleNamespace:
+def settings_of(owner: Any, group: Group, known: Iterable[str]) -> Any:
     """The settings of a group, as attributes; those of `owner` where the group has none."""
     own = group.settings
+    if not own:
+        return owner
     return SimpleNamespace(**{k: own[k] if k in own else getattr(owner, k) for k in known})

@@ -53,7 +53,9 @@ class Launcher(Protocol):
 
     slots: tuple[str, ...]
 
-    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None: ...
+    def _launch(
+        self, columns: Sequence[Any], settings: Any, live: Any, rounded: Any = None
+    ) -> None: ...
 
 
 class Stepper(Launcher, Protocol):
@@ -71,6 +73,10 @@ class Stepper(Launcher, Protocol):
 
     @property
     def _rule(self) -> Any: ...
+    @property
+    def kernel(self) -> Any:
+        """The kernels of the formula."""
+
     def sizes(self, variable: Variable) -> dict[str, int]:
         """The number of elements of each average."""
 
@@ -91,14 +97,18 @@ def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
 
 
 def launch_group(
-    optimizer: Launcher, group: Sequence[Work], settings: tuple[float, ...], live: Any = None
+    optimizer: Launcher,
+    group: Sequence[Work],
+    settings: tuple[float, ...],
+    live: Any = None,
+    rounded: Sequence[Any] | None = None,
 ) -> None:
     """Launch the kernel that updates arrays of one dtype on one GPU.
 
-    `live` is the argument of that name of `kernels.codegen.steps.StepKernel.step`.
+    `live` and `rounded` are the arguments of `kernels.codegen.steps.StepKernel.step`.
     """
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):
         averages = [[s.averages[slot].multiply_out() for s in states] for slot in optimizer.slots]
         arrays = [[ravel_reals(d) for d in data], grads, *averages]
-        optimizer._launch(arrays, settings, live)
+        optimizer._launch(arrays, settings, live, rounded)

@@ -109,15 +109,16 @@ class Stepping(Stateful):
         rates: dict[Group, float] = {}
 
         def settings(state: State) -> tuple[float, ...]:
-            group, step = state.group, state.step + 1
-            if (group, step) not in known:
+            key = group, step = state.group, state.step + 1
+            numbers = known.get(key)
+            if numbers is None:
                 if group not in rates:
                     rate = group.settings.get("learning_rate", self._learning_rate)
                     rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
                 h = settings_of(self, group, self.hyper)
                 values = self.numbers(h, rates[group], step).values()
-                known[group, step] = tuple(map(float, values))  # NumPy's would widen float32
-            return known[group, step]
+                numbers = known[key] = tuple(map(float, values))  # NumPy's would widen float32
+            return numbers
 
         return settings
 
@@ -217,9 +218,11 @@ class Stepping(Stateful):
             with np.errstate(all="ignore"):
                 run_parallel(run_steps, split_work(steps))
 
-    def _launch(self, columns: Sequence[Any], settings: Any, live: Any) -> None:
+    def _launch(
+        self, columns: Sequence[Any], settings: Any, live: Any, rounded: Any = None
+    ) -> None:
         """Step arrays of one dtype on one GPU by a kernel."""
-        self.kernel.step(columns, settings, live)
+        self.kernel.step(columns, settings, live, rounded)
 
     def _captures(self, variables: Sequence[Variable]) -> bool:
         """Whether a CUDA graph can hold a step."""

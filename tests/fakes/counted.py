@@ -67,7 +67,7 @@ def touched(a: Any) -> int:
 class ndarray:
     """``cupy.ndarray``: untouched memory."""
 
-    __slots__ = ("__weakref__", "_array", "_data")
+    __slots__ = ("__weakref__", "_array", "data", "dtype", "flags", "shape")
     __module__ = "cupy"
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
@@ -78,23 +78,23 @@ class ndarray:
     device = property(lambda self: Device(0))
     T = property(lambda self: _wrap(self._array.T))
     mT = property(lambda self: _wrap(self._array.mT))
-    shape = property(lambda self: self._array.shape)
-    dtype = property(lambda self: self._array.dtype)
     ndim = property(lambda self: self._array.ndim)
     size = property(lambda self: self._array.size)
     nbytes = property(lambda self: self._array.nbytes)
     itemsize = property(lambda self: self._array.itemsize)
     strides = property(lambda self: self._array.strides)
-    flags = property(lambda self: self._array.flags)
     base = property(lambda self: self._array.base)
 
-    @property
-    def data(self) -> Any:
-        try:
-            return self._data
-        except AttributeError:
-            self._data = types.SimpleNamespace(ptr=self._array.ctypes.data)
-            return self._data
+    def __getattr__(self, name: str) -> Any:
+        """An attribute's value at its first use: later ones cost no more than CuPy's."""
+        if name == "data":
+            value: Any = types.SimpleNamespace(ptr=self._array.ctypes.data)
+        elif name in ("dtype", "flags", "shape"):
+            value = getattr(self._array, name)
+        else:
+            raise AttributeError(name)
+        setattr(self, name, value)
+        return value
 
     def get(self, *args: Any, **kwargs: Any) -> np.ndarray[Any, Any]:
         _log("copy to the host", self.nbytes)
@@ -289,9 +289,6 @@ def _reshaped(a: Any, shape: Any) -> Any:
 
 # ---- kernels and libraries -----------------------------------------------------------------
 
-TABLES = {"sgd": (2, 1), "sgd_momentum": (2, 1, 2), "adam": (2, 1, 2, 2), "cast": (1, 1)}
-"""Kernels whose arrays are in a table: how often they read or write each column."""
-
 SIZES = {"float": 4, "double": 8, "__half": 2, "__nv_bfloat16": 2}
 """Bytes of a C++ type."""
 
@@ -311,13 +308,8 @@ def launched(name: str, args: Sequence[Any]) -> None:
     """Log a launch of one of our kernels, which moves each of its arrays once."""
     short = name.partition("<")[0]
     kinds = name.partition("<")[2].rstrip(">").split(", ")
-    if short in TABLES:
-        table = args[0]
-        first = SIZES[kinds[0]] if short != "cast" else 4
-        sizes = [first] * len(TABLES[short])
-        sizes[1] = SIZES[kinds[-1]]
-        moved = sum(n * size for n, size in zip(TABLES[short], sizes, strict=True))
-        _log(f"kernel {name}", int(np.sum(table["size"])) * moved)
+    if type(args[0]) is np.void and "chunks" in (args[0].dtype.names or ()):
+        _log(f"kernel {name}", _moved_by_table(short, kinds, args))
         return
     if short == "turn":
         turns = args[0]
@@ -326,7 +318,9 @@ def launched(name: str, args: Sequence[Any]) -> None:
         _log(f"kernel {name}", int(sizes.sum()) * sum(SIZES[kind] for kind in kinds))
         return
     arrays = [a for a in args if type(a) is ndarray]
-    every = {id(a): touched(a) for a in arrays}
+    every = {id(a): 0 for a in arrays}
+    for a in arrays:  # one that is passed twice is read and overwritten
+        every[id(a)] += touched(a)
     for k, instead in PARTLY.get(short, {}).items():
         every[id(arrays[k])] = 0 if instead is None else touched(arrays[instead])
     moved = sum(every.values())
@@ -338,6 +332,27 @@ def launched(name: str, args: Sequence[Any]) -> None:
         _log(f"kernel {name}", moved, flops / (2 if shape["causal"] else 1), "attention")
         return
     _log(f"kernel {name} {' '.join(_kind(a) for a in arrays)}", moved)
+
+
+def _moved_by_table(short: str, kinds: list[str], args: Sequence[Any]) -> int:
+    """Bytes that a kernel with a table of arrays moves.
+
+    A step of an optimizer has settings as its second argument. It reads and writes all columns but
+    the gradients and the rounded copies, which follow the averages.
+    """
+    table = args[0]
+    columns = table["at"] != 0
+    size = [SIZES[kinds[0]], SIZES[kinds[min(1, len(kinds) - 1)]]]
+    if short == "add_parts":
+        results = int(table["count"]) * int(args[2])
+        return int(table["size"].sum()) * size[0] + results * size[1]
+    if short == "cast":
+        size = [SIZES["float"], SIZES[kinds[0]]]
+    elif len(args) == 3 and type(args[1]) is np.void:
+        averages = len(columns) - 2 - (len(kinds) == 3)
+        state = args[1].dtype[0].itemsize  # averages have the dtype of the settings
+        size = [2 * size[0], size[1], *[2 * state] * averages, *map(SIZES.get, kinds[2:])]
+    return sum(int(table["size"][c].sum()) * n for c, n in zip(columns, size, strict=False))
 
 
 class RawModule:

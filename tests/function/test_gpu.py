@@ -592,6 +592,50 @@ def test_a_graph_updates_a_variable_in_place_until_something_else_holds_its_arra
     assert len(graphs) == 1  # captured again only once
 
 
+def test_a_replay_is_settled_until_something_else_sees_or_moves_its_variables(rng):
+    w, step = regression("cuda:0", gg.optim.Adam(0.1))
+    v, same = regression("cpu", gg.optim.Adam(0.1))
+    traced, look = gg.function(step), gg.function(lambda x: gg.sum(gg.exp(w * x)))
+    batches = rng.normal(size=(30, 6)).astype(np.float32)
+    settled, held = [], []
+
+    def between(k):
+        if k == 5:
+            held.append(w.value())
+        if k == 12:
+            for variable in (v, w):
+                variable.assign(gg.ones_like(variable))
+        if k > 22:
+            look(gg.ones(6, device="cuda:0"))
+
+    for k, x in enumerate(batches):
+        loss = traced(gg.constant(x, device="cuda:0"))
+        np.testing.assert_allclose(loss.numpy(), same(gg.constant(x)).numpy(), 1e-4, 1e-5)
+        np.testing.assert_allclose(w.numpy(), v.numpy(), 1e-4, 1e-5)
+        settled.append(plan_of(traced).replay._steady is not None)
+        between(k)
+    assert settled[:6] == [False, True, True, True, True, True]
+    assert not any(settled[6:])  # `w.value()` made it move; w's array is copied from then on
+    np.testing.assert_allclose(
+        look(gg.ones(6, device="cuda:0")).numpy(), np.exp(w.numpy()).sum(), 1e-5
+    )
+
+
+def test_a_settled_replay_reads_new_arguments_settings_and_states(rng):
+    rates = {"cpu": 0.1, "cuda:0": 0.1}
+    results = {}
+    for device in rates:
+        w, step = regression(device, gg.optim.SGD(lambda k: 0.1 if k < 4 else 0.01, momentum=0.5))
+        traced, other = gg.function(step), gg.function(step)
+        values = []
+        for k, x in enumerate(np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)):
+            x = gg.constant(x, device=device)
+            values += [(other if k in (6, 9) else traced)(x).numpy(), w.numpy()]
+        results[device] = values
+    for a, b in zip(*results.values(), strict=True):
+        np.testing.assert_allclose(a, b, 1e-5)
+
+
 def test_functions_share_the_memory_of_a_variable(rng):
     w, step = regression("cuda:0", gg.optim.Adam(0.1))
     train, look = gg.function(step), gg.function(lambda x: gg.sum(gg.exp(w * x)))

@@ -90,7 +90,8 @@ def test_optimizer_reads_16_bit_gradients(dtype, cuda, rng):
     step, *actual = training("cuda:0", gg.function)
     (plan,) = step._plans.values()
     (applied,) = [s for s in plan.replay.program.steps if s.launched]
-    assert [a.dtype for a in applied.args] == [as_dtype(dtype), *[np.dtype(np.float32)] * 3]
+    dtypes = [as_dtype(dtype), *[np.dtype(np.float32)] * 3, as_dtype(dtype)]
+    assert [a.dtype for a in applied.args] == dtypes  # gradients, Variables, the copy of w
     for a, b in zip(actual, training("cpu", lambda f: f)[1:], strict=True):
         np.testing.assert_allclose(a, b, 2e-2)
 

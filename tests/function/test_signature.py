@@ -9,6 +9,7 @@ from comparing import near
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.function.signature import Signature
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
@@ -255,3 +256,49 @@ def test_views_and_shared_tensors_have_the_signature_of_other_tensors():
     for argument in (x[3:11], gg.ones((8, 8)), gg.asarray(np.ones((8, 8), np.float32), copy=False)):
         assert f(argument).tolist() == np.full((8, 8), 2).tolist()
     assert f.cache_info().traces == 1
+
+
+def test_the_compiled_test_accepts_calls_with_the_same_key_and_no_others():
+    signature = Signature(lambda x, y: x)
+    x, y = gg.ones((3, 2)), gg.ones(2, dtype="float32")
+    fits, (key, _) = signature.test((x, y), {}), signature.key((x, y), {})
+    calls = {
+        "same": (gg.zeros((3, 2)), gg.zeros(2, dtype="float32")),
+        "one more": (x, y, y),
+        "one less": (x,),
+        "another shape": (x.T, y),
+        "another dtype": (x, gg.ones(2, dtype="float64")),
+        "an array": (x, np.ones(2, np.float32)),
+        "a Variable": (x, gg.Variable(y)),
+        "a view": (x[:], y),
+        "a number": (x, 1.0),
+    }
+    for what, args in calls.items():
+        arrays, same = fits(args), signature.key(args, {})[0] == key
+        assert (arrays is not None) <= same, what
+        assert (arrays is not None) == (what == "same"), what
+        if arrays is not None:
+            assert all(a is x._data for a, x in zip(arrays, args, strict=True))
+    with gg.mixed_precision("float16"):
+        assert fits((x, y)) is None
+    assert fits((x, y)) is not None
+    twice = signature.test((x, gg.ones((3, 2))), {})
+    assert twice((x, gg.ones((3, 2)))) is not None
+    assert twice((x, x)) is None
+
+
+@pytest.mark.parametrize(
+    "args", [(1.0,), (), ([gg.ones(2)],), (gg.Variable(1.0),)], ids=["number", "none", "list", "v"]
+)
+def test_calls_of_other_arguments_have_no_compiled_test(args):
+    test = Signature(lambda *args: args).test(args, {})
+    assert test(args) is None
+
+
+def test_a_function_called_in_turns_with_two_shapes_replays_the_right_program():
+    function = gg.function(lambda x: gg.sum(x) * 2)
+    for n in (3, 4, 3, 3, 4, 4, 3, 5):
+        assert function(gg.ones(n)).item() == 2 * n
+    assert function.cache_info() == (5, 3, 0)
+    function.clear()
+    assert function(gg.ones(3)).item() == 6

@@ -181,6 +181,20 @@ def test_layer_and_its_gradient_are_two_products(activation, dtype, m, n, lib, r
     )
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16], ids=str)
+def test_a_product_of_16_bit_floats_may_stay_in_float32(dtype, turned, lib, rng):
+    a, b = (rng.normal(size=s).astype(dtype) for s in ((17, 40), (40, 9)))
+    desired = a.astype(np.float32) @ b.astype(np.float32)
+    there = lib.asarray(np.ascontiguousarray(a.T)).T if turned else lib.asarray(a)
+    for _ in range(2):  # beside the plan of the rounded product
+        wide = cublaslt.product(lib, there, lib.asarray(b), dtype=np.dtype(np.float32))
+        narrow = cublaslt.product(lib, there, lib.asarray(b))
+        assert (wide.dtype, narrow.dtype) == (np.float32, dtype)
+        near(wide, desired, np.float32)
+        np.testing.assert_array_equal(narrow.get(), wide.get().astype(dtype))
+
+
 def test_a_bias_is_added_to_each_row(lib, rng):
     x, w, bias = rng.normal(size=(4, 3)), rng.normal(size=(3, 6)), rng.normal(size=6)
     for epilogue, of in (("bias", lambda u: u), ("relu_bias", lambda u: np.maximum(u, 0)),

@@ -107,6 +107,30 @@ def test_16_bit_gradients_are_widened_by_the_kernel(name, rng):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float16, BFLOAT16])
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16], ids=lambda d: np.dtype(d).name)
+def test_rounded_copies_are_written_beside_the_same_step(dtype, kind, rng):
+    sizes, fenced = [1, 64, 4097, 100, 9], Fenced()
+    starts = [rng.normal(size=n).astype(np.float32) for n in sizes]
+    g = [rng.normal(size=n).astype(kind) for n in sizes]
+    offsets = [8, 8, 8, 3, 8]  # 3: not aligned to 16 bytes
+    copies = [fenced(np.zeros(n), dtype, o) for n, o in zip(sizes, offsets, strict=True)]
+    copies[1] = None
+    columns, desired = ([[s.copy() for s in starts], g] for _ in range(2))
+    for some in (columns, desired):
+        some += [[np.zeros(n, np.float32) for n in sizes] for _ in range(2)]
+    kernel, settings = MAKERS["adamw"]().kernel, settings_of(MAKERS["adamw"]())
+    with shim.running():
+        kernel.step(columns, settings, None, copies)
+        kernel.step(desired, settings)
+    for column, other in zip(columns, desired, strict=True):
+        for a, b in zip(column, other, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert fenced.unharmed()
+    for p, copy in zip(columns[0], copies, strict=True):
+        assert copy is None or (copy == p.astype(dtype)).all()
+
+
 def test_more_tensors_than_fit_one_launch_are_all_updated(rng, monkeypatch):
     n = arrays_per_launch(2) * 2 + 5
     p, g = [rng.normal(size=k % 5) for k in range(n)], [rng.normal(size=k % 5) for k in range(n)]

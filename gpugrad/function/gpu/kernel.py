@@ -6,6 +6,7 @@ kernel that reduces along rows works row by row.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from gpugrad.core.backend import Reading
 from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.gpu.row_kernels import MOST_BLOCKS, RowKernel
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
+from gpugrad.kernels.by_hand.partial_sums import Sums, end_or_wait
 from gpugrad.kernels.codegen.calls import prelude
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise
@@ -93,13 +95,21 @@ class RowWise:
         sums = [lib.empty(s.outs[0].shape, dtype=s.outs[0].dtype) for _, s in code.sums]
         launch(self.source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
         if sums:
-            pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
-            width = max(self._width(s) for _, s in code.sums)
-            blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
-            launch(self.source, "ending", blocks, (32, ROWS), [*pairs, np.int32(parts)])
+            end = functools.partial(self._end, partials, sums, parts)
+            columns = [reduction(s) == "column" and s.op.reduces == "sum" for _, s in code.sums]
+            if all(columns):
+                end_or_wait(Sums(partials, sums, parts, code.columns, end))
+            else:
+                end()
         outs = {id(v): a for (_, v), a in zip(code.results, results, strict=True)}
         outs |= {id(s.outs[0]): a for (_, s), a in zip(code.sums, sums, strict=True)}
         return [outs[id(v)] for v in self._kernel.outs]
+
+    def _end(self, partials: Sequence[Any], sums: Sequence[Any], parts: int) -> None:
+        pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
+        width = max(self._width(s) for _, s in self._code.sums)
+        blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
+        launch(self.source, "ending", blocks, (32, ROWS), [*pairs, np.int32(parts)])
 
     def _width(self, s: Step) -> int:
         return self._code.columns if reduction(s) == "column" else 1

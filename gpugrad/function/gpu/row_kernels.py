@@ -25,6 +25,9 @@ FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
 """The functors in ``common.cuh`` that combine two values of a reduction."""
 
 MOST_BLOCKS = 1024
+MOST_SUMMING = 132 * 4
+"""Most blocks that sum over rows: each block's sums are written, and read by the second kernel."""
+
 ELEMENTS = 16  # of a row per thread, at 4 bytes each
 
 
@@ -47,10 +50,12 @@ class RowKernel:
         held = ELEMENTS * 4 // max(widest, 4)
         threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
         self.block = (threads, 8 if threads == 32 else 1)
-        self.blocks = max(1, min(MOST_BLOCKS, -(-code.rows // self.block[1])))
+        by_column = any(reduction(s) == "column" for _, s in code.sums)
+        most = MOST_SUMMING if by_column else MOST_BLOCKS
+        self.blocks = max(1, min(most, -(-code.rows // self.block[1])))
         self._items = -(-n // (threads * self._pack))
         self._long = threads * held < n
-        if self._long and any(reduction(s) == "column" for _, s in code.sums):
+        if self._long and by_column:
             raise NoCodeError("sums over rows that are too long for registers")
         self.text = self._text()
 

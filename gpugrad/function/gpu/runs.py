@@ -14,6 +14,7 @@ from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import FusedStep
+from gpugrad.kernels.by_hand.partial_sums import Waiting
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.program import Step, Value
@@ -67,16 +68,24 @@ class Run:
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """The arrays of the outputs, computed from the arrays of the inputs."""
         known = dict(zip(self.reads, arrays, strict=True))
-        for (step, call), done in zip(self.steps, self._last, strict=True):
-            try:
-                results = call(*(argument(a, known) for a in step.args))
-            except Exception as error:
-                reraise_as_op(error, step)
-                raise
-            known.update(zip(map(id, step.outs), results, strict=True))
-            del results
-            for v in done:  # so that the next step can reuse its memory
-                known.pop(v, None)
+        with Waiting() as waiting:
+            of: set[int] = set()  # ids of the sums that wait
+            for (step, call), done in zip(self.steps, self._last, strict=True):
+                if of and not of.isdisjoint(map(id, step.inputs)):
+                    waiting.add_up()
+                    of.clear()
+                before = len(waiting)
+                try:
+                    results = call(*(argument(a, known) for a in step.args))
+                except Exception as error:
+                    reraise_as_op(error, step)
+                    raise
+                if len(waiting) > before and isinstance(step, FusedKernel):
+                    of.update(id(s.outs[0]) for s in step.sums)
+                known.update(zip(map(id, step.outs), results, strict=True))
+                del results
+                for v in done:  # so that the next step can reuse its memory
+                    known.pop(v, None)
         return [known[at] for at in self.names]
 
 

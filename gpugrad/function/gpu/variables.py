@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Iterable
 
 from gpugrad.core.devices import copy_array
 from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.graphs import allocate_like
 
-__all__ = ["VariableMemory", "memory_of"]
+__all__ = ["VariableMemory", "memory_of", "moves_so_far", "take_turn"]
+
+
+class _Turn:
+    """Who took the last turn to write to memories, and how often one has moved."""
+
+    writer: object = None
+    moves = 0
 
 
 class VariableMemory:
@@ -25,10 +33,14 @@ class VariableMemory:
         own: the array at that address.
         moved: whether a graph writes to it.
         version: a new number for each array.
+        loads: how often `own` has received a value that no graph computed.
+        writer: whoever wrote to it last, see `take_turn`.
     """
 
     def __init__(self, variable: Variable) -> None:
         self.variable, self.moved, self.version = variable, False, 0
+        self.loads = 0
+        self.writer: object = None
         self._is_separate = False  # whether others have kept an array
         self._published = None  # the Variable's array, if it is not `own` but equal to it
         self._room = None  # memory for the Variable's next value, if it is separate
@@ -51,6 +63,7 @@ class VariableMemory:
             else:
                 self.own[...] = data
                 self._published = data
+                self.loads += 1
         if self.moved and self._is_separate and self._room is None:
             (self._room,) = allocate_like([self.own])
         return True
@@ -65,6 +78,8 @@ class VariableMemory:
         self.own, self._room = copy_array(self._published), None
         self._is_separate = True
         self.version += 1
+        self.loads += 1
+        _Turn.moves += 1
 
     def publish(self) -> None:
         """Give the Variable the value that a graph has computed."""
@@ -72,6 +87,11 @@ class VariableMemory:
         if self._published is not None:
             self._published[...] = self.own
         self.variable._data = self.own if self._published is None else self._published
+
+
+def moves_so_far() -> int:
+    """How often a Variable's memory has moved to another address."""
+    return _Turn.moves
 
 
 _memories: weakref.WeakValueDictionary[int, VariableMemory] = weakref.WeakValueDictionary()
@@ -83,3 +103,17 @@ def memory_of(variable: Variable) -> VariableMemory:
     if memory is None:
         memory = _memories[variable._id] = VariableMemory(variable)
     return memory
+
+
+def take_turn(writer: object, memories: Iterable[VariableMemory]) -> bool:
+    """Note that graphs of `writer` write to memories; return whether others wrote to one before.
+
+    It takes no time as long as the same writer comes again.
+    """
+    if _Turn.writer is writer:
+        return False
+    _Turn.writer, others = writer, False
+    for memory in memories:
+        others |= memory.writer is not writer
+        memory.writer = writer
+    return others

@@ -22,10 +22,11 @@ from gpugrad.function.passes.simplify import (
     multiply_outer,
     remove_dead,
     remove_identities,
+    remove_scatter_identities,
     share_common,
     unify_transposes,
 )
-from gpugrad.function.passes.tied import join_tied
+from gpugrad.function.passes.tied import join_tied, widen_tied
 from gpugrad.trace.program import Program
 
 __all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
@@ -48,6 +49,7 @@ PASSES = (
     Pass("identities", remove_identities, ("both",)),
     Pass("common", share_common, ("both",)),
     Pass("dead", remove_dead, ("both",)),
+    Pass("identities", remove_scatter_identities, ("gpu",)),
     Pass("narrow", read_narrow_directly, ("gpu",)),
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu",)),
@@ -57,6 +59,7 @@ PASSES = (
     Pass("relus", join_relus, ("gpu",)),
     Pass("tied", join_tied, ("gpu",)),
     Pass("products", find_products, ("gpu",)),
+    Pass("tied", widen_tied, ("gpu",)),
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu", "c")),
     Pass("groups", find_groups, ("cpu",)),

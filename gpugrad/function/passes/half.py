@@ -8,6 +8,7 @@ at half the bytes. The same holds for gradients of weights that an optimizer kee
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gpugrad.kernels.by_hand.casts import NARROW, cast_all, turn_all
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["join_casts", "read_narrow_directly"]
+__all__ = ["Casts", "join_casts", "read_narrow_directly"]
 
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
@@ -109,11 +110,11 @@ def join_casts(program: Program) -> Program:
     for steps in groups.values():
         if len(steps) > 1:
             replacements.update((id(s), []) for s in steps)
-            replacements[id(steps[0])] = [_Casts(steps, [_is_convolved(s, readers) for s in steps])]
+            replacements[id(steps[0])] = [Casts(steps, [_is_convolved(s, readers) for s in steps])]
     return replace_steps(program, replacements)
 
 
-class _Casts(FusedStep):
+class Casts(FusedStep):
     """Casts of several arrays, which are the arguments.
 
     Attributes:
@@ -126,6 +127,17 @@ class _Casts(FusedStep):
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
         self.turned = turned
         super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
+
+    @property
+    def plain(self) -> list[Step]:
+        """The casts whose results are in C order."""
+        return [s for s, t in zip(self.unfused.steps, self.turned, strict=True) if not t]
+
+    def without(self, results: Collection[int]) -> list[Step]:
+        """The step without the casts that have these results, by id; nothing if none is left."""
+        pairs = zip(self.unfused.steps, self.turned, strict=True)
+        left = [(s, t) for s, t in pairs if id(s.outs[0]) not in results]
+        return [Casts([s for s, _ in left], [t for _, t in left])] if left else []
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""

@@ -19,6 +19,7 @@ __all__ = [
     "multiply_outer",
     "remove_dead",
     "remove_identities",
+    "remove_scatter_identities",
     "share_common",
     "unify_transposes",
 ]
@@ -182,6 +183,37 @@ def _first(step: Step) -> Any:
     return step.args[0]
 
 
+def _table(step: Step) -> Any:
+    """The table of which a step takes all rows in order, as embeddings of positions do."""
+    indices, table = step.args
+    return table if _counts_to(indices, table.shape[0]) else None
+
+
+def _counts_to(indices: Any, n: int) -> bool:
+    """Whether an argument is the constant 0, 1, ... n - 1."""
+    rows = indices.constant if isinstance(indices, Value) else None
+    return rows is not None and rows.shape == (n,) and np.array_equal(host(rows), np.arange(n))
+
+
+def remove_scatter_identities(program: Program) -> Program:
+    """Remove sums of rows that are all rows of the result, in order.
+
+    On the CPU they stay, where replays keep the sign of a zero: the sum 0 + -0.0 is 0.0.
+    """
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        if step.name == "scatter_rows" and step.op is not None:
+            values, indices = step.args
+            (out,) = step.outs
+            same = (values.shape, values.dtype) == (out.shape, out.dtype)
+            if same and _counts_to(indices, out.shape[0]):
+                rewriter.replace(out, values)
+                continue
+        rewriter.keep(step)
+    return rewriter.program()
+
+
 def _times_one(step: Step) -> Any:
     """The other factor, if one is 1."""
     x, y = step.args
@@ -202,6 +234,7 @@ _SAME: dict[str, Callable[[Step], Any]] = {
     "sum_to": _first,
     "astype": _first,
     "squeeze": _first,
+    "take_rows": _table,
 }
 """The argument that a step returns, provided that its result has the same shape and dtype."""
 

@@ -2,22 +2,29 @@
 
 The rows of the embedding's gradient are added to the product's gradient where that is cast to
 float32, instead of to zeros that are added to it afterwards: one array less is written and read.
+A product that nothing else reads is not rounded in between: cuBLASLt writes it in float32.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from gpugrad.core.backend import HALF, Reading
+from gpugrad.core.backend import HALF, NUMPY, Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.scatter import scatter_rows
+from gpugrad.kernels.libraries import cublaslt
+from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["join_tied"]
+__all__ = ["join_tied", "widen_tied"]
 
 
 class _RowsAdded(FusedStep):
-    """The arguments are the rows, their indices, and the 16-bit array that they are added to."""
+    """The arguments are the rows, their indices, and the array that they are added to.
+
+    That is a 16-bit array, or one in float32 that nothing else reads.
+    """
 
     __slots__ = ()
 
@@ -27,8 +34,9 @@ class _RowsAdded(FusedStep):
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
-        values, indices, array = arrays
-        whole = xp.lib.ascontiguousarray(xp.astype(array, values.dtype))
+        values, indices, whole = arrays
+        if whole.dtype != values.dtype:
+            whole = xp.lib.ascontiguousarray(xp.astype(whole, values.dtype))
         out = scatter_rows(xp, values, indices, onto=whole, **self.params)
         return out if out is NotImplemented else [out]
 
@@ -55,3 +63,39 @@ def _fits(scatter: Step, cast: Step, add: Step, readers: Readers) -> bool:
     same = {(v.shape, v.dtype) for v in (rows, wide, out)}
     once = readers.only(rows) is add and readers.only(wide) is add
     return len(same) == 1 and once and isinstance(narrow, Value) and narrow.dtype in HALF
+
+
+class _WideProduct(FusedStep):
+    """A product of 16-bit matrices in float32."""
+
+    __slots__ = ()
+
+    def __init__(self, product: Step, out: Value) -> None:
+        cast = Step(OPS["astype"], product.outs, {"dtype": out.dtype, "copy": True}, [out])
+        super().__init__(f"matmul to {out.dtype}", product.args, [product, cast], [out])
+
+    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
+        """See `FusedStep.run`."""
+        if xp is NUMPY:
+            return NotImplemented
+        out = cublaslt.product(xp.lib, *arrays, dtype=self.outs[0].dtype)
+        return out if out is NotImplemented else [out]
+
+
+def widen_tied(program: Program) -> Program:
+    """Leave products in float32 whose only reader adds rows to them there."""
+    readers = Readers(program)
+    replacements: dict[int, list[Step]] = {}
+    for step in program.steps:
+        if not isinstance(step, _RowsAdded):
+            continue
+        product = readers.maker.get(id(step.args[-1]))
+        if product is None or product.op is not OPS["matmul"] or len(step.args[-1].shape) != 2:
+            continue
+        scatter, cast, add = step.unfused.steps
+        if readers.only(step.args[-1]) is step:
+            wide, cast = copy.copy(cast.outs[0]), copy.copy(cast)
+            cast.args = (wide,)
+            replacements[id(product)] = [_WideProduct(product, wide)]
+            replacements[id(step)] = [_RowsAdded(scatter, cast, add)]
+    return replace_steps(program, replacements)

@@ -201,10 +201,11 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   store<E>(out, o, a.m - first, a.l, a.out[2]);
 }
 
-// delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements.
+// delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements. `sums`, unless
+// null, becomes zeros: k numbers for each line, k a multiple of 4.
 template <class T, int V> __global__ void attention_delta(
-    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, Attention a,
-    long long lines) {
+    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, float* sums,
+    Attention a, long long lines) {
   typedef Pack<T, V> Some;
   long long line = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
   if (line >= lines) return;
@@ -219,6 +220,8 @@ template <class T, int V> __global__ void attention_delta(
   }
   sum = warp_reduce(sum, Sum());
   if (threadIdx.x % 32 == 0) delta[line] = g_lse ? sum - g_lse[line] : sum;
+  Pack<float, 4>* zeros = (Pack<float, 4>*)(sums + line * a.k);
+  for (int i = threadIdx.x % 32; sums && i < a.k / 4; i += 32) zeros[i] = Pack<float, 4>{};
 }
 
 enum Of { QUERY, KEY, VALUE };

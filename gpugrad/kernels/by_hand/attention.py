@@ -348,10 +348,10 @@ def _launch_grads(
     blocks = -(-n // _JOINT) * stacks
     if not 0 < blocks <= _MOST_BLOCKS or not m or not _aligned(g, call.packed):
         return None
-    delta = _delta(xp, call, g, out, g_lse, f4)
+    sums = lib.empty((math.prod(call.outer), heads, m, k), dtype=f4)
+    delta = _delta(xp, call, g, out, g_lse, f4, zeros=sums)
     grads = all_like(lib, (call.query, call.key, call.value))
     by_query, by_key, by_value = grads
-    sums = lib.zeros((math.prod(call.outer), heads, m, k), dtype=f4)
     strides = call.with_strides(g=g, out=by_key, other=by_value)
     args = [g, call.query, call.key, call.value, lse, delta, sums, by_key, by_value, strides]
     d = -(-max(k, width) // 16) * 16
@@ -393,8 +393,8 @@ def _dropout(p: float, wide: np.dtype[Any]) -> tuple[Any, Any]:
 _WARPS = 8
 
 
-def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any) -> Any:
-    """rowsum(g * out) - g_lse; `g` has four axes."""
+def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any, zeros: Any = None) -> Any:
+    """rowsum(g * out) - g_lse; `g` has four axes. The array `zeros` is set to 0."""
     lib, width = xp.lib, g.shape[-1]
     out = _as_4d(lib, out, call.outer, int(call.shape["heads"]))
     g_lse = None if g_lse is None else lib.ascontiguousarray(g_lse, dtype=wide)
@@ -407,7 +407,7 @@ def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any) -> Any
         f"attention_delta<{type_name(g.dtype)}, {packed}>",
         -(-delta.size // _WARPS),
         32 * _WARPS,
-        [g, out, g_lse, delta, call.with_strides(g=g, out=out), np.int64(delta.size)],
+        [g, out, g_lse, delta, zeros, call.with_strides(g=g, out=out), np.int64(delta.size)],
     )
     return delta
 

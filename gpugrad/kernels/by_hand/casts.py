@@ -39,11 +39,11 @@ _TURNS = np.dtype(
 _BLOCKS = 132 * 8
 
 
-def cast_all(arrays: Sequence[Any], dtype: Any) -> list[Any]:
-    """float32 arrays of one device, rounded to a dtype of NARROW."""
+def cast_all(arrays: Sequence[Any], dtype: Any, into: Sequence[Any] = ()) -> Sequence[Any]:
+    """float32 arrays of one device, rounded to a dtype of NARROW: new ones, or those of `into`."""
     sources = [as_contiguous(a) for a in arrays]
     lib = READINGS[type(sources[0])].lib
-    results = [lib.empty(a.shape, dtype=dtype) for a in sources]
+    results = into or [lib.empty(a.shape, dtype=dtype) for a in sources]
     for table, chunks in tables([sources, results]):
         launch("casts.cu", f"cast<{type_name(dtype)}>", chunks, THREADS, (table,))
     return results

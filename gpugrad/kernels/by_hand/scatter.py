@@ -121,7 +121,7 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
         indices = xp.lib.broadcast_to(indices[..., None], (*shape, parts))
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
     out = xp.lib.empty(indices.size, dtype=elements.dtype)
-    report = _Report(xp, out, "take_along_axis", x.shape[axis])
+    report = _Report(xp, out, "take_along_axis", x.shape[axis], gathers=True)
     inner = math.prod(shape[axis + 1 :]) * parts
     sizes = [np.int64(k) for k in (indices.size, shape[axis], x.shape[axis], inner)]
     name = f"read_along<{type_name(elements.dtype)}, {type_name(indices.dtype)}>"
@@ -246,7 +246,7 @@ def _gather_slices(
     outer, rows, n = math.prod(x.shape[:axis]), x.shape[axis], indices.size
     width = table.size // (outer * rows)
     out = xp.lib.empty(outer * n * width, dtype=table.dtype)
-    report = _Report(xp, out, name, 0 if joint else rows, from_end)
+    report = _Report(xp, out, name, 0 if joint else rows, from_end, gathers=True)
     packed, grid, block = _over_rows(table.dtype, outer, n, width)
     kernel = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
     sizes = [np.int64(k) for k in (outer, n, rows, width)]
@@ -350,12 +350,25 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 class _Report:
-    """Where a kernel reports an index out of bounds, and how the host learns of it."""
+    """Where a kernel reports an index out of bounds, and how the host learns of it.
 
-    def __init__(self, xp: Any, like: Any, name: str, length: int, from_end: bool = True) -> None:
+    In a CUDA graph a kernel that `gathers` writes NaN itself, and nobody reads the report.
+    """
+
+    def __init__(
+        self,
+        xp: Any,
+        like: Any,
+        name: str,
+        length: int,
+        from_end: bool = True,
+        gathers: bool = False,
+    ) -> None:
         on_host, self.is_captured = type(like) is np.ndarray, is_captured(like)
         self._is_read = on_host or (not self.is_captured and when() == "now")
-        if self._is_read or self.is_captured:
+        if self.is_captured and gathers:
+            self.flag: Any = ignored_flag()
+        elif self._is_read or self.is_captured:
             self.flag = xp.lib.zeros(1, dtype=np.int32)
         else:
             first = -length if from_end else 0

@@ -35,6 +35,8 @@ class NormedStepKernel(StepKernel):
         n_slots: the number of averages.
     """
 
+    rounds = False
+
     def __init__(
         self,
         name: str,
@@ -88,7 +90,7 @@ class NormedStepKernel(StepKernel):
         )
 
     def _launch(
-        self, source: str, types: str, columns: Sequence[Sequence[Any]], numbers: Any
+        self, source: str, suffix: str, columns: Sequence[Sequence[Any]], numbers: Any
     ) -> None:
         first = columns[0][0]
         counts = [segments_of(a.size) for a in columns[0]]
@@ -97,9 +99,9 @@ class NormedStepKernel(StepKernel):
         parts = [sums[2 * k :] for k in ends[:-1]]
         whole = [*columns, parts]
         for table, segments in tables(whole, segmented=True):
-            launch(source, f"{self.name}_measure{types}", segments, THREADS, (table, *numbers))
+            launch(source, f"{self.name}_measure{suffix}", segments, THREADS, (table, *numbers))
         for table, chunks in tables(whole):
-            launch(source, self.name + types, chunks, THREADS, (table, *numbers))
+            launch(source, self.name + suffix, chunks, THREADS, (table, *numbers))
 
 
 def _sums_text(first: str, name: str, t: str, n: int) -> str:

@@ -19,6 +19,9 @@ A rule is a function of the elements of a Variable, its gradient and its average
 
 A step is bound by memory bandwidth: Adam in float32 reads p, g, m, v and writes p, m, v, which are
 28 bytes per element. So accesses have 16 bytes, and a launch takes up to 86 arrays, see `tables`.
+
+A second kernel, ``sgd_rounded``, also writes the new p rounded to 16 bits, for the matrix products
+of the next step: 2 bytes per element, where casts take 6.
 """
 
 from __future__ import annotations
@@ -53,6 +56,9 @@ class StepKernel:
         NoCodeError: when it is launched, if the formula is not straight-line CUDA.
     """
 
+    rounds = True
+    """Whether `step` takes arrays for rounded copies."""
+
     def __init__(
         self, name: str, formula: Callable[..., Any], settings: Sequence[str], n_slots: int
     ) -> None:
@@ -77,10 +83,15 @@ class StepKernel:
             + struct_text(self.name, self._settings, dtype)
             + each_text(self.name, self.name, self._formula, self._settings, n, dtype, names)
             + kernel_text(self.name, TYPES[dtype], n, written)
+            + kernel_text(self.name, TYPES[dtype], n, written, rounded=True)
         )
 
     def step(
-        self, columns: Sequence[Sequence[Any]], settings: Sequence[float], live: Any = None
+        self,
+        columns: Sequence[Sequence[Any]],
+        settings: Sequence[float],
+        live: Any = None,
+        rounded: Sequence[Any] | None = None,
     ) -> None:
         """Move arrays along their gradients, in place.
 
@@ -91,23 +102,33 @@ class StepKernel:
             settings: the numbers of the step.
             live: None, or a device array of settings that the kernel reads instead when it runs,
                 so that the replay of a CUDA graph takes a new learning rate.
+            rounded: for each p, in float32, an array of a 16-bit dtype for the rounded result, or
+                None; all of one dtype.
         """
         dtype = columns[0][0].dtype
         source = self.source(dtype)
         array = np.array(settings, np.float32 if dtype in HALF else dtype)
         by_value = array.view([("", array.dtype)] * array.size)[0]
-        rows = list(zip(columns[0], map(as_contiguous, columns[1]), *columns[2:], strict=True))
+        every = [columns[0], [*map(as_contiguous, columns[1])], *columns[2:]]
+        copies = [] if rounded is None else [rounded]
+        rows = list(zip(*every, *copies, strict=True))
         for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
-            name = type_name(dtype) if kind == dtype else f"{type_name(dtype)}, {type_name(kind)}"
             same_kind = list(zip(*[row for row in rows if row[1].dtype == kind], strict=True))
-            self._launch(source, f"<{name}>", same_kind, (by_value, live))
+            types = [dtype] if kind == dtype else [dtype, kind]
+            own = {a.dtype for a in same_kind[-1] if a is not None} if copies else set()
+            if own:
+                types = [dtype, kind, *own]
+            elif copies:
+                same_kind.pop()
+            name = f"{'_rounded' if own else ''}<{', '.join(map(type_name, types))}>"
+            self._launch(source, name, same_kind, (by_value, live))
 
     def _launch(
-        self, source: str, types: str, columns: Sequence[Sequence[Any]], numbers: Any
+        self, source: str, suffix: str, columns: Sequence[Sequence[Any]], numbers: Any
     ) -> None:
-        """Launch on arrays of the same types."""
+        """Launch the kernel with this suffix of its name on arrays of the same types."""
         for table, chunks in tables(columns):
-            launch(source, self.name + types, chunks, THREADS, (table, *numbers))
+            launch(source, self.name + suffix, chunks, THREADS, (table, *numbers))
 
 
 def struct_text(name: str, settings: Sequence[str], dtype: np.dtype[Any]) -> str:
@@ -145,7 +166,9 @@ def each_text(
     )
 
 
-def loop_text(own: str, t: str, n: int, written: Sequence[int], extra: str = "") -> str:
+def loop_text(
+    own: str, t: str, n: int, written: Sequence[int], extra: str = "", rounded: bool = False
+) -> str:
     """The loop over `n` elements from `start` of array `i`, in packs of `W` if they are aligned.
 
     Args:
@@ -154,6 +177,7 @@ def loop_text(own: str, t: str, n: int, written: Sequence[int], extra: str = "")
         n: the number of columns: arrays of T, of G, and then of `t`.
         written: the columns that are stored.
         extra: an argument of the function that is not an array, with a comma.
+        rounded: whether column `n` has arrays of H, or null, for the rounded first column.
     """
     kinds = ["T", "G", *[t] * (n - 2)]
     places = "".join(
@@ -165,6 +189,11 @@ def loop_text(own: str, t: str, n: int, written: Sequence[int], extra: str = "")
     stores = "".join(f"      store<W>(b{k}, a{k} + k);\n" for k in written)
     reads = "".join(f"      {t} b{k} = ({t})a{k}[k];\n" for k in range(n))
     writes = "".join(f"      a{k}[k] = ({kinds[k]})b{k};\n" for k in written)
+    if rounded:
+        places += f"    H* r = (H*)table.at[{n}][i];\n    if (r) r += start;\n"
+        pointers += ", r"
+        stores += "      if (r) store<W>(b0, r + k);\n"
+        writes += "      if (r) r[k] = (H)b0;\n"
     return (
         f"{places}    int whole = aligned({pointers}) ? n / W * W : 0;\n"
         f"    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {{\n"
@@ -178,21 +207,23 @@ def loop_text(own: str, t: str, n: int, written: Sequence[int], extra: str = "")
     )
 
 
-def head_text(own: str, name: str, columns: int) -> str:
+def head_text(own: str, name: str, columns: int, rounded: bool = False) -> str:
     """The first lines of a kernel whose table has these columns."""
+    types = "class T, class G, class H" if rounded else "class T, class G = T"
     return (
-        f"template <class T, class G = T> __global__ void __launch_bounds__(256, 1) {own}(\n"
+        f"template <{types}> __global__ void __launch_bounds__(256, 1) {own}(\n"
         f"    const __grid_constant__ Table<{columns}> table, {name}_settings given,\n"
         f"    const {name}_settings* live) {{\n"
-        f"  constexpr int W = WIDE<T, G>;\n"
+        f"  constexpr int W = {'PACKED<H>' if rounded else 'WIDE<T, G>'};\n"
         f"  {name}_settings s = live ? *live : given;\n"
     )
 
 
-def kernel_text(name: str, t: str, n: int, written: Sequence[int]) -> str:
-    """The kernel that steps all arrays of a table."""
+def kernel_text(name: str, t: str, n: int, written: Sequence[int], rounded: bool = False) -> str:
+    """The kernel that steps all arrays of a table, and perhaps rounds the first column."""
+    own = f"{name}_rounded" if rounded else name
     return (
-        f"{head_text(name, name, n)}"
+        f"{head_text(own, name, n + rounded, rounded)}"
         f"  each_chunk(table, [&](int i, long long start, int n) {{\n"
-        f"{loop_text(name, t, n, written)}  }});\n}}\n"
+        f"{loop_text(name, t, n, written, rounded=rounded)}  }});\n}}\n"
     )

@@ -123,7 +123,7 @@ class _ProductPlan:
     Args:
         handle: cuBLASLt's handle for the device.
         sizes: m, n, k, and the number of products.
-        dtype: dtype of the matrices.
+        dtypes: of the factors and of the product.
         compute: cublasComputeType_t.
         a, b: the operands.
         epilogue: a value of `EPILOGUES`.
@@ -144,7 +144,7 @@ class _ProductPlan:
         self,
         handle: int,
         sizes: Sequence[int],
-        dtype: Any,
+        dtypes: tuple[Any, Any],
         compute: int,
         a: _Operand,
         b: _Operand,
@@ -155,6 +155,7 @@ class _ProductPlan:
         aux: int,
     ) -> None:
         m, n, k, count = sizes
+        dtype, out_dtype = dtypes
         lt = self._lt = binding()
         self.lock = new_lock()
         wide = np.float64 if dtype == np.float64 else np.float32
@@ -170,7 +171,7 @@ class _ProductPlan:
             self.set(attribute, np.int32(matrix.by_columns))
             rows, columns = (columns, rows) if matrix.by_columns else (rows, columns)
             self._layout(kind, rows, columns, matrix.ld, count, matrix.batch_stride)
-        self._layout(kind, n, m, n, count, m * n)
+        self._layout(_TYPES[out_dtype], n, m, n, count, m * n)
         self.set(_EPILOGUE, np.uint32(epilogue))
         if aux_ld:
             self.set(_AUX_LD, np.int64(aux_ld))
@@ -286,6 +287,7 @@ def product(
     epilogue: str = "default",
     bias: Any = None,
     aux: Any = None,
+    dtype: Any = None,
 ) -> Any:
     """The product of stacks of matrices, with an addition and an epilogue in the same launch.
 
@@ -301,6 +303,7 @@ def product(
             over the rows of `b` to `bias`. The gelu is the tanh form.
         bias: array of shape (n,) and the dtype of `a`.
         aux: array made by `relu_aux` or `gelu_aux`.
+        dtype: float32 for a product of 16-bit floats that is not rounded; None for that of `a`.
 
     Returns:
         The array of shape (..., m, n); NotImplemented if cuBLASLt is not installed or does not
@@ -313,17 +316,20 @@ def product(
     aligned = tuple([p & 255 for p in at])
     aux_shape = None if aux is None else aux.shape
     extra = [0 if x is None else pointer(x) for x in (bias, aux)]
-    layouts = a.dtype, b.dtype, a.shape, b.shape, a.strides, b.strides, aligned
+    dtype = dtype or a.dtype
+    layouts = a.dtype, b.dtype, dtype, a.shape, b.shape, a.strides, b.strides, aligned
     plan = _plan(
         (device, *layouts, epilogue, aux_shape, precision),
-        lambda: _make_plan(lib, device, a, b, aligned, epilogue, aux_shape, precision, extra),
+        lambda: _make_plan(
+            lib, device, a, b, dtype, aligned, epilogue, aux_shape, precision, extra
+        ),
     )
     if plan is None:
         return NotImplemented
     if isinstance(plan, _NeedsCopy):
         a, b = (_operand(lib, x, plan.batch).array for x in (a, b))
-        return product(lib, a, b, added=added, epilogue=epilogue, bias=bias, aux=aux)
-    return _execute(plan, device, type(a), a.dtype, at, extra)
+        return product(lib, a, b, added=added, epilogue=epilogue, bias=bias, aux=aux, dtype=dtype)
+    return _execute(plan, device, type(a), dtype, at, extra)
 
 
 def _execute(
@@ -351,6 +357,7 @@ def _make_plan(
     device: int,
     a: Any,
     b: Any,
+    out_dtype: Any,
     aligned: tuple[int, ...],
     epilogue: str,
     aux_shape: Any,
@@ -375,7 +382,7 @@ def _make_plan(
     plan = _ProductPlan(
         _handle(device),
         sizes,
-        dtype,
+        (dtype, out_dtype),
         compute,
         left,
         right,

@@ -86,6 +86,11 @@ class CudaGraph:
         self._graph: Any = None
         self._results: list[Any] | None = None
 
+    @property
+    def is_captured(self) -> bool:
+        """Whether the next call only launches."""
+        return self._graph is not None
+
     def __call__(self) -> list[Any]:
         """Launch on the current stream; the results are valid until the next call.
 
@@ -186,18 +191,23 @@ class Upload:
             self._launches.append((grid, (by_value, *pointers, *sizes)))
 
     def __call__(
-        self, numbers: Sequence[Any], arrays: Sequence[Any], places: Sequence[Any]
+        self, numbers: Sequence[Any], arrays: Sequence[Any], places: Sequence[Any] = ()
     ) -> None:
-        """Copy numbers to `live` and arrays to contiguous `places`, on the current stream."""
+        """Copy numbers to `live` and arrays to contiguous `places`, on the current stream.
+
+        Without `places` arrays go to those of the last call.
+        """
         for buffer, number in zip(self._numbers, numbers, strict=True):
             buffer[...] = number
         at, table = 0, self._table
         held = []
-        for array, place in zip(arrays, places, strict=True):
+        for array in arrays:
             if not array.flags.c_contiguous:
                 held.append(array := array.copy())  # keeps the copy alive until the launch
-            table[at], table[at + 1] = array.data.ptr, place.data.ptr
+            table[at] = array.data.ptr
             at += 3
+        for k, place in enumerate(places):
+            table[3 * k + 1] = place.data.ptr
         for grid, args in self._launches:
             self._kernel(grid, (THREADS, 1, 1), args)
 

@@ -47,7 +47,10 @@ def segments_of(size: int) -> int:
 
 
 def tables(columns: Sequence[Sequence[Any]], segmented: bool = False) -> Iterator[tuple[Any, int]]:
-    """The tables for `columns` of arrays, each with its number of chunks, or of segments."""
+    """The tables for `columns` of arrays, each with its number of chunks, or of segments.
+
+    All columns but the first may have None in place of an array, which is a null address.
+    """
     k, n = len(columns), arrays_per_launch(len(columns))
     for begin in range(0, len(columns[0]), n):
         part = [column[begin : begin + n] for column in columns]
@@ -55,7 +58,7 @@ def tables(columns: Sequence[Sequence[Any]], segmented: bool = False) -> Iterato
         sizes = [a.size for a in part[0]]
         ends = np.cumsum([segments_of(n) if segmented else -(-n // CHUNK) for n in sizes])
         for row, column in zip(table["at"], part, strict=True):
-            row[: len(sizes)] = [pointer(a) for a in column]
+            row[: len(sizes)] = [0 if a is None else pointer(a) for a in column]
         table["size"][: len(sizes)] = sizes
         table["first"][1 : len(sizes)] = ends[:-1]
         table["count"], table["chunks"] = len(sizes), ends[-1]

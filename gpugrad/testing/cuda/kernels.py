@@ -83,7 +83,7 @@ def contiguous(op: Any, dtype: Any, n: int = 64) -> list[Any]:
 
 
 def step_kernels(kernels: Iterable[StepKernel]) -> list[tuple[str, str]]:
-    """The sources and the names of the kernels of update rules: each dtype, and 16-bit gradients.
+    """The sources and names of the kernels of update rules: dtypes, 16-bit gradients and copies.
 
     Args:
         kernels: those of optimizers, as ``gg.optim.Adam().kernel``.
@@ -96,4 +96,8 @@ def step_kernels(kernels: Iterable[StepKernel]) -> list[tuple[str, str]]:
                 instances.append((kernel.source(dtype), f"{name}<{type_name(dtype)}>"))
                 if dtype in HALF:
                     instances.append((wide, f"{name}<float, {type_name(dtype)}>"))
+                if dtype in HALF and kernel.rounds:
+                    for gradient in ("float", type_name(dtype)):
+                        own = f"{name}_rounded<float, {gradient}, {type_name(dtype)}>"
+                        instances.append((wide, own))
     return list(dict.fromkeys(instances))
