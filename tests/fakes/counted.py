@@ -302,7 +302,7 @@ PARTLY: dict[str, dict[int, int | None]] = {
 }
 """Kernels that read only parts of an array: as much as another array, or next to nothing."""
 
-PHASES = {"channel_forward": (0, 7), "channel_backward": (0, 1, 13)}
+PHASES = {"channel_forward": (0, 7), "channel_backward": (0, 1, 8, 14)}
 """Kernels of three phases with two barriers: the arguments that they move twice."""
 
 ATTENTION = {"attention_forward": 2, "attention_grads": 5, "QUERY": 3, "KEY": 3, "VALUE": 2}
@@ -332,9 +332,9 @@ def launched(name: str, args: Sequence[Any]) -> None:
     for k, instead in PARTLY.get(short, {}).items():
         every[id(arrays[k])] = 0 if instead is None else touched(arrays[instead])
     again = [args[k] for k in PHASES.get(short, ())]
-    if short == "channel_backward" and args[9] is not None:  # the masked cotangent, not g
-        again[0] = args[9]
-    moved = sum(every.values()) + sum(map(touched, again))
+    if short == "channel_backward" and args[10] is not None:  # it is read instead of two others
+        again = [args[10], args[1], args[14]]
+    moved = sum(every.values()) + sum(touched(a) for a in again if a is not None)
     products = next((n for key, n in ATTENTION.items() if key in name), 0)
     if short in ("attention_forward", "attention_grad", "attention_grads"):
         shape = next(a for a in args if type(a) in (np.void, np.ndarray))

@@ -7,7 +7,7 @@
 // and otherwise 1 element; it has the same packs in the last phase as in the first.
 //
 // Forward may add an array and apply relu on the way. Backward may first add up two cotangents and
-// multiply by relu's slope; then it writes the result, which it reads again.
+// multiply by relu's slope. It writes the result, and reads it again, only if others need it, too.
 
 constexpr int CHANNEL_THREADS = 256;
 #define FOR_CHANNELS __launch_bounds__(CHANNEL_THREADS, 2)  // as many as the launcher counts on
@@ -204,6 +204,11 @@ template <class C, class F> __device__ C over_parts(int channels, C* scratch, F 
   return block_reduce(sum, Sum(), C(0), scratch);
 }
 
+// An element of the result of a norm
+template <class T, class C> __device__ T scaled(T x, C center, C factor, C shift) {
+  return T((C(x) - center) * factor + shift);
+}
+
 // Standardised x, its mean and its variance. `more`: null, or an array that is added to the result.
 // `partial`: (3, parts, channels).
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forward(
@@ -241,7 +246,7 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forwar
       if (more) q = get<T, W>(more + at);
 #pragma unroll
       for (int k = 0; k < W; ++k) {
-        p.at[k] = T((C(p.at[k]) - center[k]) * scale[k] + shift[k]);
+        p.at[k] = scaled(p.at[k], center[k], scale[k], shift[k]);
         if (more) p.at[k] = T(C(p.at[k]) + C(q.at[k]));
         if (relu && C(p.at[k]) < C(0)) p.at[k] = T(C(0));  // NaN stays
       }
@@ -250,32 +255,47 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_forwar
   }
 }
 
+// The cotangent of a norm: g, plus `more` if that is not null, where relu is positive. Relu's result
+// is `relu`; if that is null and `bias` is not, it is the relu of x, center, factor and shift.
+template <class T, int W, class C> __device__ Pack<T, W> cotangent(
+    const T* __restrict__ g, const T* __restrict__ more, const T* __restrict__ relu,
+    const T* __restrict__ bias, long long at, const Pack<T, W>& x, const C (&center)[W],
+    const C (&factor)[W], const C (&shift)[W]) {
+  Pack<T, W> u = get<T, W>(g + at), other, out;
+  if (!relu && !bias) return u;
+  if (more) other = get<T, W>(more + at);
+  if (relu) out = get<T, W>(relu + at);
+#pragma unroll
+  for (int k = 0; k < W; ++k) {
+    if (more) u.at[k] = T(C(u.at[k]) + C(other.at[k]));
+    if (!relu) out.at[k] = scaled(x.at[k], center[k], factor[k], shift[k]);
+    u.at[k] = T(C(u.at[k]) * C(C(out.at[k]) > C(0)));  // NaN stays
+  }
+  return u;
+}
+
 // The contribution of each part to the gradients of weight and bias: (2, parts, channels). See
 // channel_backward for the arguments.
 template <class T, int W, bool LAST, class C> __device__ void slopes_of_parts(
     const Walk<W, LAST>& walk, const T* __restrict__ g, const T* __restrict__ x,
-    const C* __restrict__ mean, const C* __restrict__ var, const T* __restrict__ more,
-    const T* __restrict__ relu, T* masked, C* partial, C eps, C (*sums)[32 * W], C* scratch) {
-  C center[W], scale[W], by_weight[W], by_bias[W];
+    const C* __restrict__ mean, const C* __restrict__ var, const T* __restrict__ weight,
+    const T* __restrict__ bias, const T* __restrict__ more, const T* __restrict__ relu, T* masked,
+    C* partial, C eps, C (*sums)[32 * W], C* scratch) {
+  C center[W], scale[W], factor[W], shift[W], by_weight[W], by_bias[W];
   of_channels(walk, mean, C(0), center);
   of_channels(walk, var, C(0), scale);
+  of_channels(walk, weight, C(1), factor);
+  of_channels(walk, bias, C(0), shift);
 #pragma unroll
   for (int k = 0; k < W; ++k) {
     scale[k] = mean ? inverse_root(scale[k], eps) : C(1);
+    factor[k] = scale[k] * factor[k];
     by_weight[k] = by_bias[k] = 0;
   }
   walk.each([&](long long at) {
-    Pack<T, W> u = get<T, W>(g + at), v = get<T, W>(x + at);
-    if (masked) {
-      Pack<T, W> out = get<T, W>(relu + at), other;
-      if (more) other = get<T, W>(more + at);
-#pragma unroll
-      for (int k = 0; k < W; ++k) {
-        if (more) u.at[k] = T(C(u.at[k]) + C(other.at[k]));
-        u.at[k] = T(C(u.at[k]) * C(C(out.at[k]) > C(0)));  // NaN stays
-      }
-      put(masked + at, u);
-    }
+    Pack<T, W> v = get<T, W>(x + at);
+    Pack<T, W> u = cotangent(g, more, relu, bias, at, v, center, factor, shift);
+    if (masked) put(masked + at, u);
 #pragma unroll
     for (int k = 0; k < W; ++k) {
       by_weight[k] += C(u.at[k]) * ((C(v.at[k]) - center[k]) * scale[k]);
@@ -290,22 +310,22 @@ template <class T, int W, bool LAST, class C> __device__ void slopes_of_parts(
 }
 
 // The gradient of x, and those of weight and bias if they are not null. If `mean` is null, x is
-// already standardised. If `masked` is not null, the cotangent is g, plus `more` if that is not
-// null, where `relu` > 0, and is written there. `partial`: (2, parts, channels). `slopes`: (3,
-// channels): dx = g * slopes[0] + (x - mean) * slopes[1] + slopes[2].
+// already standardised. The cotangent is that of `cotangent`, where `bias` is null unless relu is to
+// be computed again; it is written to `masked` if that is not null. `partial`: (2, parts, channels).
+// `slopes`: (3, channels): dx = cotangent * slopes[0] + (x - mean) * slopes[1] + slopes[2].
 template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_backward(
     const T* __restrict__ g, const T* __restrict__ x, const compute_t<T>* __restrict__ mean,
     const compute_t<T>* __restrict__ var, const compute_t<T>* __restrict__ g_mean,
     const compute_t<T>* __restrict__ g_var, const T* __restrict__ weight,
-    const T* __restrict__ more, const T* __restrict__ relu, T* masked, T* __restrict__ dx,
-    T* __restrict__ d_weight, T* __restrict__ d_bias, compute_t<T>* partial, compute_t<T>* slopes,
-    unsigned* arrived, Shape shape, double count, double eps) {
+    const T* __restrict__ bias, const T* __restrict__ more, const T* __restrict__ relu, T* masked,
+    T* __restrict__ dx, T* __restrict__ d_weight, T* __restrict__ d_bias, compute_t<T>* partial,
+    compute_t<T>* slopes, unsigned* arrived, Shape shape, double count, double eps) {
   typedef compute_t<T> C;
   SHARED_SUMS(C, W, LAST);
   const int channels = shape.channels;
   for (Walk<W, LAST> walk(shape); walk.here(); walk.next())
     slopes_of_parts(
-        walk, g, x, mean, var, more, relu, masked, partial, C(eps), sums, scratch);
+        walk, g, x, mean, var, weight, bias, more, relu, masked, partial, C(eps), sums, scratch);
   grid_barrier(arrived);
   each_channel(channels, partial, [&](int channel, const C* products) {
     const C* others = products + (long long)gridDim.y * channels;
@@ -321,17 +341,19 @@ template <class T, int W, bool LAST> __global__ void FOR_CHANNELS channel_backwa
   });
   grid_barrier(arrived);
   for (Walk<W, LAST> walk(shape); walk.here(); walk.next()) {
-    C center[W], by_g[W], by_x[W], shift[W];
+    C center[W], shift[W], by_g[W], by_x[W], rest[W];
     of_channels(walk, mean, C(0), center);
-    of_channels(walk, slopes, C(0), by_g);
+    of_channels(walk, bias, C(0), shift);
+    of_channels(walk, slopes, C(0), by_g);  // forward's factor, too
     of_channels(walk, slopes + channels, C(0), by_x);
-    of_channels(walk, slopes + 2 * channels, C(0), shift);
+    of_channels(walk, slopes + 2 * channels, C(0), rest);
     walk.each([&](long long at) {
-      Pack<T, W> u = masked ? get_own<T, W>(masked + at) : get<T, W>(g + at);
       Pack<T, W> v = get<T, W>(x + at);
+      Pack<T, W> u = masked ? get_own<T, W>(masked + at)
+                            : cotangent(g, more, relu, bias, at, v, center, by_g, shift);
 #pragma unroll
       for (int k = 0; k < W; ++k)
-        u.at[k] = T(C(u.at[k]) * by_g[k] + ((C(v.at[k]) - center[k]) * by_x[k] + shift[k]));
+        u.at[k] = T(C(u.at[k]) * by_g[k] + ((C(v.at[k]) - center[k]) * by_x[k] + rest[k]));
       put(dx + at, u);
     });
   }

@@ -157,6 +157,7 @@ def backward(
     *,
     grads: bool = False,
     relu: Any = None,
+    bias: Any = None,
     added: Any = None,
 ) -> tuple[Any, ...]:
     """The gradient by x, followed by those by weight and bias if `grads`.
@@ -170,20 +171,25 @@ def backward(
         grads: whether the gradients by weight and bias are wanted.
         relu: None, or the result of relu: then the cotangent is g, plus `added` if not None, where
             relu is positive. It is returned after the gradients.
+        bias: None, or the bias of a norm whose relu it was: then relu is computed again from x,
+            which moves fewer bytes, and the cotangent is not returned.
+        added: see `relu`.
     """
     g, x = channels.to_kernel(arrays[0]), channels.to_kernel(arrays[1])
     dx = xp.lib.empty(x.shape, dtype=x.dtype)
     more, masked = None if added is None else channels.to_kernel(added), None
-    if relu is not None:
+    if bias is not None:
+        relu = None
+    elif relu is not None:
         relu, masked = channels.to_kernel(relu), xp.lib.empty(x.shape, dtype=x.dtype)
     every = [a for a in (g, x, dx, more, relu, masked) if a is not None]
     name, grid, shape = channels.plan(*every)
-    mean, var, g_mean, g_var, weight = _contiguous(xp, *arrays[2:])
+    mean, var, g_mean, g_var, weight, bias = _contiguous(xp, *arrays[2:], bias)
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
     weight_grads = (
         [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
     )
-    args = [g, x, mean, var, g_mean, g_var, weight, more, relu, masked, dx]
+    args = [g, x, mean, var, g_mean, g_var, weight, bias, more, relu, masked, dx]
     args += [*(weight_grads or (None, None)), partial, slopes, barrier_of(x), shape]
     args += [np.float64(channels.count), np.float64(eps)]
     _launch(f"channel_backward<{name}>", grid, args)
@@ -227,19 +233,20 @@ def with_relu_grads(
     axis: Any,
     along: Any,
     eps: float,
+    bias: Any = None,
 ) -> Any:
     """The results of standardize_affine_grads before relu: for g plus `added` where `relu` > 0.
 
     Returns:
-        Its three results and that cotangent; NotImplemented if the kernels do not support the
-        arrays.
+        Its three results and that cotangent, which is left out if the norm's `bias` is passed, to
+        compute relu again; NotImplemented if the kernels do not support the arrays.
     """
-    channels = channels_of(xp, x, axis, along, weight)
+    channels = channels_of(xp, x, axis, along, weight, bias)
     alike = all(_alike(x, a) for a in (g, relu, added) if a is not None)
     if channels is None or not alike or not channels.statistics(mean, var, g_mean, g_var):
         return NotImplemented
     arrays = [g, x, mean, var, g_mean, g_var, weight]
-    return backward(xp, channels, arrays, eps, grads=True, relu=relu, added=added)
+    return backward(xp, channels, arrays, eps, grads=True, relu=relu, bias=bias, added=added)
 
 
 def _alike(x: Any, y: Any) -> bool:
