@@ -2,7 +2,7 @@
 
 All blocks of such a grid must be on the GPU at a time. A launcher asks `blocks_at_once` how many
 that may be, passes the array of `barrier_of` to the kernel, and calls ``launch(cooperative=True)``,
-with which CUDA refuses a grid that is too large instead of waiting forever.
+with which CuPy refuses a grid that is too large. Otherwise it might wait forever.
 """
 
 from __future__ import annotations

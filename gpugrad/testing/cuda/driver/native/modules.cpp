@@ -13,7 +13,6 @@ using namespace gpu;
 static const char MAGIC[] = "gpugrad host kernels";
 static const int STATIC_LIMIT = 48 << 10, DYNAMIC_LIMIT = 227 << 10;
 static const int COOPERATIVE = 16;  // added to a schedule, as in cudashim.cpp
-static const int PROCESSORS = 132, THREADS_AT_ONCE = 2048;  // of each processor
 static std::mutex running;  // the shim holds the state of one running block
 
 namespace {
@@ -136,11 +135,8 @@ CUresult cuLaunchCooperativeKernel(
     CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
     unsigned bz, unsigned shared, CUstream stream, void** arguments) {
   const Function& f = *(Function*)function;
-  dim3 grid(gx, gy, gz), block(bx, by, bz);
-  unsigned long blocks = (unsigned long)gx * gy * gz, threads = (unsigned long)bx * by * bz;
-  if (blocks * threads > (unsigned long)PROCESSORS * THREADS_AT_ONCE)
-    return refuse(f, "not all blocks can run at once", CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-  return launch(f, grid, block, shared, f.schedule + COOPERATIVE, stream, arguments);
+  int schedule = f.schedule + COOPERATIVE;  // CuPy has checked that all blocks fit
+  return launch(f, dim3(gx, gy, gz), dim3(bx, by, bz), shared, schedule, stream, arguments);
 }
 
 CUresult cuFuncGetAttribute(int* to, CUfunction_attribute attribute, CUfunction function) {
