@@ -49,9 +49,9 @@ def during(step: str) -> Iterator[None]:
         _context.pop()
 
 
-def _log(name: str, moved: int, flops: float = 0, unit: str = "", elements: int = 0) -> None:
+def _log(name: str, moved: int, flops: float = 0, unit: str = "", **more: int) -> None:
     (_capturing[-1] if _capturing else nodes).append(
-        Work(_context[-1], name, moved, flops, unit, elements)
+        Work(_context[-1], name, moved, flops, unit, **more)
     )
 
 
@@ -295,10 +295,12 @@ SIZES = {"float": 4, "double": 8, "__half": 2, "__nv_bfloat16": 2}
 PARTLY: dict[str, dict[int, int | None]] = {
     "read_rows": {0: 2},
     "add_rows": {2: 0},
-    "channel_statistics": {1: None},
     "spoil": {0: None},
 }
 """Kernels that read only parts of an array: as much as another array, or next to nothing."""
+
+PHASES = {"channel_forward": (0, 7), "channel_backward": (0, 1, 8, 14)}
+"""Kernels of three phases with two barriers: the arguments that they move twice."""
 
 ATTENTION = {"attention_forward": 2, "attention_grads": 5, "QUERY": 3, "KEY": 3, "VALUE": 2}
 """Products in a kernel of attention.cu."""
@@ -323,7 +325,10 @@ def launched(name: str, args: Sequence[Any]) -> None:
         every[id(a)] += touched(a)
     for k, instead in PARTLY.get(short, {}).items():
         every[id(arrays[k])] = 0 if instead is None else touched(arrays[instead])
-    moved = sum(every.values())
+    again = [args[k] for k in PHASES.get(short, ())]
+    if short == "channel_backward" and args[10] is not None:  # it is read instead of two others
+        again = [args[10], args[1], args[14]]
+    moved = sum(every.values()) + sum(touched(a) for a in again if a is not None)
     products = next((n for key, n in ATTENTION.items() if key in name), 0)
     if short in ("attention_forward", "attention_grad", "attention_grads"):
         shape = next(a for a in args if type(a) in (np.void, np.ndarray))
@@ -331,7 +336,8 @@ def launched(name: str, args: Sequence[Any]) -> None:
         flops = 2.0 * products * outer * int(shape["m"]) * int(shape["n"]) * int(shape["k"])
         _log(f"kernel {name}", moved, flops / (2 if shape["causal"] else 1), "attention")
         return
-    _log(f"kernel {name} {' '.join(_kind(a) for a in arrays)}", moved)
+    kinds = " ".join(_kind(a) for a in arrays)
+    _log(f"kernel {name} {kinds}", moved, barriers=2 if short in PHASES else 0)
 
 
 def _moved_by_table(short: str, kinds: list[str], args: Sequence[Any]) -> int:
@@ -362,7 +368,13 @@ class RawModule:
         self._code = code
 
     def get_function(self, name: str) -> Any:
-        def launch(grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+        def launch(
+            grid: Any,
+            block: Any,
+            args: Any,
+            shared_mem: int = 0,
+            enable_cooperative_groups: bool = False,
+        ) -> None:
             if not uncounted:
                 launched(name, args)
 
@@ -622,6 +634,7 @@ def modules() -> dict[str, types.ModuleType]:
         {
             "memGetInfo": lambda: (1 << 36, 1 << 36),
             "getDeviceCount": lambda: 1,
+            "getDeviceProperties": lambda device: {"multiProcessorCount": 132},
             "CUDARuntimeError": RuntimeError,
         },
     )

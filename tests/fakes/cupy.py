@@ -831,9 +831,15 @@ class RawModule:
         except shim.ShimError as error:
             raise CompileException(str(error)) from error
 
-        def run(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        def run(
+            grid: Any, block: Any, args: Any, *, shared_mem: int = 0,
+            enable_cooperative_groups: bool = False,
+        ) -> None:  # fmt: skip
             bare = [a[()] if isinstance(a, np.ndarray) else _bare(a, False) for a in args]
-            launch = functools.partial(module.run, name, grid, block, bare, shared=shared_mem)
+            launch = functools.partial(
+                module.run, name, grid, block, bare,
+                shared=shared_mem, cooperative=enable_cooperative_groups,
+            )  # fmt: skip
             if _current.capture is None:
                 launch()
             else:

@@ -8,18 +8,18 @@ import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.passes import pass_names
-from gpugrad.function.passes.axes import split_axes
-from gpugrad.function.passes.fuse import reduction
+from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, reduction
 
 SHAPE = (3, 4, 5, 6)
 
 
-def rewritten(f, *args):
+def rewritten(f, *args, by=split_axes):
     """Return the program before and after the pass; assert that both give the same results."""
     function = gg.function(f, passes=pass_names("both"))
     desired = function(*args)
     before = function.lower(*args).program
-    after = split_axes(before)
+    after = by(before)
     (actual,) = CpuReplay(after)([x._data for x in args])
     assert actual.dtype == desired.dtype
     assert actual.shape == desired.shape
@@ -68,6 +68,47 @@ def test_other_reductions_are_unchanged(rng):
     ):  # fmt: skip
         before, after = rewritten(f, args)
         assert str(after) == str(before)
+
+
+CENTRED = {
+    "a value per channel": (lambda x, c: x * 2 + c, 1),
+    "a number": (lambda x, c: gg.exp(x) / 2 + 1, 1),
+    "a value per row of pixels": (lambda x, c: x + gg.mean(x, axis=0)[:, :, :1], None),
+    "a mask": (lambda x, c: gg.where(x > c, x, 0), 1),
+    "a transposed array": (
+        lambda x, c: x + gg.permute_dims(gg.reshape(x, (3, 4, 6, 5)), (0, 1, 3, 2)),
+        None,
+    ),
+}
+"""Formulas of an array and of a value per channel, and kernels with a mean over the others."""
+
+
+@pytest.mark.parametrize("name", CENTRED)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_before_and_after_a_reduction_have_its_rows(name, dtype, rng):
+    formula, kernels = CENTRED[name]
+    x, c = (gg.constant(rng.normal(size=s).astype(dtype)) for s in (SHAPE, (4, 1, 1)))
+
+    def f(x, c):
+        y = formula(x, c)
+        return gg.sum(gg.mean(y * y, axis=(0, 2, 3)) * gg.sum(gg.tanh(y)))
+
+    _, after = rewritten(f, x, c, by=merge_and_split_axes)
+    assert not unsupported(after)
+    fused = [s for s in fuse_groups(after).steps if isinstance(s, FusedKernel)]
+    large = [s for s in fused if np.prod(s.shape) == np.prod(SHAPE)]
+    assert kernels is None or len(large) == kernels
+
+
+def test_axes_that_another_reduction_needs_are_not_merged(rng):
+    x = gg.constant(rng.normal(size=SHAPE))
+    for f in (
+        lambda x: gg.mean(x * 2, axis=(2, 3)) + gg.mean(gg.max(x * 2, axis=-1), axis=-1),
+        lambda x: gg.mean(x * 2, axis=(2, 3))[0, 0] + gg.sum(x * 2, axis=(0, 1, 2)),
+        lambda x: gg.sum(x * 2, axis=-1),
+    ):
+        _, after = rewritten(f, x, by=merge_and_split_axes)
+        assert any(s.name == "multiply" and s.outs[0].shape == SHAPE for s in after.steps)
 
 
 def normalized(device, weights):

@@ -163,6 +163,8 @@ def test_standardize_of_values_whose_squares_overflow_or_vanish(eps, scale, rng)
     check(lambda x: gg.standardize(x, eps=eps)[0], x, tolerance=1e-5)
     check(lambda x: gg.standardize(x, (0,), eps=eps)[0], x, tolerance=1e-5)
     check(lambda x: gg.rms_standardize(x, eps=eps), x, tolerance=1e-5)
+    images = x * gg.ones((2, 3, 1, 1))
+    check(lambda x: gg.standardize(x, (0, 2, 3), eps=eps)[0], images, tolerance=1e-5)
 
 
 def loss_and_gradients(f, scores, *others):
@@ -224,6 +226,55 @@ def test_a_label_that_is_no_class_raises_in_a_replay(rng):
     with pytest.raises(gg.errors.IndexOutOfBoundsError, match="0 to 4, the 4 classes"):
         f(x, gg.constant(np.array([0, 4, 1])))
     np.testing.assert_array_equal(f(x, right)[1], first[1])
+
+
+# ---- batch norms -------------------------------------------------------------------------
+
+
+def large(replay, elements):
+    """The kernels that go over so many elements."""
+    kernels = [s for s in replay._program.steps if isinstance(s, FusedKernel)]
+    return [k for k in kernels if math.prod(k.shape) == elements]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [(4, 6, 5, 7), (3, 5, 8), (2, 4, 3, 3, 4), (1, 4, 6, 6), (5, 3, 1, 1)]
+)
+def test_batch_norm_of_images_is_two_kernels_in_each_direction(shape, dtype, rng):
+    x, r, g = (normal(rng, *shape, dtype=dtype) for _ in range(3))
+    weight, bias = (normal(rng, shape[1], dtype=dtype) for _ in range(2))
+
+    def forward(x, weight, bias):
+        y, mean, var = gg.batch_norm(x * 3, None, None, weight, bias, training=True)
+        return gg.relu(y + r), mean, var
+
+    def backward(x, weight, bias):
+        with gg.GradientTape() as tape:
+            tape.watch([x, weight, bias])
+            y, *_ = forward(x, weight, bias)
+        return tape.gradient(y, [x, weight, bias], g)
+
+    for f, kernels in ((forward, 2), (backward, 4)):
+        replay = check(f, x, weight, bias, tolerance=1e-4 if dtype == np.float32 else 1e-11)
+        assert len(large(replay, math.prod(shape))) <= kernels or shape[-1] == 1, replay._program
+
+
+@pytest.mark.parametrize("far", [1e4, -3e5])
+def test_batch_norm_of_images_far_from_zero_loses_no_precision(far, rng):
+    x = normal(rng, 8, 3, 9, 11) + far
+
+    def moments(x):
+        return gg.batch_norm(x, None, None, training=True)[1:]
+
+    wide = x.numpy().astype(np.float64)
+    traced = gg.function(moments)
+    traced(x)
+    mean, var = traced(x)
+    np.testing.assert_allclose(mean.numpy(), wide.mean((0, 2, 3)), rtol=3e-7)
+    np.testing.assert_allclose(
+        var.numpy(), wide.var((0, 2, 3), ddof=1), rtol=1e-4 + (far * 1e-7) ** 2
+    )
 
 
 def test_costly_values_are_computed_once(rng):

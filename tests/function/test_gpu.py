@@ -636,6 +636,34 @@ def test_a_settled_replay_reads_new_arguments_settings_and_states(rng):
         np.testing.assert_allclose(a, b, 1e-5)
 
 
+@pytest.mark.parametrize("view", ["reshaped", "transposed"])
+def test_a_variable_whose_first_array_is_a_view_is_copied_once(view, rng):
+    """Initial weights are often reshaped random numbers."""
+    x = gg.constant(rng.normal(size=(2, 3)).astype(np.float32), device="cuda:0")
+    flat = gg.constant(rng.normal(size=6).astype(np.float32), device="cuda:0")
+    first = flat.numpy()
+    with gg.device("cuda:0"):
+        start = gg.reshape(flat, (2, 3))
+        v = gg.Variable(
+            start if view == "reshaped" else gg.matrix_transpose(gg.reshape(flat, (3, 2)))
+        )
+    assert v._data.base is not None
+    optimizer = gg.optim.SGD(0.5)
+    step = gg.function(lambda x: optimizer.apply_gradients([(x * 2, v)]))
+    desired = v.numpy()
+    for k in range(4):
+        step(x)
+        desired = desired - x.numpy()
+        np.testing.assert_allclose(v.numpy(), desired, 1e-5)
+        (memory,) = plan_of(step).replay._memories.values()
+        assert k < 1 or v._data is memory.own
+    np.testing.assert_array_equal(flat.numpy(), first)
+    np.testing.assert_array_equal(start.numpy(), first.reshape(2, 3))
+    held, values = v.value(), v.numpy()
+    step(x)
+    np.testing.assert_array_equal(held.numpy(), values)
+
+
 def test_functions_share_the_memory_of_a_variable(rng):
     w, step = regression("cuda:0", gg.optim.Adam(0.1))
     train, look = gg.function(step), gg.function(lambda x: gg.sum(gg.exp(w * x)))

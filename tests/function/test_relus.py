@@ -8,6 +8,7 @@ from test_fuse import program_of
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, as_dtype
+from gpugrad.function.passes import relus
 from gpugrad.function.passes.relus import join_relus
 from gpugrad.kernels.by_hand import channel_norms
 from gpugrad.testing.cuda import shim
@@ -98,6 +99,19 @@ def test_joined_steps_give_the_results_of_the_separate_ones(name, dtype, last, c
     assert sum("+ standardize_affine_grads" in s for s in steps) == MODELS[name][2], steps
 
 
+@pytest.mark.parametrize("name", ["plain", "with the block's input"])
+def test_declined_launches_run_the_separate_steps(name, cuda, rng, monkeypatch):
+    for declining in ("with_relu", "with_relu_grads"):
+        monkeypatch.setattr(relus, declining, lambda *args, **params: NotImplemented)
+    arrays = arrays_for(rng, "float32")
+    step = step_of(MODELS[name][0])
+    function = gg.function(step)
+    for _ in range(2):
+        actual = function(*(gg.constant(a, device=cuda) for a in arrays))
+        for a, d in zip(actual, step(*map(gg.constant, arrays)), strict=True):
+            near_largest(a.numpy(), d.numpy(), 1e-4)
+
+
 def test_a_cotangent_that_an_earlier_step_needs_is_not_joined(cuda, rng):
     def step(x, weight, bias, r):
         with gg.GradientTape() as tape:
@@ -158,6 +172,35 @@ def test_kernels_add_and_apply_relu_as_the_formulas_do(dtype, schedule, rng):
             desired_grads = backward(masked, *rest, **PARAMS)
             for actual, desired in zip(grads, desired_grads, strict=True):
                 near_largest(actual, desired, TOLERANCES.get(dtype, 1e-10))
+
+
+@pytest.mark.parametrize("dtype", ["float64", *TOLERANCES])
+def test_a_relu_computed_again_gives_the_bits_of_the_one_read(dtype, rng):
+    for shape in SHAPES:
+        x, g, h = (rng.normal(size=shape).astype(as_dtype(dtype)) for _ in range(3))
+        weight, bias = (rng.normal(size=shape[1]).astype(x.dtype) for _ in range(2))
+        g[0, 0, 0, 0] = np.nan
+        x = x if shape[1] % 2 else np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+        with shim.running():
+            relu, mean, var = channel_norms.with_relu(NUMPY, x, weight, bias, **PARAMS)
+            zero = np.zeros_like(mean)
+            for added in (None, h):
+                args = [g, relu, x, mean, var, zero, zero, weight, added]
+                *read, _ = channel_norms.with_relu_grads(NUMPY, *args, **PARAMS)
+                args[1] = None
+                again = channel_norms.with_relu_grads(NUMPY, *args, **PARAMS, bias=bias)
+                for a, b in zip(again, read, strict=True):
+                    np.testing.assert_array_equal(a.astype(float), b.astype(float))
+
+
+@pytest.mark.parametrize(("name", "again"), [("plain", 1), ("with the block's input", 0)])
+def test_only_the_relu_of_a_norm_alone_is_computed_again(name, again, cuda, rng):
+    function = gg.function(step_of(MODELS[name][0]))
+    function(*(gg.constant(a, device=cuda) for a in arrays_for(rng, "float32")))
+    program = next(iter(function._plans.values())).replay.program
+    (step,) = (s for s in program.steps if "+ standardize_affine_grads" in s.name)
+    assert (step.args[0] is not None) == again
+    assert len(step.outs) == 4 - again  # the masked cotangent is a result only if it is read
 
 
 def test_arrays_of_another_shape_or_dtype_are_declined():

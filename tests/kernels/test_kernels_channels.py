@@ -8,6 +8,7 @@ from needs import each_architecture, needs_nvrtc, needs_shim
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.by_hand import channel_norms
+from gpugrad.kernels.runtime.cooperative import blocks_at_once
 from gpugrad.kernels.runtime.launch import full_source, launch
 from gpugrad.testing.cuda import nvrtc, shim
 
@@ -89,6 +90,31 @@ def test_unaligned_and_strided_arrays(dtype, rng):
     for x in (unaligned, gaps):
         compare("standardize_affine", dtype, x, **params)
         compare("standardize_affine_grads", dtype, x, unaligned, *arrays[2:], **params)
+
+
+def test_each_direction_is_one_cooperative_launch(rng):
+    arrays, params = of_norm(rng, "float32", (300, 24), 1)
+    bias = drawn(rng, "float32", 24)
+    with shim.deferred() as launches:
+        for name, args in (
+            ("standardize_affine", [arrays[1], arrays[-1], bias]),
+            ("standardize_affine_grads", arrays),
+        ):
+            gg.OPS[name].cuda(NUMPY, *args, **params)
+    names = [name.partition("<")[0] for name in launches.names]
+    assert names == ["channel_forward", "channel_backward"]
+    assert [params["cooperative"] for *_, params in launches.launches] == [True, True]
+    blocks = [np.prod(grid) for _, _, grid, *_ in launches.launches]
+    most = blocks_at_once(arrays[1], channel_norms.BLOCKS)
+    assert all(1 < n <= most for n in blocks)
+
+
+def test_more_channels_than_blocks_take_turns(rng):
+    arrays, params = of_norm(rng, "float32", (3, 70, 12), 1)
+    most = blocks_at_once(arrays[1], channel_norms.BLOCKS)
+    assert arrays[2].size > 2 * most
+    compare("standardize_affine", "float32", arrays[1], **params)
+    compare("standardize_affine_grads", "float32", *arrays, **params)
 
 
 def test_arrays_with_channels_last_in_memory_are_not_copied(rng):

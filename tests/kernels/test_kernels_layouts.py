@@ -163,8 +163,8 @@ def test_a_planted_bug_is_caught(name):
             module = shim.compile_module(broken, launches.names)
             for schedule in shim.SCHEDULES:
                 try:
-                    for _, kernel_name, grid, block, args, shared in launches.launches:
-                        module.run(kernel_name, grid, block, args, shared=shared, schedule=schedule)
+                    for _, kernel_name, grid, block, args, params in launches.launches:
+                        module.run(kernel_name, grid, block, args, **params, schedule=schedule)
                     right = near(actual, want)
                 except shim.ShimError:
                     right = False

@@ -77,6 +77,63 @@ def test_threads_that_wait_for_each_other_are_an_error():
         shim.compile_module(source, ["half"]).run("half", 1, 64, [])
 
 
+NEIGHBOURS = """
+__global__ void neighbours(float* x, unsigned* arrived, int rounds) {
+  __shared__ float own;
+  extern __shared__ float more[];
+  int blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 0) own = x[block], more[0] = 0;
+  for (int k = 0; k < rounds; ++k) {
+    %s
+    float right = x[(block + 1) %% blocks];
+    %s
+    if (threadIdx.x == 33) x[block] = right, more[0] += 1;
+  }
+  __syncthreads();
+  if (threadIdx.x == 7) x[block] += 100 * own + 10000 * more[0];
+}
+"""
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("grid", [1, 6, (2, 3)])
+def test_a_grid_barrier_lets_all_blocks_pass_together(grid, schedule):
+    """The memory of the barrier serves launches of other grids, and odd numbers of barriers."""
+    barrier = "grid_barrier(arrived);"
+    source = launch.read_source("common.cuh") + NEIGHBOURS % (barrier, barrier)
+    module, arrived = shim.compile_module(source, ["neighbours"]), np.zeros(1, np.uint32)
+    for blocks, size, rounds in ((6, grid, 3), (4, 4, 2)):
+        blocks = 1 if size == 1 else blocks
+        x = np.arange(blocks, dtype=np.float32)
+        args = [x, arrived, np.int32(rounds)]
+        module.run("neighbours", size, 64, args, cooperative=True, shared=4, schedule=schedule)
+        want = (np.arange(blocks) + rounds) % blocks + 100 * np.arange(blocks) + 10000 * rounds
+        np.testing.assert_array_equal(x, want)
+    one = launch.read_source("common.cuh") + "__global__ void one(unsigned* a) { grid_barrier(a); }"
+    module = shim.compile_module(one, ["one"])
+    for top in (1 << 31, 0):
+        module.run("one", 5, 64, [arrived], cooperative=True, schedule=schedule)
+        assert arrived.item() == top
+
+
+def test_a_missing_grid_barrier_gives_other_values():
+    source = launch.read_source("common.cuh") + NEIGHBOURS % ("", "__syncthreads();")
+    x = np.arange(6, dtype=np.float32)
+    args = [x, np.zeros(1, np.uint32), np.int32(3)]
+    shim.compile_module(source, ["neighbours"]).run("neighbours", 6, 64, args, shared=4)
+    assert (x % 100 != (np.arange(6) + 3) % 6).any()
+
+
+def test_blocks_that_wait_need_a_cooperative_launch_that_ends():
+    text = "__global__ void all(unsigned* a) { if (blockIdx.x < 3) grid_barrier(a); }"
+    module = shim.compile_module(launch.read_source("common.cuh") + text, ["all"])
+    with pytest.raises(shim.ShimError, match=r"all.*not cooperative"):
+        module.run("all", 3, 32, [np.zeros(1, np.uint32)])
+    with pytest.raises(shim.ShimError, match=r"all.*deadlock: blocks wait"):
+        module.run("all", 4, 32, [np.zeros(1, np.uint32)], cooperative=True)
+    module.run("all", 3, 32, [np.zeros(1, np.uint32)], cooperative=True)
+
+
 def test_arguments_of_another_size_are_an_error():
     source = "__global__ void one(float* y, int n) {}"
     module = shim.compile_module(source, ["one"])

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from gpugrad.core import backend
+from gpugrad.kernels.runtime.launch import OPTIONS, full_source
 from gpugrad.testing.cuda import driver
 from gpugrad.testing.cuda.driver import build, place, stubs
 from gpugrad.testing.cuda.driver.libraries import SYMBOLS
@@ -378,6 +379,36 @@ def test_a_launch_beyond_the_limits_is_an_invalid_value(cp, kernel, grid, block,
     with pytest.raises(cp.cuda.driver.CUDADriverError, match="cudaErrorInvalidValue"):
         kernel(grid, block, (x, np.int32(4)), shared_mem=shared)
     assert driver.take_complaints()[0].startswith("add_one: ")
+
+
+BARRIER = """
+extern "C" __global__ void count(int* out, unsigned* arrived) {
+  if (threadIdx.x == 0) atomicAdd(out, 1);
+  grid_barrier(arrived);
+  if (threadIdx.x == 0) out[1 + blockIdx.x] = out[0];
+}
+"""
+
+
+@on_driver
+def test_blocks_wait_for_each_other_in_a_cooperative_launch_that_fits(cp, stream):
+    kernel = cp.RawKernel(full_source(BARRIER), "count", options=OPTIONS).kernel
+    cooperative = {"enable_cooperative_groups": True}
+    out, arrived = cp.zeros(8, "i"), cp.zeros(1, "I")
+    with stream:
+        stream.begin_capture()
+        kernel((7, 1, 1), (64, 1, 1), (out, arrived), **cooperative)
+        graph = stream.end_capture()
+    cp.cuda.Device().synchronize()
+    for times in (1, 2, 3):
+        graph.launch()
+        cp.cuda.Device().synchronize()
+        assert out.tolist() == [7 * times] * 8
+    with pytest.raises(ValueError, match="exceeds the limit"):
+        kernel((1, 2 * 132 + 1, 1), (1024, 1, 1), (out, arrived), **cooperative)
+    with pytest.raises(cp.cuda.driver.CUDADriverError, match="cudaErrorLaunchFailure"):
+        kernel((2, 1, 1), (64, 1, 1), (out, arrived))
+    assert "not cooperative" in "".join(driver.take_complaints())
 
 
 @on_driver

@@ -47,6 +47,7 @@ class VariableMemory:
         self.own = variable._data
         if not self.own.flags.c_contiguous or self.own.base is not None:
             self._separate()
+            self._is_separate = False  # others see the array that was left, not this one
 
     def load(self) -> bool:
         """Put the Variable's value there; return whether the Variable holds another array."""

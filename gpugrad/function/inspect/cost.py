@@ -2,8 +2,8 @@
 
 The rates of the H100 are a measured copy and NVIDIA's dense products. The others are assumptions:
 the share of its rate that a library's product reaches, the rates of causal attention at 1,024
-tokens by cuDNN and by our kernels, which lack Hopper's instructions, and the rate of kernels that
-divide to find the place of each element.
+tokens by cuDNN and by our kernels, which lack Hopper's instructions, the rate of kernels that
+divide to find the place of each element, and the time of a barrier between all blocks of a kernel.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Gpu(NamedTuple):
         sdpa, attention: operations of attention by cuDNN, and by our own kernels.
         elements: elements of kernels that compute a strided place for each.
         node: seconds for each node of a graph.
+        barrier: seconds for each barrier of a cooperative kernel.
     """
 
     bandwidth: float = 3.0e12
@@ -36,6 +37,7 @@ class Gpu(NamedTuple):
     attention: float = 150e12
     elements: float = 0.3e12
     node: float = 2e-6
+    barrier: float = 1.5e-6
 
 
 GPUS = {"H100": Gpu()}
@@ -52,6 +54,7 @@ class Work(NamedTuple):
         flops: operations of products.
         unit: the rate of `Gpu` at which these run.
         elements: elements whose places are computed one by one; 0 if accesses are wide.
+        barriers: how often all blocks of the kernel wait for each other.
     """
 
     step: str
@@ -60,15 +63,16 @@ class Work(NamedTuple):
     flops: float = 0
     unit: str = ""
     elements: int = 0
+    barriers: int = 0
 
 
 def time_of(work: Work, gpu: Gpu) -> float:
-    """Seconds that a node takes at least: its slowest resource, and the node itself."""
+    """Seconds that a node takes at least: its slowest resource, its barriers, the node itself."""
     limits = [work.moved / gpu.bandwidth, work.elements / gpu.elements]
     if work.flops:
         share = 1 if work.unit in ("sdpa", "attention") else gpu.reached
         limits.append(work.flops / (share * getattr(gpu, work.unit)))
-    return max(limits) + gpu.node
+    return max(limits) + work.barriers * gpu.barrier + gpu.node
 
 
 def total(works: Iterable[Work], gpu: Gpu) -> float:

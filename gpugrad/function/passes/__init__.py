@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Literal, NamedTuple
 
 from gpugrad.function.cpu.blocks import find_groups
-from gpugrad.function.passes.axes import split_axes
+from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
 from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
@@ -61,7 +61,8 @@ PASSES = (
     Pass("products", find_products, ("gpu",)),
     Pass("tied", widen_tied, ("gpu",)),
     Pass("casts", join_casts, ("gpu",)),
-    Pass("axes", split_axes, ("gpu", "c")),
+    Pass("axes", split_axes, ("gpu",)),
+    Pass("axes", merge_and_split_axes, ("c",)),
     Pass("groups", find_groups, ("cpu",)),
     Pass("groups", fuse_groups, ("gpu", "c")),
     Pass("recompute", recompute, ("gpu",)),

@@ -3,6 +3,9 @@
 The statistics of a batch norm are over all axes but one; a spatial mean is over the last two. An
 array of shape (n, c, h, w) has n c rows of h w elements: a sum over all axes but the second is a
 sum along these rows, followed by a sum over n rows of c.
+
+A kernel takes elementwise steps into such a reduction only if they have the same rows. In C they
+have: there, arrays that are reduced in this way are of shape (n, c, h w).
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import numpy as np
 from gpugrad.core.backend import HALF
 from gpugrad.function.passes.fuse import axes_of, reduction, strided_views
 from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["split_axes"]
+__all__ = ["merge_and_split_axes", "split_axes"]
 
 
 def split_axes(program: Program) -> Program:
@@ -26,6 +30,17 @@ def split_axes(program: Program) -> Program:
     for step in program.steps:
         splitter.write(splitter.renamed(step))
     return splitter.program()
+
+
+def merge_and_split_axes(program: Program) -> Program:
+    """The same, with elementwise steps over the rows of these reductions.
+
+    For contiguous memory: a GPU's images have their channels last, and a reshape would copy them.
+    """
+    merger = _Merger(program)
+    for step in program.steps:
+        merger.write(merger.renamed(step))
+    return remove_dead(merger.program())
 
 
 class _Splitter(Rewriter):
@@ -42,7 +57,7 @@ class _Splitter(Rewriter):
         rows, columns, rest = parts
         x: Any = step.args[0]
         if step.name == "sum_of_products":  # the mean of squares is written as a sum of products
-            x = self.step(step, "multiply", step.args, {}, x.shape)
+            x = self._product(step)
         how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
         if wide:  # the intermediate result is not rounded
@@ -56,6 +71,11 @@ class _Splitter(Rewriter):
         if wide:
             x = self._cast(step, x, dtype)
         self.replace(step.outs[0], self.reshaped(step, x, step.outs[0].shape))
+
+    def _product(self, of: Step) -> Value:
+        x = self.step(of, "multiply", of.args, {}, of.inputs[0].shape)
+        self.write(self._program.steps.pop())
+        return self.value(x)
 
     def _cast(self, of: Step, x: Value, dtype: np.dtype) -> Value:
         return self.step(of, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
@@ -91,3 +111,69 @@ class _Splitter(Rewriter):
         name = "mean" if of.op.reduces == "mean" else how
         params = {"axis": axis, "keepdims": False} | ({"dtype": None} if name == "sum" else {})
         return self.step(of, name, [x], params, shape)
+
+
+class _Merger(_Splitter):
+    """Makes the last axes of a shape one axis wherever all or none of them are broadcast."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self._merged: dict[tuple[int, ...], int] = {}  # by shape: how many last axes are one
+        self._rows: dict[int, Value] = {}  # by id: the same elements, with merged axes
+        for step in program.steps:
+            if self._parts(step) is not None:
+                shape, axes = step.inputs[0].shape, axes_of(step)
+                last = next(k for k in range(len(shape) + 1) if len(shape) - 1 - k not in axes)
+                if 1 < last < len(shape):
+                    self._merged[shape] = min(last, self._merged.get(shape, last))
+        for step in program.steps:
+            if reduction(step) in ("row", "column"):  # of other rows
+                self._merged.pop(step.inputs[0].shape, None)
+
+    def write(self, step: Step) -> None:
+        """Append a step, or the steps that replace it."""
+        if reduction(step) == "all" and step.outs[0].shape == () and "axis" in step.params:
+            step = self.with_args(step, [self._rows.get(id(x), x) for x in step.args])
+            step.params = step.params | {"axis": None}
+        if not self._is_merged(step):
+            super().write(step)
+            return
+        (out,) = step.outs
+        shape = self._shape(out.shape, self._merged[out.shape])
+        args = [self._of_rows(step, a) if isinstance(a, Value) else a for a in step.args]
+        new = self.step(step, step.name, args, step.params, shape, out.dtype)
+        view = self.reshaped(step, new, out.shape)
+        self._rows[id(view)] = new
+        self.replace(out, view)
+
+    def reshaped(self, of: Step, x: Value, shape: tuple[int, ...]) -> Value:
+        """A view of a value in another shape; of the value that it is a view of, if it is one."""
+        return super().reshaped(of, self._rows.get(id(x), x), shape)
+
+    def _is_merged(self, step: Step) -> bool:
+        if step.op is None or not step.op.by_element or len(step.outs) != 1:
+            return False
+        shape = step.outs[0].shape
+        last = self._merged.get(shape)
+        return last is not None and all(self._fits(v, shape, last) for v in step.inputs)
+
+    def _fits(self, v: Value, shape: tuple[int, ...], last: int) -> bool:
+        """Whether a value has all or none of the last axes, in contiguous memory."""
+        if v.constant is not None and any(v.constant.strides) and not v.constant.flags.c_contiguous:
+            return False
+        own = (1,) * (len(shape) - len(v.shape)) + v.shape
+        return id(v) not in self._strided and own[-last:] in (shape[-last:], (1,) * last)
+
+    def _of_rows(self, of: Step, v: Value) -> Value:
+        shape = self._shape(v.shape, self._merged[of.outs[0].shape])
+        if v.constant is not None and any(v.constant.strides):
+            return Value(v.constant.reshape(shape), constant=True)
+        if v.constant is not None:  # one number for all elements
+            return Value(np.broadcast_to(v.constant[(0,) * v.constant.ndim], shape), constant=True)
+        if id(v) not in self._rows:
+            self._rows[id(v)] = self.reshaped(of, v, shape)
+        return self.reshaped(of, v, shape)
+
+    @staticmethod
+    def _shape(shape: tuple[int, ...], last: int) -> tuple[int, ...]:
+        return (*shape[:-last], math.prod(shape[-last:])) if shape else shape

@@ -38,24 +38,27 @@ class _NormAndRelu(FusedStep):
 
 
 class _ReluAndNormGrads(FusedStep):
-    """The arguments are g, relu's result, and all but the first of the norm's gradient.
+    """The arguments are the norm's bias, g, relu's result, and the others of the norm's gradient.
 
-    One more may follow: an array to add to g.
+    One more may follow: an array to add to g. The bias is None if relu's argument is more than the
+    result of the norm, or other steps read the product of g and the mask, which is a result then.
     """
 
     __slots__ = ()
 
-    def __init__(self, steps: list[Step], g: list[Value], relu: Value) -> None:
+    def __init__(
+        self, steps: list[Step], g: list[Value], relu: Value, bias: Value | None = None
+    ) -> None:
         *_, mask, gradient = steps
-        args = [g[0], relu, *gradient.args[1:], *g[1:]]
-        super().__init__(
-            " + ".join(s.name for s in steps), args, steps, [*gradient.outs, *mask.outs]
-        )
+        args = [bias, g[0], relu, *gradient.args[1:], *g[1:]]
+        outs = [*gradient.outs, *(mask.outs if bias is None else ())]
+        super().__init__(" + ".join(s.name for s in steps), args, steps, outs)
         self.params = gradient.params
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
         """See `FusedStep.run`."""
-        return with_relu_grads(xp, *arrays, **{k: self.params[k] for k in _HOW})
+        bias, *rest = arrays
+        return with_relu_grads(xp, *rest, **{k: self.params[k] for k in _HOW}, bias=bias)
 
 
 def join_relus(program: Program) -> Program:
@@ -153,8 +156,20 @@ def _with_mask(gradient: Step, readers: Readers) -> FusedStep | None:
             steps, terms = [add, *steps], [*add.args]
         if readers.only(mask) is not multiply:
             return None
-        return _ReluAndNormGrads(steps, terms, relu)
+        return _ReluAndNormGrads(steps, terms, relu, _bias(relu, gradient, readers))
     return None
+
+
+def _bias(relu: Value, gradient: Step, readers: Readers) -> Value | None:
+    """The bias of a norm whose relu can be computed again instead of read."""
+    norm, (masked, x, mean, var, *_, weight) = readers.maker.get(id(relu)), gradient.args
+    if not isinstance(norm, _NormAndRelu) or readers.only(masked) is not gradient:
+        return None
+    own = (*norm.args[:2], *norm.outs[1:])
+    same = all(a is b for a, b in zip(own, (x, weight, mean, var), strict=True))
+    if not same or any(norm.params[k] != gradient.params[k] for k in _HOW):
+        return None
+    return norm.args[2] if len(norm.args) == 3 else None  # nothing is added before relu
 
 
 def _is_by_channel(step: Step) -> bool:

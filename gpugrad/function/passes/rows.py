@@ -165,29 +165,38 @@ class _Expander(Rewriter):
     def standardize(self, step: Step) -> None:
         """Append the formula of ``standardize``."""
         self._of, (x,), (out, mean, std) = step, step.args, step.outs
-        axis, eps = step.params["axis"], step.params["eps"]
-        average = self._reduce("mean", x, axis)
-        d = self._do("subtract", x, average)
-        root, inverse = self._lengths(d, axis, eps)
+        moments = _Moments(self, x, step.params["axis"])
+        root, inverse = self._lengths(moments.variance, x.dtype, step.params["eps"])
+        d = self._do("subtract", x, moments.mean)
         self.replace(out, self._do("multiply", d, inverse))
-        self.replace(mean, average)
+        self.replace(mean, moments.mean)
         self.replace(std, root)
 
     def rms_standardize(self, step: Step) -> None:
         """Append the formula of ``rms_standardize``."""
         self._of, (x,), (out, root) = step, step.args, step.outs
-        length, inverse = self._lengths(x, step.params["axis"], step.params["eps"])
+
+        def mean_square(scale: float | None = None) -> Any:
+            return self._reduce("mean", self.square(x, scale), step.params["axis"])
+
+        length, inverse = self._lengths(mean_square, x.dtype, step.params["eps"])
         self.replace(out, self._do("multiply", x, inverse))
         self.replace(root, length)
 
-    def _lengths(self, x: Value, axis: Any, eps: float) -> tuple[Any, Any]:
+    def square(self, x: Value, scale: float | None) -> Any:
+        """Append the square of `x`, which is first multiplied by `scale`."""
+        if scale is not None:
+            x = self._do("multiply", x, scale)
+        return self._do("multiply", x, x)
+
+    def _lengths(self, mean_square: Callable[..., Any], dtype: Any, eps: float) -> tuple[Any, Any]:
         """The root of the mean square, and 1 / sqrt(mean square + eps), or 0 where that is inf.
 
         By scaled values where squares overflow or, without `eps`, vanish.
         """
-        limits = np.finfo(x.dtype)
+        limits = np.finfo(dtype)
         half = 2.0 ** (limits.maxexp // 2)
-        square = self._mean_square(x, axis)
+        square = mean_square()
         root = length = self._do("sqrt", square)
         if eps:
             length = self._do("sqrt", self._do("add", square, eps))
@@ -195,8 +204,7 @@ class _Expander(Rewriter):
         ranges += [] if eps else [("less", float(limits.tiny / limits.eps), half)]
         for beyond, limit, scale in ranges:
             there = self._do(beyond, square, limit, dtype=bool)
-            scaled = self._mean_square(self._do("multiply", x, scale), axis)
-            size = self._do("multiply", self._do("sqrt", scaled), 1 / scale)
+            size = self._do("multiply", self._do("sqrt", mean_square(scale)), 1 / scale)
             root, length = (self._do("where", there, size, a) for a in (root, length))
         if eps:
             return root, self._do("reciprocal", length)
@@ -204,8 +212,42 @@ class _Expander(Rewriter):
         inverse = self._do("reciprocal", self._do("where", nothing, 1, length))
         return root, self._do("where", nothing, 0, inverse)
 
-    def _mean_square(self, x: Value, axis: Any) -> Any:
-        return self._reduce("mean", self._do("multiply", x, x), axis)
+
+class _Moments:
+    """The mean of an array over some axes, and the mean squared distance from it.
+
+    If these are the last axes and others, as in a batch norm of images, the array is read once: a
+    row has its own mean, and the squared distance of that from the whole mean is added to the
+    row's own variance (Chan, Golub and LeVeque 1983).
+    """
+
+    def __init__(self, write: _Expander, x: Value, axis: Any) -> None:
+        n = len(x.shape)
+        axes = {a % n for a in (axis if isinstance(axis, tuple) else (axis,))}
+        last = next(k for k in range(n + 1) if n - 1 - k not in axes)
+        self._write, self._last = write, tuple(range(n - last, n))
+        if math.prod(x.shape[n - last :]) == 1:
+            self._last = ()
+        rest = sorted(axes - {*self._last})
+        self._rest = tuple(a for a in rest if x.shape[a] > 1 or not self._last)
+        self.mean = of_rows = self._reduced(x, self._last or self._rest)
+        self._off = None
+        if self._last and self._rest:
+            self.mean = self._reduced(of_rows, self._rest)
+            self._off = write._do("subtract", of_rows, self.mean)
+        self._distance = write._do("subtract", x, of_rows)
+
+    def _reduced(self, x: Value, axes: tuple[int, ...]) -> Any:
+        return self._write._reduce("mean", x, axes)
+
+    def variance(self, scale: float | None = None) -> Any:
+        """The mean of squared distances, which are first multiplied by `scale`."""
+        own = self._reduced(self._write.square(self._distance, scale), self._last or self._rest)
+        if self._off is None:
+            return own
+        return self._reduced(
+            self._write._do("add", own, self._write.square(self._off, scale)), self._rest
+        )
 
 
 _EXPANDED: dict[str, Callable[[_Expander, Step], None]] = {

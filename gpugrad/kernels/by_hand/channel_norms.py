@@ -10,9 +10,11 @@ import numpy as np
 
 from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
+from gpugrad.kernels.runtime.cooperative import barrier_of, blocks_at_once
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
 __all__ = [
+    "BLOCKS",
     "INSTANCES",
     "VECTOR",
     "Channels",
@@ -24,7 +26,9 @@ __all__ = [
 ]
 
 _THREADS = 256  # CHANNEL_THREADS
-_BLOCKS = 528  # blocks that write partial sums: four per processor of an H100
+BLOCKS = 2
+"""Blocks that a processor holds at least, as FOR_CHANNELS says."""
+
 _PACKS = 8  # packs of a piece that one thread reads
 _LONGEST = 2**30
 
@@ -87,8 +91,9 @@ class Channels:
         span = min(line, across * width * _PACKS)
         pieces = 1 if last else -(-line // span)
         lines = self.count // self.places * pieces
-        tiles = -(-line // (across * width)) if last else self.channels
-        parts = min(-(-lines * across // _THREADS), -(-_BLOCKS // tiles))
+        most = blocks_at_once(arrays[0], BLOCKS)
+        tiles = min(-(-line // (across * width)) if last else self.channels, most)
+        parts = min(-(-lines * across // _THREADS), most // tiles)
         shape = np.array((lines, self.channels, self.places, span, pieces, across), _SHAPE)
         return f"{self.type}, {width}, {cpp_bool(last)}", (tiles, parts), shape[()]
 
@@ -134,12 +139,9 @@ def forward(
     name, grid, shape = channels.plan(x, y, *more)
     weight, bias = _contiguous(xp, weight, bias)
     partial, mean, var = channels.empty(3, grid[1]), channels.empty(), channels.empty()
-    launch("channel_norms.cu", f"channel_moments<{name}>", grid, _THREADS, [x, partial, shape])
-    args, places = [partial, x, mean, var], np.int32(channels.places)
-    _combine(channels, f"channel_statistics<{channels.type}>", args, grid[1], places)
-    args = [x, weight, bias, mean, var, *(more or [None]), y, shape]
-    args += [np.float64(eps), np.bool_(relu)]
-    launch("channel_norms.cu", f"channel_forward<{name}>", grid, _THREADS, args)
+    args = [x, weight, bias, *(more or [None]), y, mean, var, partial, barrier_of(x), shape]
+    args += [np.float64(channels.count), np.float64(eps), np.bool_(relu)]
+    _launch(f"channel_forward<{name}>", grid, args)
     return (
         channels.from_kernel(y),
         mean.reshape(channels.stats_shape),
@@ -155,6 +157,7 @@ def backward(
     *,
     grads: bool = False,
     relu: Any = None,
+    bias: Any = None,
     added: Any = None,
 ) -> tuple[Any, ...]:
     """The gradient by x, followed by those by weight and bias if `grads`.
@@ -168,25 +171,28 @@ def backward(
         grads: whether the gradients by weight and bias are wanted.
         relu: None, or the result of relu: then the cotangent is g, plus `added` if not None, where
             relu is positive. It is returned after the gradients.
+        bias: None, or the bias of a norm whose relu it was: then relu is computed again from x,
+            which moves fewer bytes, and the cotangent is not returned.
+        added: see `relu`.
     """
     g, x = channels.to_kernel(arrays[0]), channels.to_kernel(arrays[1])
     dx = xp.lib.empty(x.shape, dtype=x.dtype)
     more, masked = None if added is None else channels.to_kernel(added), None
-    if relu is not None:
+    if bias is not None:
+        relu = None
+    elif relu is not None:
         relu, masked = channels.to_kernel(relu), xp.lib.empty(x.shape, dtype=x.dtype)
     every = [a for a in (g, x, dx, more, relu, masked) if a is not None]
     name, grid, shape = channels.plan(*every)
-    mean, var, g_mean, g_var, weight = _contiguous(xp, *arrays[2:])
+    mean, var, g_mean, g_var, weight, bias = _contiguous(xp, *arrays[2:], bias)
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
-    args = [g, x, mean, var, more, relu, masked, partial, shape, np.float64(eps)]
-    launch("channel_norms.cu", f"channel_sums<{name}>", grid, _THREADS, args)
     weight_grads = (
         [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
     )
-    args = [partial, mean, var, g_mean, g_var, weight, slopes, *(weight_grads or (None, None))]
-    _combine(channels, f"channel_slopes<{channels.type}>", args, grid[1], np.float64(eps))
-    args = [g if masked is None else masked, x, mean, slopes, dx, shape]
-    launch("channel_norms.cu", f"channel_backward<{name}>", grid, _THREADS, args)
+    args = [g, x, mean, var, g_mean, g_var, weight, bias, more, relu, masked, dx]
+    args += [*(weight_grads or (None, None)), partial, slopes, barrier_of(x), shape]
+    args += [np.float64(channels.count), np.float64(eps)]
+    _launch(f"channel_backward<{name}>", grid, args)
     results = channels.from_kernel(dx), *weight_grads
     return results if masked is None else (*results, channels.from_kernel(masked))
 
@@ -227,19 +233,20 @@ def with_relu_grads(
     axis: Any,
     along: Any,
     eps: float,
+    bias: Any = None,
 ) -> Any:
     """The results of standardize_affine_grads before relu: for g plus `added` where `relu` > 0.
 
     Returns:
-        Its three results and that cotangent; NotImplemented if the kernels do not support the
-        arrays.
+        Its three results and that cotangent, which is left out if the norm's `bias` is passed, to
+        compute relu again; NotImplemented if the kernels do not support the arrays.
     """
-    channels = channels_of(xp, x, axis, along, weight)
+    channels = channels_of(xp, x, axis, along, weight, bias)
     alike = all(_alike(x, a) for a in (g, relu, added) if a is not None)
     if channels is None or not alike or not channels.statistics(mean, var, g_mean, g_var):
         return NotImplemented
     arrays = [g, x, mean, var, g_mean, g_var, weight]
-    return backward(xp, channels, arrays, eps, grads=True, relu=relu, added=added)
+    return backward(xp, channels, arrays, eps, grads=True, relu=relu, bias=bias, added=added)
 
 
 def _alike(x: Any, y: Any) -> bool:
@@ -250,22 +257,19 @@ def _contiguous(xp: Reading, *arrays: Any) -> list[Any]:
     return [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
 
 
-def _combine(channels: Channels, name: str, arrays: list[Any], parts: int, *rest: Any) -> None:
-    n = channels.channels
-    sizes = np.int32(parts), np.int32(n), np.float64(channels.count)
-    launch("channel_norms.cu", name, -(-n // 32), (32, 32), [*arrays, *sizes, *rest])
+def _launch(name: str, grid: tuple[int, int], args: list[Any]) -> None:
+    launch("channel_norms.cu", name, grid, _THREADS, args, cooperative=True)
 
 
 def _names() -> list[tuple[str, bool]]:
     names = []
     for dtype in FLOATS:
-        names += [(f"channel_{k}<{type_name(dtype)}>", False) for k in ("statistics", "slopes")]
         for last in (True, False):
             for width in _widths(dtype.itemsize, last):
                 own = f"<{type_name(dtype)}, {width}, {cpp_bool(last)}>"
                 names += [
                     (f"channel_{kernel}{own}", width * dtype.itemsize == 16)
-                    for kernel in ("moments", "forward", "sums", "backward")
+                    for kernel in ("forward", "backward")
                 ]
     return names
 

@@ -72,4 +72,21 @@ template <class T, class F> __device__ T block_reduce(T value, F f, T none, T* s
   __syncthreads();
   return value;
 }
+
+// Waits for all blocks of a cooperative launch; what they wrote before, all can read after. The last
+// block to arrive flips the top bit of `arrived`, and the other bits are 0 again: so the memory is
+// written once, with 0, before its first launch, whatever the sizes of the grids. Launches that may
+// run at the same time have memory of their own.
+__device__ inline void grid_barrier(unsigned* arrived) {
+  __syncthreads();
+  if (!(threadIdx.x | threadIdx.y | threadIdx.z)) {
+    const unsigned top = 0x80000000u, others = gridDim.x * gridDim.y * gridDim.z - 1;
+    bool first = !(blockIdx.x | blockIdx.y | blockIdx.z);
+    __threadfence();
+    unsigned before = atomicAdd(arrived, first ? top - others : 1u);
+    while (!((before ^ *(volatile unsigned*)arrived) & top)) __nanosleep(32);
+    __threadfence();
+  }
+  __syncthreads();
+}
 #endif

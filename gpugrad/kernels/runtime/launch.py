@@ -97,6 +97,8 @@ def launch(
     block: int | Sequence[int],
     args: Sequence[Any],
     shared: int = 0,
+    *,
+    cooperative: bool = False,
 ) -> None:
     """Run a kernel on the current device and stream.
 
@@ -108,6 +110,7 @@ def launch(
             as the pointer to its first element, None as a null pointer, a scalar of a structured
             dtype as a struct by value.
         shared: bytes of dynamic shared memory.
+        cooperative: whether blocks may wait for each other: see `blocks_at_once`.
 
     Raises:
         KernelError: the source does not compile, or CuPy's launch was given NumPy arrays.
@@ -116,7 +119,8 @@ def launch(
     if np.ndarray in kinds or (on_host is not None and not kinds):
         if on_host is None:
             raise KernelError(f"{name}: kernels run on CuPy arrays, got NumPy arrays.")
-        on_host(full_source(source), name, pad_to_3d(grid), pad_to_3d(block), args, shared)
+        size = pad_to_3d(grid), pad_to_3d(block)
+        on_host(full_source(source), name, *size, args, shared=shared, cooperative=cooperative)
         return
     kernel = _compile(source, name, _current())
     if shared > 48 * 1024:
@@ -131,7 +135,10 @@ def launch(
             for a in args
         ]
     )
-    kernel(pad_to_3d(grid), pad_to_3d(block), params, shared_mem=shared)
+    how = {}
+    if cooperative:  # CuPy's RawModule would also link a library, for cooperative_groups.h
+        kernel, how = getattr(kernel, "kernel", kernel), {"enable_cooperative_groups": True}
+    kernel(pad_to_3d(grid), pad_to_3d(block), params, shared_mem=shared, **how)
 
 
 def is_captured(array: Any) -> bool:

@@ -35,6 +35,7 @@ SCHEDULES = ("round robin", "warp by warp", "backwards")
 
 _running = new_lock()  # a library holds the state of the running block
 _ALIGNED = 16  # bytes of a thread's widest access
+_COOPERATIVE = 16  # as in cudashim.cpp
 _PAGE = mmap.PAGESIZE
 _NONE, _ALL = 0, 3  # page protection
 
@@ -54,6 +55,7 @@ class KernelLibrary:
         args: Sequence[Any],
         *,
         shared: int = 0,
+        cooperative: bool = False,
         schedule: str = "round robin",
     ) -> None:
         """Run a kernel; it writes to arrays among `args` in place.
@@ -64,6 +66,7 @@ class KernelLibrary:
             args: NumPy arrays, which become pointers to their first element, None for a null
                 pointer, and NumPy scalars of exactly the types of the parameters.
             shared: bytes of dynamic shared memory.
+            cooperative: whether blocks may wait for each other.
             schedule: one of `SCHEDULES`.
 
         Raises:
@@ -84,8 +87,9 @@ class KernelLibrary:
         run.restype = ctypes.c_char_p
         pointers = (ctypes.c_void_p * len(values))(*(v.ctypes.data for v in values))
         size = (ctypes.c_uint * 6)(*launch.pad_to_3d(grid), *launch.pad_to_3d(block))
+        order = SCHEDULES.index(schedule) + _COOPERATIVE * cooperative
         with _running:
-            error = run(pointers, size, ctypes.c_size_t(shared), SCHEDULES.index(schedule))
+            error = run(pointers, size, ctypes.c_size_t(shared), order)
             fault = _runtime().shim_fault() or 0
         arrays = [(k, g) for k, g in enumerate(guarded) if g]
         if error:
@@ -129,9 +133,9 @@ class running:
         launch.on_host = self._previous
 
     def _run(
-        self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], shared: int
+        self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], **params: Any
     ) -> None:
-        module(source, name).run(name, grid, block, args, shared=shared, schedule=self._schedule)
+        module(source, name).run(name, grid, block, args, **params, schedule=self._schedule)
 
 
 class deferred:
@@ -151,7 +155,7 @@ class deferred:
 
     def __enter__(self) -> deferred:
         self._previous = launch.on_host
-        launch.on_host = lambda *args: self.launches.append(args)
+        launch.on_host = lambda *args, **params: self.launches.append((*args, params))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -170,8 +174,8 @@ class deferred:
     def run(self, schedule: str = "round robin") -> None:
         """Run the collected launches in order; may be called again after arrays have changed."""
         self.compile()
-        for source, name, grid, block, args, shared in self.launches:
-            module(source, name).run(name, grid, block, args, shared=shared, schedule=schedule)
+        for source, name, grid, block, args, params in self.launches:
+            module(source, name).run(name, grid, block, args, **params, schedule=schedule)
 
     def compile(self) -> None:
         """Compile all kernels, once."""

@@ -11,6 +11,8 @@ namespace shim {
 
 enum Schedule { ROUND_ROBIN, WARP_BY_WARP, BACKWARDS };
 const int LENIENT = 8;  // added to a schedule: barriers do not wait for threads that have returned
+const int COOPERATIVE = 16;  // added to a schedule: blocks may wait for each other
+const int PATIENCE = 10000;  // how often a block may find that what it waits for has not happened
 const size_t STACK = 64 * 1024;
 
 #if defined(__x86_64__)
@@ -174,26 +176,63 @@ static bool run_warp(unsigned warp, Schedule schedule, unsigned& live) {
   return moved;
 }
 
-static const char* run_block(Schedule schedule, bool lenient) {
-  for (unsigned i = 0; i < threads; ++i) start(i);
-  unsigned live = threads, warps = (threads + WARP - 1) / WARP;
+// What has become of a block that ran as far as it could.
+struct Outcome {
+  bool asleep;  // it waits for other blocks
+  const char* error;
+};
+
+static Outcome run_block(Schedule schedule, bool lenient) {
+  unsigned live = 0, warps = (threads + WARP - 1) / WARP;
+  for (unsigned i = 0; i < threads; ++i) live += !fibers[i].done;
   while (live) {
     bool moved = false;
     for (unsigned w = 0; w < warps; ++w)
       moved |= !faulted && run_warp(schedule == BACKWARDS ? warps - 1 - w : w, schedule, live);
-    if (faulted) return "reads or writes outside of its arguments";
-    bool all = live > 0;
-    for (unsigned i = 0; i < threads; ++i)
+    if (faulted) return {false, "reads or writes outside of its arguments"};
+    bool all = live > 0, asleep = false;
+    for (unsigned i = 0; i < threads; ++i) {
       all = all && (fibers[i].done || (fibers[i].wait == AT_BLOCK && !fibers[i].ready));
+      asleep = asleep || (!fibers[i].done && fibers[i].wait == ASLEEP);
+    }
     if (all && live < threads && !lenient)
-      return "__syncthreads after some threads of the block have returned";
+      return {false, "__syncthreads after some threads of the block have returned"};
     if (all) {
       for (unsigned i = 0; i < threads; ++i) fibers[i].ready = true;
     } else if (live && !moved) {
-      return "deadlock: threads of a block wait at different barriers";
+      if (asleep) return {true, nullptr};
+      return {false, "deadlock: threads of a block wait at different barriers"};
     }
   }
-  return nullptr;
+  return {false, nullptr};
+}
+
+// A block that waits for others: its threads and its shared memory.
+struct Asleep {
+  uint3 index;
+  std::vector<Fiber> own;
+  std::vector<char> shared, dynamic;
+};
+
+static std::vector<std::vector<Fiber>> spare;  // of blocks that have returned, for their stacks
+
+static Asleep put_aside(size_t dynamic, char* first_shared, char* last_shared) {
+  Asleep block = {block_index, {}, {}, {dynamic_shared, dynamic_shared + dynamic}};
+  if (first_shared) block.shared.assign(first_shared, last_shared);
+  block.own.swap(fibers);
+  if (!spare.empty()) fibers.swap(spare.back()), spare.pop_back();
+  if (fibers.size() < threads) fibers.resize(threads);
+  return block;
+}
+
+static void take_up(Asleep& block, char* first_shared) {
+  block_index = block.index;
+  spare.emplace_back();
+  spare.back().swap(fibers);
+  fibers.swap(block.own);
+  memcpy(dynamic_shared, block.dynamic.data(), block.dynamic.size());
+  if (first_shared) memcpy(first_shared, block.shared.data(), block.shared.size());
+  for (unsigned i = 0; i < threads; ++i) fibers[i].ready |= fibers[i].wait == ASLEEP;
 }
 
 // `size` is the grid's three numbers and the block's three; static shared memory has two ends.
@@ -209,17 +248,36 @@ const char* launch(
   if (fibers.size() < threads) fibers.resize(threads);
   std::vector<char> dynamic(shared + 128);
   dynamic_shared = (char*)(((uintptr_t)dynamic.data() + 127) / 128 * 128);
-  const char* wrong = nullptr;
+  Schedule order = (Schedule)(schedule % LENIENT);
+  bool lenient = schedule & LENIENT, cooperative = schedule & COOPERATIVE;
+  std::vector<Asleep> asleep;
+  Outcome last = {false, nullptr};
   Watched here;
-  for (unsigned z = 0; z < grid_size.z && !wrong; ++z)
-    for (unsigned y = 0; y < grid_size.y && !wrong; ++y)
-      for (unsigned x = 0; x < grid_size.x && !wrong; ++x) {
+  for (unsigned z = 0; z < grid_size.z && !last.error; ++z)
+    for (unsigned y = 0; y < grid_size.y && !last.error; ++y)
+      for (unsigned x = 0; x < grid_size.x && !last.error; ++x) {
         block_index = {x, y, z};
         memset(dynamic_shared, 0xFF, shared);
         if (first_shared) memset(first_shared, 0xFF, last_shared - first_shared);
-        wrong = run_block((Schedule)(schedule % LENIENT), schedule >= LENIENT);
+        for (unsigned i = 0; i < threads; ++i) start(i);
+        last = run_block(order, lenient);
+        if (last.asleep && !cooperative)
+          last.error = "waits for other blocks in a launch that is not cooperative";
+        if (last.asleep) asleep.push_back(put_aside(shared, first_shared, last_shared));
       }
-  return wrong;
+  for (int round = 0; !asleep.empty() && !last.error; ++round) {
+    std::vector<Asleep> still;
+    for (size_t k = 0; k < asleep.size() && !last.error; ++k) {
+      take_up(asleep[k], first_shared);
+      last = run_block(order, lenient);
+      if (last.asleep) still.push_back(put_aside(shared, first_shared, last_shared));
+    }
+    if (round == PATIENCE) last.error = "deadlock: blocks wait for something that does not happen";
+    asleep.swap(still);
+  }
+  for (Asleep& block : asleep)
+    if (!block.own.empty()) spare.push_back(std::move(block.own));
+  return last.error;
 }
 
 struct Copy {

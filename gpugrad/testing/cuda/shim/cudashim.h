@@ -5,6 +5,9 @@
 // full of NaN when a block begins. A launch returns null or an error: a deadlock, a barrier after
 // some threads have returned, or an access outside the arguments' memory.
 //
+// A fiber in __nanosleep waits for other blocks, which run once its own block can do nothing else.
+// That is an error unless the launch is cooperative: a GPU need not run all blocks at a time.
+//
 // Not modelled: memory ordering, races between blocks, performance.
 #pragma once
 #include <math.h>
@@ -21,7 +24,8 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __restrict__ __restrict
-// One block runs at a time, so static storage serves as shared memory; the section locates it.
+// One block runs at a time, so static storage serves as shared memory; the section locates it. A
+// block that waits for others keeps a copy.
 #define __shared__ __attribute__((section("shim_shared"))) static
 extern char __start_shim_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_shim_shared[] __attribute__((weak, visibility("hidden")));
@@ -42,7 +46,7 @@ inline double2 make_double2(double x, double y) { return {x, y}; }
 // What a kernel asks of the runtime in cudashim.cpp, which is compiled once.
 namespace shim {
 
-enum Wait { NOWHERE, AT_WARP, AT_BLOCK };
+enum Wait { NOWHERE, AT_WARP, AT_BLOCK, ASLEEP };
 const unsigned WARP = 32;
 
 // A thread of the block, as kernels see it.
@@ -113,6 +117,7 @@ inline unsigned lane() { return current->rank % WARP; }
 
 inline void __syncthreads() { shim::wait_at(shim::AT_BLOCK); }
 inline void __syncwarp(unsigned mask = ~0u) { shim::wait_at(shim::AT_WARP, mask); }
+inline void __nanosleep(unsigned) { shim::wait_at(shim::ASLEEP); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 

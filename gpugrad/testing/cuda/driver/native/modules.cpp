@@ -12,6 +12,7 @@ using namespace gpu;
 
 static const char MAGIC[] = "gpugrad host kernels";
 static const int STATIC_LIMIT = 48 << 10, DYNAMIC_LIMIT = 227 << 10;
+static const int COOPERATIVE = 16;  // added to a schedule, as in cudashim.cpp
 static std::mutex running;  // the shim holds the state of one running block
 
 namespace {
@@ -65,25 +66,33 @@ CUresult check(const Function& f, dim3 grid, dim3 block, unsigned shared) {
   return CUDA_SUCCESS;
 }
 
-// The work of a launch; it copies the arguments, as CUDA does.
+// The work of a launch; it copies the arguments, as CUDA does. `schedule` is the shim's.
 std::function<cudaError_t()> bind(const Function& f, dim3 grid, dim3 block, unsigned shared,
-                                  void** arguments) {
+                                  int schedule, void** arguments) {
   if (!f.run) return [] { return cudaSuccess; };
   size_t sizes[1024];
   int n = f.sizes(sizes);
   auto copies = std::make_shared<std::vector<std::vector<char>>>();
   for (int i = 0; i < n; ++i)
     copies->emplace_back((char*)arguments[i], (char*)arguments[i] + sizes[i]);
-  return [&f, copies, grid, block, shared] {
+  return [&f, copies, grid, block, shared, schedule] {
     unsigned size[] = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
     std::vector<void*> pointers;
     for (auto& c : *copies) pointers.push_back(c.data());
     std::lock_guard<std::mutex> hold(running);
-    const char* wrong = f.run(pointers.data(), size, shared, f.schedule);
+    const char* wrong = f.run(pointers.data(), size, shared, schedule);
     if (!wrong) return cudaSuccess;
     complain(f.name + ": " + wrong);
     return strstr(wrong, "outside") ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
   };
+}
+
+CUresult launch(const Function& f, dim3 grid, dim3 block, unsigned shared, int schedule,
+                CUstream stream, void** arguments) {
+  if (CUresult e = check(f, grid, block, shared)) return e;
+  Work work{"kernel", f.name, grid, block, shared,
+            bind(f, grid, block, shared, schedule, arguments)};
+  return (CUresult)enqueue(stream_of(stream), std::move(work));
 }
 
 }  // namespace
@@ -119,16 +128,15 @@ CUresult cuModuleGetFunction(CUfunction* to, CUmodule module, const char* name) 
 CUresult cuLaunchKernel(
     CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
     unsigned bz, unsigned shared, CUstream stream, void** arguments, void**) {
-  Function& f = *(Function*)function;
-  dim3 grid(gx, gy, gz), block(bx, by, bz);
-  if (CUresult e = check(f, grid, block, shared)) return e;
-  Work work{"kernel", f.name, grid, block, shared, bind(f, grid, block, shared, arguments)};
-  return (CUresult)enqueue(stream_of(stream), std::move(work));
+  const Function& f = *(Function*)function;
+  return launch(f, dim3(gx, gy, gz), dim3(bx, by, bz), shared, f.schedule, stream, arguments);
 }
 CUresult cuLaunchCooperativeKernel(
-    CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-    unsigned shared, CUstream stream, void** arguments) {
-  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
+    CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+    unsigned bz, unsigned shared, CUstream stream, void** arguments) {
+  const Function& f = *(Function*)function;
+  int schedule = f.schedule + COOPERATIVE;  // CuPy has checked that all blocks fit
+  return launch(f, dim3(gx, gy, gz), dim3(bx, by, bz), shared, schedule, stream, arguments);
 }
 
 CUresult cuFuncGetAttribute(int* to, CUfunction_attribute attribute, CUfunction function) {
