@@ -15,10 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MISSED = 8
 """Exit code of a bench that ran but missed a target."""
+UNFINISHED = 9
+"""Exit code of a script that had no time for some of its items; the others passed."""
+OUTCOMES = {0: "passed", MISSED: "missed", UNFINISHED: "unfinished"}
 
 
 def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
-    """Run a command in its own process group; "passed", "failed", "missed" or "out of time".
+    """Run a command in its own process group; an outcome as "passed" or "out of time".
 
     Its output goes to the log; a terminal shows the last line while it runs.
     """
@@ -27,7 +30,7 @@ def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
         out.write(f"\n$ {' '.join(command)}\n".encode())
         out.flush()
         # gpugrad may not be installed
-        places = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+        places = filter(None, (str(ROOT), str(ROOT / "ci"), os.environ.get("PYTHONPATH")))
         process = subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **environment},
@@ -49,7 +52,7 @@ def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
             raise
     if sys.stdout.isatty():
         print("\r\033[K", end="")
-    return {0: "passed", MISSED: "missed"}.get(process.returncode, "failed")
+    return OUTCOMES.get(process.returncode, "failed")
 
 
 def _interruptible() -> None:
