@@ -509,6 +509,44 @@ def test_items_without_time_are_left_to_the_next_run(gpu, tmp_path, on_stand_in)
     assert [r["item"] for r in records_of(path, "facts") if r["state"] == "passed"] == ["a", "z"]
 
 
+FRAGILE = """
+import sys, time, types
+import pytest
+
+broken = []
+
+class Device:
+    def synchronize(self):
+        if broken:
+            raise RuntimeError("an illegal memory access")
+
+sys.modules["cupy"] = types.SimpleNamespace(cuda=types.SimpleNamespace(Device=Device))
+
+@pytest.mark.parametrize("k", range(6))
+def test_some(k):
+    assert not broken
+    if k == 2:
+        broken.append(k)
+        raise ValueError("the reason")
+    if k == 3:
+        time.sleep(60)
+"""
+
+
+def test_tests_go_on_after_one_that_hangs_and_one_that_breaks_the_context(gpu, tmp_path):
+    (tmp_path / "test_fragile.py").write_text(FRAGILE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    setup = gpu.Setup(sys.executable, tmp_path / "log")
+    command = ["-n", "1", str(tmp_path), "-c", str(tmp_path / "pytest.ini")]
+    outcome = setup.pytest(100, [], command, GPUGRAD_TESTS_HUNG="2")
+    assert outcome.startswith("failed: 2 failed, 4 passed in"), outcome
+    log = setup.log.read_text()
+    assert "test_some[2] broke the CUDA context:" in log
+    assert "ValueError: the reason" in log
+    assert "in test_some\n" in log[log.index("Timeout") :]  # where the other one hung
+    assert log.count("crashed while running") >= 2
+
+
 RESULTS = {
     "gpu": "made-up", "date": "2026-01-31", "commit": "0123456789abcdef",
     "parts": {"ops": {"ops": "failed"}},
