@@ -50,7 +50,7 @@ def load(instance: tuple[str, str]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = workers.parser(__doc__, processes=14, seconds=80, hung=40)
+    parser = workers.parser(__doc__, processes=14, seconds=80, slow=60, hung=75)
     parser.add_argument("--only", default="", help="part of a kernel's name")
     args = parser.parse_args()
     jobs = [i for i in instances() if args.only in i[1]]

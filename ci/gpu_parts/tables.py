@@ -2,6 +2,8 @@
 """Prints results of ci/gpu as Markdown tables, or writes them into documents.
 
     ci/gpu_parts/tables.py ci/bench/results/GPU-DATE.json
+    ci/gpu_parts/tables.py --keep CALL_1/GPU-DATE.json CALL_2/GPU-DATE.json
+                                                           add them to ci/bench/results
     ci/gpu_parts/tables.py --write README.md docs/*.md     fill their marked places
     ci/gpu_parts/tables.py --check README.md docs/*.md     fail if a place is out of date
 
@@ -32,9 +34,29 @@ def load(path: Path) -> dict[str, Any]:
     return dict(results | records.summary(path.with_suffix(".jsonl")))
 
 
+def keep(paths: list[Path], folder: Path) -> list[Path]:
+    """Merge the results of calls that ran apart; those of an older commit are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for path in paths:
+        new, kept = load(path), folder / path.name
+        if new.get("small"):
+            raise ValueError(f"{path} is a rehearsal with --small: its times mean nothing.")
+        old = json.loads(kept.read_text()) if kept.exists() else {}
+        if old.get("commit") == new["commit"]:
+            figures = {f["title"]: f for r in (old, new) for f in r.get("figures", ())}
+            for name in ("parts", "seconds", "facts", "profiles"):
+                new[name] = old.get(name, {}) | new.get(name, {})
+            new = old | new | {"figures": [*figures.values()]}
+        kept.write_text(json.dumps(new, indent=2) + "\n")
+        written[kept] = None
+    return list(written)
+
+
 def newest(folder: Path) -> list[dict[str, Any]]:
-    """The newest results of each GPU."""
+    """The newest results of each GPU; rehearsals do not count."""
     every = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    every = [results for results in every if not results.get("small")]
     by_gpu = {r["gpu"]: r for r in sorted(every, key=lambda r: str(r["date"]))}
     return [by_gpu[gpu] for gpu in sorted(by_gpu)]
 
@@ -162,8 +184,12 @@ def main() -> int:
     parser.add_argument("files", nargs="+", type=Path, help="results, or documents")
     parser.add_argument("--write", action="store_true", help="fill the documents' places")
     parser.add_argument("--check", action="store_true", help="fail if that changed a document")
+    parser.add_argument("--keep", action="store_true", help="merge results into --results")
     parser.add_argument("--results", type=Path, default=RESULTS, help="their directory")
     args = parser.parse_args()
+    if args.keep:
+        print(*keep(args.files, args.results), sep="\n")
+        return 0
     if not args.write and not args.check:
         print("\n\n".join(table(load(path)) for path in args.files))
         return 0

@@ -26,18 +26,22 @@ from process import UNFINISHED
 Measure = Callable[[Any], dict[str, Any]]
 """Returns what to record of an item; with the key "why" the item has failed."""
 
-SLOW = 25
-"""Seconds after which Python interrupts an item."""
 BROKEN = 3
 """The exit code of a process whose CUDA context no longer works."""
 
 
 class SlowError(BaseException):
-    """An item takes longer than SLOW seconds; no Exception, as items may catch those."""
+    """An item takes longer than --slow seconds; no Exception, as items may catch those."""
 
 
-def parser(doc: str, processes: int, seconds: float, hung: float) -> argparse.ArgumentParser:
-    """The options of a script that calls `run`."""
+def parser(
+    doc: str, processes: int, seconds: float, hung: float, slow: int = 25
+) -> argparse.ArgumentParser:
+    """The options of a script that calls `run`: their defaults.
+
+    Python interrupts an item after `slow` seconds. After `hung` seconds its process is killed, as
+    an item that Python cannot interrupt waits for CUDA.
+    """
     result = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -45,6 +49,7 @@ def parser(doc: str, processes: int, seconds: float, hung: float) -> argparse.Ar
     result.add_argument("--processes", type=int, default=min(processes, os.cpu_count() or 1))
     result.add_argument("--seconds", type=float, default=seconds, help="of all items (%(default)g)")
     result.add_argument("--hung", type=float, default=hung, help="seconds of an item (%(default)g)")
+    result.add_argument("--slow", type=int, default=slow, help="the same for Python")
     result.add_argument("--small", action="store_true", help="few items, small sizes: a rehearsal")
     result.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     return result
@@ -89,7 +94,7 @@ def _work(args: argparse.Namespace, part: str, items: list[Any], measure: Measur
             return
         about = {"item": item, "worker": args.worker}
         records.write(args.records, part, **about, state="begun")
-        result = _measured(item, measure, args.hung)
+        result = _measured(item, measure, args)
         state = result.pop("state", "failed" if "why" in result else "passed")
         broken = state != "passed" and not _is_alive()
         state = "crashed" if broken else state
@@ -98,14 +103,14 @@ def _work(args: argparse.Namespace, part: str, items: list[Any], measure: Measur
             os._exit(BROKEN)
 
 
-def _measured(item: Any, measure: Measure, hung: float) -> dict[str, Any]:
+def _measured(item: Any, measure: Measure, args: argparse.Namespace) -> dict[str, Any]:
     try:
         # the log of a hung process has its frames
-        faulthandler.dump_traceback_later(0.9 * hung)
-        signal.alarm(SLOW)
+        faulthandler.dump_traceback_later(0.9 * args.hung)
+        signal.alarm(args.slow)
         return measure(item)
     except SlowError:
-        return {"why": f"over {SLOW} s", "state": "slow"}
+        return {"why": f"over {args.slow} s", "state": "slow"}
     except Exception as error:
         return {"why": _describe(error)}
     finally:

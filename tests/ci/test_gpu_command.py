@@ -271,7 +271,7 @@ def test_a_bench_reports_targets_reached_and_missed(gpu, tmp_path, monkeypatch, 
     assert peers.status(False) == 1
 
 
-def test_a_bench_continues_without_failed_peers(capsys):
+def test_a_bench_continues_without_failed_peers(capsys, monkeypatch):
     spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
     peers = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(peers)
@@ -287,11 +287,27 @@ def test_a_bench_continues_without_failed_peers(capsys):
     pipe, far = multiprocessing.Pipe()
     far.close()
     assert peers.in_turns({"torch": pipe}, 2) == {}
+    pipe, _answers_never = multiprocessing.Pipe()
+    monkeypatch.setattr(peers, "patience", lambda: 0.1)
+    assert peers.in_turns({"jax.jit": pipe}, 2) == {}
+    assert peers.failures.pop() == "jax.jit: TimeoutError"
     failed = ["broken: ValueError", "torch: AssertionError", "jax.jit: ValueError"]
     assert peers.failures[:3] == failed
     assert peers.failures[3].startswith("torch: ")
     assert peers.status() == 1
     assert "jax.jit FAILED: ValueError" in capsys.readouterr().out
+
+
+def test_a_late_bench_ends_its_race_after_three_rounds(monkeypatch):
+    spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    calls = []
+    assert set(peers.race({"gpugrad": lambda: calls.append(1)}, rounds=9)) == {"gpugrad"}
+    assert len(calls) == 3 + 9  # warm-up and rounds
+    monkeypatch.setattr(peers, "END", time.monotonic())
+    peers.race({"gpugrad": lambda: calls.append(1)}, rounds=9)
+    assert len(calls) == 3 + 9 + 3 + 3
 
 
 # ---- the parts, on the stand-in for CuPy
@@ -365,6 +381,41 @@ def check_benches(kept):
     assert len(kept["figures"]) >= len(outcomes) - 1
     missing = [f["title"] for f in kept["figures"] if "gpugrad" not in f["seconds"]]
     assert [title for title in missing if "Gaussian" not in title] == []
+
+
+TORCH = """
+import os, signal, types
+CRASHES = {crashes}
+
+def profile(activities):
+    if CRASHES:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+
+def zeros(*shape, device):
+    assert device == "cuda"
+
+profiler = types.SimpleNamespace(profile=profile, ProfilerActivity=types.SimpleNamespace(CUDA=1))
+"""
+
+
+@needs_driver
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_profiler_that_fails_loses_no_times(tmp_path, crashes):
+    (tmp_path / "torch.py").write_text(TORCH.format(crashes=crashes))
+    environment = on_driver({"GPUGRAD_CUDA_NULL_WORK": "1"})
+    environment["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    command = [sys.executable, "-P", str(PARTS / "profile_step.py"), str(tmp_path / "r.jsonl"),
+               "mlp", "--small"]  # fmt: skip
+    environment["PYTHONPATH"] += os.pathsep + str(PARTS)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == (-signal.SIGSEGV if crashes else 0), done.stderr
+    (*_, record) = records_of(tmp_path / "r.jsonl", "profile")
+    assert record["total_us"] >= record["host_us"] > 0
+    assert len(record["registers"]) > 5
+    if not crashes:
+        assert record["by"].startswith("steps alone, as RuntimeError: CUPTI_ERROR_INSUFFICIENT")
+        assert record["launches"] > 10
 
 
 @needs_driver
@@ -610,6 +661,30 @@ def test_tables_are_written_into_the_places_of_a_document(tmp_path):
     assert tables("--check", document, "--results", results).returncode == 0
     document.write_text("<!-- ci/gpu: nothing -->\n<!-- ci/gpu: end -->\n")
     assert "there is no part 'nothing'" in tables("--write", document).stderr
+
+
+def test_results_of_calls_that_ran_apart_are_merged(tmp_path):
+    name, results = "made-up-2026-01-31.json", tmp_path / "results"
+    first, second = RESULTS | {"figures": []}, {
+        "gpu": "made-up", "date": "2026-01-31", "commit": RESULTS["commit"],
+        "parts": {"bench": {"mlp": "passed"}}, "figures": RESULTS["figures"],
+    }  # fmt: skip
+    for folder, each in (("1", first), ("2", second)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(json.dumps(each))
+    done = tables("--keep", tmp_path / "1" / name, tmp_path / "2" / name, "--results", results)
+    assert done.stdout.split() == [str(results / name)]
+    kept = json.loads((results / name).read_text())
+    assert {k: kept[k] for k in RESULTS if k != "parts"} == {
+        k: v for k, v in RESULTS.items() if k != "parts"
+    }
+    assert kept["parts"] == {"ops": {"ops": "failed"}, "bench": {"mlp": "passed"}}
+    newer = second | {"commit": "newer"}
+    (tmp_path / "2" / name).write_text(json.dumps(newer))
+    tables("--keep", tmp_path / "2" / name, "--results", results)
+    assert json.loads((results / name).read_text()) == newer
+    (tmp_path / "2" / name).write_text(json.dumps(newer | {"small": True}))
+    assert "is a rehearsal" in tables("--keep", tmp_path / "2" / name).stderr
 
 
 def test_tables_of_the_documents_are_those_of_the_results():
