@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from gpu_parts import records
 
 RESULTS = Path(__file__).resolve().parents[1] / "bench" / "results"
+MOST = 40
+"""Rows of a table."""
 PLACE = re.compile(r"(<!-- ci/gpu: (?!end)(.*?) -->\n).*?(<!-- ci/gpu: end -->)", re.DOTALL)
 
 
@@ -127,6 +129,11 @@ def profile(results: dict[str, Any]) -> str:
             continue
         texts.append(f"{text}; {p['launches']:.0f} launches, {p['kernels_us']:.0f} us of kernels "
                      f"({p['by']}).")  # fmt: skip
+        if loaded := p.get("registers"):
+            worst = max(loaded, key=lambda kernel: loaded[kernel][0])
+            spills = [kernel for kernel, (_, spilled) in loaded.items() if spilled]
+            texts.append(f"{len(loaded)} kernels loaded; {worst} has the most registers: "
+                         f"{loaded[worst][0]}. Spills: {', '.join(spills) or 'none'}.")  # fmt: skip
         rows = [(kernel[:90], f"{n:.0f} | {t:.1f}") for t, n, kernel in p["kernels"][:12]]
         texts.append(_rows("kernel", "launches | us", rows))
     return "\n\n".join(texts)
@@ -137,8 +144,9 @@ def _rows(first: str, second: str, rows: list[tuple[str, Any]]) -> str:
         return ""
     columns = 2 + second.count("|")
     lines = [f"| {first} | {second} |", "|" + "---|" * columns]
-    lines += [f"| {k.replace('|', '/')} | {v} |" for k, v in rows]
-    return "\n".join(lines)
+    lines += [f"| {k.replace('|', '/')} | {v} |" for k, v in rows[:MOST]]
+    more = [f"\nand {len(rows) - MOST} more"] * (len(rows) > MOST)
+    return "\n".join([*lines, *more])
 
 
 def bench(results: dict[str, Any]) -> str:

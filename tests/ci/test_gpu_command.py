@@ -341,7 +341,7 @@ def on_driver(settings):
     return environment | settings | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # CI builds the driver before the slow tests
 @needs_driver
 @pytest.mark.parametrize("call", range(1, 6))
 def test_calls_run_on_the_real_cupy(call, tmp_path):
@@ -399,6 +399,7 @@ profiler = types.SimpleNamespace(profile=profile, ProfilerActivity=types.SimpleN
 """
 
 
+@pytest.mark.slow
 @needs_driver
 @pytest.mark.parametrize("crashes", [False, True])
 def test_a_profiler_that_fails_loses_no_times(tmp_path, crashes):
@@ -418,6 +419,7 @@ def test_a_profiler_that_fails_loses_no_times(tmp_path, crashes):
         assert record["launches"] > 10
 
 
+@pytest.mark.slow
 @needs_driver
 def test_a_bare_machine_runs_what_it_can(tmp_path):
     """No g++, git or home directory; packages only as wheels."""
@@ -449,6 +451,7 @@ def test_a_bare_machine_runs_what_it_can(tmp_path):
     assert "cannot be installed" in done.stderr
 
 
+@pytest.mark.slow
 @needs_driver
 def test_facts_that_need_more_memory_than_there_is_name_it(tmp_path):
     command = [sys.executable, str(PARTS / "facts.py"), str(tmp_path / "r.jsonl"), "--small"]
@@ -608,7 +611,8 @@ RESULTS = {
         {"item": ["a.cu", "c<float>"], "registers": 9, "why": "16 bytes of local memory"}]},
     "profiles": {
         "mlp": {"host_us": 1.0, "total_us": 2.0, "launches": 3.0, "kernels_us": 1.5,
-                "first_calls_s": [0.5, 0.1], "by": "CUPTI", "kernels": [[1.5, 3.0, "k"]]},
+                "first_calls_s": [0.5, 0.1],
+                "registers": {"k": [40, 0], "spiller": [255, 8]}, "by": "CUPTI", "kernels": [[1.5, 3.0, "k"]]},
         "gpt2": {"first_calls_s": [9.0]}},
     "figures": [{"title": "a step", "seconds": {"gpugrad": 1e-5, "torch": 2e-5}}],
 }  # fmt: skip
@@ -629,7 +633,9 @@ def test_tables_are_printed_from_a_results_file(tmp_path):
         "| c<float> | 16 bytes of local memory, 9 registers |",
         "5 kernels loaded; b<float> has the most registers: 255.", "| k | 3 | 1.5 |",
         "mlp: first calls 0.5, 0.1 s; then host 1.0 us, total 2.0 us a step; 3 launches, 2 us of "
-        "kernels (CUPTI).", "gpt2: first calls 9.0 s; the profiler did not end.",
+        "kernels (CUPTI).",
+        "2 kernels loaded; spiller has the most registers: 255. Spills: spiller.",
+        "gpt2: first calls 9.0 s; the profiler did not end.",
         "| a step | 10.0 us | torch 0.50 | - |", "| ops | ops failed |",
     ):  # fmt: skip
         assert line in lines
