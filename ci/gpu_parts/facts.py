@@ -54,11 +54,8 @@ def versions() -> dict[str, Any]:
             known[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    nvrtc = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
-    return known | {
-        "cupy": cupy.__version__, "nvrtc": nvrtc, "driver": runtime.driverGetVersion(),
-        "runtime": runtime.runtimeGetVersion(),
-    }  # fmt: skip
+    numbers = {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
+    return known | {"cupy": cupy.__version__} | numbers
 
 
 def library(module: str, version: str, create: str) -> str:
@@ -78,7 +75,8 @@ def compile_kernel() -> str:
     x = cupy.zeros((1,), cupy.float32)
     cupy.RawModule(code=source).get_function("one")((1,), (1,), (x,))
     cupy.cuda.Device().synchronize()
-    return f"compiles in {time.perf_counter() - start:.2f} s"
+    seconds, version = time.perf_counter() - start, cupy.cuda.nvrtc.getVersion()
+    return f"NVRTC {'.'.join(map(str, version))} compiles in {seconds:.2f} s"
 
 
 def copy_speed(n_bytes: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import re
@@ -72,7 +73,15 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def run_pytest(command: list[str], limit: float, log: Path, **environment: str) -> str:
     """`run` pytest; if it did not pass, the outcome has its counts of tests."""
+    before = log.stat().st_size if log.exists() else 0
     outcome = run(command, limit, log, **environment)
-    counts = re.findall(r"^.*\d+ (?:passed|failed|error).* in .*$", log.read_text(errors="replace"),
-                        re.MULTILINE)  # fmt: skip
-    return outcome if outcome == "passed" or not counts else f"{outcome}: {counts[-1].strip('= ')}"
+    if outcome == "passed":
+        return outcome
+    text = log.read_bytes()[before:].decode(errors="replace")
+    counts = re.findall(r"^.*\d+ (?:passed|failed|error).* in .*$", text, re.MULTILINE)
+    if not counts:  # it was killed before it counted
+        words = re.findall(r"\b(PASSED|FAILED|ERROR)\b", text)
+        counts = [
+            ", ".join(f"{n} {word.lower()}" for word, n in collections.Counter(words).items())
+        ]
+    return f"{outcome}: {counts[-1].strip('= ')}".rstrip(": ")

@@ -109,7 +109,8 @@ def by_step(step: Any) -> Rows:
     lowered = step.func.lower(*step.args, **step.keywords)
     times: dict[str, list[float]] = collections.defaultdict(list)
     for part, seconds in zip(lowered.program.steps, lowered.times(), strict=True):
-        times[part.name].append((seconds or 0.0) * 1e6)
+        name = part.name if seconds is not None else f"{part.name} (not measured: an effect)"
+        times[name].append((seconds or 0.0) * 1e6)
     return sorted(((sum(t), float(len(t)), name) for name, t in times.items()), reverse=True)
 
 

@@ -152,13 +152,16 @@ class _Processes:
         self.args, self.part, self.end = args, part, time.monotonic() + args.seconds
         self.before = len(records.read(args.records, part))
         self.running: dict[int, subprocess.Popen[bytes]] = {}
+        alone = args.processes == 1  # others' BLAS threads would take each other's cores
+        threads = {} if alone else dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        self.environment = os.environ | threads
         self.fruitless: dict[int, int] = {}  # exits before the first item, by process
 
     def start(self, k: int) -> None:
         left = max(1.0, self.end - time.monotonic())
         command = [sys.executable, *sys.argv, "--processes", str(self.args.processes)]
         command += ["--seconds", str(left), "--worker", str(k)]
-        self.running[k] = subprocess.Popen(command)
+        self.running[k] = subprocess.Popen(command, env=self.environment)
 
     def latest(self) -> dict[int, dict[str, Any]]:
         """The last record of each process of this run."""
