@@ -4,6 +4,7 @@ import datetime
 import importlib.machinery
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import REAL_GPU
 
@@ -227,11 +229,11 @@ def test_figures_are_kept_when_the_run_is_stopped(gpu, tmp_path, monkeypatch):
     assert not mark.exists()
 
 
-def test_benches_with_a_gpu_mode_are_found_and_training_steps_come_last(gpu):
+def test_benches_with_a_gpu_mode_are_found_and_long_ones_come_last(gpu):
     names = [path.stem for path in gpu.benches()]
     assert {"adamw", "attention", "convolution", "function", "gp", "matmul", "mlp", "overhead",
             "rows"} == set(names[:-2])  # fmt: skip
-    assert names[-2:] == ["gpt2", "resnet"]
+    assert names[-4:] == ["attention", "rows", "resnet", "gpt2"]  # the longest are last
     assert [path.stem for path in gpu.benches("resnet,mlp")] == ["mlp", "resnet"]
     with pytest.raises(gpu.Failure, match="no bench 'nn' for a GPU; there are adamw, "):
         gpu.benches("nn,mlp")
@@ -301,6 +303,20 @@ def test_a_bench_continues_without_failed_peers(capsys, monkeypatch):
     assert peers.failures[3].startswith("torch: ")
     assert peers.status() == 1
     assert "jax.jit FAILED: ValueError" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shape", [(3,), (1025, 2048)])
+def test_benches_compare_a_sample_of_large_results(shape):
+    spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
+    peers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peers)
+    ours = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    same = {"gpugrad": lambda: [gg.asarray(ours)], "numpy": lambda: [ours]}
+    peers.agree(same, 1e-6)
+    assert peers.failures == []
+    peers.agree(same | {"jax": lambda: [ours + (ours > 1)]}, 1e-9)
+    peers.agree(same | {"torch": lambda: [ours[:-1]]}, 1e-6)
+    assert peers.failures == ["jax: AssertionError", "torch: AssertionError"]
 
 
 def test_a_late_bench_ends_its_race_after_three_rounds(monkeypatch):
