@@ -60,9 +60,9 @@ def run(args: argparse.Namespace, part: str, items: Iterable[Any], measure: Meas
     if args.worker is not None:
         _work(args, part, list(items), measure)
         return 0
-    items = list(items)
-    _Processes(args, part).watch()
-    return _report(args.records, part, items)
+    processes, items = _Processes(args, part), list(items)
+    processes.watch()
+    return max(_report(args.records, part, items), processes.gave_up, key=_SEVERITY.index)
 
 
 def _report(path: str, part: str, items: list[Any]) -> int:
@@ -78,6 +78,9 @@ def _report(path: str, part: str, items: list[Any]) -> int:
 
 def _title(item: Any) -> str:
     return " ".join(f"[{word}]" for word in ([item] if isinstance(item, str) else item))
+
+
+_SEVERITY = (0, UNFINISHED, 1)
 
 
 # ---- one process -------------------------------------------------------------------------
@@ -152,6 +155,7 @@ class _Processes:
         self.args, self.part, self.end = args, part, time.monotonic() + args.seconds
         self.before = len(records.read(args.records, part))
         self.running: dict[int, subprocess.Popen[bytes]] = {}
+        self.gave_up = 0
         alone = args.processes == 1  # others' BLAS threads would take each other's cores
         threads = {} if alone else dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         self.environment = os.environ | threads
@@ -176,8 +180,11 @@ class _Processes:
             about = {"item": last["item"], "worker": k}
             records.write(self.args.records, self.part, **about, state=state, why=why)
         self.fruitless[k] = 0 if unfinished or code == BROKEN else self.fruitless.get(k, 0) + 1
-        if code and self.fruitless[k] < 3 and time.monotonic() < self.end:
-            self.start(k)
+        if code and time.monotonic() < self.end:
+            if self.fruitless[k] < 3:
+                self.start(k)
+            else:  # the log has its error
+                self.gave_up = 1
 
     def watch(self) -> None:
         """Run until all items have outcomes, or the time is over."""
@@ -195,14 +202,19 @@ class _Processes:
                 hung = busy and now - since[k][1] > self.args.hung
                 if process.poll() is None and not hung:
                     continue
-                if hung:
-                    process.kill()
-                code = process.wait()
+                code = _kill(process) if hung else process.wait()
                 del self.running[k]
                 self.ended(k, last if hung else self.latest().get(k), code, hung)
         for process in self.running.values():
-            process.kill()
-            process.wait()
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> int:
+    process.kill()
+    try:
+        return process.wait(5)
+    except subprocess.TimeoutExpired:  # the CUDA driver holds it
+        return -signal.SIGKILL
 
 
 def _exit(code: int) -> str:

@@ -584,6 +584,9 @@ def test_items_without_time_are_left_to_the_next_run(gpu, tmp_path, on_stand_in)
     assert gpu.run([*command, "--seconds", "-9"], 60, tmp_path / "log") == "unfinished"
     assert gpu.run(command, 60, tmp_path / "log") == "passed"
     assert [r["item"] for r in records_of(path, "facts") if r["state"] == "passed"] == ["a", "z"]
+    path.unlink()
+    script.write_text(script.read_text().replace("import cupy", "import cupy_lacks_this"))
+    assert gpu.run(command, 60, tmp_path / "log") == "failed"
 
 
 FRAGILE = """
