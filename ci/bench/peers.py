@@ -33,8 +33,11 @@ Maker = Callable[[], Run]
 
 
 def options(doc: str, rounds: int, threads: int | None = None) -> argparse.ArgumentParser:
-    """A parser with the options that every bench has; pass it to `parse_args`."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    """A parser with the options that every bench has; pass it to `parse_args`.
+
+    A bench may declare one of them anew, to say what it means there.
+    """
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0], conflict_handler="resolve")
     parser.add_argument("--device", help="cpu or cuda (a GPU, where there is one)")
     parser.add_argument(
         "--threads", type=int, default=threads, help=f"of all, on a CPU ({threads or 'their own'})"
