@@ -28,9 +28,7 @@ from peers import (
     with_peers,
 )
 
-parser = options(__doc__, rounds=20, threads=1)
-parser.add_argument("--small", action="store_true", help="as few weights as on a CPU")
-args = parse_args(parser)
+args = parse_args(options(__doc__, rounds=20, threads=1))
 
 import numpy as np
 

@@ -40,11 +40,12 @@ import numpy as np
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-LENGTHS = args.lengths or ([1024, 2048, 4096, 8192] if ON_GPU else [128, 256])
-TOKENS = args.tokens or (16384 if ON_GPU else 256)
+BIG = ON_GPU and not args.small
+LENGTHS = args.lengths or ([1024, 2048, 4096, 8192] if BIG else [128, 256])
+TOKENS = args.tokens or (16384 if BIG else 256)
 DTYPE = "bfloat16" if ON_GPU else "float32"
 REACH = {"torch, its choice": 1 / 0.9} if ON_GPU else None
-HEADS = {k: args.heads or (2048 if ON_GPU else 256) // k for k in (64, 128)}
+HEADS = {k: args.heads or (2048 if BIG else 256) // k for k in (64, 128)}
 """Heads by head size, as in a model of width 2048 (256 on a CPU)."""
 
 LONGEST = 4096

@@ -41,7 +41,8 @@ import numpy as np
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-EXAMPLES = args.examples or (128 if ON_GPU else 1)
+BIG = ON_GPU and not args.small
+EXAMPLES = args.examples or (128 if BIG else 1)
 DTYPES = ("float16", "float32") if ON_GPU else ("float32",)
 REACH = {"torch": 1 / 0.95} if ON_GPU else None
 

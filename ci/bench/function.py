@@ -37,7 +37,7 @@ import numpy as np
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-ELEMENTS = args.elements or (100_000_000 if ON_GPU else 10_000_000)
+ELEMENTS = args.elements or (10_000 if args.small else 100_000_000 if ON_GPU else 10_000_000)
 WAIT = gg.cuda.synchronize if ON_GPU else None
 RNG = np.random.default_rng(0)
 

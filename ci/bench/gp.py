@@ -38,7 +38,8 @@ import numpy as np
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-POINTS = args.points or (4096 if ON_GPU else 256)
+BIG = ON_GPU and not args.small
+POINTS = args.points or (4096 if BIG else 256)
 
 
 def data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

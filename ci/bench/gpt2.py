@@ -26,6 +26,7 @@ from training import compare, makers
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
+BIG = ON_GPU and not args.small
 RATE, DECAY = 6e-4, 0.1
 
 
@@ -40,7 +41,7 @@ class Size(NamedTuple):
     length: int
 
 
-SIZE = Size(12, 768, 12, 50304, 8, 1024) if ON_GPU else Size(2, 64, 4, 128, 2, 32)
+SIZE = Size(12, 768, 12, 50304, 8, 1024) if BIG else Size(2, 64, 4, 128, 2, 32)
 PRODUCTS = args.products or ("bfloat16" if ON_GPU else "float32")
 
 

@@ -28,9 +28,7 @@ from peers import (
     torch_compiles,
 )
 
-parser = options(__doc__, rounds=20, threads=1)
-parser.add_argument("--small", action="store_true", help="factors as small as on a CPU")
-args = parse_args(parser)
+args = parse_args(options(__doc__, rounds=20, threads=1))
 
 import numpy as np
 

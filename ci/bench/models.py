@@ -22,7 +22,6 @@ from peers import installed, jax_runs, options, parse_args, status, torch_compil
 
 parser = options(__doc__, rounds=20)
 parser.add_argument("--models", nargs="+", help="which of them (all)")
-parser.add_argument("--small", action="store_true", help="small sizes, to try the bench")
 args = parse_args(parser)
 
 import numpy as np

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
+import importlib.metadata
 import importlib.util
 import json
+import math
 import multiprocessing
 import os
 import random
 import shutil
 import statistics
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -29,14 +33,18 @@ Maker = Callable[[], Run]
 
 
 def options(doc: str, rounds: int, threads: int | None = None) -> argparse.ArgumentParser:
-    """A parser with the options that every bench has; pass it to `parse_args`."""
-    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    """A parser with the options that every bench has; pass it to `parse_args`.
+
+    A bench may declare one of them anew, to say what it means there.
+    """
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0], conflict_handler="resolve")
     parser.add_argument("--device", help="cpu or cuda (a GPU, where there is one)")
     parser.add_argument(
         "--threads", type=int, default=threads, help=f"of all, on a CPU ({threads or 'their own'})"
     )
     parser.add_argument("--rounds", type=int, default=rounds, help=f"for the medians ({rounds})")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="contestants to run (all)")
+    parser.add_argument("--small", action="store_true", help="small sizes, to try the bench")
     parser.add_argument("--json", metavar="PATH", help="where to add the figures, a line a table")
     return parser
 
@@ -64,8 +72,11 @@ def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def installed(name: str) -> bool:
-    """Whether a peer can be imported."""
-    return importlib.util.find_spec(name) is not None
+    """Whether a peer can be imported. A torch for CPUs takes no part on a GPU."""
+    if importlib.util.find_spec(name) is None:
+        return False
+    on_gpu = os.environ.get("GPUGRAD_DEVICE", "cpu") != "cpu"
+    return not (on_gpu and name == "torch" and importlib.metadata.version(name).endswith("+cpu"))
 
 
 def torch_compiles(on_gpu: bool) -> bool:
@@ -121,7 +132,7 @@ def select(contestants: dict[str, Any], only: list[str] | None) -> dict[str, Any
 
 
 def agree(contestants: dict[str, Run], rtol: float, atol: float = 0.0) -> None:
-    """Record a failure of each contestant whose results differ from gpugrad's."""
+    """Record a failure of each contestant whose results differ from gpugrad's, as samples show."""
     import numpy as np
 
     ours: list[Any] = []
@@ -133,12 +144,20 @@ def agree(contestants: dict[str, Run], rtol: float, atol: float = 0.0) -> None:
                 np.testing.assert_allclose(a, b, rtol, atol, err_msg=f"gpugrad and {name} differ")
 
 
+SAMPLE = 1 << 20
+"""The most elements of an array to compare: on the host, all of them took longer than the race."""
+
+
 def _host(a: Any) -> Any:
-    """Convert an array of torch, CuPy, jax or gpugrad to a float64 NumPy array."""
+    """Convert an array of torch, CuPy, jax or gpugrad, or a sample of it, to float64 of NumPy."""
     import numpy as np
 
+    a = a.detach() if hasattr(a, "detach") else a
+    size = math.prod(getattr(a, "shape", ()))
+    if size > SAMPLE:  # an odd step meets all columns
+        a = a.reshape((-1,))[:: size // SAMPLE | 1]
     if hasattr(a, "detach"):  # torch does not export bfloat16 to NumPy
-        return a.detach().double().cpu().numpy()
+        return a.double().cpu().numpy()
     array = a.get() if hasattr(a, "get") else a.numpy() if hasattr(a, "numpy") else a
     return np.asarray(array).astype(np.float64)
 
@@ -157,7 +176,18 @@ def record_failure(name: str) -> Iterator[None]:
     except Exception as error:
         traceback.print_exc()
         failures.append(f"{name}: {type(error).__name__}")
+        _free_memory()
         print(f"  {name} FAILED: {type(error).__name__}", flush=True)
+
+
+def _free_memory() -> None:
+    """Give the memory of a failed contestant to the others."""
+    gc.collect()
+    with contextlib.suppress(Exception):  # a broken context
+        if "cupy" in sys.modules:
+            sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+        if "torch" in sys.modules:
+            sys.modules["torch"].cuda.empty_cache()
 
 
 def with_peers(own: Iterable[Any], torch: Any, jax: Any, on_gpu: bool) -> list[Any]:
@@ -189,6 +219,19 @@ def status(good: bool = True) -> int:
 
 # ---- races ------------------------------------------------------------------------------
 
+END = time.monotonic() + float(os.environ.get("GPUGRAD_BENCH_SECONDS", "inf"))
+"""When a bench ends its races early, after three rounds, so that its figures are not lost."""
+
+
+def patience() -> float | None:
+    """Seconds to wait for a contestant: half of those that are left, for the others need some."""
+    return None if math.isinf(END) else max(20.0, (END - time.monotonic()) / 2)
+
+
+def is_late(rounds: int) -> bool:
+    """Whether the rounds so far must be enough."""
+    return rounds >= 3 and time.monotonic() > END
+
 
 def race(
     contestants: dict[str, Run], rounds: int = 30, inner: int = 1, wait: Run | None = None
@@ -208,7 +251,9 @@ def race(
                 wait()
             times[name] = []
     order, shuffle = list(times), random.Random(0)
-    for _ in range(rounds):
+    for k in range(rounds):
+        if is_late(k):
+            break
         shuffle.shuffle(order)
         for name in order:
             times[name].append(_timed(contestants[name], inner, wait))
@@ -256,9 +301,21 @@ def start(make: Maker, inner: int = 1, wait: Run | None = None) -> Contestant:
     """
     context = multiprocessing.get_context("spawn")
     near, far = context.Pipe()
-    context.Process(target=_take_turns, args=(make, inner, wait, far), daemon=True).start()
+    process = context.Process(target=_take_turns, args=(make, inner, wait, far), daemon=True)
+    process.start()
     far.close()
-    return Contestant(near, *near.recv())
+    try:
+        return Contestant(near, *_receive(near))
+    except TimeoutError:
+        process.kill()
+        raise
+
+
+def _receive(pipe: Any) -> Any:
+    """What a contestant sends; one that hangs does not hold up the others."""
+    if not pipe.poll(limit := patience()):
+        raise TimeoutError(f"no answer in {limit:.0f} s")
+    return pipe.recv()
 
 
 def start_all(
@@ -291,14 +348,16 @@ def in_turns(pipes: dict[str, Any], rounds: int) -> dict[str, float]:
     """Median seconds of a call of contestants that have started."""
     times: dict[str, list[float]] = {name: [] for name in pipes}
     shuffle = random.Random(0)
-    for _ in range(rounds):
+    for k in range(rounds):
+        if is_late(k):
+            break
         order = list(times)
         shuffle.shuffle(order)
         for name in order:
             time.sleep(0.05)
             with record_failure(name):
                 pipes[name].send(None)
-                times[name].append(pipes[name].recv())
+                times[name].append(_receive(pipes[name]))
                 continue
             del times[name]  # the contestant failed
     return {name: statistics.median(t) for name, t in times.items()}

@@ -26,7 +26,8 @@ from training import compare, makers
 import gpugrad as gg
 
 ON_GPU = gg.device().kind == "cuda"
-BATCH = args.batch or (1024 if ON_GPU else 8)
+BIG = ON_GPU and not args.small
+BATCH = args.batch or (1024 if BIG else 8)
 DTYPES = args.dtype or (["float32", "float16"] if ON_GPU else ["float32"])
 STAGES, CLASSES, RATE, MOMENTUM = (64, 128, 256, 512), 10, 0.02, 0.9
 FLOPS = 6 * 555_422_720

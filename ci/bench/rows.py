@@ -45,8 +45,9 @@ import gpugrad as gg
 
 Function = Callable[[], Any]
 ON_GPU = gg.device().kind == "cuda"
-ROWS = args.rows or (4096 if ON_GPU else 128)
-LENGTHS = args.lengths or ([1024, 4096, 16384, 50304] if ON_GPU else [1024, 4096])
+BIG = ON_GPU and not args.small
+ROWS = args.rows or (4096 if BIG else 128)
+LENGTHS = args.lengths or ([1024, 4096, 16384, 50304] if BIG else [1024, 4096])
 DTYPES = ("float32", "bfloat16") if ON_GPU else ("float32",)
 REACH, PART = ({"torch": 1.0}, 0.8) if ON_GPU else (None, None)
 

@@ -8,7 +8,7 @@ import os
 import tempfile
 from typing import Any
 
-from peers import Maker, in_turns, select, start_all, table, torch_compiles
+from peers import Maker, in_turns, installed, select, start_all, table, torch_compiles
 
 CACHES = ("CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """Environment variables for the libraries' caches of compiled kernels on disk."""
@@ -16,7 +16,9 @@ CACHES = ("CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 def makers(ours: Any, theirs: Any, on_gpu: bool) -> dict[str, Maker]:
     """The contestants: `ours`, and `theirs`, eager and compiled."""
-    contestants = {"gpugrad": ours, "torch, eager": functools.partial(theirs, compiled=False)}
+    contestants = {"gpugrad": ours}
+    if installed("torch"):
+        contestants["torch, eager"] = functools.partial(theirs, compiled=False)
     if torch_compiles(on_gpu):
         contestants["torch.compile"] = functools.partial(theirs, compiled=True)
     return contestants
@@ -32,7 +34,7 @@ def same(losses: dict[str, list[float]], tolerance: float) -> bool:
     ours, good = losses["gpugrad"], True
     print()
     for name, theirs in losses.items():
-        apart = max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / theirs[0]
+        apart = max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / (theirs[0] or 1.0)
         fine = theirs[-1] < theirs[0] and apart <= tolerance
         good = good and fine
         print(

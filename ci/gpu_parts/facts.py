@@ -1,12 +1,13 @@
 """Properties of the device, versions, bindings, and ceilings: copies, products, launches.
 
-    python ci/gpu_parts/facts.py RECORDS
+    python ci/gpu_parts/facts.py RECORDS [--small]
 
-Each fact is recorded as soon as it is known, and one that fails names its error: the others follow.
+Each fact is recorded as soon as it is known; the others follow one that fails, crashes or hangs.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import sys
 import time
@@ -15,10 +16,9 @@ from typing import Any
 
 import cupy
 import numpy as np
-import records
+import workers
 
 import gpugrad as gg
-from gpugrad.kernels.libraries import cublaslt, cudnn, cusolver
 
 PACKAGES = (
     "cupy-cuda12x", "cupy-cuda13x", "numpy", "scipy", "ml_dtypes", "cuda-bindings", "nvmath-python",
@@ -54,11 +54,29 @@ def versions() -> dict[str, Any]:
             known[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return known | {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
+    numbers = {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
+    return known | {"cupy": cupy.__version__} | numbers
 
 
-def binding(library: Any) -> str:
-    return str(library.binding())
+def library(module: str, version: str, create: str) -> str:
+    """The version of a bound library that works, or why it is missing."""
+    try:
+        bound = importlib.import_module(module)
+        getattr(bound, create)()
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        return f"missing: {type(error).__name__}: {error}"[:300]
+    return str(getattr(bound, version)()) if hasattr(bound, version) else "works"
+
+
+def compile_kernel() -> str:
+    """NVRTC, its builtins and CUDA's headers: without one of them no kernel of ours runs."""
+    start = time.perf_counter()
+    source = '#include <cuda_bf16.h>\nextern "C" __global__ void one(float* x) { x[0] = 1; }'
+    x = cupy.zeros((1,), cupy.float32)
+    cupy.RawModule(code=source).get_function("one")((1,), (1,), (x,))
+    cupy.cuda.Device().synchronize()
+    seconds, version = time.perf_counter() - start, cupy.cuda.nvrtc.getVersion()
+    return f"NVRTC {'.'.join(map(str, version))} compiles in {seconds:.2f} s"
 
 
 def copy_speed(n_bytes: int) -> float:
@@ -101,11 +119,12 @@ def graph_times(nodes: int) -> tuple[float, float]:
 
 def facts(small: bool) -> dict[str, Callable[[], Any]]:
     """By name: a function that measures a fact. The sizes are small where nothing is measured."""
-    big, n = (1 << 12, 16) if small else (1 << 30, 8192)
+    big, n = (1 << 16, 16) if small else (1 << 30, 8192)
     return {
-        "properties": properties, "versions": versions,
-        "cuBLASLt": lambda: binding(cublaslt), "cuSOLVER": lambda: binding(cusolver),
-        "cuDNN": lambda: binding(cudnn),
+        "properties": properties, "versions": versions, "kernel": compile_kernel,
+        "cuBLASLt": lambda: library("nvmath.bindings.cublasLt", "get_version", "create"),
+        "cuSOLVER": lambda: library("nvmath.bindings.cusolverDn", "get_version", "create"),
+        "cuDNN": lambda: library("cudnn", "backend_version", "create_handle"),
         "copy of 1 GiB, TB/s": lambda: copy_speed(big),
         "bfloat16 product, TFLOP/s": lambda: product_speed("bfloat16", "highest", n),
         "TF32 product, TFLOP/s": lambda: product_speed("float32", "high", n // 2),
@@ -125,13 +144,18 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, (float, np.floating)) else value
 
 
-if __name__ == "__main__":
-    failed = 0
-    for name, measure in facts("--small" in sys.argv).items():
-        try:
-            value = rounded(measure())
-        except Exception as error:
-            failed, value = failed + 1, f"FAILED: {type(error).__name__}: {error}"[:300]
-        records.write(sys.argv[1], "facts", name=name, value=value)
+def main() -> int:
+    args = workers.parser(__doc__, processes=1, seconds=55, hung=40).parse_args()
+    args.processes = 1  # or they would slow each other
+    known = facts(args.small)
+
+    def measure(name: str) -> dict[str, Any]:
+        value = rounded(known[name]())
         print(f"{name}: {value}", flush=True)
-    sys.exit(failed > 0)
+        return {"value": value}
+
+    return workers.run(args, "facts", known, measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

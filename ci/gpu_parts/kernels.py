@@ -7,17 +7,12 @@ The driver may assemble a kernel otherwise than NVRTC's report says: this is wha
 
 from __future__ import annotations
 
-import argparse
-import concurrent.futures
 import importlib
-import multiprocessing
-import os
 import pkgutil
 import sys
-import time
-from concurrent.futures.process import BrokenProcessPool
+from typing import Any
 
-import records
+import workers
 
 import gpugrad.kernels
 from gpugrad.kernels.runtime.launch import OPTIONS, architecture, full_source
@@ -34,48 +29,32 @@ def instances() -> list[tuple[str, str]]:
     return listed
 
 
-def load(path: str, kernels: list[tuple[str, str]]) -> None:
-    """Compile and load some kernels; record what the driver says about each."""
+def resources(kernel: Any) -> dict[str, Any]:
+    """What the driver says about a loaded kernel."""
+    about = kernel.attributes
+    spilled = about["local_size_bytes"]
+    return {
+        "registers": about["num_regs"], "spilled": spilled,
+        "threads": about["max_threads_per_block"], "shared": about["shared_size_bytes"],
+        **({"why": f"{spilled} bytes of local memory"} if spilled else {}),
+    }  # fmt: skip
+
+
+def load(instance: tuple[str, str]) -> dict[str, Any]:
+    """Compile and load a kernel."""
     import cupy
 
-    for source, name in kernels:
-        try:
-            module = cupy.RawModule(
-                code=full_source(source), options=OPTIONS, name_expressions=(name,)
-            )
-            about = module.get_function(name).attributes
-            record = {
-                "registers": about["num_regs"], "spilled": about["local_size_bytes"],
-                "threads": about["max_threads_per_block"], "shared": about["shared_size_bytes"],
-            }  # fmt: skip
-        except Exception as error:
-            record = {"why": f"{type(error).__name__}: {error}"[:300]}
-        records.write(path, "kernels", kernel=[source, name], **record)
+    source, name = instance
+    module = cupy.RawModule(code=full_source(source), options=OPTIONS, name_expressions=(name,))
+    return resources(module.get_function(name))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("records")
-    parser.add_argument("--processes", type=int, default=min(14, os.cpu_count() or 1))
+    parser = workers.parser(__doc__, processes=14, seconds=80, slow=60, hung=75)
     parser.add_argument("--only", default="", help="part of a kernel's name")
     args = parser.parse_args()
-    done = {tuple(r["kernel"]) for r in records.read(args.records, "kernels")}
-    jobs = [k for k in instances() if args.only in k[1] and k not in done]
-    start, context = time.monotonic(), multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(args.processes, context) as pool:
-        chunks = [jobs[i :: 8 * args.processes] for i in range(8 * args.processes)]
-        futures = [pool.submit(load, args.records, chunk) for chunk in chunks if chunk]
-        for future in futures:
-            try:
-                future.result()
-            except BrokenProcessPool as error:  # a kernel crashed the compiler
-                print(f"a process ended: {error}")
-    found = records.read(args.records, "kernels")
-    bad = [r for r in found if r.get("why") or r.get("spilled")]
-    for r in bad:
-        print(" ", r["kernel"], r.get("why") or f"{r['spilled']} bytes of local memory")
-    print(f"{len(found)} kernels in {time.monotonic() - start:.0f} s, {len(bad)} fail or spill")
-    return 1 if bad or len(found) < len(jobs) else 0
+    jobs = [i for i in instances() if args.only in i[1]]
+    return workers.run(args, "kernels", jobs[:8] if args.small else jobs, load)
 
 
 if __name__ == "__main__":

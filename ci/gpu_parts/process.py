@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import re
@@ -15,10 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MISSED = 8
 """Exit code of a bench that ran but missed a target."""
+UNFINISHED = 9
+"""Exit code of a script that had no time for some of its items; the others passed."""
+OUTCOMES = {0: "passed", MISSED: "missed", UNFINISHED: "unfinished"}
 
 
 def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
-    """Run a command in its own process group; "passed", "failed", "missed" or "out of time".
+    """Run a command in its own process group; an outcome as "passed" or "out of time".
 
     Its output goes to the log; a terminal shows the last line while it runs.
     """
@@ -27,7 +31,7 @@ def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
         out.write(f"\n$ {' '.join(command)}\n".encode())
         out.flush()
         # gpugrad may not be installed
-        places = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+        places = filter(None, (str(ROOT), str(ROOT / "ci"), os.environ.get("PYTHONPATH")))
         process = subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(places), **environment},
@@ -49,7 +53,7 @@ def run(command: list[str], limit: float, log: Path, **environment: str) -> str:
             raise
     if sys.stdout.isatty():
         print("\r\033[K", end="")
-    return {0: "passed", MISSED: "missed"}.get(process.returncode, "failed")
+    return OUTCOMES.get(process.returncode, "failed")
 
 
 def _interruptible() -> None:
@@ -64,12 +68,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(10)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the CUDA driver may hold it
+        process.wait(5)
 
 
 def run_pytest(command: list[str], limit: float, log: Path, **environment: str) -> str:
     """`run` pytest; if it did not pass, the outcome has its counts of tests."""
+    before = log.stat().st_size if log.exists() else 0
     outcome = run(command, limit, log, **environment)
-    counts = re.findall(r"^.*\d+ (?:passed|failed|error).* in .*$", log.read_text(errors="replace"),
-                        re.MULTILINE)  # fmt: skip
-    return outcome if outcome == "passed" or not counts else f"{outcome}: {counts[-1].strip('= ')}"
+    if outcome == "passed":
+        return outcome
+    text = log.read_bytes()[before:].decode(errors="replace")
+    counts = re.findall(r"^.*\d+ (?:passed|failed|error).* in .*$", text, re.MULTILINE)
+    if not counts:  # it was killed before it counted
+        words = re.findall(r"\b(PASSED|FAILED|ERROR)\b", text)
+        counts = [
+            ", ".join(f"{n} {word.lower()}" for word, n in collections.Counter(words).items())
+        ]
+    return f"{outcome}: {counts[-1].strip('= ')}".rstrip(": ")

@@ -25,32 +25,47 @@ def read(path: str | os.PathLike[str], part: str | None = None) -> list[dict[str
             records.append(json.loads(line))
         except ValueError:
             continue
-    return [r for r in records if part in (None, r["part"])]
+    return [r for r in records if part in (None, r.get("part"))]
+
+
+def key(item: Any) -> Any:
+    """An item that a dict can hold: JSON turns tuples into lists."""
+    return tuple(item) if isinstance(item, (list, tuple)) else item
+
+
+def outcomes(path: str | os.PathLike[str], part: str) -> dict[Any, dict[str, Any]]:
+    """The last record of each item that is not only begun."""
+    return {key(r["item"]): r for r in read(path, part) if r["state"] != "begun"}
 
 
 def summary(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What the results file says about each part that wrote records."""
-    facts = {r["name"]: r["value"] for r in read(path, "facts")}
-    ops, kernels = last_states(path), {tuple(r["kernel"]): r for r in read(path, "kernels")}
-    result: dict[str, Any] = {"facts": facts} if facts else {}
+    facts, ops, kernels = (outcomes(path, part) for part in ("facts", "ops", "kernels"))
+    result: dict[str, Any] = {}
+    if facts:
+        result["facts"] = {name: r.get("value", _reason(r)) for name, r in facts.items()}
     if ops:
-        bad = [r for r in ops.values() if r["state"] != "passed"]
-        result["ops"] = {
-            "checked": len(ops), "samples": sum(r.get("samples", 0) for r in ops.values()),
-            "failures": [{k: r[k] for k in ("op", "phase", "state", "why") if k in r} for r in bad],
-        }  # fmt: skip
-    if kernels:
-        bad = [r for r in kernels.values() if r.get("why") or r.get("spilled")]
-        most = max(kernels.values(), key=lambda r: r.get("registers", 0))
+        result["ops"] = {"checked": len(ops), "failures": _failures(ops)}
+    if loaded := {k: r for k, r in kernels.items() if "registers" in r}:
+        most = max(loaded.values(), key=lambda r: r["registers"])
         result["kernels"] = {
-            "loaded": len(kernels), "most_registers": [most.get("registers", 0), *most["kernel"]],
-            "failures": [{k: v for k, v in r.items() if k != "part"} for r in bad],
+            "loaded": len(loaded), "most_registers": [most["registers"], *most["item"]],
+            "failures": _failures(kernels),
         }  # fmt: skip
     profiles = {r["step"]: {k: v for k, v in r.items() if k != "part"}
                 for r in read(path, "profile")}  # fmt: skip
-    return result | ({"profiles": profiles} if profiles else {})
+    figures = {r["title"]: r for r in read(path) if "title" in r}  # the benches' own lines
+    result |= {"profiles": profiles} if profiles else {}
+    return result | ({"figures": [*figures.values()]} if figures else {})
 
 
-def last_states(path: str | os.PathLike[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The last record of each op in each phase; "begun" if its process has not come back."""
-    return {(r["op"], r["phase"]): r for r in read(path, "ops")}
+def _failures(outcomes: dict[Any, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {k: v for k, v in r.items() if k not in ("part", "worker")}
+        for r in outcomes.values()
+        if r["state"] != "passed"
+    ]
+
+
+def _reason(record: dict[str, Any]) -> str:
+    return f"{record['state'].upper()}: {record.get('why', '')}"

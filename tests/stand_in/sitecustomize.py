@@ -1,8 +1,10 @@
 """With this folder on PYTHONPATH every Python starts with the stand-ins for CuPy and its libraries.
 
-For commands that start processes of their own, such as ci/gpu.
+For commands that start processes of their own, such as ci/gpu. On the made-up driver, whose CuPy is
+the real one, only the libraries have stand-ins.
 """
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -10,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fakes import cublaslt, cupy, cusolver
 
-cupy.install()
+if importlib.util.find_spec("cupy") is None:
+    cupy.install()
 cublaslt.install()
 cusolver.install()
 sys.modules |= dict.fromkeys(("torch", "jax"))  # as if they were not installed
