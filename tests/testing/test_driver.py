@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,37 @@ def test_a_running_program_can_activate_the_driver():
     first, second = run.stdout.splitlines()
     assert first == "cuda:0 True"
     assert "CuPy has been imported" in second
+
+
+@needs_driver
+def test_kernels_that_a_program_will_need_are_compiled_ahead(tmp_path):
+    code = f"""
+        import cupy
+        from gpugrad.testing.cuda.driver import get_setting
+        from gpugrad.testing.cuda.shim import build
+        original = build._build
+        def alone(text, prelude):
+            if prelude and not get_setting("null_work"):
+                print("compiled alone")
+            return original(text, prelude)
+        build._build = alone
+        twice = "extern \\"C\\" __global__ void twice(int* x) {{ *x *= 2; }} // {uuid.uuid4()}"
+        x = cupy.ones(1, cupy.int32)
+        cupy.RawKernel(twice, "twice")((1,), (1,), (x,))
+        print(x.item())
+    """
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    command = [sys.executable, "-m", "gpugrad.testing.cuda.driver"]
+    outputs = [
+        subprocess.run(
+            [*command, *way, "python", str(script)],
+            cwd=ROOT, capture_output=True, text=True, timeout=300,
+        ).stdout
+        for way in (["prepare"], [])
+    ]  # fmt: skip
+    assert "kernel sources are compiled" in outputs[0]
+    assert outputs[1].split() == ["2"]
 
 
 @pytest.mark.slow
