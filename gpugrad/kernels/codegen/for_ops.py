@@ -112,6 +112,8 @@ def kernel_first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     ready: dict[Any, Callable[[Sequence[Any]], Any]] = {}
 
     def prepare(args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+        if all(type(a) in NUMBERS for a in args):  # a rule's: there is no array to compute
+            return decline
         kinds = tuple(map(kind_of, args))
         if kinds not in kernels:
             try:
