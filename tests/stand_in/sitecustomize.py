@@ -1,4 +1,4 @@
-"""With this folder on PYTHONPATH every Python starts with the stand-ins for CuPy and its libraries.
+"""With this folder on PYTHONPATH every Python starts with the made-up driver and its libraries.
 
 For commands that start processes of their own, such as ci/gpu.
 """
@@ -8,9 +8,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fakes import cublaslt, cupy, cusolver
+from fakes import cublaslt, cusolver
 
-cupy.install()
+from gpugrad.testing.cuda import driver
+
+driver.activate()
 cublaslt.install()
 cusolver.install()
 sys.modules |= dict.fromkeys(("torch", "jax"))  # as if they were not installed
