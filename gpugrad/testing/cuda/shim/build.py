@@ -139,7 +139,7 @@ def build_together(sources: Sequence[Source]) -> None:
     sections = [_section(s, n) for s, n in zip(missing, firsts, strict=True)]
     try:
         library = _build(
-            f'#include "{prelude.header}"\n{_includes(missing)}{"".join(sections)}', prelude
+            f'#include "{prelude.header}"\n{_heads(missing)}{"".join(sections)}', prelude
         )
     except ShimError:
         if len(missing) > 1:  # find the source that does not compile
@@ -159,14 +159,24 @@ def _is_built(source: Source) -> bool:
     return any(_path(text, source.prelude, suffix).exists() for suffix in ("so", "together"))
 
 
-def _includes(sources: Sequence[Source]) -> str:
-    lines = (line.strip() for source in sources for line in _INCLUDE.findall(source.text))
-    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
+def _guarded(text: str) -> tuple[str, str]:
+    """What gpugrad's headers define for all kernels, up to the last include guard; the rest."""
+    if "#ifndef GPUGRAD_COMMON" not in text:
+        return "", text
+    head, end, rest = text.rpartition("#endif\n")
+    return head + end, rest
+
+
+def _heads(sources: Sequence[Source]) -> str:
+    """What comes before the namespaces: inside, an overload of sqrt would hide all others."""
+    heads, rests = zip(*(_guarded(source.text) for source in sources), strict=True)
+    includes = (line.strip() for rest in rests for line in _INCLUDE.findall(rest))
+    return "\n".join(dict.fromkeys((*includes, *heads))) + "\n"
 
 
 def _section(source: Source, first: int) -> str:
     """A source in a namespace, with shared memory and macros of its own."""
-    text = _to_cpp(_INCLUDE.sub("", source.text)).replace('extern "C"', "")
+    text = _to_cpp(_INCLUDE.sub("", _guarded(source.text)[1])).replace('extern "C"', "")
     shared = f"shim_shared_{first}"
     bounds = "".join(
         f'extern char __{end}_{shared}[] __attribute__((weak, visibility("hidden")));\n'
