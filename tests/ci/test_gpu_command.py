@@ -18,6 +18,7 @@ from conftest import REAL_GPU
 from needs import needs_shim
 
 import gpugrad as gg
+from gpugrad.testing.cuda import driver
 
 SCRIPT = Path(__file__).parents[2] / "ci" / "gpu"
 
@@ -287,7 +288,7 @@ def test_a_bench_continues_without_failed_peers(capsys):
     assert "jax.jit FAILED: ValueError" in capsys.readouterr().out
 
 
-# ---- the parts, on the stand-in for CuPy
+# ---- the parts, on the made-up driver
 
 STAND_IN = Path(__file__).parents[1] / "stand_in"
 PARTS = SCRIPT.parent / "gpu_parts"
@@ -295,9 +296,11 @@ PARTS = SCRIPT.parent / "gpu_parts"
 
 @pytest.fixture
 def on_stand_in(monkeypatch):
-    """Let the processes of commands find the stand-in for CuPy."""
+    """Let the processes of commands find the made-up driver."""
     if REAL_GPU:
         pytest.skip(reason="the parts run on the GPU itself")
+    if why := driver.unavailable():
+        pytest.skip(reason=why)
     monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
 
 
@@ -337,7 +340,7 @@ def test_all_parts_run_on_the_stand_in(gpu, tmp_path, monkeypatch, capsys, on_st
     (path,) = tmp_path.glob("*.json")
     kept = json.loads(path.read_text())
     assert list(kept["parts"]) == list(gpu.PARTS)
-    assert kept["facts"]["properties"]["name"] == "stand-in"
+    assert kept["facts"]["properties"]["name"] == "gpugrad made-up H100"
     assert kept["ops"]["checked"] == 15
     assert kept["ops"]["failures"] == []
     assert kept["kernels"]["loaded"] == 4
