@@ -46,9 +46,10 @@ def _has_gpu() -> bool:
 
 
 REAL_GPU = not driver.is_active() and _has_gpu()
-if not REAL_GPU and not driver.is_active() and not driver.unavailable():
+if "cupy" not in sys.modules and not driver.is_active() and not driver.unavailable():
     driver.activate()  # before gpugrad looks for CuPy, which it does once
 REAL_CUPY = REAL_GPU or driver.is_active()
+NO_DEVICE = driver.unavailable() or "needs a GPU: CuPy was imported and finds none"
 if not REAL_GPU:
     fake_cublaslt.install()
     fake_cusolver.install()
@@ -110,7 +111,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
     for item in items if not REAL_CUPY else ():
         if item.get_closest_marker("device"):
-            item.add_marker(pytest.mark.skip(reason=f"needs a GPU, or {driver.unavailable()}"))
+            item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not REAL_CUPY:
+        terminalreporter.write_line(f"Tests of devices were skipped: gpugrad {NO_DEVICE}")
 
 
 @pytest.fixture(autouse=True)
