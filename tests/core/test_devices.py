@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import REAL_GPU
+from needs import needs_driver
 
 import gpugrad as gg
 from gpugrad.core import backend, devices, settings
@@ -24,7 +25,6 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.close import to_double
-from gpugrad.testing.cuda import driver
 
 C = gg.constant
 ROOT = str(Path(gg.__file__).parents[1])
@@ -211,9 +211,7 @@ def test_without_cupy_asking_for_cuda_in_the_environment_raises():
     assert "CuPy is not installed" in run(code, GPUGRAD_DEVICE="cuda")
 
 
-@pytest.mark.skipif(
-    bool(driver.unavailable()), reason=driver.unavailable() or "the made-up driver is here"
-)
+@needs_driver
 @pytest.mark.parametrize(
     ("code", "failure", "warned"),
     [(35, "cudaErrorInsufficientDriver: CUDA driver version is insufficient", True),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import needs_driver
 
 from gpugrad.core import backend
 from gpugrad.testing.cuda import driver
@@ -18,9 +19,6 @@ from gpugrad.testing.cuda.driver.libraries import SYMBOLS
 ROOT = Path(__file__).parents[2]
 on_driver = pytest.mark.skipif(
     not driver.is_active(), reason=driver.unavailable() or "there is a GPU"
-)
-needs_driver = pytest.mark.skipif(
-    bool(driver.unavailable()), reason=driver.unavailable() or "the made-up driver is here"
 )
 
 SOURCE = """
