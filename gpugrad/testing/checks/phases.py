@@ -38,6 +38,7 @@ def _eigh_product(w: Tensor, v: Tensor) -> list[Tensor]:
     return [w, v * w[..., None, :] @ v.mT.conj()]
 
 
+# these alone: only their results are unique up to a factor
 _PRODUCTS: dict[str, Callable[..., list[Tensor]]] = {
     "eig": _eig_product,
     "eigh": _eigh_product,
