@@ -1,4 +1,4 @@
-"""Run a bench as on a GPU, on the stand-in for CuPy and without peers: NAME ARGUMENT ...
+"""Run a bench as on a GPU, on the made-up driver and without peers: NAME ARGUMENT ...
 
 The shim runs the kernels on the CPU, so the printed times mean nothing.
 """
@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 from fakes import cublaslt as fake_cublaslt
-from fakes import cupy as fake_cupy
 from fakes import cusolver as fake_cusolver
+
+from gpugrad.testing.cuda import driver
 
 BENCHES = Path(__file__).parents[1] / "ci" / "bench"
 
 if __name__ == "__main__":
-    fake_cupy.install()
+    if not driver.is_active():
+        driver.activate()
     fake_cublaslt.install()
     fake_cusolver.install()
     sys.modules |= dict.fromkeys(("torch", "jax"))  # as if they were not installed

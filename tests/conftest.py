@@ -1,18 +1,20 @@
 """Fixtures of all tests: the CPU as default device, a CUDA device, fixed seeds.
 
-The CUDA device is a GPU where there is one. Else it is that of the stand-in for CuPy, or the
-made-up GPU of the real CuPy: python -m gpugrad.testing.cuda.driver pytest tests/kernels.
+The CUDA device is a GPU where there is one. Else it is made up: the real CuPy runs on the driver of
+gpugrad.testing.cuda.driver. Where that has not been built, the tests of devices are skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import importlib.util
 import os
 import random
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ["GPUGRAD_DEVICE"] = "cpu"
@@ -25,7 +27,6 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fakes import cublaslt as fake_cublaslt
-from fakes import cupy as fake_cupy
 from fakes import cusolver as fake_cusolver
 from fakes.allocation import FailingAllocation
 
@@ -33,6 +34,10 @@ from gpugrad.testing.cuda import driver
 
 
 def _has_gpu() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
     if importlib.util.find_spec("cupy") is None:
         return False
     import cupy
@@ -40,18 +45,18 @@ def _has_gpu() -> bool:
     return bool(cupy.cuda.is_available())
 
 
-REAL_CUPY = _has_gpu()  # on a GPU, or on the made-up driver
-REAL_GPU = REAL_CUPY and not driver.is_active()
-if not REAL_CUPY:  # before gpugrad looks for CuPy, which it does once
-    fake_cupy.install()
+REAL_GPU = not driver.is_active() and _has_gpu()
+if "cupy" not in sys.modules and not driver.is_active() and not driver.unavailable():
+    driver.activate()  # before gpugrad looks for CuPy, which it does once
+REAL_CUPY = REAL_GPU or driver.is_active()
+NO_DEVICE = driver.unavailable() or "needs a GPU: CuPy was imported and finds none"
 if not REAL_GPU:
     fake_cublaslt.install()
     fake_cusolver.install()
 
-from gpugrad.core import backend  # noqa: E402  # after the fake
+from gpugrad.core import backend  # noqa: E402  # after the driver
 from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.function.cpu import c_program  # noqa: E402
-from gpugrad.kernels.codegen.for_ops import library_functions  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
@@ -100,29 +105,24 @@ def _names_cuda(code: types.CodeType) -> bool:
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("gpu") or _uses_a_device(item):
+        if _uses_a_device(item):
             item.add_marker("device")
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
-    for item in items:
-        if item.get_closest_marker("gpu") and not REAL_CUPY:
-            item.add_marker(pytest.mark.skip(reason="needs the real CuPy"))
+    for item in items if not REAL_CUPY else ():
+        if item.get_closest_marker("device"):
+            item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not REAL_CUPY:
+        terminalreporter.write_line(f"Tests of devices were skipped: gpugrad {NO_DEVICE}")
 
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     random.seed(0)
     np.random.seed(0)
-
-
-@pytest.fixture(autouse=True)
-def _composed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """On the fake CuPy, g++ takes a second per kernel, so tests opt in by a marker."""
-    if REAL_CUPY or request.node.get_closest_marker("kernels"):
-        yield
-        return
-    with library_functions():
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +148,7 @@ def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cuda() -> str:
-    """A CUDA device: the real one where there is one, else that of the fake CuPy."""
+    """A CUDA device: the real one where there is one, else one of the made-up driver."""
     return "cuda:0"
 
 
@@ -160,9 +160,28 @@ def second(cuda: str) -> str:
     return "cuda:1"
 
 
+HOST = -1
+"""The host in the place of a stream that waits."""
+
+
 @pytest.fixture
-def failing() -> Iterator[fake_cupy.failing_allocation | FailingAllocation]:
+def waits(cuda: str) -> Callable[[], contextlib.AbstractContextManager[list[tuple[int, int]]]]:
+    """Context manager of pairs (stream, the stream that it waited for); full at its end."""
+    if REAL_GPU:
+        pytest.skip(reason="a GPU does not log which streams waited")
+    return _logged_waits
+
+
+@contextlib.contextmanager
+def _logged_waits() -> Iterator[list[tuple[int, int]]]:
+    pairs: list[tuple[int, int]] = []
+    with driver.logged() as work:
+        yield pairs
+    pairs += [(w.stream, w.waits_for) for w in work if w.kind == "wait"]
+
+
+@pytest.fixture
+def failing() -> Iterator[FailingAllocation]:
     """Allocations that fail one by one; entered."""
-    cupy = backend.cupy()
-    with FailingAllocation(cupy) if REAL_CUPY else fake_cupy.failing_allocation() as allocation:
+    with FailingAllocation(backend.cupy()) as allocation:
         yield allocation

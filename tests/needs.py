@@ -2,10 +2,13 @@
 
 import pytest
 
-from gpugrad.testing.cuda import nvrtc, shim
+from gpugrad.testing.cuda import driver, nvrtc, shim
 
 needs_shim = pytest.mark.skipif(
     bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
+)
+needs_driver = pytest.mark.skipif(
+    bool(driver.unavailable()), reason=driver.unavailable() or "the made-up driver is here"
 )
 needs_nvrtc = pytest.mark.skipif(
     bool(nvrtc.unavailable()), reason=nvrtc.unavailable() or "NVRTC is here"

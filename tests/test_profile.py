@@ -6,10 +6,10 @@ import threading
 import numpy as np
 import pytest
 from comparing import same
-from conftest import REAL_GPU
-from fakes import cupy as fake_cupy
+from conftest import HOST
 
 import gpugrad as gg
+from gpugrad.core.backend import cupy
 from gpugrad.core.listening import recorders
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.trace.profiling import origins, profiles
@@ -197,11 +197,17 @@ def test_profile_works_with_vmap_forward_mode_and_mixed_precision():
     assert {event.name for event in profile.events} >= {"tanh", "matmul"}
 
 
-def test_profile_waits_for_the_gpu_and_marks_ranges(cuda):
-    waits, ranges = len(fake_cupy.Stream.awaited), len(fake_cupy.ranges)
-    with gg.device(cuda), gg.profile() as profile:
+def test_profile_marks_ranges_of_nvtx(cuda, monkeypatch):
+    ranges, nvtx = [], cupy().cuda.nvtx
+    monkeypatch.setattr(nvtx, "RangePush", lambda message, id_color=-1: ranges.append(message))
+    monkeypatch.setattr(nvtx, "RangePop", lambda: ranges.append("end"))
+    with gg.device(cuda), gg.profile():
+        gg.tanh(gg.ones((4, 4)))
+    assert ranges == ["op tanh", "end"]
+
+
+def test_profile_waits_for_the_gpu_before_and_after_an_op(cuda, waits):
+    with gg.device(cuda), waits() as pairs, gg.profile() as profile:
         gg.tanh(gg.ones((4, 4)))
     assert [event.name for event in profile.events] == ["tanh"]
-    if not REAL_GPU:
-        assert len(fake_cupy.Stream.awaited) == waits + 2
-        assert fake_cupy.ranges[ranges:] == ["op tanh", "end"]
+    assert pairs == [(HOST, 0)] * 2

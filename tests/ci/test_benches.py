@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from needs import needs_shim
+from needs import needs_driver, needs_shim
 
 BENCHES = Path(__file__).parents[2] / "ci" / "bench"
 
@@ -107,6 +107,7 @@ def test_bench_runs_with_small_sizes(name, figures):
     assert bool(records) == (name not in NO_FIGURES)
 
 
+@needs_driver
 @pytest.mark.slow
 @needs_shim
 @pytest.mark.parametrize("name", ON_A_GPU)

@@ -1,6 +1,6 @@
 """Devices: names, defaults, moving, and the errors for arrays on two devices.
 
-Without a GPU, conftest installs a fake CuPy with two devices.
+Without a GPU, these are the two devices of the made-up driver.
 """
 
 import copy
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import REAL_GPU
+from needs import needs_driver
 
 import gpugrad as gg
 from gpugrad.core import backend, devices, settings
@@ -210,20 +211,20 @@ def test_without_cupy_asking_for_cuda_in_the_environment_raises():
     assert "CuPy is not installed" in run(code, GPUGRAD_DEVICE="cuda")
 
 
+@needs_driver
 @pytest.mark.parametrize(
-    ("failure", "warned"),
-    [("cudaErrorInsufficientDriver: CUDA driver version is insufficient", True),
-     ("cudaErrorNoDevice: no CUDA-capable device is detected", False)],
+    ("code", "failure", "warned"),
+    [(35, "cudaErrorInsufficientDriver: CUDA driver version is insufficient", True),
+     (100, "cudaErrorNoDevice: no CUDA-capable device is detected", False)],
 )  # fmt: skip
-def test_old_driver_is_reported_once_and_by_name(failure, warned):
-    code = f"""
-        import sys, warnings
-        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-        from fakes import cupy as fake_cupy
-        fake_cupy.install()
+def test_old_driver_is_reported_once_and_by_name(code, failure, warned):
+    script = f"""
+        import warnings
+        from gpugrad.testing.cuda import driver
+        driver.activate()
         import cupy
         def none():
-            raise cupy.cuda.runtime.CUDARuntimeError({failure!r})
+            raise cupy.cuda.runtime.CUDARuntimeError({code})
         cupy.cuda.runtime.getDeviceCount = none
         import gpugrad as gg
         with warnings.catch_warnings(record=True) as caught:
@@ -234,12 +235,12 @@ def test_old_driver_is_reported_once_and_by_name(failure, warned):
         except gg.errors.DeviceError as error:
             print(error)
     """
-    first, message = run(code).splitlines()
+    first, message = run(script).splitlines()
     assert first.startswith("cpu cpu [")
     assert first.count(failure) == warned
     assert "no GPU answers" in message
-    assert (f"({failure})" in message) == warned
-    assert run(code, GPUGRAD_DEVICE="cpu").splitlines()[0] == "cpu cpu []"
+    assert (f"({failure}" in message) == warned
+    assert run(script, GPUGRAD_DEVICE="cpu").splitlines()[0] == "cpu cpu []"
 
 
 def test_import_and_cpu_work_do_not_import_cupy():
@@ -585,11 +586,11 @@ def test_optimizer_state_stays_on_the_device_of_its_variable(how, second):
 
 def test_tests_of_devices_run_with_one_gpu():
     if REAL_GPU:
-        pytest.skip(reason="only the fake CuPy can have one GPU fewer")
+        pytest.skip(reason="only the made-up driver can have one GPU fewer")
     files = ["tests/test_cuda.py", "tests/test_prefetch.py", "tests/core/test_devices.py"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "not with_one_gpu"]
     result = subprocess.run(
-        [*command, *files], cwd=ROOT, env=os.environ | {"GPUGRAD_TESTS_GPUS": "1"},
+        [*command, *files], cwd=ROOT, env=os.environ | {"GPUGRAD_CUDA_DEVICES": "1"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stdout[-2000:]

@@ -1,1 +1,1 @@
-"""Stand-ins for CuPy and NVIDIA's libraries, for machines without a GPU."""
+"""Stand-ins for NVIDIA's libraries, and a CuPy that counts, for machines without a GPU."""

@@ -1,4 +1,4 @@
-"""Allocations of the real CuPy that fail one by one, as those of the stand-in do."""
+"""Allocations of CuPy that fail one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FailingAllocation:
     It counts the allocations of CuPy's current pool, not those of a CUDA graph's own pool.
 
     Args:
-        cupy: the real CuPy.
+        cupy: the module.
 
     Attributes:
         done: whether it has failed, or none is to fail.

@@ -1,8 +1,4 @@
-"""Where the stand-ins for NVIDIA's libraries put their work: on the streams of the CuPy in use.
-
-On the stand-in for CuPy work runs at once or is added to its capture. On the real CuPy over the
-made-up driver (`gpugrad.testing.cuda.driver`) the driver does that.
-"""
+"""The stand-ins for NVIDIA's libraries put their work on the streams of the made-up driver."""
 
 from __future__ import annotations
 
@@ -14,21 +10,11 @@ from gpugrad.testing.cuda.driver.libraries import work
 __all__ = ["enqueue", "is_capturing"]
 
 
-def _on_the_stand_in() -> bool:
-    return sys.modules["cupy"].__spec__.loader is None
-
-
 def enqueue(stream: int, name: str, launch: Callable[[], object]) -> None:
-    """Run the work now, or record it where the current stream is being captured."""
-    if not _on_the_stand_in():
-        work(stream, "nvmath", name, launch)
-        return
-    capture = sys.modules["fakes.cupy"]._current.capture
-    launch() if capture is None else capture.append(launch)
+    """Run the work now, or record it where the stream is being captured."""
+    work(stream, "nvmath", name, launch)
 
 
 def is_capturing(stream: int) -> bool:
     """Whether a stream is being captured."""
-    if not _on_the_stand_in():
-        return bool(sys.modules["cupy"].cuda.runtime.streamIsCapturing(stream))
-    return sys.modules["fakes.cupy"]._current.capture is not None
+    return bool(sys.modules["cupy"].cuda.runtime.streamIsCapturing(stream))

@@ -131,7 +131,7 @@ def normalized(device, weights):
 
 
 @needs_shim
-@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device")
 def test_a_step_with_a_batch_norm_is_one_graph(rng):
     x, labels = rng.normal(size=(2, 3, 8, 8)).astype(np.float32), np.array([0, 1])
     weights, results = rng.normal(size=(4, 3, 3, 3)).astype(np.float32), []
@@ -150,7 +150,7 @@ def test_a_step_with_a_batch_norm_is_one_graph(rng):
 
 
 @needs_shim
-@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device")
 def test_a_traced_gradient_of_a_batch_norm_is_differentiable(rng):
     x, w = rng.normal(size=(3, 2, 4)).astype(np.float32), rng.normal(size=2).astype(np.float32)
 

@@ -486,7 +486,7 @@ def branching(x):
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_reading_a_traced_value_raises_and_names_the_line_and_alternatives(look, device):
     if device != "cpu" and gpu_count() == 0:
-        pytest.skip(reason="needs a CUDA device, real or fake")
+        pytest.skip(reason="needs a CUDA device")
     with pytest.raises(TraceError, match=r"test_function\.py:\d+.*gg\.where"):
         gg.function(lambda x: look(x))(X.to_device(device))
 

@@ -2,23 +2,21 @@
 
 import numpy as np
 import pytest
-from fakes import cupy as fake_cupy
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.core import backend, nest
+from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.devices import device, gpu_count
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import DeviceError
-from gpugrad.function.gpu import runs
 from gpugrad.function.passes.fuse import fuse_groups, launches
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.testing.checks.subject import Subject
 
 pytestmark = [
     pytest.mark.device,
-    pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
+    pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device"),
     pytest.mark.skipif(cublaslt.binding() is None, reason="without cuBLASLt products cut"),
     needs_shim,
 ]
@@ -51,13 +49,7 @@ CUT = {
 }  # fmt: skip
 """Ops that split a step into several graphs, each with the reason."""
 
-COMPILED = ("i0e", "i1e")
-"""Ops that use `sign`, for which the array API compatibility layer of CuPy needs a mask."""
-
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.kernels] * (name in COMPILED))
-    for name in sorted(gg.OPS) if "device" not in gg.OPS[name].params
-]  # fmt: skip
+NAMES = sorted(name for name, op in gg.OPS.items() if "device" not in op.params)
 
 
 def samples_of(name):
@@ -93,39 +85,13 @@ def varied(a, k):
     return np.asarray(a * a.dtype.type(1 - 0.05 * k)) if is_inexact(a.dtype) else a
 
 
-@pytest.fixture
-def by_numpy(monkeypatch):
-    """Run the steps of fused kernels with NumPy: compiling each with g++ takes a second."""
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        return  # the real CuPy runs the real kernels
-    original = runs.compile_kernel
-
-    def compile_kernel(kernel):
-        original(kernel)  # raises if there is no such kernel
-
-        def launch(xp, arrays):
-            steps = runs._one_by_one(kernel.parts, kernel.inputs, kernel.outs, xp)
-            outs = [xp.lib.empty(v.shape, dtype=v.dtype) for v in kernel.outs]
-
-            def run():
-                for a, result in zip(outs, steps(*arrays), strict=True):
-                    a[...] = result
-
-            fake_cupy._now_or_in_graph(run)
-            return outs
-
-        return launch
-
-    monkeypatch.setattr(runs, "compile_kernel", compile_kernel)
-
-
 def runs_of(function):
     launches = next(iter(function._plans.values())).replay
     return launches, getattr(launches, "runs", [])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_step_with_an_op_and_its_gradient_is_one_graph(name, by_numpy):
+def test_a_step_with_an_op_and_its_gradient_is_one_graph(name):
     cut = False
     for sample in samples_of(name):
         step, arrays = step_of(sample)
@@ -164,7 +130,7 @@ def one_graph(step, *batches):
     return function
 
 
-def test_many_arrays_are_joined_in_a_graph(rng, by_numpy):
+def test_many_arrays_are_joined_in_a_graph(rng):
     def step(x):
         parts = [x * k for k in range(12)]
         return gg.concat(parts), gg.stack(parts, axis=-1), gg.concat(parts, axis=None)
@@ -172,7 +138,7 @@ def test_many_arrays_are_joined_in_a_graph(rng, by_numpy):
     one_graph(step, *([rng.normal(size=(2, 3))] for _ in range(3)))
 
 
-def test_a_step_of_an_image_network_is_one_graph(rng, by_numpy):
+def test_a_step_of_an_image_network_is_one_graph(rng):
     kernel = rng.normal(size=(4, 3, 3, 3)) / 5
 
     def step(x, w):
@@ -190,7 +156,7 @@ def test_a_step_of_an_image_network_is_one_graph(rng, by_numpy):
     one_graph(step, *([rng.normal(size=(2, 3, 8, 8)), kernel * k] for k in (1, 2, 3)))
 
 
-def test_a_step_with_constant_indices_is_one_graph(rng, by_numpy):
+def test_a_step_with_constant_indices_is_one_graph(rng):
     rows, mask = [0, 2, 2], np.array([True, False, True, True])
 
     def step(x):
@@ -219,12 +185,12 @@ READ_BY_DATA = {
 }  # fmt: skip
 
 
-def test_repeat_by_an_int_is_captured(rng, by_numpy):
+def test_repeat_by_an_int_is_captured(rng):
     one_graph(lambda x: gg.repeat(x, 2, axis=1) * 2, *([rng.normal(size=(2, 3))] for _ in range(3)))
 
 
 @pytest.mark.parametrize("name", READ_BY_DATA)
-def test_a_data_index_is_read_in_a_graph_and_gives_nan_out_of_bounds(name, rng, by_numpy):
+def test_a_data_index_is_read_in_a_graph_and_gives_nan_out_of_bounds(name, rng):
     function = one_graph(
         READ_BY_DATA[name],
         *([rng.normal(size=(2, 3)), np.array(i)] for i in ([2, 1], [1, 2], [0, 1])),
@@ -249,7 +215,7 @@ def parts_of(step, rng):
 @pytest.mark.parametrize(
     ("captures", "graph"), [(None, False), (False, False), (True, True), (lambda x, n: n > 0, True)]
 )
-def test_a_user_primitive_is_captured_only_if_it_declares_so(captures, graph, rng, by_numpy):
+def test_a_user_primitive_is_captured_only_if_it_declares_so(captures, graph, rng):
     @gg.op(vjp=[lambda xp, g, n: xp.roll(g, -n)], captures=captures)
     def turned(xp, x, /, *, n=1):
         return xp.lib.roll(x, n)
@@ -260,7 +226,7 @@ def test_a_user_primitive_is_captured_only_if_it_declares_so(captures, graph, rn
     assert parts_of(step, rng) == ([True] if graph else [True, False, True])
 
 
-def test_a_user_elementwise_formula_with_cuda_source_is_captured(rng, by_numpy):
+def test_a_user_elementwise_formula_with_cuda_source_is_captured(rng):
     cube = gg.elementwise(
         "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
         doc="Third power.", example=("2.0", "8.0"),
@@ -269,7 +235,7 @@ def test_a_user_elementwise_formula_with_cuda_source_is_captured(rng, by_numpy):
 
 
 @pytest.mark.parametrize("captures", [None, True])
-def test_other_user_elementwise_formulas_are_captured_only_if_declared(captures, rng, by_numpy):
+def test_other_user_elementwise_formulas_are_captured_only_if_declared(captures, rng):
     def sorted_twice(xp, x):  # a library function, which has no CUDA source
         return xp.lib.sort(xp.lib.sort(x))
 

@@ -1,4 +1,4 @@
-"""Traced functions on a real or fake GPU: kernels, products, CUDA graphs and their memory."""
+"""Traced functions on a GPU: kernels, products, CUDA graphs and their memory."""
 
 import gc
 import sys
@@ -6,7 +6,6 @@ import threading
 
 import numpy as np
 import pytest
-from fakes import cupy as fake_cupy
 from needs import needs_shim
 from steps import training_step
 
@@ -16,11 +15,11 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_like
-from gpugrad.testing.cuda import shim
+from gpugrad.testing.cuda import driver
 
 pytestmark = [
     pytest.mark.device,
-    pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake"),
+    pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device"),
     needs_shim,
 ]
 
@@ -153,7 +152,6 @@ def test_a_16_bit_einsum_is_a_16_bit_product(rng):
     np.testing.assert_allclose(actual.numpy().astype(float), desired, 2e-2, 2e-2)
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_16_bit_products_include_gelu_and_its_gradient(dtype, rng):
     binding = cublaslt.binding()
@@ -194,7 +192,6 @@ def test_a_sum_of_two_products_of_one_row_is_right(rng):
         np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_gradients_of_a_reused_weight_are_added_by_their_products(dtype, rng):
     def step(x, w):
@@ -538,33 +535,19 @@ def test_optimizer_state_that_was_loaded_or_updated_eagerly_is_used(rng):
     trained_on_both(OPTIMIZERS["adam"], rng, between)
 
 
-def test_a_replay_is_one_upload_and_one_graph_launch(rng, monkeypatch):
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="only the fake CuPy records launches")
+def test_a_replay_is_one_upload_and_one_graph_launch(rng):
+    if not driver.is_active():
+        pytest.skip(reason="a GPU does not log its work")
     w, step = regression("cuda:0", gg.optim.Adam(0.1), dropped=0.3)
-    traced, launches = gg.function(step), []
+    traced = gg.function(step)
     x, *rest = gg.constant(rng.normal(size=(4, 6)).astype(np.float32), device="cuda:0")
     for _ in range(3):
         traced(x)
-    run, launch, write = shim.KernelLibrary.run, fake_cupy.Graph.launch, fake_cupy._now_or_in_graph
-
-    def graph(self):
-        n = len(launches)
-        launch(self)
-        launches[n:] = ["graph"]
-
-    monkeypatch.setattr(fake_cupy.Graph, "launch", graph)
-    monkeypatch.setattr(
-        shim.KernelLibrary,
-        "run",
-        lambda m, name, *a, **k: (launches.append(name), run(m, name, *a, **k)),
-    )
-    monkeypatch.setattr(
-        fake_cupy, "_now_or_in_graph", lambda kernel: (launches.append("CuPy's"), write(kernel))
-    )
-    for x in rest:
-        traced(x)
-    assert launches == ["put", "graph"] * 3  # "put" uploads the inputs and the address of the loss
+    with driver.logged() as work:
+        for x in rest:
+            traced(x)
+    launches = [w.name for w in work if w.way == "run" and w.kind in ("kernel", "graph")]
+    assert launches == ["put", "launch"] * 3  # "put" uploads the inputs and the loss's address
     assert w.device == "cuda:0"
 
 
@@ -808,16 +791,17 @@ def test_upload_copies_arrays_to_addresses_that_are_on_the_device():
             np.testing.assert_array_equal(devices.host(own), a)
 
 
-def test_steps_that_cupy_refuses_to_capture_run_outside_of_graphs(rng, monkeypatch):
-    if not hasattr(backend.cupy().cuda.Stream, "waits"):
-        pytest.skip(reason="the real CuPy captures all of this")
-    monkeypatch.setattr(fake_cupy, "CAPTURED", fake_cupy.CAPTURED - {"flip"})
+def test_steps_that_cupy_refuses_to_capture_run_outside_of_graphs(rng):
+    @gg.op(vjp=[lambda xp, g: xp.flip(g, 0)], captures=True)  # which is not true
+    def flipped_on_host(xp, x, /):
+        return xp.lib.asarray(np.flip(devices.host(x), 0))
+
     w = gg.Variable(np.ones(6, np.float32), device="cuda:0")
     mirror, optimizer = gg.Variable(np.ones(6, np.float32), device="cpu"), gg.optim.SGD(0.1)
 
     def step(x, w):
         with gg.GradientTape() as tape:
-            y = gg.flip(gg.cumulative_sum(gg.tanh(w * x)) * w)
+            y = flipped_on_host(gg.cumulative_sum(gg.tanh(w * x)) * w)
             loss = gg.sum(gg.softmax(y) * x)
         optimizer.apply_gradients([(tape.gradient(loss, w), w)])
         return loss
@@ -831,7 +815,7 @@ def test_steps_that_cupy_refuses_to_capture_run_outside_of_graphs(rng, monkeypat
     launches = plan_of(traced).replay
     uncaptured = [run for run in launches.runs if not run.fixed]
     assert uncaptured
-    assert all([s.name for s, _ in run.steps] == ["flip"] for run in uncaptured)
+    assert all([s.name for s, _ in run.steps] == ["flipped_on_host"] for run in uncaptured)
     for k, run in enumerate(launches.runs):
         assert not run.fixed or launches._captured.graphs[k]._graph is not None
 
@@ -869,7 +853,6 @@ def language_model(device, rng, dtype):
     return gg.function(step)
 
 
-@pytest.mark.kernels
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-4), ("bfloat16", 1e-2)])
 def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
     text, losses = np.random.default_rng(1).integers(0, 11, (2, 6)), []
@@ -954,7 +937,6 @@ def test_python_numbers_do_not_widen_bfloat16_in_a_function():
         np.testing.assert_allclose(float(actual), desired, 2e-2)
 
 
-@pytest.mark.kernels
 def test_a_training_step_in_bfloat16_equals_the_cpu(rng):
     values, x = (rng.normal(size=s).astype(backend.BFLOAT16) for s in ((3,), (4, 3)))
 
@@ -975,7 +957,6 @@ def test_a_training_step_in_bfloat16_equals_the_cpu(rng):
         np.testing.assert_allclose(training("cuda:0", wrapped), desired, atol=2e-2)
 
 
-@pytest.mark.kernels
 def test_all_readers_of_a_16_bit_value_see_it_rounded():
     def overflowing(x, w):  # its kernels compute in float32, where 300 * 256 is finite
         y = x * 256

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparing import near, same
-from conftest import REAL_GPU  # noqa: F401  # installs the fake CuPy where this file is a script
+from conftest import REAL_GPU  # noqa: F401  # activates the driver where this file is a script
 from steps import loss_and_gradient, training_step
 
 import gpugrad as gg
@@ -380,8 +380,8 @@ def test_lowered_text_equals_the_golden_file(name):
     assert lowered_text(name, "cpu") == (GOLDEN / f"{name}.txt").read_text()
 
 
-@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device, real or fake")
-@pytest.mark.skipif(cublaslt.binding() is None, reason="needs nvmath-python, real or fake")
+@pytest.mark.skipif(gpu_count() == 0, reason="needs a CUDA device")
+@pytest.mark.skipif(cublaslt.binding() is None, reason="needs nvmath-python")
 @pytest.mark.parametrize("name", STEPS)
 def test_lowered_text_for_a_gpu_equals_the_golden_file(name):
     assert lowered_text(name, "cuda:0") == (GOLDEN / f"{name}_gpu.txt").read_text()

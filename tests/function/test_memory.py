@@ -378,7 +378,7 @@ def test_invalid_options_are_refused(options, message):
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_a_plan_keeps_no_array_of_the_traced_run(device):
     if not gpu_count() and device != "cpu":
-        pytest.skip(reason="needs a CUDA device, real or fake")
+        pytest.skip(reason="needs a CUDA device")
 
     @gg.function
     def gradient(x):

@@ -244,7 +244,7 @@ def test_errors_and_tapes_leave_a_donated_tensor_usable():
 @pytest.mark.parametrize("without", [None, *MEMORY])
 def test_memory_reuse_can_be_switched_off(without, device):
     if device != "cpu" and gpu_count() == 0:
-        pytest.skip(reason="needs a CUDA device, real or fake")
+        pytest.skip(reason="needs a CUDA device")
     passes = {*pass_names(), *MEMORY} - {without}
 
     def training(wrapped):

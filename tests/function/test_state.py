@@ -139,7 +139,7 @@ def test_an_error_in_a_replay_leaves_variables_as_they_were():
 @pytest.mark.parametrize("passes", [None, ()])
 def test_an_error_written_after_an_optimizer_update_is_raised_before_it(device, passes):
     if device != "cpu" and gpu_count() == 0:
-        pytest.skip(reason="needs a CUDA device, real or fake")
+        pytest.skip(reason="needs a CUDA device")
     v, optimizer = gg.Variable([1.0, 2.0], device=device), gg.optim.SGD(0.5)
 
     @functools.partial(gg.function, passes=passes)

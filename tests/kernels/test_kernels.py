@@ -15,7 +15,7 @@ from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.testing.cuda import shim
 from gpugrad.testing.cuda.kernels import call_forward, call_gradients
 
-pytestmark = [pytest.mark.kernels, needs_shim]
+pytestmark = needs_shim
 
 OPS = {op.name: op for op in gg.OPS.values() if op.kind == "elementwise"}
 

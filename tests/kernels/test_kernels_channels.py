@@ -181,7 +181,7 @@ def test_nan_and_infinity_stay_in_their_channel(rng):
         np.testing.assert_array_equal(np.isfinite(result).all(0), [True, False, False, *[True] * 5])
 
 
-# ---- through the tape, on the stand-in for CuPy --------------------------------------------
+# ---- through the tape, on a device ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

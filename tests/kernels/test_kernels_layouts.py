@@ -12,7 +12,7 @@ from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.codegen.text import LONG
 from gpugrad.testing.cuda import shim
 
-pytestmark = [pytest.mark.kernels, needs_shim]
+pytestmark = needs_shim
 
 
 def near(a, d, tolerance=1e-5):

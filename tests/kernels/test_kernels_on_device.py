@@ -9,7 +9,7 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.kernels.codegen import calls
 from gpugrad.testing import check_op
 
-pytestmark = [pytest.mark.kernels, needs_shim]
+pytestmark = needs_shim
 
 
 def gradients(function, device, arrays):

@@ -303,7 +303,7 @@ def test_large_mean_costs_no_precision(rng):
     np.testing.assert_allclose(y, exact, atol=2e-3)
 
 
-# ---- through the tape, on the stand-in for CuPy --------------------------------------------
+# ---- through the tape, on a device ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -1,5 +1,7 @@
 """The shim, which runs CUDA kernels on the CPU, detects a kernel's errors."""
 
+import uuid
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from needs import needs_nvrtc, needs_shim
 from gpugrad.errors import KernelError
 from gpugrad.kernels.runtime import launch
 from gpugrad.testing.cuda import nvrtc, shim
+from gpugrad.testing.cuda.shim import build
 
 pytestmark = needs_shim
 
@@ -144,6 +147,40 @@ def test_arguments_of_another_size_are_an_error():
 def test_compile_error_shows_the_compilers_message():
     with pytest.raises(shim.ShimError, match="no_such_function"):
         shim.compile_module("__global__ void bad(float* y) { y[0] = no_such_function(); }", ["bad"])
+
+
+SCALED = """
+#include <cuda_fp16.h>
+#define FACTOR {factor}
+typedef {type} number;
+extern "C" __global__ void scaled(number* x) {{
+  __shared__ number part[32];
+  part[threadIdx.x] = FACTOR * x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = part[threadIdx.x ^ 1];
+}}
+// {comment}
+"""
+
+
+def test_sources_compiled_together_keep_their_names_macros_and_shared_memory():
+    comment = uuid.uuid4().hex  # not in the cache
+    texts = [
+        SCALED.format(factor=factor, type=type_name, comment=comment)
+        for factor in (2, 3) for type_name in ("float", "double")
+    ]  # fmt: skip
+    wrong = f"__global__ void scaled(float* x) {{ FACTOR; }} // {comment}"
+    sources = [build.Source(text, ("scaled",)) for text in (*texts, wrong)]
+    build.build_together(sources)
+    compiled = [build.build_kernels(source) for source in sources[:4]]
+    assert len({c.library for c in compiled}) < 4
+    assert len({(c.library, c.first) for c in compiled}) == 4
+    for text, factor, dtype in zip(texts, (2, 2, 3, 3), ("f4", "f8", "f4", "f8"), strict=True):
+        x = np.array([1, 2], dtype)
+        shim.compile_module(text, ["scaled"]).run("scaled", 1, 2, [x])
+        assert x.tolist() == [2 * factor, factor]
+    with pytest.raises(shim.ShimError, match="FACTOR"):  # no other source defines it
+        shim.compile_module(wrong, ["scaled"])
 
 
 @pytest.mark.parametrize(

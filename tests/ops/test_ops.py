@@ -2,7 +2,7 @@
 
 The checks are those of `gpugrad.testing`, which users can run on their own ops;
 tests/testing/test_testing.py shows what each check finds. Messages name the op and the check.
-Without a GPU, the device checks run on a fake CuPy.
+Without a GPU, the device checks run on the made-up driver.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_op_on_a_device(name):
     check_op(name, checks=ON_DEVICE)
 
 
-@pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices, real or fake")
+@pytest.mark.skipif(gpu_count() < 2, reason="needs two CUDA devices")
 @EACH_OP
 def test_op_on_a_device_that_is_not_the_current_one(name):
     check_op(name, checks=["device"], device=f"cuda:{gpu_count() - 1}")

@@ -7,7 +7,7 @@ Two things would be captured but wrong in later launches: an array from the host
 address is captured, and an FFT, because CuPy owns its plan and work area and may free them. So an
 op's record sets `captures` only if its forward does neither, on CuPy 14. Sorts can be captured:
 they are Thrust's, under a policy that does not wait for the stream. So can CuPy's and CUB's
-reductions, which take their memory from the pool. The tests use a stand-in that refuses both.
+reductions, which take their memory from the pool.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ the dtypes of its results.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,29 +24,8 @@ __all__ = [
     "identity",
     "kernel_first",
     "kind_of",
-    "library_functions",
     "saved_kind",
 ]
-
-
-enabled = True
-"""Whether elementwise ops on a GPU run as generated kernels, or as the library's functions."""
-
-
-@contextlib.contextmanager
-def library_functions() -> Iterator[None]:
-    """Run elementwise ops as the library's functions in all threads, for comparisons and tests.
-
-    >>> from gpugrad.kernels.codegen import for_ops
-    >>> with for_ops.library_functions():
-    ...     pass  # ops on a GPU run no generated kernel here
-    """
-    global enabled
-    previous, enabled = enabled, False
-    try:
-        yield
-    finally:
-        enabled = previous
 
 
 _ROUNDED: dict[type, type] = {BFLOAT16.type: float, np.float32: float, np.bool_: bool}
@@ -112,6 +90,8 @@ def kernel_first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
     ready: dict[Any, Callable[[Sequence[Any]], Any]] = {}
 
     def prepare(args: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+        if all(type(a) in NUMBERS for a in args):  # a rule's: there is no array to compute
+            return decline
         kinds = tuple(map(kind_of, args))
         if kinds not in kernels:
             try:
@@ -122,8 +102,6 @@ def kernel_first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
         return decline if kernel is None else kernel.prepare(args)
 
     def generated_first(*args: Any) -> Any:
-        if not enabled:
-            return formula(*args)
         # everything that the launch depends on, so that the next launch is one lookup
         layouts = [
             type(a) if type(a) in NUMBERS else (a.dtype, a.shape, a.strides, a.data.ptr & 15)
@@ -210,7 +188,7 @@ def gradients(
     broadcast inputs. The new rules return these gradients. Where there is no kernel, `rules` and
     `fits` are returned unchanged.
     """
-    if not enabled or type(g) is tuple:
+    if type(g) is tuple:
         return rules, fits
     values = [g, *saved]
     layouts: list[Any] = []

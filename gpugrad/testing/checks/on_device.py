@@ -17,8 +17,8 @@ from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DeviceError
 from gpugrad.function import function
-from gpugrad.linalg import inv
 from gpugrad.registry.record import Op
+from gpugrad.testing.checks.phases import comparable
 from gpugrad.testing.checks.subject import Sample, Subject
 from gpugrad.testing.close import as_numpy, to_double
 
@@ -43,18 +43,6 @@ _TOLERANCES = {
 }
 """Relative and absolute, by dtype: CUDA's functions round otherwise than NumPy's."""
 
-
-def _svd_product(u: Tensor, s: Tensor, vh: Tensor) -> list[Tensor]:
-    k = s.shape[-1]
-    return [s, u[..., :, :k] * s[..., None, :] @ vh[..., :k, :]]
-
-
-def _eig_product(w: Tensor, v: Tensor) -> list[Tensor]:
-    return [w, v * w[..., None, :] @ inv(v)]
-
-
-_WITHOUT_PHASES: dict[str, Callable[..., list[Tensor]]] = {"svd": _svd_product, "eig": _eig_product}
-"""Vectors have a free sign or phase, and libraries choose it: what is compared instead."""
 
 _VALUES = "values:"
 
@@ -92,7 +80,7 @@ def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Diff
     samples = subject.samples if dtype is None else subject.real_samples[:2]
     if "device" in op.params or (dtype is not None and "f" not in op.kinds):
         return
-    for sample in samples[:1] if phase == "function" else samples:
+    for sample in map(comparable, samples[:1] if phase == "function" else samples):
         here = sample if dtype is None else sample.astype(dtype)
         there = here.replace(here.leaves, device=device)
         for what, run in _runs(op, phase):
@@ -110,24 +98,12 @@ def _runs(op: Op, phase: str) -> list[tuple[str, _Run]]:
     """What is run, by its name; a later run is left out where it does not apply."""
     if phase == "function":
         return [("gg.function", _replayed)]
-    runs: list[tuple[str, _Run]] = [
-        ("forward", lambda sample: _call(sample, [sample.put(a) for a in sample.leaves]))
-    ]
+    runs: list[tuple[str, _Run]] = [("forward", lambda sample: sample.results())]
     if op.differentiable:
         runs.append(("gradient", lambda sample: _gradients(sample, False)))
     if op.differentiable and phase == "native":
         runs.append(("gradient, recorded", lambda sample: _gradients(sample, True)))
     return runs
-
-
-def _results(sample: Sample) -> list[Tensor]:
-    return _call(sample, [sample.put(a) for a in sample.leaves])
-
-
-def _call(sample: Sample, leaves: Sequence[Any]) -> list[Tensor]:
-    results = sample.call(leaves)
-    product = _WITHOUT_PHASES.get(sample.op.name)
-    return product(*results) if product else results
 
 
 def _compare(op: Op, run: _Run, here: Sample, there: Sample) -> str | None:
@@ -177,7 +153,7 @@ def _gradients(sample: Sample, recorded: bool) -> list[Tensor]:
         leaves = [sample.put(a) for a in sample.leaves]
         for i, x in zip(chosen, xs, strict=True):
             leaves[i] = x
-        ys = [y for y in _call(sample, leaves) if is_inexact(y.dtype)]
+        ys = [y for y in sample.call(leaves) if is_inexact(y.dtype)]
         if recorded and ys:
             return [tensor(g) for g in tape.gradient(ys, xs, None, "zero")]
     return [tensor(g) for g in tape.gradient(ys, xs, None, "zero")] if ys else []
@@ -195,7 +171,7 @@ def _replayed(sample: Sample) -> list[Tensor]:
             leaves[i] = x
         with GradientTape() as tape:
             tape.watch(xs)
-            ys = _call(sample, leaves)
+            ys = sample.call(leaves)
         inexact = [y for y in ys if is_inexact(y.dtype)]
         if not inexact or not sample.op.differentiable:
             return list(ys)

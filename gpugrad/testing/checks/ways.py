@@ -14,6 +14,7 @@ from gpugrad.core.devices import CPU
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError
 from gpugrad.function import function
+from gpugrad.testing.checks.phases import comparable
 from gpugrad.testing.checks.subject import Sample, Subject, as_list
 from gpugrad.testing.close import (
     Array,
@@ -178,7 +179,7 @@ def check_device(s: Subject) -> None:
     if s.device == CPU or "device" in s.op.params:
         return
     tolerance = {"rtol": 1e-8, "atol": 1e-10}
-    for sample in s.samples:
+    for sample in map(comparable, s.samples):
         there = sample.replace(sample.leaves, f" (on {s.device})", s.device)
         desired = sample.results()
         cts = s.cotangents(desired) if s.op.differentiable and sample.inexact_leaves else []

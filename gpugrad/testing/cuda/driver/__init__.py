@@ -4,6 +4,11 @@
     python -m gpugrad.testing.cuda.driver python my_script.py
     python -m gpugrad.testing.cuda.driver pytest --pyargs my_package
 
+g++ takes 0.2 s for a kernel. If a program needs hundreds, put `prepare` before its first run: it
+runs on devices that do nothing, and then its kernels are compiled together, in 0.01 s each:
+
+    python -m gpugrad.testing.cuda.driver prepare pytest --pyargs my_package
+
 CuPy's Python and Cython code runs unchanged. What lies below it is made up: the CUDA runtime and
 driver (`native/`), NVRTC, cuBLAS, cuSOLVER, cuFFT and Thrust (`libraries/`). Kernels, CuPy's and
 ours, are compiled by g++ and run by `gpugrad.testing.cuda.shim`. CUDA graphs are recorded and

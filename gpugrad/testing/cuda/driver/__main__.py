@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from gpugrad.testing.cuda.driver import build, place
+from gpugrad.testing.cuda.driver import ahead, build, place
 
 
 def main() -> None:
@@ -18,7 +18,9 @@ def main() -> None:
         "and _NULL_WORK set up the made-up GPUs.",
     )
     parser.add_argument(
-        "command", help="build; path (print where the driver is); or a program, as python or pytest"
+        "command",
+        help="build; path (print where the driver is); a program, as python or pytest; or prepare "
+        "and a program: it runs on devices that do nothing, and its kernels are compiled together",
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     options = parser.parse_args()
@@ -32,12 +34,24 @@ def main() -> None:
         return
     if why := place.unavailable():
         sys.exit(f"{options.command} cannot be run: gpugrad {why}.")
-    program = [options.command, *options.arguments]
-    if options.command == "python":
-        program[0] = sys.executable
-    elif options.command == "pytest":
-        program[:1] = [sys.executable, "-m", "pytest"]
-    os.execvpe(program[0], program, place.environment())
+    is_rehearsal = options.command == "prepare"
+    program = options.arguments if is_rehearsal else [options.command, *options.arguments]
+    environment = place.environment()
+    if is_rehearsal:
+        count = ahead.prepare(_resolved(program), environment)
+        print(f"{count} kernel sources are compiled")
+        return
+    program = _resolved(program)
+    os.execvpe(program[0], program, environment)
+
+
+def _resolved(program: list[str]) -> list[str]:
+    """The command, run by this Python if it is Python."""
+    if program[0] == "python":
+        return [sys.executable, *program[1:]]
+    if program[0] == "pytest":
+        return [sys.executable, "-m", "pytest", *program[1:]]
+    return program
 
 
 if __name__ == "__main__":

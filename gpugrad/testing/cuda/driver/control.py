@@ -66,11 +66,13 @@ class Work:
 
     Attributes:
         way: ``"run"``, ``"capture"``, or ``"replay"`` where a graph's launch runs it.
-        kind: ``"kernel"``, ``"copy"``, ``"set"``, ``"graph"`` or a library's name.
+        kind: ``"kernel"``, ``"copy"``, ``"set"``, ``"graph"``, ``"wait"`` or a library's name.
         name: the kernel or function.
         grid, block: the kernel's; a graph's grid starts with its number of nodes.
         bytes: of dynamic shared memory for a kernel, else the bytes copied or set.
         device: the GPU's number.
+        stream: the stream's handle: 0 for the default stream, -1 if the host waits.
+        waits_for: the handle of the stream that is waited for, else -1.
     """
 
     way: str
@@ -80,12 +82,14 @@ class Work:
     block: tuple[int, ...]
     bytes: int
     device: int
+    stream: int
+    waits_for: int
 
 
 def _parse(line: str) -> Work:
-    way, kind, name, grid, block, size, device = line.split("\t")
+    way, kind, name, grid, block, *numbers = line.split("\t")
     sizes = [tuple(int(n) for n in text.split(",")) for text in (grid, block)]
-    return Work(way, kind, name, sizes[0], sizes[1], int(size), int(device))
+    return Work(way, kind, name, sizes[0], sizes[1], *map(int, numbers))
 
 
 @contextlib.contextmanager

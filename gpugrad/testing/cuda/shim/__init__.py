@@ -16,7 +16,13 @@ import numpy as np
 
 from gpugrad.core.forking import new_lock
 from gpugrad.kernels.runtime import launch
-from gpugrad.testing.cuda.shim.build import ShimError, build_kernels, build_runtime, unavailable
+from gpugrad.testing.cuda.shim.build import (
+    ShimError,
+    Source,
+    build_kernels,
+    build_runtime,
+    unavailable,
+)
 
 __all__ = [
     "SCHEDULES",
@@ -43,9 +49,9 @@ _NONE, _ALL = 0, 3  # page protection
 class KernelLibrary:
     """Compiled kernels of one source; `compile_module` returns it."""
 
-    def __init__(self, library: ctypes.CDLL, names: Sequence[str]) -> None:
+    def __init__(self, library: ctypes.CDLL, names: Sequence[str], first: int = 0) -> None:
         self._library = library
-        self._position = {name: k for k, name in enumerate(names)}
+        self._position = {name: k for k, name in enumerate(names, first)}
 
     def run(
         self,
@@ -287,7 +293,8 @@ def compile_module(source: str, names: Sequence[str]) -> KernelLibrary:
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
     _runtime()
-    return KernelLibrary(ctypes.CDLL(str(build_kernels(source, names))), list(names))
+    compiled = build_kernels(Source(source, tuple(names)))
+    return KernelLibrary(ctypes.CDLL(str(compiled.library)), names, compiled.first)
 
 
 @functools.cache

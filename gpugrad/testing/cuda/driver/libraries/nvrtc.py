@@ -11,23 +11,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpugrad.testing.cuda.driver import control
+from gpugrad.testing.cuda.driver import ahead, control
 from gpugrad.testing.cuda.driver.libraries import Library, view, write
-from gpugrad.testing.cuda.driver.place import HOME, overlay
-from gpugrad.testing.cuda.shim.build import Prelude, ShimError, build_kernels, build_runtime
+from gpugrad.testing.cuda.shim.build import ShimError, Source, build_kernels, build_runtime
 
 __all__ = ["LIBRARY"]
 
 LIBRARY = Library("libnvrtc.so.13", failed=11, missing=11)
 _COMPILATION_FAILED = 6
 _LENIENT = 8  # CuPy's kernels use barriers after threads have returned; see cudashim.cpp
-_HEADERS = overlay() / "site" / "cupy" / "_core" / "include"
-_CUPY = Prelude(
-    "cupy_kernel.h",
-    HOME / "headers",
-    (f"-I{_HEADERS}", *(f"-I{_HEADERS}/cupy/_cccl/{part}" for part in ("thrust", "libcudacxx"))),
-)
-_OURS = Prelude()
 _KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\('
 )
@@ -53,11 +45,14 @@ def _text(pointer: int) -> str:
 def _compile(program: _Program) -> bytes:
     names = program.names or _KERNEL.findall(program.source)
     program.lowered = {name: ctypes.create_string_buffer(name.encode()) for name in names}
-    is_cupys = "<cupy/" in program.source
-    lines: list[object] = ["gpugrad host kernels", _LENIENT if is_cupys else 0, "", ""]
-    if names and not control.get_setting("null_work"):
-        prelude = _CUPY if is_cupys else _OURS
-        lines[2:] = [build_runtime(), build_kernels(program.source, names, prelude)]
+    source = Source(program.source, tuple(names), ahead.prelude_of(program.source))
+    schedule = _LENIENT if ahead.is_cupys(program.source) else 0
+    lines: list[object] = ["gpugrad host kernels", schedule, "", "", 0]
+    if names and control.get_setting("null_work"):
+        ahead.note(source)
+    elif names:
+        compiled = build_kernels(source)
+        lines[2:] = [build_runtime(), compiled.library, compiled.first]
     return "\n".join(map(str, (*lines, *names))).encode() + b"\n\0"
 
 

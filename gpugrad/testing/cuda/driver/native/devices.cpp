@@ -25,6 +25,9 @@ static const Error errors[] = {
     {1, "cudaErrorInvalidValue", "invalid argument"},
     {2, "cudaErrorMemoryAllocation", "out of memory"},
     {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {35, "cudaErrorInsufficientDriver",
+     "CUDA driver version is insufficient for CUDA runtime version"},
+    {100, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {200, "cudaErrorInvalidKernelImage", "device kernel image is invalid"},
     {217, "cudaErrorPeerAccessUnsupported", "peer access is not supported between these two devices"},
@@ -78,6 +81,8 @@ cudaError_t cudaDriverGetVersion(int* v) { return *v = CUDART_VERSION, cudaSucce
 cudaError_t cudaRuntimeGetVersion(int* v) { return *v = CUDART_VERSION, cudaSuccess; }
 CUresult cuDriverGetVersion(int* v) { return *v = CUDA_VERSION, CUDA_SUCCESS; }
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+// A real NVRTC in this process opens libcuda.so.1, and crashes if there is no such function.
+CUresult cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_FOUND; }
 
 cudaError_t cudaGetDeviceCount(int* n) { return *n = (int)devices.value, cudaSuccess; }
 cudaError_t cudaGetDevice(int* d) { return *d = device, cudaSuccess; }

@@ -30,15 +30,16 @@ extern Setting devices, memory, peers, late, null_work, logging;
 
 // ---- streams.cpp
 
+struct Stream;
+
 // A piece of work: a kernel, a copy, a library call. Graphs are lists of these.
 struct Work {
   std::string kind, name;
   dim3 grid, block;
   size_t bytes;  // of dynamic shared memory of a kernel, else bytes copied or set
   std::function<cudaError_t()> run;
+  const Stream* waits_for = nullptr;
 };
-
-struct Stream;
 
 struct Capture {
   Stream* origin;
@@ -79,6 +80,7 @@ cudaError_t break_capture(Capture& capture, cudaError_t error);
 
 // ---- log.cpp
 
+// No stream stands for the host, which waits.
 void log_work(const Work& work, const Stream* stream, const char* way);
 void complain(const std::string& text);
 

@@ -12,13 +12,19 @@ static std::string size(dim3 d) {
   return std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z);
 }
 
+// The stream's handle; -1 is none.
+static std::string handle(const Stream* s) {
+  return std::to_string(!s ? -1 : s->legacy ? 0 : (long)(size_t)s);
+}
+
 // `way` is "run", "capture" or "replay".
 void log_work(const Work& work, const Stream* stream, const char* way) {
   if (!logging.value) return;
   std::lock_guard<std::mutex> hold(log_lock);
+  int device = (stream ? stream : work.waits_for)->device;
   lines += std::string(way) + "\t" + work.kind + "\t" + work.name + "\t" + size(work.grid) + "\t" +
-           size(work.block) + "\t" + std::to_string(work.bytes) + "\t" +
-           std::to_string(stream->device) + "\n";
+           size(work.block) + "\t" + std::to_string(work.bytes) + "\t" + std::to_string(device) +
+           "\t" + handle(stream) + "\t" + handle(work.waits_for) + "\n";
 }
 
 // Says on stderr what CUDA's error code does not say.

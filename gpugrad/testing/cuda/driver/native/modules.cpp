@@ -1,6 +1,6 @@
 // Modules and kernel launches. A module's image is a text that libraries/nvrtc.py writes, by lines:
 // a title, the shim's schedule, the shim's runtime and the compiled kernels (two shared libraries),
-// and the kernels' names.
+// the number of the first kernel in its library, and the kernels' names.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct Function {
 
 struct Module {
   void* library = nullptr;
-  int schedule = 0;
+  int schedule = 0, first = 0;
   std::vector<std::string> names;
   std::map<std::string, Function> functions;
 };
@@ -41,6 +41,8 @@ CUresult load(Module& m, const char* image) {
   m.schedule = std::stoi(line);
   std::getline(lines, runtime);
   std::getline(lines, kernels);
+  std::getline(lines, line);
+  m.first = std::stoi(line);
   while (std::getline(lines, line)) m.names.push_back(line);
   if (kernels.empty()) return CUDA_SUCCESS;  // null kernels
   if (dlopen(runtime.c_str(), RTLD_NOW | RTLD_GLOBAL))
@@ -114,7 +116,7 @@ CUresult cuModuleGetFunction(CUfunction* to, CUmodule module, const char* name) 
     Function& f = m->functions[name];
     f.name = name;
     f.schedule = m->schedule;
-    std::string number = std::to_string(k);
+    std::string number = std::to_string(m->first + k);
     if (m->library) {
       f.run = (decltype(f.run))dlsym(m->library, ("shim_run_" + number).c_str());
       f.sizes = (decltype(f.sizes))dlsym(m->library, ("shim_sizes_" + number).c_str());

@@ -90,6 +90,10 @@ static cudaError_t finish_until(Stream* s, size_t number) {
   }
 }
 
+static void log_host(const Stream* waits_for) {
+  log_work({"wait", "host", {}, {}, 0, nullptr, waits_for}, nullptr, "run");
+}
+
 cudaError_t finish(Stream* s) { return finish_until(s, ~(size_t)0); }
 
 // All streams of a device; -1 means of all devices.
@@ -180,7 +184,8 @@ cudaError_t cudaStreamGetPriority(cudaStream_t s, int* to) {
   return *to = stream_of(s)->priority, cudaSuccess;
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+// A query executes what it asks for, so its answer is always yes.
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
   Stream* s = stream_of(handle);
   {
     std::lock_guard<std::recursive_mutex> hold(state);
@@ -191,7 +196,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (s->legacy && late.value) finish_blocking(s->device);
   return finish(s);
 }
-cudaError_t cudaStreamQuery(cudaStream_t s) { return cudaStreamSynchronize(s); }
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  log_host(stream_of(s));
+  return cudaStreamQuery(s);
+}
 cudaError_t cudaDeviceSynchronize() {
   if (cudaError_t e = device_is_free(current_device())) return e;
   return finish_device(current_device());
@@ -231,7 +239,8 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
   e->time = std::chrono::steady_clock::now();
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+// A query executes what it asks for, so its answer is always yes.
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
   Event* e = (Event*)handle;
   {
     std::lock_guard<std::recursive_mutex> hold(state);
@@ -240,7 +249,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   }
   return finish_until(e->stream, e->number);
 }
-cudaError_t cudaEventQuery(cudaEvent_t e) { return cudaEventSynchronize(e); }
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  if (((Event*)e)->stream) log_host(((Event*)e)->stream);
+  return cudaEventQuery(e);
+}
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
   Event *a = (Event*)start, *b = (Event*)end;
   if (!a->stream || !b->stream) return cudaErrorInvalidResourceHandle;
@@ -275,8 +287,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   Stream* other = e->stream;
   size_t number = e->number;
-  if (!late.value || other == s) return cudaSuccess;
-  return enqueue(s, {"wait", "event", {}, {}, 0, [=] { return finish_until(other, number); }});
+  auto run = [=] { return late.value && other != s ? finish_until(other, number) : cudaSuccess; };
+  return enqueue(s, {"wait", "event", {}, {}, 0, run, other});
 }
 
 // ---- captures
