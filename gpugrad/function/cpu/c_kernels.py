@@ -118,7 +118,7 @@ class CKernel:
             raise NoCodeError("no elements")
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
-        values = [i.value for i in of.inputs] + [v for _, v in of.results]
+        values = [*(i.value for i in of.inputs), *self.outs]
         check(of.body.codes, [v.dtype for v in values])
 
     def _is_one_row(self) -> bool:
