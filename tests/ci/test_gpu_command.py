@@ -331,7 +331,7 @@ def test_a_late_bench_ends_its_race_after_three_rounds(monkeypatch):
     assert len(calls) == 3 + 9 + 3 + 3
 
 
-# ---- the parts, on the stand-in for CuPy
+# ---- the parts, on the made-up driver
 
 STAND_IN = Path(__file__).parents[1] / "stand_in"
 PARTS = SCRIPT.parent / "gpu_parts"
@@ -339,7 +339,7 @@ PARTS = SCRIPT.parent / "gpu_parts"
 
 @pytest.fixture
 def on_stand_in(monkeypatch):
-    """Let the processes of commands find the stand-in for CuPy."""
+    """Let the processes of commands find CuPy over the made-up driver."""
     if REAL_GPU:
         pytest.skip(reason="the parts run on the GPU itself")
     monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
