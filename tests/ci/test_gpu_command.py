@@ -331,7 +331,7 @@ def test_a_late_bench_ends_its_race_after_three_rounds(monkeypatch):
     assert len(calls) == 3 + 9 + 3 + 3
 
 
-# ---- the parts, on the made-up driver
+# ---- the parts, on the real CuPy over the made-up driver
 
 STAND_IN = Path(__file__).parents[1] / "stand_in"
 PARTS = SCRIPT.parent / "gpu_parts"
@@ -348,11 +348,6 @@ def on_stand_in(monkeypatch):
 def records_of(path, part):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [line for line in lines if line["part"] == part]
-
-
-# ---- the parts, on the real CuPy over the made-up driver
-
-needs_driver = pytest.mark.skipif(bool(driver.unavailable()), reason=driver.unavailable())
 
 
 def on_driver(settings):
