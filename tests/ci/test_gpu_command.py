@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import REAL_GPU
+from needs import needs_driver
 
 import gpugrad as gg
-from gpugrad.testing.cuda import driver
 from gpugrad.testing.cuda.driver import place
 
 SCRIPT = Path(__file__).parents[2] / "ci" / "gpu"
