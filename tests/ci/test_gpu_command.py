@@ -21,6 +21,7 @@ from conftest import REAL_GPU
 from needs import needs_driver
 
 import gpugrad as gg
+from gpugrad.testing.cuda import driver
 from gpugrad.testing.cuda.driver import place
 
 SCRIPT = Path(__file__).parents[2] / "ci" / "gpu"
@@ -342,6 +343,8 @@ def on_stand_in(monkeypatch):
     """Let the processes of commands find CuPy over the made-up driver."""
     if REAL_GPU:
         pytest.skip(reason="the parts run on the GPU itself")
+    if driver.unavailable():
+        pytest.skip(reason=driver.unavailable())
     monkeypatch.setenv("PYTHONPATH", str(STAND_IN))
 
 

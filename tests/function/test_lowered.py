@@ -2,6 +2,7 @@
 
 import gc
 import linecache
+import os
 import re
 import traceback
 from collections import Counter
@@ -388,6 +389,7 @@ def test_lowered_text_for_a_gpu_equals_the_golden_file(name):
 
 
 if __name__ == "__main__":
+    os.environ["GPUGRAD_CPU_KERNELS"] = "0"  # as `numpy_replay`
     for name in STEPS:
         (GOLDEN / f"{name}.txt").write_text(lowered_text(name, "cpu"))
         (GOLDEN / f"{name}_gpu.txt").write_text(lowered_text(name, "cuda:0"))

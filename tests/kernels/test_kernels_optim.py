@@ -139,7 +139,7 @@ def test_more_tensors_than_fit_one_launch_are_all_updated(rng, monkeypatch):
     with shim.running():
         run = launch.on_host
         with monkeypatch.context() as patch:
-            patch.setattr(launch, "on_host", lambda *a: (launches.append(a), run(*a)))
+            patch.setattr(launch, "on_host", lambda *a, **how: (launches.append(a), run(*a, **how)))
             launched("sgd", [p, g], 1)
     assert len(launches) == 3
     for a, d in zip(p, desired, strict=True):

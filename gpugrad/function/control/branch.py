@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Sequence
 from typing import Any, cast
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import ARRAYS, is_inexact
+from gpugrad.core.forking import cached_property
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, tensor_with_id, threads, wrap
 from gpugrad.function.control.own_gradient import strip_gradient_overrides
@@ -73,7 +73,7 @@ class Branch:
 
         return pair.replayed(self.label, [t._data for t in arguments], sources, again)
 
-    @functools.cached_property
+    @cached_property
     def _planned(self) -> tuple[Program, Any]:
         return planned(self.program, self.options)  # not needed by a body that `Scan` runs
 

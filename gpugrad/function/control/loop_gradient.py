@@ -186,11 +186,13 @@ class LoopWithGradient:
         if step.op.linear is True and [type(a) for a in step.args] == [Value]:
             inner = self._products_of(step.args[0], readers)
             return inner and [t._replace(steps=(*t.steps, step)) for t in inner]
+        # a sum of products over iterations is one product of all their rows
         return self._product(step, readers) if step.name == "matmul" else None
 
     def _product(self, step: Step, readers: Readers) -> list[_Product] | None:
         left, y = step.args
         before = readers.maker.get(id(left))
+        # as matmul's own rule writes the gradient of a weight; behind reshapes are the same rows
         if before is None or before.name != "matrix_transpose" or len(left.shape) != 2:
             return None
         columns, roots = (left.shape[0], y.shape[-1]), []
