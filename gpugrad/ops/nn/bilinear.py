@@ -97,6 +97,7 @@ def _batch(xp, batched, x, places, *, zeros):
     vjp=lambda xp, g, x, places, zeros: xp.bilinear_sample_grads(g, x, places, zeros=zeros),
     batch=_batch,
     cpu=kernels.bilinear,
+    captures=True,
     ref=_ref,
     samples=_samples,
     errors=[([np.ones((1, 2, 3)), np.ones((1, 2, 2))], {}, ShapeError, r"\(1, 2, 3\)")],
@@ -133,6 +134,7 @@ def _grads_samples(rng):
 @op(
     outputs=2,
     cpu=kernels.bilinear_grads,
+    captures=True,
     ref=_grads_ref,
     samples=_grads_samples,
     errors=[([np.ones(1), np.ones((1, 2, 3)), np.ones((1, 2, 2))], {}, ShapeError, r"\(1, 2, 3\)")],

@@ -160,6 +160,7 @@ def _check_pairs(name, x1, x2):
     ],
     batch="stack",
     cpu=pairs.distances,
+    captures=True,
     ref=lambda x1, x2: np.linalg.norm(_differences(NUMPY, x1, x2), axis=-1),
     samples=_PAIRS,
     errors=_PAIR_ERRORS,
@@ -190,6 +191,7 @@ def _distances_grad_samples(rng):
 
 @op(
     cpu=pairs.distances_grad,
+    captures=True,
     ref=lambda g, x1, x2, out: np.sum((g / out)[..., None] * _differences(NUMPY, x1, x2), -2),
     samples=_distances_grad_samples,
     errors=[([np.ones((2, 4)), *args, np.ones((2, 4))], *rest) for args, *rest in _PAIR_ERRORS],
