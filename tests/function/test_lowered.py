@@ -4,8 +4,10 @@ import gc
 import linecache
 import os
 import re
+import sys
 import traceback
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from steps import loss_and_gradient, training_step
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import ArgumentError
+from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.array import current_trace
 
@@ -321,6 +324,20 @@ def test_the_source_of_a_dropped_replay_leaves_the_line_cache():
     assert file in linecache.cache  # linecache may be in the middle of a loop over its files
     gg.function(lambda x: x + 2)(X)
     assert file not in linecache.cache
+
+
+def test_threads_compile_and_drop_sources_at_the_same_time():
+    def compile_many(_):
+        for _ in range(3000):
+            compile_function("def run(): pass", "run", {}, "test")
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(compile_many, range(4)))
+    finally:
+        sys.setswitchinterval(before)
 
 
 # ---- golden texts ------------------------------------------------------------------------

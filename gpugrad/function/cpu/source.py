@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import keyword
 import linecache
@@ -69,8 +70,9 @@ def compile_function(
     source: str, name: str, scope: dict[str, Any], title: str
 ) -> Callable[..., Any]:
     """Compile the function `name` of a text; tracebacks show its lines while it lives."""
-    while _dead:
-        linecache.cache.pop(_dead.pop(), None)
+    with contextlib.suppress(IndexError):  # empty; another thread may be taking names, too
+        while True:
+            linecache.cache.pop(_dead.pop(), None)
     file = f"<gpugrad {title} {next(_numbers)}>"
     scope = dict(scope)
     exec(compile(source, file, "exec"), scope)
