@@ -20,6 +20,8 @@ from concurrent.futures import (
     ThreadPoolExecutor,
 )
 from functools import partial
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,6 +138,8 @@ _worker_work: list[_Work] = []  # of a worker process
 def _set_work(work: _Work) -> None:
     _worker_work[:] = [work]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the loader
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -145,6 +149,28 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
+
+
+class _Worker(SpawnProcess):
+    """A process that Ctrl-C does not reach before `_set_work` ignores it.
+
+    Else a worker that still imports would print a traceback and break the pool.
+    """
+
+    def start(self) -> None:
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            super().start()
+            return
+        resource_tracker.ensure_running()  # the first start of it unblocks signals in this thread
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            super().start()  # the new process inherits the mask
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Workers(SpawnContext):  # forks would copy locks of threads
+    Process = _Worker
 
 
 def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:
@@ -361,10 +387,7 @@ class DataLoader:
         if self._executor is None:
             if self.processes:
                 self._executor = ProcessPoolExecutor(
-                    self.num_workers,
-                    multiprocessing.get_context("spawn"),  # forks would copy locks of threads
-                    _set_work,
-                    (self._work,),
+                    self.num_workers, _Workers(), _set_work, (self._work,)
                 )
             else:
                 self._executor = ThreadPoolExecutor(self.num_workers, "gpugrad-data")

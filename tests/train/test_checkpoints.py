@@ -234,21 +234,26 @@ if __name__ == "__main__": main(*sys.argv[1:])
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(workers, tmp_path_factory, tmp_path):
+@pytest.mark.parametrize(
+    ("workers", "step"),
+    [(0, 15), (2, 15), (4, 1)],  # at step 1 some of the four workers still start
+)
+def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(
+    workers, step, tmp_path_factory, tmp_path
+):
     script = tmp_path_factory.mktemp("script") / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, str(script), str(tmp_path), str(workers)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as program:
         for line in program.stdout:
-            if line.strip() == "15":
+            if line.strip() == str(step):
                 os.killpg(program.pid, signal.SIGINT)  # as a terminal does
                 break
         rest = program.stdout.read().splitlines()
         assert program.wait(60) == 0
     assert rest[-1] == "interrupted True", rest
-    last = int([line for line in ["15", *rest] if line.isdigit()][-1])
+    last = int([line for line in [str(step), *rest] if line.isdigit()][-1])
     assert max(int(f.stem) for f in tmp_path.iterdir()) == last
 
 
