@@ -185,6 +185,7 @@ pool.library()
 pool.set_threads(3)
 library = compiler.load({TEXT!r}, what="a test")
 library.sleep_in_pieces(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores Ctrl-C
 for _ in range(5):
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
