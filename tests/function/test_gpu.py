@@ -12,6 +12,8 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad.core import backend, devices, nest
 from gpugrad.core.devices import gpu_count
+from gpugrad.function.gpu import replay
+from gpugrad.function.gpu.variables import VariableMemory
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, _dead, allocate_like
@@ -645,6 +647,21 @@ def test_a_variable_whose_first_array_is_a_view_is_copied_once(view, rng):
     held, values = v.value(), v.numpy()
     step(x)
     np.testing.assert_array_equal(held.numpy(), values)
+
+
+def test_memory_of_a_variable_is_written_after_graphs_that_read_it(monkeypatch):
+    """They may still run on another stream."""
+    calls, load = [], VariableMemory.load
+    monkeypatch.setattr(replay, "order_after_graphs", lambda: calls.append("order"))
+    monkeypatch.setattr(VariableMemory, "load", lambda m: calls.append("load") or load(m))
+    with gg.device("cuda:0"):
+        v = gg.Variable(np.ones(8, np.float32))
+        f = gg.function(lambda: v.assign(v * 2.0))
+        for _ in range(4):
+            f()
+            v.assign(np.ones(8, np.float32))
+    assert calls[-2:] == ["order", "load"]
+    assert "load, load" not in ", ".join(calls)
 
 
 def test_functions_share_the_memory_of_a_variable(rng):

@@ -293,6 +293,7 @@ class Launches:
             check_shapes(self._loose, read_together(self._read))
         if not self._captures_graphs:
             return True
+        order_after_graphs()  # before memory that they read is written
         elsewhere, version = False, 0  # of all memories: their versions only rise
         for memory in self._memories.values():
             elsewhere |= memory.load()
@@ -303,7 +304,6 @@ class Launches:
                 memory.invalidate()
         if (n, version) != self._captured.versions:
             self._captured = _Captures(n, (n, version))
-        order_after_graphs()
         self._outdated()
         if self._copies and (elsewhere or self._copies.stale):
             self._copies.refresh()
