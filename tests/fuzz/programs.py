@@ -31,6 +31,8 @@ DIFFERENT_WITHOUT_ELEMENTS = {  # from NumPy
 NOT_DRAWN = {
     "stop_gradient": "the programs call it `frozen`",
     "window_argmax": "it needs the windows' maxima",
+    "tanh_slope": "its second argument must be tanh of the first",
+    "sigmoid_slope": "its second argument must be sigmoid of the first",
     "searchsorted": "its samples have ties, which the rounding of other ops breaks",
 }
 
