@@ -49,14 +49,15 @@ def bounded_calls():
     def ring(number, frame):
         raise Hang
 
-    handler = signal.signal(signal.SIGALRM, ring)
+    handlers = {alarm: signal.signal(alarm, ring) for alarm in (signal.SIGPROF, signal.SIGALRM)}
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, limits[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-        signal.signal(signal.SIGALRM, handler)
+        for alarm, handler in handlers.items():
+            signal.signal(alarm, handler)
 
 
 def refusal(names, call):
@@ -66,7 +67,8 @@ def refusal(names, call):
         ("", result) if it returns; (None, None) if it raises as documented, with one of `names` in
         the message; else (complaint, None).
     """
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time: the machine may be busy
+    signal.setitimer(signal.ITIMER_REAL, 10 * SECONDS)  # a call may wait
     try:
         return "", call()
     except GpugradError as error:
@@ -87,6 +89,7 @@ def refusal(names, call):
         where = f"{at.filename.rpartition('/')[2]}:{at.lineno}"
         return f"raises {type(error).__name__} at {where}: {error}", None
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
