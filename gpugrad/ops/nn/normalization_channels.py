@@ -230,8 +230,8 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
 def _response_ref(x, size, alpha=1e-4, beta=0.75, k=1.0, axis=1):
     squares = np.moveaxis(x * x, axis, 0)
     spans = [(max(c - size // 2, 0), c + (size - 1) // 2 + 1) for c in range(len(squares))]
-    sums = [squares[first:last].sum(0) for first, last in spans]
-    return x / (k + alpha / size * np.moveaxis(np.array(sums), 0, axis)) ** beta
+    sums = np.array([squares[first:last].sum(0) for first, last in spans]).reshape(squares.shape)
+    return x / (k + alpha / size * np.moveaxis(sums, 0, axis)) ** beta
 
 
 @op(
