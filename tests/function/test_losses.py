@@ -6,10 +6,12 @@ from needs import needs_shim
 from test_fuse import assert_right, program_of
 
 import gpugrad as gg
+from gpugrad.core import nest
 from gpugrad.core.backend import cupy
 from gpugrad.function.passes.half import read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.kernels.by_hand.cross_entropy import MOST_ADDED
+from gpugrad.testing.cuda import driver
 
 LABELS = np.array([2, 0, -1, 3, 1, 2])
 
@@ -193,8 +195,8 @@ def test_a_loss_of_scores_weighted_by_another_loss_is_right(rng):
     assert_right(step, x, y)
 
 
-def classifying(device, reduction, ignored, dtype="float32"):
-    """A training step that returns the loss, and its Variable."""
+def classifying(device, reduction, ignored, dtype="float32", metric=lambda loss, scores: loss):
+    """A Variable, and a training step that returns the metric."""
     with gg.device(device):
         w = gg.Variable(np.linspace(-1, 1, 20).reshape(5, 4).astype(dtype))
         optimizer = gg.optim.Adam(0.1)
@@ -202,11 +204,17 @@ def classifying(device, reduction, ignored, dtype="float32"):
     def step(x, labels):
         with gg.GradientTape() as tape:
             losses = {"reduction": reduction, "ignore_index": ignored}
-            loss = gg.nn.cross_entropy(gg.astype(x @ w, "float32"), labels, **losses)
+            scores = gg.astype(x @ w, "float32")
+            loss = gg.nn.cross_entropy(scores, labels, **losses)
         optimizer.apply_gradients([(tape.gradient(loss, w), w)])
-        return loss
+        return metric(loss, scores)
 
     return w, step
+
+
+def batches(rng, several=1, dtype="float32", n=6):
+    x, labels = rng.normal(size=(n, several, 6, 5)), rng.integers(0, 4, (n, several, 6))
+    return [*zip(x.astype(dtype), labels, strict=True)]
 
 
 CASES = [("mean", -1, "float32"), ("mean", 2, "float16"), ("sum", None, "float32")]
@@ -218,22 +226,55 @@ CASES = [("mean", -1, "float32"), ("mean", 2, "float16"), ("sum", None, "float32
 def test_each_replay_on_a_device_adds_its_losses_up(reduction, ignored, dtype, several, rng):
     """Also replays on other streams, and of several steps."""
     cp = cupy()
-    arrays = rng.normal(size=(4, several, 6, 5)).astype(dtype), rng.integers(0, 4, (4, several, 6))
     w, step = classifying("cuda:0", reduction, ignored, dtype)
     v, eager = classifying("cpu", reduction, ignored, dtype)
     traced = gg.function(step, steps_per_call=several)
     streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
-    for k, (x, labels) in enumerate(zip(*arrays, strict=True)):
-        desired = [
-            eager(gg.constant(a), gg.constant(b)).item() for a, b in zip(x, labels, strict=True)
-        ]
-        args = [gg.constant(a, device="cuda:0") for a in (x, labels)]
+    desired, actual = [], []
+    for k, batch in enumerate(batches(rng, several, dtype)):
+        desired += [eager(*map(gg.constant, each)).item() for each in zip(*batch, strict=True)]
+        args = [gg.constant(a, device="cuda:0") for a in batch]
         cp.cuda.Device().synchronize()
         with streams[k % 2]:
-            actual = traced(*args).numpy()
-        near = 1e-5 if dtype == "float32" else 1e-2
-        np.testing.assert_allclose(actual.reshape(-1), desired, near)
-        np.testing.assert_allclose(*(z.numpy().astype("d") for z in (w, v)), near, near)
+            actual.append(traced(*args))
+    cp.cuda.Device().synchronize()  # compared last: no call may change earlier results
+    near = 1e-5 if dtype == "float32" else 1e-2
+    np.testing.assert_allclose([x for a in actual for x in a.tolist()], desired, near)
+    np.testing.assert_allclose(*(z.numpy().astype("d") for z in (w, v)), near, near)
     launches = next(iter(traced._plans.values())).replay
     (both,) = [s for s in launches.program.steps if s.name == "loss and gradient"]
     assert len(both.outs) == 3
+
+
+METRICS = {
+    "loss": (lambda loss, scores: loss, False),
+    "loss twice": (lambda loss, scores: (loss, {"loss": loss}), False),
+    "reshaped loss": (lambda loss, scores: gg.reshape(loss, (1, 1)), True),
+    "loss and scores": (lambda loss, scores: (loss, scores), True),
+    "scores": (lambda loss, scores: scores, True),
+    "nothing": (lambda loss, scores: None, False),
+}
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_kernel_of_the_losses_writes_their_sum_to_the_result(metric, rng):
+    """A graph copies results only if there are others."""
+    if not driver.is_active():
+        pytest.skip(reason="a GPU does not log its work")
+    returns, copies = METRICS[metric]
+    steps = {d: classifying(d, "mean", -1, metric=returns)[1] for d in ("cpu", "cuda:0")}
+    traced = gg.function(steps["cuda:0"])
+    results = []
+    for k, batch in enumerate(batches(rng)):
+        desired = steps["cpu"](*(gg.constant(a[0]) for a in batch))
+        args = [gg.constant(a[0], device="cuda:0") for a in batch]
+        with driver.logged() as work:
+            results.append((traced(*args), desired))
+        if k > 1:  # captured, and then settled
+            replayed = [w.name for w in work if w.way == "replay" and w.kind == "kernel"]
+            assert ("put" in replayed) == copies, replayed
+    for actual, desired in results:
+        for a, d in zip(nest.flatten(actual), nest.flatten(desired), strict=True):
+            if d is not None:
+                np.testing.assert_allclose(a.numpy(), d.numpy(), 1e-5, 1e-6)

@@ -214,16 +214,19 @@ def test_the_last_block_adds_the_losses_up(dtype, n, lines, schedule, rng, monke
     wide = np.result_type(g, np.float32)
     by = rng.uniform(1, 9, ()).astype(wide)
     for of, ignored in ((wide, -1), (g.dtype, -1), (wide, labels[-1])):
+        second = np.full(3, 7, of)
+        place = np.array([second[1:].ctypes.data], np.uintp)
         for total, divisor, count in (("mean", None, lines), ("sum", None, 1), ("sum", by, by)):
             arrays = [g.astype(of), x, labels, *([] if divisor is None else [by.astype(of)])]
             with shim.running(schedule):
                 losses, d, added = cross_entropy.loss_and_gradient(
-                    NUMPY, *arrays, ignore_index=ignored, total=total
+                    NUMPY, *arrays, ignore_index=ignored, total=total, place=place
                 )
                 separate = cross_entropy.loss_and_gradient(NUMPY, *arrays[:3], ignore_index=ignored)
             for a, b in zip((losses, d), separate, strict=True):
                 np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
             assert (added.shape, added.dtype) == ((), of)
+            np.testing.assert_array_equal(second.astype(float), [7, added.astype(float), 7])
             near_largest(added, losses.astype(np.float64).sum() / count, DTYPES[dtype][1])
             assert arrived.item() == 1 << 31
 

@@ -43,10 +43,11 @@ class _LossAndGradient(FusedStep):
         self.params = {"ignore_index": loss.params["ignore_index"]}
         if total:
             self.params["total"] = _reduction(total[0])
+            self.placed = 2
 
-    def run(self, xp: Reading, *arrays: object, over: bool = False) -> object:
+    def run(self, xp: Reading, *arrays: object, over: bool = False, place: object = None) -> object:
         """See `FusedStep.run`."""
-        return loss_and_gradient(xp, *arrays, over=over, **self.params)
+        return loss_and_gradient(xp, *arrays, over=over, place=place, **self.params)
 
 
 def join_losses(program: Program) -> Program:

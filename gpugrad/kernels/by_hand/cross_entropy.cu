@@ -69,11 +69,12 @@ template <class T, class L, int HELD> __device__ void backward_of_row(
 }
 
 // If `total` is not null, the block that finishes last writes the sum of the losses to it, divided by
-// `count` or by *divisor if that is not null. The order of the sum is fixed.
+// `count` or by *divisor if that is not null, also to the address at `place`. The order of the sum
+// is fixed.
 template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_backward(
     const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
-    L* total, const L* divisor, unsigned* arrived, int step, long long rows, int n, bool ignoring,
-    long long ignored, double smoothing, double count) {
+    L* total, L* const* place, const L* divisor, unsigned* arrived, int step, long long rows, int n,
+    bool ignoring, long long ignored, double smoothing, double count) {
   typedef compute_t<T> C;
   __shared__ C scratch[32];
   long long row = row_of_team();
@@ -90,7 +91,9 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_b
   __syncthreads();
   if (thread >= 32) return;
   sum = warp_reduce(thread < threads / 32 ? scratch[thread] : C(0), Sum());
-  if (thread == 0) *total = L(sum == 0 ? C(0) : sum / (divisor ? C(*divisor) : C(count)));
+  if (thread) return;
+  *total = L(sum == 0 ? C(0) : sum / (divisor ? C(*divisor) : C(count)));
+  if (place) **place = *total;
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM dense_forward(

@@ -86,13 +86,13 @@ def sparse_softmax_cross_entropy_grad(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     over: bool = False,
-    losses: Sequence[Any] = (None,) * 4,
+    losses: Sequence[Any] = (None,) * 5,
     count: int = 1,
 ) -> Any:
     """The launcher of sparse_softmax_cross_entropy_grad; `over`: write it over the logits.
 
     `losses` has arrays, or None, for the losses, where `label_smoothing` must be 0, for their sum,
-    with its divisor (None: `count`), and for the kernel's `is_last_block`.
+    with its `place` and its divisor (None: `count`), and for the kernel's `is_last_block`.
     """
     rows = _rows_of_classes(xp, logits, labels, label_smoothing)
     if rows is None or g_.dtype not in _loss_dtypes(logits.dtype) or g_.shape != rows.outer_shape:
@@ -116,11 +116,13 @@ def loss_and_gradient(
     ignore_index: int | None = None,
     total: str | None = None,
     over: bool = False,
+    place: Any = None,
 ) -> Any:
     """Losses for class numbers, and the gradient for the cotangent `g_`, in one launch.
 
     If `total` is ``"sum"`` or ``"mean"``, a third result is that of at most `MOST_ADDED` losses. A
-    `divisor`, an array of one element, divides the sum, and 0 by 0 is 0.
+    `divisor`, an array of one element, divides the sum, and 0 by 0 is 0. It is also written to the
+    address in the array `place`, when the kernel runs.
     """
     losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
     added = None if total is None else xp.lib.empty((), dtype=g_.dtype)
@@ -132,7 +134,7 @@ def loss_and_gradient(
         labels,
         ignore_index=ignore_index,
         over=over,
-        losses=(losses, added, divisor, arrived),
+        losses=(losses, added, place, divisor, arrived),
         count=g_.size if total == "mean" else 1,
     )
     if d is NotImplemented:
