@@ -19,10 +19,10 @@ TOTAL = re.compile(
 @pytest.mark.parametrize(
     ("arguments", "nodes", "milliseconds", "strided"),
     [
-        (["mlp", "--tf32"], 12, 0.033, 0),
-        (["gpt2"], 234, 15.0, 0),
-        (["gpt2", "--no-cudnn"], 258, 17.21, 0),
-        (["resnet"], 120, 10.1, 1),
+        (["mlp", "--tf32"], 10, 0.029, 0),
+        (["gpt2"], 232, 15.0, 0),
+        (["gpt2", "--no-cudnn"], 256, 17.21, 0),
+        (["resnet"], 117, 10.1, 1),
     ],
     ids=["mlp", "gpt2", "gpt2-no-cudnn", "resnet"],
 )

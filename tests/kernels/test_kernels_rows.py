@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from comparing import DTYPES, by_kernel, compare
+from comparing import DTYPES, by_kernel, compare, near_largest
 from needs import needs_nvrtc, needs_shim
 
 import gpugrad as gg
@@ -202,6 +202,42 @@ def test_fused_loss_and_gradient_match_two_kernels(dtype, n, schedule, rng):
             assert np.shares_memory(actual[1], before) == over
             for a, b in zip(actual, (losses, d), strict=True):
                 np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
+
+
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize(("n", "lines"), [(7, 1), (7, 3), (40, 130), (1030, 7), (33_000, 2)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_last_block_adds_the_losses_up(dtype, n, lines, schedule, rng, monkeypatch):
+    arrived = np.full(1, 1 << 31, np.uint32)  # as an odd number of barriers leaves it
+    monkeypatch.setattr(cross_entropy, "barrier_of", lambda array: arrived)
+    g, x, labels = losing(rng, dtype, n, lines=lines)
+    wide = np.result_type(g, np.float32)
+    by = rng.uniform(1, 9, ()).astype(wide)
+    for of, ignored in ((wide, -1), (g.dtype, -1), (wide, labels[-1])):
+        second = np.full(3, 7, of)
+        place = np.array([second[1:].ctypes.data], np.uintp)
+        for total, divisor, count in (("mean", None, lines), ("sum", None, 1), ("sum", by, by)):
+            arrays = [g.astype(of), x, labels, *([] if divisor is None else [by.astype(of)])]
+            with shim.running(schedule):
+                losses, d, added = cross_entropy.loss_and_gradient(
+                    NUMPY, *arrays, ignore_index=ignored, total=total, place=place
+                )
+                separate = cross_entropy.loss_and_gradient(NUMPY, *arrays[:3], ignore_index=ignored)
+            for a, b in zip((losses, d), separate, strict=True):
+                np.testing.assert_array_equal(a.astype(np.float64), b.astype(np.float64))
+            assert (added.shape, added.dtype) == ((), of)
+            np.testing.assert_array_equal(second.astype(float), [7, added.astype(float), 7])
+            near_largest(added, losses.astype(np.float64).sum() / count, DTYPES[dtype][1])
+            assert arrived.item() == 1 << 31
+
+
+def test_no_losses_that_count_by_no_count_are_0(rng):
+    g, x, _ = losing(rng, "float32", 5)
+    with shim.running("round robin"):
+        *_, added = cross_entropy.loss_and_gradient(
+            NUMPY, g, x, np.full(3, -1), np.zeros((), np.float32), ignore_index=-1, total="sum"
+        )
+    assert added == 0
 
 
 @pytest.mark.parametrize("n", [8, 300])

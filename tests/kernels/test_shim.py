@@ -119,6 +119,27 @@ def test_a_grid_barrier_lets_all_blocks_pass_together(grid, schedule):
         assert arrived.item() == top
 
 
+@pytest.mark.parametrize("schedule", shim.SCHEDULES)
+@pytest.mark.parametrize("grid", [1, 6, (2, 3)])
+@pytest.mark.parametrize("top", [0, 1 << 31])  # as barriers leave the memory
+def test_one_block_is_the_last_and_reads_what_all_wrote(grid, top, schedule):
+    text = """
+__global__ void all(int* x, int* sum, unsigned* arrived) {
+  int blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
+  if (threadIdx.x == 33) x[block] = block + 1;
+  if (!is_last_block(arrived)) return;
+  if (threadIdx.x < blocks) atomicAdd(sum, x[threadIdx.x]);
+}
+"""
+    module = shim.compile_module(launch.read_source("common.cuh") + text, ["all"])
+    arrived, sums = np.full(1, top, np.uint32), np.zeros(1, np.int32)
+    for _ in range(2):
+        args = [np.zeros(6, np.int32), sums, arrived]
+        module.run("all", grid, 64, args, schedule=schedule)
+        assert arrived.item() == top
+    assert sums.item() == (2 if grid == 1 else 42)
+
+
 def test_a_missing_grid_barrier_gives_other_values():
     source = launch.read_source("common.cuh") + NEIGHBOURS % ("", "__syncthreads();")
     x = np.arange(6, dtype=np.float32)

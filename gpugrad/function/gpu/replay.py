@@ -3,7 +3,8 @@
 A graph is a fixed list of launches on fixed memory. Arguments are copied to where it reads them;
 Variables are there already, and optimizers update them in place. Numbers that differ from run to
 run, such as a learning rate, a step number or the state of a random stream, are passed in device
-memory. Results are copied out, so results of earlier calls never change.
+memory. Results are copied out, or written there by the kernel that computes them, so results of
+earlier calls never change.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gpugrad.function.gpu.variables import VariableMemory, memory_of, take_turn
 from gpugrad.function.passes import pass_names, run_passes
 from gpugrad.function.passes.effects import move_updates_last
 from gpugrad.function.passes.in_place import over, overwriting
+from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.runtime.graphs import (
     CudaGraph,
     RefusedError,
@@ -52,9 +54,10 @@ class _Captures:
         puts: the `Upload` that copies numbers and arrays to where a graph reads them, where the
             arrays go, and the versions of the effects; by position of the run.
         out: the `Upload` that copies results, if no graph does.
-        places: on the device, the addresses to which the graph copies results.
+        places: on the device, the addresses to which the graph copies or writes results.
         fixed: for each step, arrays that keep their address, by id of the Value.
-        lives: for each step, numbers on the device, by id of the effect.
+        lives: for each step, numbers on the device by id of the effect, and parts of `places` by id
+            of the Value.
     """
 
     def __init__(self, n: int, versions: Any) -> None:
@@ -64,7 +67,7 @@ class _Captures:
         self.out: Upload | None = None
         self.places: Any = None
         self.fixed: list[dict[int, Any]] = [{} for _ in range(n)]
-        self.lives: list[dict[int, list[Any]]] = [{} for _ in range(n)]
+        self.lives: list[dict[int, Any]] = [{} for _ in range(n)]
 
     def forget(self, k: int) -> None:
         """Drop the graphs of run `k` and of later runs, with their inputs."""
@@ -109,7 +112,8 @@ class Launches:
         self.program = program
         self._loose, self._arguments = program.loose(), [id(v) for v in program.inputs]
         self._read = [variable for variable, _ in program.reads]
-        self._live: dict[int, list[Any]] = {}  # numbers on the device, by effect, of one step
+        self._live: dict[int, Any] = {}  # one of `_Captures.lives`
+        self._placed = 0  # how many results kernels of the run have written to `places`
         self._done: list[Step] = []  # effects that kernels of the run have done so far
         self.runs = self._cut(overwriting(program) if in_place else set())
         self._memories: dict[int, VariableMemory] = {}  # by id of the Values
@@ -241,7 +245,9 @@ class Launches:
         for step in self.program.steps:
             in_place = id(step) in self._in_place
             call, fixed = self._launch(step) if in_place else call_of(step, self.xp)
-            if id(step) in written_over:
+            if isinstance(step, FusedStep) and step.placed is not None:
+                call = self._placing(step, call, id(step) in written_over)
+            elif id(step) in written_over:
                 call = over(step, self.xp, call)
             if not runs or runs[-1].fixed is not fixed:
                 runs.append(Run(fixed))
@@ -279,6 +285,24 @@ class Launches:
             return [*results, *arrays[n:]]
 
         return call, True
+
+    def _placing(
+        self, step: FusedStep, fallback: Callable[..., Any], overwrites: bool
+    ) -> Callable[..., Any]:
+        """Executes a step whose kernel writes a result to where the caller's array is."""
+        assert step.placed is not None
+        placed = id(step.outs[step.placed])
+        run: Callable[..., Any] = functools.partial(step.run, self.xp, over=overwrites)
+
+        def call(*arrays: Any) -> Any:
+            place = self._live.get(placed)
+            results = run(*arrays, place=place)
+            if results is NotImplemented:
+                return fallback(*arrays)
+            self._placed += place is not None
+            return results
+
+        return call
 
     def _prepare(self, n: int) -> bool:
         """Put values where the graphs of `n` steps read them; drop graphs that read elsewhere.
@@ -351,6 +375,11 @@ class Launches:
                 lives |= {id(s): [next(live) for _ in next(of_effect)] for s in run.effects}
                 fixed |= {at: next(to) for at in run.links}
             captures.places = next(live, None)
+            if captures.places is not None:
+                copied = zip(captures.lives, self._flow.copies(len(knowns)), strict=True)
+                of = [(lives, at) for lives, (device, _) in copied for at in device]
+                for i, (lives, at) in enumerate(of):
+                    lives[at] = captures.places[i : i + 1]
         put, places, _ = captures.puts[k]
         put(flat, arrays, places)
 
@@ -397,6 +426,7 @@ class Launches:
         copies = flow.copies(len(own.lives)) if flow.whole else []
         outputs: list[Any] = []
         kept: list[Any] = []
+        self._placed = 0
         for i, (live, fixed) in enumerate(zip(own.lives, own.fixed, strict=True)):
             if i:
                 at |= {start: argument(v, at) for start, v in flow.carried}
@@ -412,7 +442,7 @@ class Launches:
             kept += [at[value] for device, _ in copies[i : i + 1] for value in device]
             if i + 1 < len(own.lives):
                 self._store(at)
-        if kept:
+        if len(kept) > self._placed:
             Upload((), kept, own.places)((), kept, kept)
         self._store(at)  # a result may be what a Variable was before
         return outputs

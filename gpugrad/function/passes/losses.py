@@ -1,5 +1,7 @@
 """A loss and its gradient in one launch instead of two, saving one read of the scores.
 
+The launch also adds the losses up, if the program does.
+
 The launch replaces the gradient's step: the factor of the gradient, such as one over the number of
 examples, usually does not depend on the loss.
 """
@@ -7,11 +9,12 @@ examples, usually does not depend on the loss.
 from __future__ import annotations
 
 import copy
+import math
 
 from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
-from gpugrad.kernels.by_hand.cross_entropy import loss_and_gradient
-from gpugrad.trace.program import Program, Step
+from gpugrad.kernels.by_hand.cross_entropy import MOST_ADDED, loss_and_gradient
+from gpugrad.trace.program import Program, Step, Value
 
 __all__ = ["join_losses"]
 
@@ -19,21 +22,32 @@ _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy
 
 
 class _LossAndGradient(FusedStep):
-    """The arguments are the factor of the gradient, the scores and the labels."""
+    """The arguments are the factor of the gradient, the scores, the labels, and perhaps a divisor.
+
+    Args:
+        loss, gradient: the steps of the losses and of their gradient.
+        total: what `_total` returns.
+    """
 
     __slots__ = ()
     overwrites = 1
 
-    def __init__(self, loss: Step, gradient: Step) -> None:
+    def __init__(self, loss: Step, gradient: Step, total: list[Step]) -> None:
         args = [gradient.args[0], *loss.args]
         gradient = copy.copy(gradient)
         gradient.args = tuple(args)  # the same views of them as the loss reads
-        super().__init__("loss and gradient", args, [loss, gradient], [*loss.outs, *gradient.outs])
+        steps = [loss, gradient, *total]
+        outs = [v for s in (loss, gradient, *total[-1:]) for v in s.outs]
+        args += [s.args[1] for s in total[1:]]
+        super().__init__("loss and gradient", args, steps, outs)
         self.params = {"ignore_index": loss.params["ignore_index"]}
+        if total:
+            self.params["total"] = _reduction(total[0])
+            self.placed = 2
 
-    def run(self, xp: Reading, *arrays: object, over: bool = False) -> object:
+    def run(self, xp: Reading, *arrays: object, over: bool = False, place: object = None) -> object:
         """See `FusedStep.run`."""
-        return loss_and_gradient(xp, *arrays, over=over, **self.params)
+        return loss_and_gradient(xp, *arrays, over=over, place=place, **self.params)
 
 
 def join_losses(program: Program) -> Program:
@@ -48,7 +62,9 @@ def join_losses(program: Program) -> Program:
         if any(id(s) in replacements for s in (loss, gradient, *between)):
             continue  # moved after another loss
         replacements.update((id(s), []) for s in (loss, *between))
-        replacements[id(gradient)] = [_LossAndGradient(loss, gradient), *between]
+        total = _total(loss, between, readers)
+        others = [s for s in between if s not in total]
+        replacements[id(gradient)] = [_LossAndGradient(loss, gradient, total), *others]
     return replace_steps(program, replacements)
 
 
@@ -85,3 +101,33 @@ def _dependents(
             dependents.append(step)
             values |= {id(v) for v in step.outs}
     return dependents
+
+
+def _total(loss: Step, dependents: list[Step], readers: Readers) -> list[Step]:
+    """The step among the dependents that adds all losses up, if they are few enough.
+
+    If only the sum's quotient by an array of one element is read, that step follows. It is a
+    masked_divide where losses are averaged over the examples that count.
+    """
+    (losses,) = loss.outs
+    own = {id(v) for step in dependents for v in step.outs}
+    for step in dependents:
+        out, how = step.outs[0], _reduction(step)
+        adds = how in ("sum", "mean") and step.inputs == [losses]
+        if adds and out.shape == () and out.dtype == losses.dtype:
+            after = readers.only(out) if how == "sum" else None
+            if math.prod(losses.shape) > MOST_ADDED:
+                return []
+            if after in dependents and _divides(after, out) and id(after.args[1]) not in own:
+                return [step, after]
+            return [step]
+    return []
+
+
+def _divides(step: Step, x: Value) -> bool:
+    by = step.args[1] if step.name == "masked_divide" and step.args[0] is x else None
+    return isinstance(by, Value) and (by.shape, by.dtype, by.host) == ((), x.dtype, x.host)
+
+
+def _reduction(step: Step) -> str | None:
+    return None if step.op is None else step.op.reduces

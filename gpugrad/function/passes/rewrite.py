@@ -126,9 +126,11 @@ class FusedStep(Step):
 
     Attributes:
         unfused: the steps as a program of the arguments: it runs if the launch declines.
+        placed: None, or the position of a result that the kernel can write to a second address,
+            which it reads from the array that is the argument `place` of `run`.
     """
 
-    __slots__ = ("unfused",)
+    __slots__ = ("placed", "unfused")
     overwrites: int | None = None
     """Like an op's: the position of the argument that `run` overwrites with ``over=True``."""
 
@@ -138,6 +140,7 @@ class FusedStep(Step):
         self.unfused = Program()
         self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
+        self.placed: int | None = None
         self.where = steps[0].where
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:

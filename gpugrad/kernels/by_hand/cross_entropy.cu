@@ -41,13 +41,11 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM sparse_forward(
 // The cotangent of a row is g[row * step]; `step` is 0 if it is the same for all rows, as for a mean.
 // If `losses` is not null, it writes these too, without smoothing. The thread with the label's score
 // does so, because other threads may see an overwritten score.
-template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_backward(
+template <class T, class L, int HELD> __device__ void backward_of_row(
     const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
-    int step, long long rows, int n, bool ignoring, long long ignored, double smoothing) {
+    int step, long long row, int n, bool ignoring, long long ignored, double smoothing,
+    compute_t<T>* scratch) {
   typedef compute_t<T> C;
-  __shared__ C scratch[32];
-  long long row = row_of_team();
-  if (row >= rows) return;
   x += row * n, dx += row * n;
   long long label = labels[row];
   Line<T, HELD, false> line(x, n, shift_of(x, n), T(-infinity<C>()));
@@ -68,6 +66,34 @@ template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_b
   });
   if (losses && mine)
     losses[row] = L(!kept ? C(0) : known ? log(sum) - picked : infinity<C>() - infinity<C>());
+}
+
+// If `total` is not null, the block that finishes last writes the sum of the losses to it, divided by
+// `count` or by *divisor if that is not null, also to the address at `place`. The order of the sum
+// is fixed.
+template <class T, class L, int HELD> __global__ void FOR_TEAM_OF(HELD) sparse_backward(
+    const L* __restrict__ g, const T* x, const long long* __restrict__ labels, T* dx, L* losses,
+    L* total, L* const* place, const L* divisor, unsigned* arrived, int step, long long rows, int n,
+    bool ignoring, long long ignored, double smoothing, double count) {
+  typedef compute_t<T> C;
+  __shared__ C scratch[32];
+  long long row = row_of_team();
+  if (row < rows)
+    backward_of_row<T, L, HELD>(
+        g, x, labels, dx, losses, step, row, n, ignoring, ignored, smoothing, scratch);
+  if (!total || !is_last_block(arrived)) return;
+  int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+  C sum = 0;
+#pragma unroll 8
+  for (int i = thread; i < rows; i += threads) sum += C(losses[i]);
+  sum = warp_reduce(sum, Sum());
+  if (thread % 32 == 0) scratch[thread / 32] = sum;
+  __syncthreads();
+  if (thread >= 32) return;
+  sum = warp_reduce(thread < threads / 32 ? scratch[thread] : C(0), Sum());
+  if (thread) return;
+  *total = L(sum == 0 ? C(0) : sum / (divisor ? C(*divisor) : C(count)));
+  if (place) **place = *total;
 }
 
 template <class T, int HELD> __global__ void FOR_TEAM dense_forward(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import HALF, Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, Rows, as_rows, max_held, plan, share_dtype
+from gpugrad.kernels.runtime.cooperative import barrier_of
 from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
 __all__ = [
     "INSTANCES",
+    "MOST_ADDED",
     "VECTOR",
     "loss_and_gradient",
     "softmax_cross_entropy",
@@ -22,6 +25,9 @@ __all__ = [
 
 _MOST = {"sparse_forward": 8, "sparse_backward": 16, "dense_forward": 8, "dense_backward": 8}
 """Most packs of a row per thread; kernels for dense labels hold two rows."""
+
+MOST_ADDED = 8192
+"""Most losses that `loss_and_gradient` adds up: one block does so, and a grid adds more faster."""
 
 
 def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1) -> Any:
@@ -80,11 +86,13 @@ def sparse_softmax_cross_entropy_grad(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     over: bool = False,
-    losses: Any = None,
+    losses: Sequence[Any] = (None,) * 5,
+    count: int = 1,
 ) -> Any:
     """The launcher of sparse_softmax_cross_entropy_grad; `over`: write it over the logits.
 
-    If `losses` is an array, the losses are written to it, which needs `label_smoothing` to be 0.
+    `losses` has arrays, or None, for the losses, where `label_smoothing` must be 0, for their sum,
+    with its `place` and its divisor (None: `count`), and for the kernel's `is_last_block`.
     """
     rows = _rows_of_classes(xp, logits, labels, label_smoothing)
     if rows is None or g_.dtype not in _loss_dtypes(logits.dtype) or g_.shape != rows.outer_shape:
@@ -92,8 +100,9 @@ def sparse_softmax_cross_entropy_grad(
     x = rows.to_rows(logits)
     dx = x if over else rows.empty(logits.dtype)
     g_, step = _cotangent(xp, g_)
-    arrays = [g_, x, _as_int64(xp, labels), dx, losses, step]
-    _run("sparse_backward", rows, (logits.dtype, g_.dtype), arrays, ignore_index, label_smoothing)
+    arrays = [g_, x, _as_int64(xp, labels), dx, *losses, step]
+    labelling = ignore_index, label_smoothing, count
+    _run("sparse_backward", rows, (logits.dtype, g_.dtype), arrays, *labelling)
     return dx
 
 
@@ -102,16 +111,35 @@ def loss_and_gradient(
     g_: Any,
     logits: Any,
     labels: Any,
+    divisor: Any = None,
     *,
     ignore_index: int | None = None,
+    total: str | None = None,
     over: bool = False,
+    place: Any = None,
 ) -> Any:
-    """Losses for class numbers, and the gradient for the cotangent `g_`, in one launch."""
+    """Losses for class numbers, and the gradient for the cotangent `g_`, in one launch.
+
+    If `total` is ``"sum"`` or ``"mean"``, a third result is that of at most `MOST_ADDED` losses. A
+    `divisor`, an array of one element, divides the sum, and 0 by 0 is 0. It is also written to the
+    address in the array `place`, when the kernel runs.
+    """
     losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
+    added = None if total is None else xp.lib.empty((), dtype=g_.dtype)
+    arrived = None if total is None else barrier_of(losses)
     d = sparse_softmax_cross_entropy_grad(
-        xp, g_, logits, labels, ignore_index=ignore_index, over=over, losses=losses
+        xp,
+        g_,
+        logits,
+        labels,
+        ignore_index=ignore_index,
+        over=over,
+        losses=(losses, added, place, divisor, arrived),
+        count=g_.size if total == "mean" else 1,
     )
-    return d if d is NotImplemented else [losses, d]
+    if d is NotImplemented:
+        return d
+    return [losses, d] if added is None else [losses, d, added]
 
 
 def _rows_of_classes(xp: Reading, logits: Any, labels: Any, label_smoothing: float) -> Rows | None:
@@ -153,8 +181,8 @@ def _run(
             held, shared = _KEPT, packs * 16
     sizes: list[Any] = [np.int64(rows.rows), np.int32(rows.n)]
     if labelling:
-        ignored, smoothing = labelling
-        sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
+        ignored, *numbers = labelling
+        sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), *map(np.float64, numbers)]
     name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
     launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes], shared)
 

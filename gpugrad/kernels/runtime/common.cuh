@@ -89,4 +89,21 @@ __device__ inline void grid_barrier(unsigned* arrived) {
   }
   __syncthreads();
 }
+
+// Whether this block is the last of its launch to call this; if so, it can read what the others wrote
+// before. Unlike at a barrier no block waits. `arrived` is as for `grid_barrier`, and is left as it was.
+__device__ inline bool is_last_block(unsigned* arrived) {
+  __shared__ bool last;
+  __syncthreads();
+  if (!(threadIdx.x | threadIdx.y | threadIdx.z)) {
+    const unsigned others = gridDim.x * gridDim.y * gridDim.z - 1;
+    __threadfence();
+    unsigned before = atomicAdd(arrived, 1u);
+    last = (before & 0x7FFFFFFFu) == others;
+    if (last) *arrived = before - others;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
 #endif

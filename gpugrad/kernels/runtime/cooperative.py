@@ -34,11 +34,11 @@ def _processors(device: int) -> int:
 
 
 def barrier_of(array: Any) -> Any:
-    """The memory of `grid_barrier` for a launch on the current stream, on the array's device.
+    """The memory of `grid_barrier`, or of `is_last_block`, in a launch on the current stream.
 
-    Launches that may run at the same time must not share it. Those of a stream do not, and a CUDA
-    graph is captured on a stream of its own. Kernels leave it as they need it, so it is written
-    only once.
+    It is on the array's device. Launches that may run at the same time must not share it. Those of
+    a stream do not, and a CUDA graph is captured on a stream of its own. Kernels leave it as they
+    need it, so it is written only once.
     """
     if type(array) is np.ndarray:
         return np.zeros(1, np.uint32)
