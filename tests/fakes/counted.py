@@ -299,8 +299,8 @@ PARTLY: dict[str, dict[int, int | None]] = {
 }
 """Kernels that read only parts of an array: as much as another array, or next to nothing."""
 
-PHASES = {"channel_forward": (0, 7), "channel_backward": (0, 1, 8, 14)}
-"""Kernels of three phases with two barriers: the arguments that they move twice."""
+TWICE = {"channel_forward": (0, 7), "channel_backward": (0, 1, 8, 14), "attention_grads": (6,)}
+"""The arguments that a kernel moves twice; those of channels in three phases with two barriers."""
 
 ATTENTION = {"attention_forward": 2, "attention_grads": 5, "QUERY": 3, "KEY": 3, "VALUE": 2}
 """Products in a kernel of attention.cu."""
@@ -325,7 +325,7 @@ def launched(name: str, args: Sequence[Any]) -> None:
         every[id(a)] += touched(a)
     for k, instead in PARTLY.get(short, {}).items():
         every[id(arrays[k])] = 0 if instead is None else touched(arrays[instead])
-    again = [args[k] for k in PHASES.get(short, ())]
+    again = [args[k] for k in TWICE.get(short, ())]
     if short == "channel_backward" and args[10] is not None:  # it is read instead of two others
         again = [args[10], args[1], args[14]]
     moved = sum(every.values()) + sum(touched(a) for a in again if a is not None)
@@ -337,7 +337,7 @@ def launched(name: str, args: Sequence[Any]) -> None:
         _log(f"kernel {name}", moved, flops / (2 if shape["causal"] else 1), "attention")
         return
     kinds = " ".join(_kind(a) for a in arrays)
-    _log(f"kernel {name} {kinds}", moved, barriers=2 if short in PHASES else 0)
+    _log(f"kernel {name} {kinds}", moved, barriers=2 if short.startswith("channel_") else 0)
 
 
 def _moved_by_table(short: str, kinds: list[str], args: Sequence[Any]) -> int:

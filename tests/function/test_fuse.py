@@ -12,8 +12,11 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
+from gpugrad.function.gpu import row_kernels
+from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.gpu.kernel import RowWise
 from gpugrad.function.gpu.replay import Launches
+from gpugrad.function.gpu.row_kernels import RowKernel
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
@@ -256,6 +259,25 @@ def test_broadcasts_casts_and_reshapes_are_right(rng):
 
     arguments = normal(rng, 2, 3, 4), normal(rng, 4), normal(rng, 2, 3, 1), normal(rng, 2, 1, 4)
     assert_right(f, *arguments)
+
+
+@needs_shim
+@pytest.mark.parametrize("rows", [7, 8, 70])
+@pytest.mark.parametrize("columns", [6, 520, 1030])  # rows of a warp, and of four
+def test_sums_of_every_kind_in_one_kernel_are_right(rows, columns, rng, monkeypatch):
+    monkeypatch.setattr(row_kernels, "MOST_SUMMING", 4)
+
+    def f(x, y):
+        z = x * (y - gg.mean(y, axis=-1, keepdims=True))
+        counts = gg.sum(gg.astype(z > 0, "int32"), axis=0)
+        return z, gg.sum(z, axis=0), gg.mean(z * y, axis=0), counts, gg.sum(y), gg.sum(x * x)
+
+    x, y = normal(rng, rows, columns), normal(rng, rows, columns)
+    assert_right(f, x, y)
+    form = RowKernel(KernelCode(first_kernel(f, x, y)))
+    paired = rows % 2 == 0 and columns == 520
+    assert form.block[1] == (8 if columns == 6 else 1 + paired)
+    assert form.blocks == (min(4, -(-rows // 8)) if columns == 6 else 4 // (1 + paired))
 
 
 @needs_shim

@@ -90,26 +90,25 @@ class RowWise:
         inputs = [arrays[place[id(i.value)]] for i in code.inputs]
         inputs = [a if a.flags.c_contiguous else lib.ascontiguousarray(a) for a in inputs]
         results = [lib.empty(v.shape, dtype=v.dtype) for _, v in code.results]
-        parts = form.blocks * form.block[1]
-        partials = [lib.empty(parts * self._width(s), dtype=c.dtype) for c, s in code.sums]
+        partials = [lib.empty(form.blocks * self._width(s), dtype=c.dtype) for c, s in code.sums]
         sums = [lib.empty(s.outs[0].shape, dtype=s.outs[0].dtype) for _, s in code.sums]
         launch(self.source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
         if sums:
-            end = functools.partial(self._end, partials, sums, parts)
+            end = functools.partial(self._end, partials, sums)
             columns = [reduction(s) == "column" and s.op.reduces == "sum" for _, s in code.sums]
             if all(columns):
-                end_or_wait(Sums(partials, sums, parts, code.columns, end))
+                end_or_wait(Sums(partials, sums, form.blocks, code.columns, end))
             else:
                 end()
         outs = {id(v): a for (_, v), a in zip(code.results, results, strict=True)}
         outs |= {id(s.outs[0]): a for (_, s), a in zip(code.sums, sums, strict=True)}
         return [outs[id(v)] for v in self._kernel.outs]
 
-    def _end(self, partials: Sequence[Any], sums: Sequence[Any], parts: int) -> None:
+    def _end(self, partials: Sequence[Any], sums: Sequence[Any]) -> None:
         pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
         width = max(self._width(s) for _, s in self._code.sums)
         blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
-        launch(self.source, "ending", blocks, (32, ROWS), [*pairs, np.int32(parts)])
+        launch(self.source, "ending", blocks, (32, ROWS), [*pairs, np.int32(self._form.blocks)])
 
     def _width(self, s: Step) -> int:
         return self._code.columns if reduction(s) == "column" else 1

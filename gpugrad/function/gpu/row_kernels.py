@@ -3,8 +3,8 @@
 A warp or a block reads a row once, into registers. Each reduction along the row is a loop over the
 elements that its threads hold; a later loop recomputes values of an earlier one if it needs them,
 which is cheaper than keeping them. Sums over rows accumulate in registers while a block goes from
-row to row, and a second kernel adds up the sums of the blocks, in a fixed order and without
-atomics.
+row to row. The teams of threads that share a block add theirs up in shared memory, and a second
+kernel adds up the sums of the blocks: in a fixed order and without atomics.
 
 Lower bound, in bytes: each input read once, each result written once. Rows that are too long for
 registers are read again by each loop.
@@ -49,9 +49,13 @@ class RowKernel:
         self._pack = next(p for p in (8, 4, 2, 1) if n % p == 0 and p * widest <= 16)
         held = ELEMENTS * 4 // max(widest, 4)
         threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
-        self.block = (threads, 8 if threads == 32 else 1)
         by_column = any(reduction(s) == "column" for _, s in code.sums)
-        most = MOST_SUMMING if by_column else MOST_BLOCKS
+        # With two rows in each, half as many blocks write half as many sums. Rows share barriers,
+        # so none may be left over; two blocks still fit into the registers of a processor.
+        many = by_column and code.rows > MOST_SUMMING and code.rows % 2 == 0
+        paired = many and threads == 128 and 2 * n <= threads * held
+        self.block = (threads, 8 if threads == 32 else 2 if paired else 1)
+        most = MOST_SUMMING // (2 if paired else 1) if by_column else MOST_BLOCKS
         self.blocks = max(1, min(most, -(-code.rows // self.block[1])))
         self._items = -(-n // (threads * self._pack))
         self._long = threads * held < n
@@ -75,9 +79,9 @@ class RowKernel:
         lines = [
             f"#define HELD for (int k = 0, {start}; k < {self._items}; ++k, j += {step})",
             f"#define EACH for (int {start}; j < {of.columns}; j += {step})",
-            f'extern "C" __global__ void __launch_bounds__({threads * slots}, 1) '
-            f"kernel({', '.join(parameters)}) {{",
-            *(f"__shared__ {t} {_scratch(t)}[32];" for t in sorted(scratch)),
+            f'extern "C" __global__ void __launch_bounds__({threads * slots}, '
+            f"{2 if slots == 2 else 1}) kernel({', '.join(parameters)}) {{",
+            *(f"__shared__ {t} {_scratch(t)}[{slots}][32];" for t in sorted(scratch)),
             *self._accumulators(),
             *(self._held(i) for i in of.inputs if i.row == "0"),
             f"for (long long row = blockIdx.x * {slots}LL + threadIdx.y; row < {of.rows}; "
@@ -130,7 +134,7 @@ class RowKernel:
         """Reduces a value over the threads of a row."""
         if self.block[0] == 32:
             return f"warp_reduce({value}, {functor}())"
-        return f"block_reduce({value}, {functor}(), {none}, {_scratch(t)})"
+        return f"block_reduce({value}, {functor}(), {none}, {_scratch(t)}[threadIdx.y])"
 
     def _reduce(self, some: Sequence[Reduction]) -> list[str]:
         before, inside, after = [], [], []
@@ -176,20 +180,31 @@ class RowKernel:
         return ["if (threadIdx.x == 0) {", *lines, "}"]
 
     def _partials(self) -> list[str]:
-        """Writes the sums of a block to where the second kernel reads them."""
-        lines, n, p = [], self._code.columns, self._pack
-        place = f"(blockIdx.x * {self.block[1]}LL + threadIdx.y)"
+        """Adds up the sums of a block, and writes them to where the second kernel reads them."""
+        n, p, more = self._code.columns, self._pack, self.block[1] - 1
+        lines, widest = [], 0
         for k, (code, s) in enumerate(self._code.sums):
+            t, one, at, width = type_name(code.dtype), f"s{k}", "0", 1
+            each = "if (threadIdx.x == 0)"
             if reduction(s) == "column":
-                lines.append(
-                    f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e) "
-                    f"q{k}[{place} * {n} + j + e] = s{k}[k * {p} + e];"
-                )
+                one, at, width = f"s{k}[k * {p} + e]", "j + e", n
+                each = f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e)"
             else:
-                t = type_name(code.dtype)
-                lines.append(f"s{k} = {self._together(t, f's{k}', 'Sum', f'({t})(0)')};")
-                lines.append(f"if (threadIdx.x == 0) q{k}[{place}] = s{k};")
-        return lines
+                lines.append(f"s{k} = {self._together(t, one, 'Sum', f'({t})(0)')};")
+            write = f"q{k}[blockIdx.x * {width}LL + {at}] = {one};"
+            if not more:
+                lines.append(f"{each} {write}")
+                continue
+            widest = max(widest, width * code.dtype.itemsize)
+            other = f"(({t}*)others)[y * {width} + {at}]"
+            lines += [
+                f"if (threadIdx.y) {{\nint y = threadIdx.y - 1;\n{each} {other} = {one};\n}}",
+                f"__syncthreads();\nif (threadIdx.y == 0) {{\n{each} {{",
+                f"for (int y = 0; y < {more}; ++y) {one} += {other};\n{write}\n}}\n}}",
+                "__syncthreads();",
+            ]
+        shared = f"__shared__ double others[{-(-widest * more // 8)}];"
+        return [shared, *lines] if widest else lines
 
 
 def _scratch(t: str) -> str:

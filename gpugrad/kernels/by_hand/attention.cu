@@ -6,7 +6,8 @@
 // dS = P (dO V^T - delta) with delta = rowsum(dO O). Each gradient is a kernel that owns the rows of
 // its result and adds to them in a fixed order, without atomics: eight products in all. Without mask
 // and dropout, `attention_grads` takes five: a block owns keys, adds up the gradients of its keys and
-// values, and adds its part of the gradient of each query in float32, atomically.
+// values, and adds its part of the gradient of each query in float32, atomically. Whichever block is
+// the last to add to a tile of queries rounds it.
 //
 // With dropout, the sum of exponentials includes all weights, and dropped ones are not applied. The
 // random number of a weight depends on its index in the array of all weights. So every kernel draws
@@ -22,7 +23,8 @@ struct Attention {
   long long heads, group;  // query heads; how many of them share a key head
   long long causal;
   long long query[3], key[3], value[3], mask[4];  // strides: outer, head, line (, column)
-  long long g[3], out[3], other[3];  // of the cotangent, the result or a gradient, and another one
+  long long g[3], out[3];             // of the cotangent, and of the result or a gradient
+  long long by_key[3], by_value[3];   // of two more gradients
 };
 
 struct NoMask {};
@@ -201,12 +203,15 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_forward(
   store<E>(out, o, a.m - first, a.l, a.out[2]);
 }
 
-// delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements. `sums`, unless
-// null, becomes zeros: k numbers for each line, k a multiple of 4.
+// delta = rowsum(g out) - g_lse (0 if null), with a warp for each line of l elements. `zeros`, 4
+// `packs` numbers, become 0.
 template <class T, int V> __global__ void attention_delta(
-    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, float* sums,
-    Attention a, long long lines) {
+    const T* g, const T* out, const compute_t<T>* g_lse, compute_t<T>* delta, float* zeros,
+    Attention a, long long lines, long long packs) {
   typedef Pack<T, V> Some;
+  long long step = (long long)gridDim.x * blockDim.x;
+  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += step)
+    ((Pack<float, 4>*)zeros)[i] = Pack<float, 4>{};
   long long line = (long long)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
   if (line >= lines) return;
   long long i = line % a.m, head = line / a.m % a.heads, outer = line / a.m / a.heads;
@@ -220,8 +225,6 @@ template <class T, int V> __global__ void attention_delta(
   }
   sum = warp_reduce(sum, Sum());
   if (threadIdx.x % 32 == 0) delta[line] = g_lse ? sum - g_lse[line] : sum;
-  Pack<float, 4>* zeros = (Pack<float, 4>*)(sums + line * a.k);
-  for (int i = threadIdx.x % 32; sums && i < a.k / 4; i += 32) zeros[i] = Pack<float, 4>{};
 }
 
 enum Of { QUERY, KEY, VALUE };
@@ -362,16 +365,38 @@ __global__ void __launch_bounds__(E::THREADS, 1) attention_grad(
 // Elements from one key of `weights` to the next; padded so that eight lines access all banks.
 template <class E> constexpr int WEIGHTS_LINE = E::BN + 8;
 
-// The gradients by keys and values, and `sums` (outer, heads, m, k), to which the gradient by the
-// queries is added. A block has BM keys of one key head, and meets BN queries at a time:
+// Stores lines of `sums`, k numbers each, rounded. Other blocks have added to them, so L1 may be stale.
+template <class E, int V> __device__ void store_rounded(
+    typename E::T* to, const float* sums, int lines, int k, long long stride) {
+  for (int i = threadIdx.x * V; i < lines * k; i += E::THREADS * V) {
+    Pack<typename E::T, V> some;
+#pragma unroll
+    for (int w = 0; w < V; w += 4) {
+      float4 part = __ldcg((const float4*)(sums + i + w));
+      *(unsigned*)(some.at + w) = packed<typename E::T>(part.x, part.y);
+      *(unsigned*)(some.at + w + 2) = packed<typename E::T>(part.z, part.w);
+    }
+    *(Pack<typename E::T, V>*)(to + i / k * stride + i % k) = some;
+  }
+}
+
+// The gradients by keys and values, and `sums`, to which the gradient by the queries is added. A
+// block has BM keys of one key head, and meets BN queries at a time:
 //   s = K Q^T, dp = V dO^T; by value: o += P^T dO; by key: o += dS^T Q; by query: sums += dS K
+//
+// For each query head, `sums` has m k numbers, then a count for each tile of queries, padded to four:
+// how many blocks have added to the tile. The last block rounds it. A block counts a tile one step
+// late: its atomics have completed by then, and the barriers of that step do for the count as well.
 template <class E, int V>
 __global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
     const typename E::T* g, const typename E::T* query, const typename E::T* key,
     const typename E::T* value, const float* lse, const float* delta, float* sums,
-    typename E::T* by_key, typename E::T* by_value, Attention a, float scale) {
+    typename E::T* by_query, typename E::T* by_key, typename E::T* by_value, Attention a,
+    float scale) {
   typedef typename E::T T;
+  static_assert(E::BM == E::BN, "so that the first causal tile of queries starts at `first`");
   extern __shared__ __align__(128) char memory[];
+  __shared__ bool complete;
   T* k = (T*)memory;
   T* v = k + E::BM * E::LINE;
   T* q = v + E::BM * E::LINE;
@@ -383,20 +408,27 @@ __global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
   long long stack = blockIdx.x / tiles, stacks = a.heads / a.group;
   long long outer = stack / stacks, shared = stack % stacks, head = shared * a.group;
   query += outer * a.query[0] + head * a.query[1], g += outer * a.g[0] + head * a.g[1];
+  by_query += outer * a.out[0] + head * a.out[1];
   key += outer * a.key[0] + shared * a.key[1] + first * a.key[2];
   value += outer * a.value[0] + shared * a.value[1] + first * a.value[2];
   long long of_head = (outer * a.heads + head) * a.m;
-  lse += of_head, delta += of_head, sums += of_head * a.k;
+  lse += of_head, delta += of_head;
 
-  int m = (int)a.m, begin = a.causal ? (int)min(first, a.m) / E::BN * E::BN : 0;
+  int m = (int)a.m, query_tiles = (m + E::BN - 1) / E::BN;
+  long long each = m * a.k + (query_tiles + 3) / 4 * 4;
+  sums += (outer * a.heads + head) * each;
+  int begin = a.causal ? (int)min(first, a.m) : 0;
+  int steps = (m - begin + E::BN - 1) / E::BN * (int)a.group;
   float o_key[E::ROWS][E::OUT] = {}, o_value[E::ROWS][E::OUT] = {};
   load<E, V, E::BM>(k, key, a.key[2], a.n - first, a.k);
   load<E, V, E::BM>(v, value, a.value[2], a.n - first, a.l);
   float scale2 = scale * 1.4426950408889634f;
+  // A step loads a tile of queries, computes with the one before, and counts the one before that.
   int h = 0, at = begin - E::BN;  // the head in the group, and the first query of the tile
-  while (true) {
-    bool starts = at < begin;
-    if (!starts) {
+  int h_before = 0, at_before = 0;
+  for (int step = -1; step <= steps; ++step) {
+    bool computes = step >= 0 && step < steps, counted = step > 0;
+    if (computes) {
       float s[E::ROWS][E::COLUMNS] = {}, dp[E::ROWS][E::COLUMNS] = {};
       E::dot(s, k, q);
       bool whole = is_whole(a, at, E::BN, first, E::BM);
@@ -428,11 +460,11 @@ __global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
           *(unsigned*)(weights + E::row(r) * WEIGHTS_LINE<E> + E::column(c)) =
               packed<T>(s[r][c], s[r][c + 1]);
       E::apply(o_key, s, q, (T*)nullptr);
-      __syncthreads();
     }
+    __syncthreads();
     int next = at + E::BN, group = h;
     if (next >= m) next = begin, ++group;
-    if (group < (int)a.group && next < m) {
+    if (step + 1 < steps) {
       const T* from = query + group * a.query[1] + next * a.query[2];
       load<E, V, E::BN>(q, from, a.query[2], m - next, a.k);
       from = g + group * a.g[1] + next * a.g[2];
@@ -443,10 +475,17 @@ __global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
         of_queries[E::BN + i] = next + i < m ? delta[line] : 0.0f;
       }
     }
-    if (!starts) {
+    float* before = sums + h_before * each;
+    unsigned others = 0;
+    bool counts = counted && threadIdx.x == E::THREADS - 1;  // its warp loads no `of_queries`
+    if (counts) {
+      __threadfence();
+      others = atomicAdd((unsigned*)(before + m * a.k) + at_before / E::BN, 1u);
+    }
+    if (computes) {
       float o[E::ROWS][E::OUT] = {};  // rows are queries here
       E::apply_transposed(o, weights, WEIGHTS_LINE<E>, k);
-      float* to = sums + (h * a.m + at) * a.k;
+      float* to = sums + h * each + at * a.k;
 #pragma unroll
       for (int r = 0; r < E::ROWS; ++r)
 #pragma unroll
@@ -454,34 +493,22 @@ __global__ void __launch_bounds__(E::THREADS, 2) attention_grads(
           if (at + E::row(r) < m && E::out_column(c) < (int)a.k)
             atomicAdd(to + E::row(r) * (int)a.k + E::out_column(c), o[r][c] * scale);
     }
-    if (group >= (int)a.group || next >= m) break;
+    if (counts) {  // a causal tile meets the tiles of keys up to its own
+      complete = others + 1 == (a.causal ? min(tiles, at_before / E::BN + 1LL) : tiles);
+      if (complete) __threadfence();
+    }
     E::arrived();
-    h = group, at = next;
+    if (counted && complete)
+      store_rounded<E, V>(by_query + h_before * a.out[1] + at_before * a.out[2],
+                          before + at_before * a.k, min(E::BN, m - at_before), (int)a.k, a.out[2]);
+    h_before = h, at_before = at, h = group, at = next;
   }
 #pragma unroll
   for (int i = 0; i < E::ROWS; ++i)
 #pragma unroll
     for (int j = 0; j < E::OUT; ++j) o_key[i][j] *= scale;
-  by_key += outer * a.out[0] + shared * a.out[1] + first * a.out[2];
-  store<E>(by_key, o_key, a.n - first, a.k, a.out[2]);
-  by_value += outer * a.other[0] + shared * a.other[1] + first * a.other[2];
-  store<E>(by_value, o_value, a.n - first, a.l, a.other[2]);
-}
-
-// `sums` (outer, heads, m, k) rounded to `out`, V numbers a thread.
-template <class T, int V> __global__ void attention_round(
-    const float* sums, T* out, Attention a, long long packs) {
-  long long step = (long long)gridDim.x * blockDim.x;
-  for (long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x; at < packs; at += step) {
-    long long line = at * V / a.k, column = at * V % a.k, stack = line / a.m;
-    Pack<T, V> some;
-#pragma unroll
-    for (int w = 0; w < V; w += 4) {
-      Pack<float, 4> part = *(const Pack<float, 4>*)(sums + at * V + w);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) some.at[w + e] = T(part.at[e]);
-    }
-    *(Pack<T, V>*)(out + stack / a.heads * a.out[0] + stack % a.heads * a.out[1] +
-                   line % a.m * a.out[2] + column) = some;
-  }
+  by_key += outer * a.by_key[0] + shared * a.by_key[1] + first * a.by_key[2];
+  store<E>(by_key, o_key, a.n - first, a.k, a.by_key[2]);
+  by_value += outer * a.by_value[0] + shared * a.by_value[1] + first * a.by_value[2];
+  store<E>(by_value, o_value, a.n - first, a.l, a.by_value[2]);
 }

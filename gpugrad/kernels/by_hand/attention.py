@@ -30,7 +30,7 @@ _SHAPE = np.dtype(
     [(n, np.int64) for n in ("m", "n", "k", "l", "heads", "group", "causal")]
     + [(n, np.int64, (3,)) for n in ("query", "key", "value")]
     + [("mask", np.int64, (4,))]
-    + [(n, np.int64, (3,)) for n in ("g", "out", "other")]
+    + [(n, np.int64, (3,)) for n in ("g", "out", "by_key", "by_value")]
 )
 """The struct Attention of attention.cu."""
 
@@ -348,28 +348,18 @@ def _launch_grads(
     blocks = -(-n // _JOINT) * stacks
     if not 0 < blocks <= _MOST_BLOCKS or not m or not _aligned(g, call.packed):
         return None
-    sums = lib.empty((math.prod(call.outer), heads, m, k), dtype=f4)
+    counts = -(-m // _JOINT)  # of the blocks that have added to a tile of queries
+    sums = lib.empty((math.prod(call.outer) * heads, m * k + -(-counts // 4) * 4), dtype=f4)
     delta = _delta(xp, call, g, out, g_lse, f4, zeros=sums)
-    grads = all_like(lib, (call.query, call.key, call.value))
-    by_query, by_key, by_value = grads
-    strides = call.with_strides(g=g, out=by_key, other=by_value)
-    args = [g, call.query, call.key, call.value, lse, delta, sums, by_key, by_value, strides]
+    arrays = call.query, call.key, call.value
+    by_query, by_key, by_value = grads = all_like(lib, arrays)
+    shape = call.with_strides(g=g, out=by_query, by_key=by_key, by_value=by_value)
+    args = [g, *arrays, lse, delta, sums, *grads, shape, f4.type(scale)]
     d = -(-max(k, width) // 16) * 16
     shared = 4 * _JOINT * (d + 8) * 2 + _JOINT * (_JOINT + 8) * 2 + 2 * _JOINT * 4
     kernel = f"attention_grads<{name}, {call.packed}>"
-    launch("attention.cu", kernel, blocks, 2 * _JOINT, [*args, f4.type(scale)], shared)
-    packs = sums.size // call.packed
-    launch(
-        "attention.cu",
-        f"attention_round<{type_name(g.dtype)}, {call.packed}>",
-        min(-(-packs // _ROUNDING_THREADS), 132 * 8),
-        _ROUNDING_THREADS,
-        [sums, by_query, call.with_strides(out=by_query), np.int64(packs)],
-    )
+    launch("attention.cu", kernel, blocks, 2 * _JOINT, args, shared)
     return dict(zip(("query", "key", "value"), grads, strict=True))
-
-
-_ROUNDING_THREADS = 256
 
 
 def _sum_to_shape(xp: Any, d: Any, target: Any) -> Any:
@@ -395,11 +385,11 @@ _WARPS = 8
 
 def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any, zeros: Any = None) -> Any:
     """rowsum(g * out) - g_lse; `g` has four axes. The array `zeros` is set to 0."""
-    lib, width = xp.lib, g.shape[-1]
+    lib, width, zero_packs = xp.lib, g.shape[-1], 0 if zeros is None else zeros.size // 4
     out = _as_4d(lib, out, call.outer, int(call.shape["heads"]))
     g_lse = None if g_lse is None else lib.ascontiguousarray(g_lse, dtype=wide)
     delta = lib.empty(g.shape[:-1], dtype=wide)
-    packed = 16 // g.itemsize
+    arrays, packed = (g, out, g_lse, delta, zeros), 16 // g.itemsize
     if width % packed or not all(_aligned(x, packed) for x in (g, out)):
         packed = 1
     launch(
@@ -407,7 +397,7 @@ def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any, zeros:
         f"attention_delta<{type_name(g.dtype)}, {packed}>",
         -(-delta.size // _WARPS),
         32 * _WARPS,
-        [g, out, g_lse, delta, zeros, call.with_strides(g=g, out=out), np.int64(delta.size)],
+        [*arrays, call.with_strides(g=g, out=out), np.int64(delta.size), np.int64(zero_packs)],
     )
     return delta
 
@@ -436,8 +426,6 @@ def _instances() -> dict[str, set[str]]:
     for (sm, name), lengths in _LENGTHS.items():
         dtype, packed = dtypes[name], 16 // dtypes[name].itemsize
         names = [f"attention_delta<{name}, {packed}>"]
-        if sm == "sm_80" and dtype in HALF:
-            names.append(f"attention_round<{name}, {packed}>")
         for n in lengths:
             if sm == "sm_80" and n <= _JOINT and (joint := _joint_name(dtype, n)):
                 names.append(f"attention_grads<{joint}, {packed}>")

@@ -37,7 +37,8 @@ __all__ = [
 ]
 
 SCHEDULES = ("round robin", "warp by warp", "backwards")
-"""The orders in which the threads of a block run; a race may show only in some of them."""
+"""The orders in which the threads of a block run; a race may show only in some of them. The blocks
+run one after the other, in the last schedule from the last one to the first."""
 
 _running = new_lock()  # a library holds the state of the running block
 _ALIGNED = 16  # bytes of a thread's widest access

@@ -257,6 +257,8 @@ const char* launch(
     for (unsigned y = 0; y < grid_size.y && !last.error; ++y)
       for (unsigned x = 0; x < grid_size.x && !last.error; ++x) {
         block_index = {x, y, z};
+        if (order == BACKWARDS)
+          block_index = {grid_size.x - 1 - x, grid_size.y - 1 - y, grid_size.z - 1 - z};
         memset(dynamic_shared, 0xFF, shared);
         if (first_shared) memset(first_shared, 0xFF, last_shared - first_shared);
         for (unsigned i = 0; i < threads; ++i) start(i);
