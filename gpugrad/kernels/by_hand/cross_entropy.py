@@ -29,7 +29,7 @@ def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1)
     rows = as_rows(xp, axis, logits, labels)
     if rows is None:
         return NotImplemented
-    losses = xp.lib.empty(rows.outer_shape, dtype=logits.dtype)
+    losses = xp.lib.ndarray(rows.outer_shape, logits.dtype)
     _run(
         "dense_forward", rows, (logits.dtype,), [rows.to_rows(logits), rows.to_rows(labels), losses]
     )
@@ -65,7 +65,7 @@ def sparse_softmax_cross_entropy(
     of = logits.dtype if dtype is None else np.dtype(dtype)
     if rows is None or of not in _loss_dtypes(logits.dtype):
         return NotImplemented
-    losses = xp.lib.empty(rows.outer_shape, dtype=of)
+    losses = xp.lib.ndarray(rows.outer_shape, of)
     arrays = [rows.to_rows(logits), _as_int64(xp, labels), losses]
     _run("sparse_forward", rows, (logits.dtype, of), arrays, ignore_index, label_smoothing)
     return losses
@@ -107,7 +107,7 @@ def loss_and_gradient(
     over: bool = False,
 ) -> Any:
     """Losses for class numbers, and the gradient for the cotangent `g_`, in one launch."""
-    losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
+    losses = xp.lib.ndarray(g_.shape, g_.dtype)
     d = sparse_softmax_cross_entropy_grad(
         xp, g_, logits, labels, ignore_index=ignore_index, over=over, losses=losses
     )

@@ -69,7 +69,7 @@ class Rows:
 
     def empty(self, dtype: Any) -> Any:
         """Uninitialised rows for a result."""
-        return self.lib.empty((*self.outer_shape, self.n), dtype=dtype)
+        return self.lib.ndarray((*self.outer_shape, self.n), dtype)
 
     def from_rows(self, y: Any) -> Any:
         """A result with its axis moved back."""
