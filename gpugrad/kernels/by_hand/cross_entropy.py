@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,9 @@ def _cotangent(xp: Reading, g: Any) -> tuple[Any, Any]:
 
 
 def _as_int64(xp: Reading, labels: Any) -> Any:
-    return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
+    if labels.dtype != np.int64:
+        labels = labels.astype(np.int64)
+    return labels if labels.flags.c_contiguous else xp.lib.ascontiguousarray(labels)
 
 
 def _loss_dtypes(dtype: Any) -> tuple[Any, ...]:
@@ -155,12 +158,17 @@ def _run(
     if labelling:
         ignored, smoothing = labelling
         sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), np.float64(smoothing)]
-    name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
+    name = _name(kernel, dtypes, held)
     launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes], shared)
 
 
+@functools.cache
+def _name(kernel: str, dtypes: tuple[Any, ...], held: int) -> str:
+    return f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
+
+
 INSTANCES = tuple(
-    ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
+    ("cross_entropy.cu", _name(kernel, (dtype, *of), held))
     for kernel, most in _MOST.items()
     for dtype in FLOATS
     for held in (_KEPT, 0, 1, 2, 4, 8, 16)
