@@ -143,7 +143,7 @@ def _geometry(layout: Layout) -> tuple[tuple[int, ...], tuple[int, int], int]:
     wide = min(32, 1 << (parts - 1).bit_length())
     across, tall = _blocks(parts, wide), THREADS // wide
     splits = max(1, min(-(-layout.rows // (4 * tall)), 2 * 264 // across))
-    if layout.rows <= 16 * tall:  # a second launch would take longer
+    if layout.rows <= 16 * tall:  # 16 elements a thread are not worth a second launch
         splits = 1
     return (across, splits), (wide, tall), splits
 
