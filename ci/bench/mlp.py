@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from peers import (
@@ -36,11 +37,11 @@ ON_GPU = gg.device().kind == "cuda"
 SIZES, BATCH, RATE = (784, 512, 256, 10), 128, 1e-3
 
 
-def data():
+def data(sizes=SIZES):
     """A batch and its labels."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((BATCH, SIZES[0])).astype(np.float32)
-    return x, rng.integers(0, SIZES[-1], BATCH)
+    x = rng.standard_normal((BATCH, sizes[0])).astype(np.float32)
+    return x, rng.integers(0, sizes[-1], BATCH)
 
 
 def weights():
@@ -69,20 +70,24 @@ def with_gpugrad(traced: bool):
     return functools.partial(gg.function(step) if traced else step, *map(gg.asarray, data()))
 
 
-def with_torch(compiled: bool = False, **options: Any):
+def with_torch(
+    compiled: bool = False,
+    sizes: Sequence[int] = SIZES,
+    device: str = "cuda" if ON_GPU else "cpu",
+    **options: Any,
+):
     """Torch's modules, with its Adam; `compiled` keeps the passes as CUDA graphs."""
     import torch
 
     if args.threads:
         torch.set_num_threads(args.threads)
     layers = []
-    for i, o in itertools.pairwise(SIZES):
+    for i, o in itertools.pairwise(sizes):
         layers += [torch.nn.Linear(i, o), torch.nn.ReLU()]
-    device = "cuda" if ON_GPU else "cpu"
     net = torch.nn.Sequential(*layers[:-1]).to(device)
     forward = torch.compile(net, mode="reduce-overhead") if compiled else net
     adam = torch.optim.Adam(net.parameters(), lr=RATE, **options)
-    x, labels = (torch.from_numpy(a).to(device) for a in data())
+    x, labels = (torch.from_numpy(a).to(device) for a in data(sizes))
 
     def step():
         adam.zero_grad()

@@ -96,6 +96,23 @@ def torch_compile(function: Any, **kwargs: Any) -> Any:
     return torch.compile(function, dynamic=False, **kwargs)
 
 
+def torch_ops(step: Any) -> tuple[int, int]:
+    """The ops of torch that a step dispatches, and how many are views or read a scalar."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Ops(TorchDispatchMode):
+        def __torch_dispatch__(self, op: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+            ops.append(op)
+            return op(*args, **(kwargs or {}))
+
+    step()  # makes the state of the optimizer
+    ops: list[Any] = []
+    with Ops():
+        step()
+    ops = [op for op in ops if op.namespace == "aten"]
+    return len(ops), sum(op.is_view or "_local_scalar" in op.name() for op in ops)
+
+
 def jax_runs(on_gpu: bool) -> bool:
     """Whether jax supports the device, without importing it."""
     plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -149,8 +150,19 @@ def _shares_in_rows(parent: Tensor, op: Any, params: tuple[Any, ...]) -> bool:
     depend on it.
     """
     line = parent.line[::-1] if isinstance(parent, View) else []
-    array = root = np.empty(parent.root.shape if isinstance(parent, View) else parent.shape, bool)
-    for each, values in [*((v.op, v.params) for v in line), (op, params)]:
+    shape = parent.root.shape if isinstance(parent, View) else parent.shape
+    steps = (*((v.op, v.params) for v in line), (op, params))
+    try:
+        return _is_view_in_rows(shape, steps)
+    except TypeError:  # an index, such as a slice, cannot be hashed
+        return _is_view_in_rows.__wrapped__(shape, steps)
+
+
+@functools.lru_cache(1024)  # a copy, which NumPy makes here, takes time
+def _is_view_in_rows(shape: tuple[int, ...], steps: tuple[tuple[Any, Any], ...]) -> bool:
+    """Whether ops of a new array return a view of it."""
+    array = root = np.empty(shape, bool)
+    for each, values in steps:
         if each.kind == "elementwise":
             array = root = np.empty(array.shape, bool)
         else:

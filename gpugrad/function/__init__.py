@@ -395,15 +395,15 @@ class _Steps(Function):
         self._steps = steps
         self._arguments = (steps, *options)
 
-    def _parts(self, args: Any, keywords: Any) -> list[tuple[Any, Any]]:
-        return split_steps(self._signature, self.__name__, self._steps, args, keywords)
+    def _parts(self, args: Any, keywords: Any, alone: bool = False) -> list[tuple[Any, Any]]:
+        return split_steps(self._signature, self.__name__, self._steps, args, keywords, alone)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run the steps one after the other, and stack their results."""
         if profiles and not in_span():
             return self._timed(self.__call__, args, keywords)
-        parts = self._parts(args, keywords)
         alone = current_trace() is None and not levels_running() and not threads.stack
+        parts = self._parts(args, keywords, alone)
         results = self._together(parts) if alone else None
         if results is None:
             call = super().__call__

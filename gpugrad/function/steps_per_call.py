@@ -7,7 +7,7 @@ from typing import Any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_array
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.signature import Signature
@@ -16,9 +16,11 @@ __all__ = ["split_steps", "stack_results"]
 
 
 def split_steps(
-    signature: Signature, name: str, k: int, args: Any, keywords: Any
+    signature: Signature, name: str, k: int, args: Any, keywords: Any, alone: bool
 ) -> list[tuple[Any, Any]]:
     """Split the arguments into one set for each of `k` steps.
+
+    If `alone`, nothing records or traces the call, so that Tensors are split without ops.
 
     Raises:
         ShapeError: an array does not have length `k` along its first axis.
@@ -26,9 +28,9 @@ def split_steps(
     at = 0
 
     def cut(leaf: Any) -> Any:
-        return (
-            leaf[at, ...] if _is_array(leaf) else leaf
-        )  # `...` keeps an array, not a NumPy scalar
+        if alone and type(leaf) is Tensor:
+            return wrap(leaf._data[at, ...])  # `...` keeps an array, not a NumPy scalar
+        return leaf[at, ...] if _is_array(leaf) else leaf
 
     for path, leaf in signature.paths(args, keywords):
         if _is_array(leaf) and leaf.shape[:1] != (k,):

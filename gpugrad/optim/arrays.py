@@ -67,7 +67,7 @@ def ravel_reals(array: Any) -> Any:
     """A 1-D view of a C-contiguous array, or a 1-D copy; complex numbers as pairs of reals."""
     if not array.flags.c_contiguous:
         array = copy_array(array)
-    line = array.reshape(-1)
+    line = array if array.ndim == 1 else array.reshape(-1)
     return line.view(state_dtype(line.dtype)) if line.dtype.kind == "c" else line
 
 

@@ -174,6 +174,11 @@ def check_pairs(
     return pairs, skipped
 
 
+def _on_the_gpu(array: Any) -> bool:
+    """Whether it is a plain array of the only GPU."""
+    return not READINGS[type(array)].nesting and devices.gpu_count() == 1
+
+
 def check_gradient(
     name: str, gradient: Any, variable: Variable, path: str | None = None
 ) -> Gradient:
@@ -189,10 +194,10 @@ def check_gradient(
         ArgumentError, DTypeError, ShapeError, DeviceError, IndexOutOfBoundsError: it does not fit
             the Variable.
     """
-    if type(gradient) is Tensor and type(gradient._data) is np.ndarray:  # most of them
+    if type(gradient) is Tensor and type(gradient._data) is type(variable._data):  # most of them
         data, own = gradient._data, variable._data
-        alike = type(own) is np.ndarray and data.shape == own.shape and data.dtype == own.dtype
-        if alike and data.dtype.kind in "fc":
+        alike = data.shape == own.shape and data.dtype == own.dtype and data.dtype.kind in "fc"
+        if alike and (type(own) is np.ndarray or _on_the_gpu(own)):
             return gradient
     rows = isinstance(gradient, IndexedSlices)
     g: Any = argument(name, gradient.values if rows else gradient)

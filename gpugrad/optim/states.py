@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
 from gpugrad.core.variable import Variable
+from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.optim.arrays import Average, count_reals, ravel_reals, state_dtype
 from gpugrad.optim.groups import Group
 
@@ -91,7 +92,7 @@ def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
     groups: dict[Any, list[Work]] = {}
     for item in work:
         state, data, _ = item
-        key = data.dtype, devices.device_of(data), state.group, state.step
+        key = data.dtype, gpu_of(data), state.group, state.step
         groups.setdefault(key, []).append(item)
     return list(groups.values())
 

@@ -14,6 +14,15 @@ TOTAL = re.compile(
     r"total: (\d+) nodes, ([\d.]+) ms modelled .*; (\d+) strided copies"
     r".* (\d+) launches and copies outside"
 )
+HOST = re.compile(
+    r"host \(.*, processor time\): (\d+) us an eager step of (\d+) launches, ([\d.]+)"
+)
+SEVERAL = re.compile(
+    r"8 steps a call, each: ([\d.]+) nodes and ([\d.]+) launches.* ([\d.]+) us modelled"
+)
+TORCH = re.compile(
+    r"eager torch: (not installed|(\d+) ops, (\d+) of them .* at 5 us each (\d+) us)"
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +49,16 @@ def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds,
     assert (int(counted[1]), int(counted[3])) <= (nodes, strided), done.stdout
     assert float(counted[2]) <= milliseconds, done.stdout
     assert int(counted[4]) <= 1, done.stdout  # the upload of arguments
+    eager, launches, replay = map(float, HOST.search(done.stdout).groups())
+    assert nodes < launches
+    assert 0 < replay < eager  # not how long: other processes take turns with this one
+    if "mlp" in arguments:
+        nodes, outside, microseconds = map(float, SEVERAL.search(done.stdout).groups())
+        assert nodes <= 11.13, done.stdout
+        assert outside <= 0.25, done.stdout
+        assert microseconds <= 30.3, done.stdout
+        torch = TORCH.search(done.stdout)
+        assert torch[2] is None or int(torch[4]) == 5 * int(torch[2]) > 5 * int(torch[3])
 
 
 def test_help_names_the_benches():

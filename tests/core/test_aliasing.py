@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.views import View, _is_view_in_rows
 from gpugrad.errors import DTypeError, TapeError
 
 
@@ -130,3 +132,17 @@ def test_python_number_that_does_not_fit_its_dtype_is_refused(value, dtype):
 def test_integer_beyond_64_bits_is_refused():
     with pytest.raises(DTypeError):
         gg.add(2**70, 1)
+
+
+def test_whether_a_reshape_is_a_view_is_computed_once_for_a_shape():
+    def views():
+        root = gg.constant(np.asfortranarray(np.arange(24.0).reshape(2, 3, 4)))
+        assert not root._data.flags.c_contiguous
+        return gg.reshape(root, (6, 4)), gg.reshape(gg.permute_dims(root, (0, 2, 1)), (2, 12))
+
+    views()
+    before = _is_view_in_rows.cache_info()
+    rows, turned = views()
+    after = _is_view_in_rows.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (2, 0)
+    assert [type(x) for x in (rows, turned)] == [View, Tensor]

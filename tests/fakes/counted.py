@@ -100,9 +100,6 @@ class ndarray:
         _log("copy to the host", self.nbytes)
         return np.array(self._array)
 
-    def set(self, values: Any, stream: Any = None) -> None:
-        _log("copy from the host", self.nbytes)
-
     def fill(self, value: Any) -> None:
         _log("memset" if value == 0 else "fill", self.nbytes)
         if self.size <= SMALL:
@@ -110,9 +107,6 @@ class ndarray:
 
     def item(self, *args: Any) -> Any:
         return self.get().item(*args)
-
-    def tolist(self) -> Any:
-        return self.get().tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
         return self.get().tobytes(order)
@@ -127,17 +121,8 @@ class ndarray:
     def __len__(self) -> int:
         return len(self._array)
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
     def __bool__(self) -> bool:
         return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
@@ -475,26 +460,11 @@ class Device:
     def __exit__(self, *exc: object) -> None:
         pass
 
-    def use(self) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        pass
-
-    def __int__(self) -> int:
-        return 0
-
 
 class Event:
     """``cupy.cuda.Event``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def record(self, stream: Any = None) -> Event:
-        return self
-
-    def synchronize(self) -> None:
         pass
 
 
@@ -530,9 +500,6 @@ class Stream:
         return Event()
 
     def wait_event(self, event: Any) -> None:
-        pass
-
-    def synchronize(self) -> None:
         pass
 
     def is_capturing(self) -> bool:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 
+from gpugrad.testing.cuda.driver import get_setting
 from gpugrad.testing.cuda.driver.libraries import work
 
-__all__ = ["enqueue", "is_capturing"]
+__all__ = ["does_nothing", "enqueue", "is_capturing"]
+
+
+@functools.cache
+def does_nothing() -> bool:
+    """Whether devices do nothing, so that only the host's time of a call counts."""
+    return bool(get_setting("null_work"))
 
 
 def enqueue(stream: int, name: str, launch: Callable[[], object]) -> None:

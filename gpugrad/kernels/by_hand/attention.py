@@ -215,7 +215,7 @@ def forward(
     name, _, threads, shared = engine
     wide = _sum_dtype(query.dtype)
     out = like(xp.lib, call.query, (*call.query.shape[:3], width), query.dtype)
-    lse = xp.lib.empty((*call.stack, m), dtype=wide)
+    lse = xp.lib.ndarray((*call.stack, m), wide)
     if blocks:
         types = f"{name}, {call.packed}, {_mask_name(call.mask)}"
         kernel = f"attention_forward<{types}, {cpp_bool(stream is not None)}>"
@@ -349,7 +349,7 @@ def _launch_grads(
     if not 0 < blocks <= _MOST_BLOCKS or not m or not _aligned(g, call.packed):
         return None
     counts = -(-m // _JOINT)  # of the blocks that have added to a tile of queries
-    sums = lib.empty((math.prod(call.outer) * heads, m * k + -(-counts // 4) * 4), dtype=f4)
+    sums = lib.ndarray((math.prod(call.outer) * heads, m * k + -(-counts // 4) * 4), f4)
     delta = _delta(xp, call, g, out, g_lse, f4, zeros=sums)
     arrays = call.query, call.key, call.value
     by_query, by_key, by_value = grads = all_like(lib, arrays)
@@ -388,7 +388,7 @@ def _delta(xp: Any, call: _Call, g: Any, out: Any, g_lse: Any, wide: Any, zeros:
     lib, width, zero_packs = xp.lib, g.shape[-1], 0 if zeros is None else zeros.size // 4
     out = _as_4d(lib, out, call.outer, int(call.shape["heads"]))
     g_lse = None if g_lse is None else lib.ascontiguousarray(g_lse, dtype=wide)
-    delta = lib.empty(g.shape[:-1], dtype=wide)
+    delta = lib.ndarray(g.shape[:-1], wide)
     arrays, packed = (g, out, g_lse, delta, zeros), 16 // g.itemsize
     if width % packed or not all(_aligned(x, packed) for x in (g, out)):
         packed = 1

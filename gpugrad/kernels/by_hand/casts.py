@@ -43,7 +43,7 @@ def cast_all(arrays: Sequence[Any], dtype: Any, into: Sequence[Any] = ()) -> Seq
     """float32 arrays of one device, rounded to a dtype of NARROW: new ones, or those of `into`."""
     sources = [as_contiguous(a) for a in arrays]
     lib = READINGS[type(sources[0])].lib
-    results = into or [lib.empty(a.shape, dtype=dtype) for a in sources]
+    results = into or [lib.ndarray(a.shape, dtype) for a in sources]
     for table, chunks in tables([sources, results]):
         launch("casts.cu", f"cast<{type_name(dtype)}>", chunks, THREADS, (table,))
     return results
@@ -53,7 +53,7 @@ def turn_all(arrays: Sequence[Any], dtype: Any) -> list[Any]:
     """float32 arrays, rounded to a dtype of NARROW, with channels last in memory."""
     sources = [as_contiguous(a) for a in arrays]
     lib = READINGS[type(sources[0])].lib
-    results = [lib.empty((len(a), *a.shape[2:], a.shape[1]), dtype=dtype) for a in sources]
+    results = [lib.ndarray((len(a), *a.shape[2:], a.shape[1]), dtype) for a in sources]
     shapes = [(a.shape[1], math.prod(a.shape[2:])) for a in sources]
     _turn(sources, results, shapes)
     return [lib.moveaxis(r, -1, 1) for r in results]
@@ -73,7 +73,7 @@ def straighten(arrays: Sequence[Any]) -> list[Any]:
     for dtype, places in turned.items():
         sources = [arrays[k] for k in places]
         lib = READINGS[type(sources[0])].lib
-        copies = [lib.empty(a.shape, dtype=dtype) for a in sources]
+        copies = [lib.ndarray(a.shape, dtype) for a in sources]
         _turn(sources, copies, [(math.prod(a.shape[2:]), a.shape[1]) for a in sources])
         for k, copy in zip(places, copies, strict=True):
             results[k] = copy

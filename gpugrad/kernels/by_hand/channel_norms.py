@@ -72,7 +72,7 @@ class Channels:
 
     def empty(self, *lead: int) -> Any:
         """An uninitialised array with numbers for each channel."""
-        return self.lib.empty((*lead, self.channels), dtype=self.stats_dtype)
+        return self.lib.ndarray((*lead, self.channels), self.stats_dtype)
 
     def statistics(self, *arrays: Any) -> bool:
         """Whether the arrays have the shape and dtype of the channels' statistics."""
@@ -135,7 +135,7 @@ def forward(
     """The results of standardize_affine: y, mean and variance; y plus `added`, and its relu."""
     x = channels.to_kernel(x)
     more = [] if added is None else [channels.to_kernel(added)]
-    y = xp.lib.empty(x.shape, dtype=x.dtype)
+    y = xp.lib.ndarray(x.shape, x.dtype)
     name, grid, shape = channels.plan(x, y, *more)
     weight, bias = _contiguous(xp, weight, bias)
     partial, mean, var = channels.empty(3, grid[1]), channels.empty(), channels.empty()
@@ -176,19 +176,17 @@ def backward(
         added: see `relu`.
     """
     g, x = channels.to_kernel(arrays[0]), channels.to_kernel(arrays[1])
-    dx = xp.lib.empty(x.shape, dtype=x.dtype)
+    dx = xp.lib.ndarray(x.shape, x.dtype)
     more, masked = None if added is None else channels.to_kernel(added), None
     if bias is not None:
         relu = None
     elif relu is not None:
-        relu, masked = channels.to_kernel(relu), xp.lib.empty(x.shape, dtype=x.dtype)
+        relu, masked = channels.to_kernel(relu), xp.lib.ndarray(x.shape, x.dtype)
     every = [a for a in (g, x, dx, more, relu, masked) if a is not None]
     name, grid, shape = channels.plan(*every)
     mean, var, g_mean, g_var, weight, bias = _contiguous(xp, *arrays[2:], bias)
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
-    weight_grads = (
-        [xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2)] if grads else []
-    )
+    weight_grads = [xp.lib.ndarray(weight.shape, weight.dtype) for _ in range(2)] if grads else []
     args = [g, x, mean, var, g_mean, g_var, weight, bias, more, relu, masked, dx]
     args += [*(weight_grads or (None, None)), partial, slopes, barrier_of(x), shape]
     args += [np.float64(channels.count), np.float64(eps)]

@@ -86,7 +86,7 @@ def _run(
     if (out := cudnn.convolution(lib, of, x, a, x_shape, w_shape, geometry)) is not NotImplemented:
         return out
     a, x = lib.ascontiguousarray(a), lib.ascontiguousarray(x)
-    out = lib.empty(out_shape, dtype=dtype)
+    out = lib.ndarray(out_shape, dtype)
     shape = _shape(x_shape, groups, channels, filters, w_shape[2:], geometry)
     window = math.prod(w_shape[2:])
     pixels = x_shape[0] * math.prod(x_shape[2:] if of == "INPUT" else places)
@@ -108,7 +108,7 @@ def _run(
         splits = min(-(-_BLOCKS // (tiles[0] * tiles[1] * groups)), max(steps // _STEPS, 1))
     if max(tiles[1], groups * splits) > 65535 or tiles[0] > _MOST:
         return NotImplemented
-    target = out if splits == 1 else lib.empty((splits, *out_shape), dtype=wide)
+    target = out if splits == 1 else lib.ndarray((splits, *out_shape), wide)
     name = f"convolution_product<{engine}, {of}, {type_name(target.dtype)}>"
     args = [a, x, target, shape, np.int32(splits)]
     launch("convolution.cu", name, (*tiles, groups * splits), threads, args, shared)

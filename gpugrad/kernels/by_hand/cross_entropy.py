@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def softmax_cross_entropy(xp: Reading, logits: Any, labels: Any, axis: int = -1)
     rows = as_rows(xp, axis, logits, labels)
     if rows is None:
         return NotImplemented
-    losses = xp.lib.empty(rows.outer_shape, dtype=logits.dtype)
+    losses = xp.lib.ndarray(rows.outer_shape, logits.dtype)
     _run(
         "dense_forward", rows, (logits.dtype,), [rows.to_rows(logits), rows.to_rows(labels), losses]
     )
@@ -71,7 +72,7 @@ def sparse_softmax_cross_entropy(
     of = logits.dtype if dtype is None else np.dtype(dtype)
     if rows is None or of not in _loss_dtypes(logits.dtype):
         return NotImplemented
-    losses = xp.lib.empty(rows.outer_shape, dtype=of)
+    losses = xp.lib.ndarray(rows.outer_shape, of)
     arrays = [rows.to_rows(logits), _as_int64(xp, labels), losses]
     _run("sparse_forward", rows, (logits.dtype, of), arrays, ignore_index, label_smoothing)
     return losses
@@ -124,8 +125,8 @@ def loss_and_gradient(
     `divisor`, an array of one element, divides the sum, and 0 by 0 is 0. It is also written to the
     address in the array `place`, when the kernel runs.
     """
-    losses = xp.lib.empty(g_.shape, dtype=g_.dtype)
-    added = None if total is None else xp.lib.empty((), dtype=g_.dtype)
+    losses = xp.lib.ndarray(g_.shape, g_.dtype)
+    added = None if total is None else xp.lib.ndarray((), g_.dtype)
     arrived = None if total is None else barrier_of(losses)
     d = sparse_softmax_cross_entropy_grad(
         xp,
@@ -157,7 +158,9 @@ def _cotangent(xp: Reading, g: Any) -> tuple[Any, Any]:
 
 
 def _as_int64(xp: Reading, labels: Any) -> Any:
-    return xp.lib.ascontiguousarray(labels.astype(np.int64, copy=False))
+    if labels.dtype != np.int64:
+        labels = labels.astype(np.int64)
+    return labels if labels.flags.c_contiguous else xp.lib.ascontiguousarray(labels)
 
 
 def _loss_dtypes(dtype: Any) -> tuple[Any, ...]:
@@ -183,12 +186,17 @@ def _run(
     if labelling:
         ignored, *numbers = labelling
         sizes += [np.bool_(ignored is not None), np.int64(ignored or 0), *map(np.float64, numbers)]
-    name = f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
+    name = _name(kernel, dtypes, held)
     launch("cross_entropy.cu", name, grid, block, [*arrays, *sizes], shared)
 
 
+@functools.cache
+def _name(kernel: str, dtypes: tuple[Any, ...], held: int) -> str:
+    return f"{kernel}<{', '.join(map(type_name, dtypes))}, {held}>"
+
+
 INSTANCES = tuple(
-    ("cross_entropy.cu", f"{kernel}<{', '.join(map(type_name, (dtype, *of)))}, {held}>")
+    ("cross_entropy.cu", _name(kernel, (dtype, *of), held))
     for kernel, most in _MOST.items()
     for dtype in FLOATS
     for held in (_KEPT, 0, 1, 2, 4, 8, 16)

@@ -96,8 +96,8 @@ def standardize_affine(
         if channels is None:
             return NotImplemented
         return channel_norms.forward(xp, channels, x, weight, bias, eps)
-    y = xp.lib.empty(x.shape, dtype=x.dtype)
-    mean, var = (xp.lib.empty(lines.stats_shape, dtype=lines.stats_dtype) for _ in range(2))
+    y = xp.lib.ndarray(x.shape, x.dtype)
+    mean, var = (xp.lib.ndarray(lines.stats_shape, lines.stats_dtype) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
     name = f"norm_forward<{lines.type}, {held}, {cpp_bool(centered)}>"
     arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
@@ -157,8 +157,8 @@ def standardize_affine_grads(
     held, blocks, block = plan(lines.rows, lines.n, x.dtype, _max_packs_with_sums(x.dtype))
     if held:
         parts = min(blocks, _BLOCKS if math.prod(block) >= 256 else 2 * _BLOCKS)
-        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.stats_dtype)
-        dx = xp.lib.empty(x.shape, dtype=x.dtype)
+        partial = xp.lib.ndarray((2, parts, lines.n), lines.stats_dtype)
+        dx = xp.lib.ndarray(x.shape, x.dtype)
         shared = partial[:, 0].nbytes if block[1] > 1 else 0
         name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, true>"
         sizes = *lines.sizes, np.float64(eps)
@@ -166,11 +166,11 @@ def standardize_affine_grads(
     else:
         dx = _backward(xp, lines, arrays, eps, centered)
         parts = min(lines.rows, 32)
-        partial = xp.lib.empty((2, parts, lines.n), dtype=lines.stats_dtype)
+        partial = xp.lib.ndarray((2, parts, lines.n), lines.stats_dtype)
         grid = -(-lines.n * x.dtype.itemsize // (16 * _COLUMNS)), parts
         args = [*arrays[:4], partial, *lines.sizes, np.float64(eps)]
         launch("norms.cu", f"norm_columns<{lines.type}>", grid, _COLUMNS, args)
-    d_weight, d_bias = (xp.lib.empty(weight.shape, dtype=weight.dtype) for _ in range(2))
+    d_weight, d_bias = (xp.lib.ndarray(weight.shape, weight.dtype) for _ in range(2))
     args = [partial, d_weight, d_bias, np.int32(parts), np.int32(lines.n)]
     launch("norms.cu", f"column_sums<{lines.type}>", (-(-lines.n // 32), 2), (32, 16), args)
     return dx, d_weight, d_bias
@@ -245,7 +245,7 @@ _COLUMNS = 128  # threads of a block that sums columns
 
 def _backward(xp: Reading, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
     g = arrays[0]
-    dx = xp.lib.empty(g.shape, dtype=g.dtype)
+    dx = xp.lib.ndarray(g.shape, g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
     name = f"norm_backward<{lines.type}, {held}, {cpp_bool(centered)}, false>"
     launch("norms.cu", name, grid, block, [*arrays, dx, None, *lines.sizes, np.float64(eps)])

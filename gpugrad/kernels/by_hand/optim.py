@@ -52,7 +52,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         for dtype, which in groups.items()
         for launch_args in tables([[grads[i] for i in which]])
     ]
-    sums = lib.empty(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), dtype=np.float64)
+    sums = lib.ndarray(max(1, sum(min(chunks, SUMS) for *_, chunks in work)), np.float64)
     begin = 0
     for dtype, table, chunks in work:
         blocks = min(chunks, SUMS)
@@ -60,7 +60,7 @@ def clip(grads: Sequence[Any], max_norm: float) -> tuple[list[Any], Any]:
         launch("optim.cu", name, blocks, THREADS, (table, sums[begin : begin + blocks]))
         begin += blocks
     norm = lib.zeros((), dtype=wide)
-    scaled = [lib.empty(g.shape, dtype=g.dtype) for g in grads]
+    scaled = [lib.ndarray(g.shape, g.dtype) for g in grads]
     for dtype, which in groups.items():
         name = f"clip<{type_name(dtype)}, {type_name(wide)}>"
         for table, chunks in tables([[grads[i] for i in which], [scaled[i] for i in which]]):

@@ -84,7 +84,7 @@ def noise(
     if kind == "integers":
         low, high = parameters
         per, numbers = 4, [np.uint64(low & _M64), np.uint64(high - low & _M64)]
-    out = xp.lib.empty(n, dtype=dtype)
+    out = xp.lib.ndarray(n, dtype)
     if n:
         args = [out, np.int64(n), state, *_stream(key, first), *numbers]
         launch(_SOURCE, name, -(-n // (per * 128)), 128, args)
@@ -128,7 +128,7 @@ def stream_dropout(
     """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`; `state` as for `noise`."""
     if x.dtype not in FLOATS or not 0 <= p < 1:
         return NotImplemented
-    out = xp.lib.empty(x.shape, dtype=x.dtype)
+    out = xp.lib.ndarray(x.shape, x.dtype)
     if x.size:
         x = xp.lib.ascontiguousarray(x)
         scale = x.dtype.type(1 / (1 - p))
@@ -142,7 +142,7 @@ def stream_mask(xp: Any, stream: Any, *, shape: tuple[int, ...], p: float) -> An
     """The launcher of `gpugrad.ops.nn.dropout.stream_mask`."""
     if getattr(stream, "dtype", None) != np.uint64 or stream.shape != (4,):
         return NotImplemented
-    out = xp.lib.empty(shape, dtype=np.bool_)
+    out = xp.lib.ndarray(shape, np.bool_)
     if out.size:
         args = [out, np.int64(out.size), xp.lib.ascontiguousarray(stream), np.float32(p)]
         launch(_SOURCE, "keep", -(-out.size // 1024), 128, args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,7 @@ __all__ = ["FLOATS", "Rows", "as_rows", "max_held", "plan", "power_of_two", "sha
 FLOATS = tuple(np.dtype(d) for d in (np.float32, np.float64, np.float16, BFLOAT16))
 """The floating-point dtypes of the hand-written kernels."""
 
+_FLOATS = frozenset(FLOATS)
 _LONGEST = 2**30
 _WARPS = 4  # rows per block where each warp has one row
 _WARPS_PACKS = 8  # most packs of 16 bytes that a thread of a warp reads
@@ -24,9 +26,10 @@ _TEAM = 512  # most threads per block: TEAM of rows.cuh
 def share_dtype(*arrays: Any) -> bool:
     """Whether all are arrays of one dtype of FLOATS (a formula may pass numbers instead)."""
     dtype = getattr(arrays[0], "dtype", None)
-    return dtype in FLOATS and all(getattr(a, "dtype", None) == dtype for a in arrays)
+    return dtype in _FLOATS and all(getattr(a, "dtype", None) == dtype for a in arrays[1:])
 
 
+@functools.lru_cache(1024)
 def plan(rows: int, n: int, dtype: Any, most: int) -> tuple[int, int, tuple[int, int]]:
     """How rows of `n` elements are read: (packs in a thread's registers, blocks, threads).
 
@@ -65,11 +68,13 @@ class Rows:
 
     def to_rows(self, x: Any) -> Any:
         """The array with the axis moved to the end, without a copy if that is contiguous."""
-        return self.lib.ascontiguousarray(self.lib.moveaxis(x, self.axis, -1))
+        if self.axis != x.ndim - 1:
+            x = self.lib.moveaxis(x, self.axis, -1)
+        return x if x.flags.c_contiguous else self.lib.ascontiguousarray(x)
 
     def empty(self, dtype: Any) -> Any:
         """Uninitialised rows for a result."""
-        return self.lib.empty((*self.outer_shape, self.n), dtype=dtype)
+        return self.lib.ndarray((*self.outer_shape, self.n), dtype)
 
     def from_rows(self, y: Any) -> Any:
         """A result with its axis moved back."""

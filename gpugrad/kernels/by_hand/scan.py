@@ -114,7 +114,7 @@ def recurrence(xp: Any, a: Any, b: Any, *, axis: int, reverse: bool = False) -> 
     """The launcher of `ops.math.cumulative.recurrence`: a product and a sum per step, in order."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in _FLOATS or not _is_axis(a, axis):
         return NotImplemented
-    out = xp.lib.empty(a.shape, dtype=a.dtype)
+    out = xp.lib.ndarray(a.shape, a.dtype)
     outer, n, inner = _split_at_axis(a.shape, axis)
     if not a.size:
         return out
@@ -171,7 +171,7 @@ def _scan(
     axis %= x.ndim
     outer, n, inner = _split_at_axis(x.shape, axis)
     shape = (*x.shape[:axis], n + initial, *x.shape[axis + 1 :])
-    out = xp.lib.empty(shape, dtype=x.dtype)
+    out = xp.lib.ndarray(shape, x.dtype)
     if not x.size:
         return NotImplemented if out.size else out
     x = xp.lib.ascontiguousarray(x)
@@ -192,7 +192,7 @@ def _scan(
     layout = [np.int64(v) for v in (n, inner, part, *strides)] + [np.int32(side), np.int32(reverse)]
     before = None
     if parts > 1:
-        totals = xp.lib.empty((outer, parts, inner), dtype=wide)
+        totals = xp.lib.ndarray((outer, parts, inner), wide)
         args = [x, None, None, totals, *layout, np.int32(0)]
         launch(_SOURCE, name, (blocks, parts), threads, args)
         before = _scan(xp, function, totals, 1)

@@ -120,7 +120,7 @@ def take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int = -1) -> Any:
     if parts > 1:  # both parts of a complex number come from the same place
         indices = xp.lib.broadcast_to(indices[..., None], (*shape, parts))
     indices = xp.lib.ascontiguousarray(indices).reshape(-1)
-    out = xp.lib.empty(indices.size, dtype=elements.dtype)
+    out = xp.lib.ndarray(indices.size, elements.dtype)
     report = _Report(xp, out, "take_along_axis", x.shape[axis], gathers=True)
     inner = math.prod(shape[axis + 1 :]) * parts
     sizes = [np.int64(k) for k in (indices.size, shape[axis], x.shape[axis], inner)]
@@ -184,7 +184,7 @@ def scatter_along_axis(
         name = f"put_along<{real}, {type_name(indices.dtype)}>"
         launch(_SOURCE, name, blocks, 256, [elements, indices, out, report.flag, *sizes])
     elif deterministic() and elements.dtype.kind not in "iu":
-        places = xp.lib.empty(elements.size, dtype=np.int64)
+        places = xp.lib.ndarray(elements.size, np.int64)
         name = f"places_along<{type_name(indices.dtype)}>"
         launch(_SOURCE, name, blocks, 256, [indices, places, report.flag, *sizes])
         out = _sum_in_order(xp, elements, places, 1, total, 1)
@@ -245,7 +245,7 @@ def _gather_slices(
     indices, axis = _as_index(indices), axis % x.ndim
     outer, rows, n = math.prod(x.shape[:axis]), x.shape[axis], indices.size
     width = table.size // (outer * rows)
-    out = xp.lib.empty(outer * n * width, dtype=table.dtype)
+    out = xp.lib.ndarray(outer * n * width, table.dtype)
     report = _Report(xp, out, name, 0 if joint else rows, from_end, gathers=True)
     packed, grid, block = _over_rows(table.dtype, outer, n, width)
     kernel = f"read_rows<{type_name(table.dtype)}, {type_name(indices.dtype)}, {packed}>"
@@ -281,7 +281,7 @@ def _scatter_slices(
     if onto is not None and (deterministic() or onto.dtype != wide or values.dtype != wide):
         return NotImplemented
     if elements.dtype.kind not in "iu" and (deterministic() or too_large):
-        places = xp.lib.empty(n, dtype=np.int64)
+        places = xp.lib.ndarray(n, np.int64)
         sizes = [np.int64(n), np.int64(rows)]
         launch(
             _SOURCE, f"rows_of<{index}>", -(-n // 256), 256, [indices, places, report.flag, *sizes]
@@ -304,7 +304,7 @@ def _sum_in_order(xp: Any, values: Any, rows_at: Any, outer: int, rows: int, wid
     order = xp.lib.argsort(rows_at, stable=True)
     tiles = -(-n // _TILE)
     out = xp.lib.zeros(outer * rows * width, dtype=values.dtype)
-    head, tail = (xp.lib.empty(outer * tiles * width, dtype=_sum_dtype(values.dtype)) for _ in "ht")
+    head, tail = (xp.lib.ndarray(outer * tiles * width, _sum_dtype(values.dtype)) for _ in "ht")
     sizes = [np.int64(outer), np.int64(n), np.int64(rows), np.int64(width)]
     ordered = rows_at.take(order)
     packed, grid, block = _over_rows(values.dtype, outer, tiles, width)

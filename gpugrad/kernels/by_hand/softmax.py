@@ -79,7 +79,7 @@ def logsumexp(xp: Reading, x: Any, axis: Any = None, *, keepdims: bool = False) 
     rows = as_rows(xp, axis, x)
     if rows is None:
         return NotImplemented
-    y = xp.lib.empty(rows.outer_shape, dtype=x.dtype)
+    y = xp.lib.ndarray(rows.outer_shape, x.dtype)
     _, grid, block = plan(rows.rows, rows.n, x.dtype, _FORWARD)
     sizes = np.int64(rows.rows), np.int32(rows.n)
     launch(

@@ -48,7 +48,7 @@ def window_max(
     places = _places(x, size, step, dilation, padding)
     if places is None or x.dtype not in _NUMBERS:
         return NotImplemented
-    out = xp.lib.empty((*x.shape[: x.ndim - len(size)], *places), dtype=x.dtype)
+    out = xp.lib.ndarray((*x.shape[: x.ndim - len(size)], *places), x.dtype)
     lengths = x.shape[x.ndim - len(size) :]
     axes = _axes(lengths, places, size, step, dilation, padding)
     _run("window_max", x.dtype, out.size, [xp.lib.ascontiguousarray(x), out], axes)
@@ -71,7 +71,7 @@ def window_argmax(
         return NotImplemented
     if out.shape != (*x.shape[: x.ndim - len(size)], *places):
         return NotImplemented
-    indices = xp.lib.empty(out.shape, dtype=np.int64)
+    indices = xp.lib.ndarray(out.shape, np.int64)
     axes = _axes(x.shape[x.ndim - len(size) :], places, size, step, dilation, padding)
     arrays = [xp.lib.ascontiguousarray(x), xp.lib.ascontiguousarray(out), indices]
     _run("window_argmax", x.dtype, out.size, arrays, axes)
@@ -93,7 +93,7 @@ def window_scatter(
     n = len(size)
     if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
         return NotImplemented
-    out = xp.lib.empty((*g.shape[: g.ndim - n], *lengths), dtype=g.dtype)
+    out = xp.lib.ndarray((*g.shape[: g.ndim - n], *lengths), g.dtype)
     axes = _axes(lengths, g.shape[g.ndim - n :], size, step, dilation, padding)
     arrays = [xp.lib.ascontiguousarray(g), xp.lib.ascontiguousarray(where), out]
     _run("window_scatter", g.dtype, out.size, arrays, axes)
@@ -109,7 +109,7 @@ def window_sum(xp: Any, x: Any, size: int, *, axis: int = -1, step: int = 1) -> 
     if not size <= n < 2**31:
         return NotImplemented
     places = (n - size) // step + 1
-    out = xp.lib.empty((*x.shape[:axis], places, *x.shape[axis + 1 :]), dtype=x.dtype)
+    out = xp.lib.ndarray((*x.shape[:axis], places, *x.shape[axis + 1 :]), x.dtype)
     numbers = [np.int32(n), np.int32(places), np.int64(inner), np.int32(size), np.int32(step)]
     _run("window_sum", x.dtype, out.size, [xp.lib.ascontiguousarray(x), out], numbers)
     return out
@@ -128,7 +128,7 @@ def overlap_add(
         return NotImplemented
     each = x.strides[-1] != 0  # otherwise a window holds one repeated number
     inner = math.prod(x.shape[axis + 1 : -1])
-    out = xp.lib.empty((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), dtype=x.dtype)
+    out = xp.lib.ndarray((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), x.dtype)
     values = xp.lib.ascontiguousarray(x if each else x[..., 0])
     numbers = [np.int32(length), np.int32(places), np.int64(inner)]
     numbers += [np.int32(v) for v in (size, step, dilation, each)]

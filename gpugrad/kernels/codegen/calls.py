@@ -141,9 +141,11 @@ def _geometry(layout: Layout) -> tuple[tuple[int, ...], tuple[int, int], int]:
         splits = max(1, min(-(-parts // (4 * wide)), 2 * 264 // across))
         return (across, splits), (wide, THREADS // wide), splits
     wide = min(32, 1 << (parts - 1).bit_length())
-    across = _blocks(parts, wide)
-    splits = max(1, min(-(-layout.rows // (4 * THREADS // wide)), 2 * 264 // across))
-    return (across, splits), (wide, THREADS // wide), splits
+    across, tall = _blocks(parts, wide), THREADS // wide
+    splits = max(1, min(-(-layout.rows // (4 * tall)), 2 * 264 // across))
+    if layout.rows <= 16 * tall:  # 16 elements a thread are not worth a second launch
+        splits = 1
+    return (across, splits), (wide, tall), splits
 
 
 def _blocks(n: int, each: int) -> int:

@@ -95,7 +95,7 @@ class NormedStepKernel(StepKernel):
         first = columns[0][0]
         counts = [segments_of(a.size) for a in columns[0]]
         ends = np.cumsum([0, *counts]).tolist()
-        sums = READINGS[type(first)].lib.empty(2 * ends[-1] + 2, dtype=np.float64)
+        sums = READINGS[type(first)].lib.ndarray(2 * ends[-1] + 2, np.float64)
         parts = [sums[2 * k :] for k in ends[:-1]]
         whole = [*columns, parts]
         for table, segments in tables(whole, segmented=True):

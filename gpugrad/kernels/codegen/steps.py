@@ -26,13 +26,13 @@ of the next step: 2 bytes per element, where casts take 6.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import HALF
 from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
@@ -107,13 +107,15 @@ class StepKernel:
         """
         dtype = columns[0][0].dtype
         source = self.source(dtype)
-        array = np.array(settings, np.float32 if dtype in HALF else dtype)
-        by_value = array.view([("", array.dtype)] * array.size)[0]
+        by_value = np.array(tuple(settings), _struct_of(compute_dtype(dtype), len(settings)))[()]
         every = [columns[0], [*map(as_contiguous, columns[1])], *columns[2:]]
         copies = [] if rounded is None else [rounded]
-        rows = list(zip(*every, *copies, strict=True))
-        for kind in dict.fromkeys(g.dtype for _, g, *_ in rows):
-            same_kind = list(zip(*[row for row in rows if row[1].dtype == kind], strict=True))
+        kinds = dict.fromkeys(g.dtype for g in every[1])
+        for kind in kinds:
+            same_kind = [*every, *copies]
+            if len(kinds) > 1:
+                rows = zip(*same_kind, strict=True)
+                same_kind = list(zip(*[row for row in rows if row[1].dtype == kind], strict=True))
             types = [dtype] if kind == dtype else [dtype, kind]
             own = {a.dtype for a in same_kind[-1] if a is not None} if copies else set()
             if own:
@@ -129,6 +131,12 @@ class StepKernel:
         """Launch the kernel with this suffix of its name on arrays of the same types."""
         for table, chunks in tables(columns):
             launch(source, self.name + suffix, chunks, THREADS, (table, *numbers))
+
+
+@functools.cache
+def _struct_of(dtype: np.dtype[Any], n: int) -> np.dtype[Any]:
+    """The dtype of the struct of `n` settings."""
+    return np.dtype([("", dtype)] * n)
 
 
 def struct_text(name: str, settings: Sequence[str], dtype: np.dtype[Any]) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import get_matmul_precision
-from gpugrad.kernels.runtime.launch import gpu_of, pointer
+from gpugrad.kernels.runtime.launch import gpu_of
 
 __all__ = [
     "binding", "gelu_aux", "matmul", "product", "relu_aux", "relu_aux_shape",
@@ -231,6 +231,7 @@ def _destroy(lt: Any, desc: int, layouts: Sequence[int]) -> None:
 
 _plans: OrderedDict[Any, _ProductPlan | _NeedsCopy | None] = OrderedDict()  # None: not supported
 _plans_lock = new_lock()
+_MISSING: Any = object()
 
 
 class _NeedsCopy(NamedTuple):
@@ -243,9 +244,10 @@ def _plan(
     key: Any, make: Callable[[], _ProductPlan | _NeedsCopy | None]
 ) -> _ProductPlan | _NeedsCopy | None:
     with _plans_lock:
-        if key in _plans:
+        plan = _plans.get(key, _MISSING)
+        if plan is not _MISSING:
             _plans.move_to_end(key)
-            return _plans[key]
+            return plan
         try:
             plan = make()
         except binding().cuBLASLtError:
@@ -270,12 +272,12 @@ def relu_aux_shape(m: int, n: int) -> tuple[int, int]:
 
 def relu_aux(lib: Any, m: int, n: int) -> Any:
     """An array for relu's ``aux``: one bit per element, rows padded to 128."""
-    return lib.empty(relu_aux_shape(m, n), dtype=np.uint8)
+    return lib.ndarray(relu_aux_shape(m, n), np.uint8)
 
 
 def gelu_aux(lib: Any, m: int, n: int, dtype: Any) -> Any:
     """An array for gelu's ``aux``: the activation's input, rows padded to 8."""
-    return lib.empty((m, -(-n // 8) * 8), dtype=dtype)
+    return lib.ndarray((m, -(-n // 8) * 8), dtype)
 
 
 def product(
@@ -312,10 +314,10 @@ def product(
     if binding() is None:
         return NotImplemented
     device, precision = gpu_of(a), get_matmul_precision()
-    at = pointer(b), pointer(a), 0 if added is None else pointer(added)
-    aligned = tuple([p & 255 for p in at])
+    at = b.data.ptr, a.data.ptr, 0 if added is None else added.data.ptr
+    aligned = at[0] & 255, at[1] & 255, at[2] & 255
     aux_shape = None if aux is None else aux.shape
-    extra = [0 if x is None else pointer(x) for x in (bias, aux)]
+    extra = 0 if bias is None else bias.data.ptr, 0 if aux is None else aux.data.ptr
     dtype = dtype or a.dtype
     layouts = a.dtype, b.dtype, dtype, a.shape, b.shape, a.strides, b.strides, aligned
     plan = _plan(
@@ -340,12 +342,14 @@ def _execute(
     # the stream's pool gives the workspace to later launches on the stream, or to a capture
     workspace = kind((plan.size,), np.uint8) if plan.size else None
     first, second, result = plan.layouts
-    beta, c = (plan.one, at[2]) if at[2] else (plan.zero, pointer(out))
-    memory = 0 if workspace is None else pointer(workspace)
-    stream = int(cupy().cuda.get_current_stream().ptr)
+    to = out.data.ptr
+    beta, c = (plan.one, at[2]) if at[2] else (plan.zero, to)
+    memory = 0 if workspace is None else workspace.data.ptr
+    stream = cupy().cuda.get_current_stream().ptr
     with plan.lock:  # pointers of epilogues are attributes of the shared descriptor
-        plan.point(*extra)
-        operands = at[0], first, at[1], second, beta, c, result, pointer(out), result
+        if any(extra):
+            plan.point(*extra)
+        operands = at[0], first, at[1], second, beta, c, result, to, result
         binding().matmul(
             _handle(device), plan.desc, plan.one, *operands, plan.algo, memory, plan.size, stream
         )

@@ -149,7 +149,7 @@ def _run(lib: Any, describe: Any, problem: tuple[Any, ...], arrays: Sequence[Any
     if any(at % _ALIGNED for at in pointers) or (plan := _plan(device, describe, problem)) is None:
         return False
     # the stream's pool gives the workspace to later launches on the stream, or to a capture
-    workspace = lib.empty((max(plan.size, 1),), dtype=np.uint8)
+    workspace = lib.ndarray((max(plan.size, 1),), np.uint8)
     stream = cupy().cuda.get_current_stream()
     if stream.is_capturing():
         _captured.add(plan)
@@ -284,7 +284,7 @@ def convolution(
     channels_last[target] |= any(channels_last.values()) or a.dtype in HALF
     n, channels, *spatial = shapes[target]
     inner = channels_last[target] and bool(spatial)
-    out = lib.empty((n, *spatial, channels) if inner else shapes[target], dtype=a.dtype)
+    out = lib.ndarray((n, *spatial, channels) if inner else shapes[target], a.dtype)
     if len(places) == 1:  # cuDNN's images have at least two axes
         shapes = [(*s[:2], 1, s[2]) for s in shapes]
         stride, padding, dilation = (1, *stride), ((0, 0), *padding), (1, *dilation)
@@ -389,7 +389,7 @@ def attention(lib: Any, query: Any, key: Any, value: Any, scale: float, causal: 
     if not _may_have_plan(query, key, value):
         return NotImplemented
     out = like(lib, query, (*query.shape[:3], value.shape[3]), query.dtype)
-    lse = lib.empty((*query.shape[:3], 1), dtype=np.float32)
+    lse = lib.ndarray((*query.shape[:3], 1), np.float32)
     problem = (query.dtype, *map(_layout, (query, key, value, out)), scale, causal)
     arrays = (query, key, value, out, lse)
     return (out, lse) if _run(lib, _attention_graph, problem, arrays) else NotImplemented

@@ -51,6 +51,8 @@ TYPES = {
 
 _INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
 
+_NULL = np.uintp(0)
+
 on_host: Callable[..., None] | None = None
 """Runs kernels on NumPy arrays; `gpugrad.testing.cuda.shim` sets it."""
 
@@ -125,20 +127,13 @@ def launch(
     kernel = _compile(source, name, _current())
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
-    params = tuple(
-        [
-            np.uintp(0)
-            if a is None
-            else np.asarray(a)
-            if type(a) is np.void and not takes_structures()
-            else a
-            for a in args
-        ]
-    )
-    how = {}
-    if cooperative:  # CuPy's RawModule would also link a library, for cooperative_groups.h
-        kernel, how = getattr(kernel, "kernel", kernel), {"enable_cooperative_groups": True}
-    kernel(pad_to_3d(grid), pad_to_3d(block), params, shared_mem=shared, **how)
+    params = [_NULL if a is None else a for a in args]
+    if not takes_structures():
+        params = [np.asarray(a) if type(a) is np.void else a for a in params]
+    # a RawKernel looks its function up at each launch; a cooperative one also links a library
+    kernel = getattr(kernel, "kernel", kernel)
+    size = pad_to_3d(grid), pad_to_3d(block)
+    kernel(*size, tuple(params), shared_mem=shared, enable_cooperative_groups=cooperative)
 
 
 def is_captured(array: Any) -> bool:

@@ -18,7 +18,7 @@ def like(lib: Any, x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     order = list(range(x.ndim))
     if all(s for s, n in zip(x.strides, x.shape, strict=True) if n > 1):
         order[:-1] = sorted(order[:-1], key=lambda k: -abs(x.strides[k]))
-    array = lib.empty([shape[k] for k in order], dtype=dtype)
+    array = lib.ndarray([shape[k] for k in order], dtype)
     return array.transpose([order.index(k) for k in range(x.ndim)])
 
 
@@ -35,7 +35,7 @@ def all_like(lib: Any, arrays: Sequence[Any]) -> list[Any]:
     order = sorted(range(first.ndim), key=lambda k: -first.strides[k])
     sizes = [first.shape[k] for k in order]
     outer = sizes[: division.outer]
-    whole = lib.empty((*outer, run * len(arrays)), dtype=first.dtype)
+    whole = lib.ndarray((*outer, run * len(arrays)), first.dtype)
     back = [order.index(k) for k in range(first.ndim)]
     return [whole[..., at : at + run].reshape(sizes).transpose(back) for at in division.offsets]
 

@@ -54,16 +54,25 @@ def tables(columns: Sequence[Sequence[Any]], segmented: bool = False) -> Iterato
     k, n = len(columns), arrays_per_launch(len(columns))
     for begin in range(0, len(columns[0]), n):
         part = [column[begin : begin + n] for column in columns]
-        table = np.zeros((), _table(k))
-        sizes = [a.size for a in part[0]]
-        ends = np.cumsum([segments_of(n) if segmented else -(-n // CHUNK) for n in sizes])
-        for row, column in zip(table["at"], part, strict=True):
-            row[: len(sizes)] = [0 if a is None else pointer(a) for a in column]
-        table["size"][: len(sizes)] = sizes
-        table["first"][1 : len(sizes)] = ends[:-1]
-        table["count"], table["chunks"] = len(sizes), ends[-1]
-        if ends[-1]:
-            yield table[()], int(ends[-1])
+        sizes = tuple([a.size for a in part[0]])
+        without_addresses, chunks = _table_of_sizes(k, sizes, segmented)
+        if chunks:
+            table = without_addresses.copy()
+            table["at"][:, : len(sizes)] = [
+                [0 if a is None else pointer(a) for a in column] for column in part
+            ]
+            yield table[()], chunks
+
+
+@functools.lru_cache(256)  # an optimizer has the same arrays in each step
+def _table_of_sizes(k: int, sizes: tuple[int, ...], segmented: bool) -> tuple[Any, int]:
+    """A table of arrays of these sizes, and the number of its chunks or segments."""
+    table = np.zeros((), _table(k))
+    ends = np.cumsum([segments_of(n) if segmented else -(-n // CHUNK) for n in sizes])
+    table["size"][: len(sizes)] = sizes
+    table["first"][1 : len(sizes)] = ends[:-1]
+    table["count"], table["chunks"] = len(sizes), ends[-1]
+    return table, int(ends[-1])
 
 
 def as_contiguous(a: Any) -> Any:
