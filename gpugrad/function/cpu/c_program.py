@@ -178,6 +178,9 @@ class CProgram:
         if not self.loaded and calls.library() is not None:
             what = f"{len(self._names)} kernels of a traced function"
             self._library = compiler.load(self.source, what=what)
+            if self.loaded:
+                for step in self.program.steps:
+                    getattr(step.call, "load", lambda: None)()  # of an optimizer
         return self.loaded
 
     def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
