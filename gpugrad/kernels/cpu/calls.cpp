@@ -1,4 +1,4 @@
-// Several steps of a program in one call from Python: kernels, products and copies.
+// Several steps of a program in one call from Python: kernels, products, copies and checks.
 //
 // A step finds its arrays in `slots`: addresses, shapes and strides. Some slots stay the same, those
 // of buffers and constants; the others are filled from a tuple of arrays at each call.
@@ -10,7 +10,7 @@
 
 namespace {
 
-enum Kind { KERNEL, PRODUCT, COPY };
+enum Kind { KERNEL, PRODUCT, COPY, CHECK };
 
 const long MOST = 256;  // pointers of a kernel
 const long PIECE = 1 << 15;  // elements of a piece of a copy
@@ -76,6 +76,42 @@ bool is_contiguous(const Array& a, long size) {
   return true;
 }
 
+// ---- checks
+
+template <class T> bool has_nan(const char* line, long n, long step) {
+  const long block = 1024;
+  for (long from = 0; from < n; from += block) {
+    const long to = from + block < n ? from + block : n;
+    int nan = 0;  // no branch within the block, so that the compiler writes vectors
+    if (step == sizeof(T))
+      for (long k = from; k < to; ++k) nan |= ((const T*)line)[k] != ((const T*)line)[k];
+    else
+      for (long k = from; k < to; ++k) {
+        const T x = *(const T*)(line + k * step);
+        nan |= x != x;
+      }
+    if (nan) return true;
+  }
+  return false;
+}
+
+// Looks at the elements of the axes from d on. Those of a broadcast axis are the same.
+template <class T> bool has_nan(const Array& a, int d, const char* data) {
+  if (d == a.ndim) return has_nan<T>(data, 1, sizeof(T));
+  const long n = a.shape[d] && !a.strides[d] ? 1 : a.shape[d];
+  if (d == a.ndim - 1) return has_nan<T>(data, n, a.strides[d]);
+  for (long k = 0; k < n; ++k)
+    if (has_nan<T>(a, d + 1, data + k * a.strides[d])) return true;
+  return false;
+}
+
+template <class T> bool has_nan(const Array& a) {
+  if (!is_contiguous(a, sizeof(T))) return has_nan<T>(a, 0, a.data);
+  long n = 1;
+  for (int d = 0; d < a.ndim; ++d) n *= a.shape[d];
+  return has_nan<T>(a.data, n, sizeof(T));
+}
+
 }  // namespace
 
 extern "C" {
@@ -94,11 +130,12 @@ long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
 }
 
 // Runs the steps of a table from `at` to `end`. Returns -1, or the place of a product that is left
-// to NumPy. A step is its kind, the number of its other words, and these words:
+// to NumPy or of a check that fails. A step is its kind, the number of its other words, and these words:
 //   KERNEL   addresses of the kernel and its end, n, grain, bytes of its partial sums, and for each
 //            pointer its slot and an offset in bytes
 //   PRODUCT  whether it is one of doubles, and the slots of both factors and of the result
 //   COPY     bytes of an element, and the slots of the target and of the source
+//   CHECK    whether they are doubles, and the slots of arrays that must have no NaN
 long gpugrad_calls(const long* table, long at, long end, Array* slots, char* partials) {
   char* pointers[MOST];
   while (at < end) {
@@ -109,6 +146,9 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
                   partials, word[4]);
     } else if (table[at] == COPY) {
       copy(slots[word[1]], slots[word[2]], word[0]);
+    } else if (table[at] == CHECK) {
+      for (long k = 1; k < count; ++k)
+        if (word[0] ? has_nan<double>(slots[word[k]]) : has_nan<float>(slots[word[k]])) return at;
     } else if (multiply(slots[word[1]], slots[word[2]], slots[word[3]], word[0]) < 1) {
       return at;
     }
@@ -119,7 +159,7 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
 
 // Runs all steps of a table n times. After each time, the address of a slot of `moves` moves by some
 // bytes, then back if it alternates between two places: each entry is the slot, the bytes and whether
-// it alternates. Returns -1, or the place of a product that is left to NumPy.
+// it alternates. Returns as gpugrad_calls does.
 long gpugrad_loop(const long* table, long end, Array* slots, char* partials, long n, long* moves,
                   long count) {
   for (long i = 0; i < n; ++i) {
@@ -133,7 +173,7 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
   return -1;
 }
 
-// The same as gpugrad_calls after filling the slots from `first` on. Returns -1, the place of a product, or -2 - k if
+// The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,
                   void* tuple, long n, const long* sizes) {
