@@ -114,6 +114,11 @@ class CReplay(CpuReplay):
             if kind == calls.KERNEL:
                 offsets = [offset for *_, offset in places]
                 table += self._compiled.entry(about, list(zip(slots, offsets, strict=True)))
+            elif kind == calls.CALL:
+                address, numbers = about
+                pairs = zip(slots, (offset for *_, offset in places), strict=True)
+                words = [address, *numbers, *(word for pair in pairs for word in pair)]
+                table += [kind, len(words), *words]
             elif kind == calls.CHECK:
                 wide, call = about
                 checks[len(table)] = call
@@ -165,6 +170,8 @@ class CReplay(CpuReplay):
     def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if id(step) in self._compiled.products:
             self._product(step, roots)
+        elif id(step) in self._compiled.calls:
+            self._call_in_c(step, roots)
         elif self._copied(step, roots) or self._checked(step):
             pass
         elif isinstance(step, FusedKernel):
@@ -218,6 +225,10 @@ class CReplay(CpuReplay):
     def _finish(self, run: _Run, kind: int, about: Any, places: list[Place]) -> None:
         run.steps.append((kind, about, places))
         self._lines[run.line] = run.text
+        if kind != calls.COPY:
+            for slot in self._temporary:
+                self._free.setdefault(self._buffers[slot], []).append(slot)
+            self._temporary.clear()
 
     def _kernel(self, step: FusedKernel, ends: set[int], roots: dict[int, int]) -> None:
         kernel = self._compiled.kernels[id(step)]
@@ -229,9 +240,6 @@ class CReplay(CpuReplay):
             over = free if kernel.writes_in_order(v) else set[int]()
             places.append(self._new_place(v, over, roots, run))
         self._finish(run, calls.KERNEL, kernel, places)
-        for slot in self._temporary:
-            self._free.setdefault(self._buffers[slot], []).append(slot)
-        self._temporary.clear()
 
     def _product(self, step: Step, roots: dict[int, int]) -> None:
         run = self._open_run()
@@ -239,6 +247,13 @@ class CReplay(CpuReplay):
         places = [self._array_place(v, run) for v in step.args]
         places.append(self._new_place(out, set(), roots, run))
         self._finish(run, calls.PRODUCT, int(out.dtype.itemsize == 8), places)
+
+    def _call_in_c(self, step: Step, roots: dict[int, int]) -> None:
+        run = self._open_run()
+        (out,) = step.outs
+        places = [self._whole_place(v, run) for v in step.args]
+        places.append(self._new_place(out, set(), roots, run))
+        self._finish(run, calls.CALL, self._compiled.calls[id(step)], places)
 
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
@@ -300,8 +315,15 @@ class CReplay(CpuReplay):
             return self._copy_place(v, run)
         return run.array(self._array_text(v, run), v.dtype.itemsize)
 
+    def _whole_place(self, v: Value, run: _Run) -> Place:
+        """The place of an array that must be contiguous."""
+        layout = self._compiled.layouts.get(v)
+        if v.constant is None and layout is not None and layout.strides != contiguous(v):
+            return self._copy_place(v, run)
+        return self._element_place(v, run)
+
     def _copy_place(self, v: Value, run: _Run) -> Place:
-        """The place of a contiguous copy of a view, for one kernel."""
+        """The place of a contiguous copy of a view, for one step."""
         kind = v.shape, v.dtype
         spare = self._free.get(kind)
         slot = spare.pop() if spare else len(self._buffers)

@@ -40,6 +40,7 @@ def _only_elements(step: Step, readers: Readers) -> bool:
 
 
 def _broadcast(step: Step, rewriter: Rewriter) -> Value | None:
+    """The other factor of a product with ones, as a view of the result's shape, or None."""
     (out,) = step.outs
     x, y = step.args
     other = y if is_number(x, 1) else x if is_number(y, 1) else None
@@ -51,6 +52,7 @@ def _broadcast(step: Step, rewriter: Rewriter) -> Value | None:
 
 
 def _summed(step: Step, readers: Readers, rewriter: Rewriter) -> Value | None:
+    """The sum that a product with a row or a column of ones is, or None."""
     (out,) = step.outs
     a, b = step.args
     if out.dtype.char not in "fd" or not len(a.shape) == len(b.shape) == 2:

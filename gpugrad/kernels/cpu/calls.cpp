@@ -1,4 +1,4 @@
-// Several steps of a program in one call from Python: kernels, products, copies and checks.
+// Several steps of a program in one call from Python: kernels, products, copies...
 //
 // A step finds its arrays in `slots`: addresses, shapes and strides. Some slots stay the same, those
 // of buffers and constants; the others are filled from a tuple of arrays at each call.
@@ -10,11 +10,12 @@
 
 namespace {
 
-enum Kind { KERNEL, PRODUCT, COPY, CHECK };
+enum Kind { KERNEL, PRODUCT, COPY, CHECK, CALL };
 
 const long MOST = 256;  // pointers of a kernel
 const long PIECE = 1 << 15;  // elements of a piece of a copy
 
+typedef void (*Call)(const long* numbers, const void* a, const void* b, void* out);
 typedef long (*Multiply)(const Array& a, const Array& b, const Array& c, long wide);
 Multiply multiply;
 long first_item;  // bytes of a tuple in front of its items
@@ -135,6 +136,8 @@ long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
 //            pointer its slot and an offset in bytes
 //   PRODUCT  whether it is one of doubles, and the slots of both factors and of the result
 //   COPY     bytes of an element, and the slots of the target and of the source
+//   CALL     the address of a function, the numbers that it reads, and for each of its three pointers
+//            its slot and an offset in bytes
 //   CHECK    whether they are doubles, and the slots of arrays that must have no NaN
 long gpugrad_calls(const long* table, long at, long end, Array* slots, char* partials) {
   char* pointers[MOST];
@@ -149,6 +152,10 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
     } else if (table[at] == CHECK) {
       for (long k = 1; k < count; ++k)
         if (word[0] ? has_nan<double>(slots[word[k]]) : has_nan<float>(slots[word[k]])) return at;
+    } else if (table[at] == CALL) {
+      char** p = pointers;
+      for (long k = count - 6; k < count; k += 2) *p++ = slots[word[k]].data + word[k + 1];
+      ((Call)word[0])(word + 1, pointers[0], pointers[1], pointers[2]);
     } else if (multiply(slots[word[1]], slots[word[2]], slots[word[3]], word[0]) < 1) {
       return at;
     }

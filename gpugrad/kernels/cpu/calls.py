@@ -1,4 +1,4 @@
-"""Several steps of a program in one call: kernels, products, copies, checks; see calls.cpp."""
+"""Several steps of a program in one call: kernels, products, copies...; see calls.cpp."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool, products
 
-__all__ = ["CHECK", "COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
+__all__ = ["CALL", "CHECK", "COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
 
-KERNEL, PRODUCT, COPY, CHECK = range(4)
+KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
 """Kinds of steps."""
 
 _UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
