@@ -458,6 +458,31 @@ def test_large_joins_are_copied_by_several_threads(rng):
     check(lambda x: gg.tanh(gg.concat([x, x + 1, gg.transpose(x[:, :300])], axis=1)), x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((16, 16), (1, 0)),
+        ((7, 40), (1, 0)),
+        ((40, 7), (1, 0)),
+        ((300, 257), (1, 0)),
+        ((5, 33, 17), (0, 2, 1)),
+        ((40, 3, 90), (2, 1, 0)),
+        ((40, 3, 400), (1, 2, 0)),
+    ],
+)
+def test_permuted_copies_move_every_element(shape, axes, dtype, rng):
+    x = gg.astype(normal(rng, *shape) * 1000, dtype)
+
+    def f(x, permuted, y):
+        stacked = gg.stack([gg.permute_dims(x, axes), gg.permute_dims(x, axes)])
+        return stacked == permuted, gg.tanh(y)
+
+    permuted = gg.constant(np.ascontiguousarray(x.numpy().transpose(axes)))
+    replay = check(f, x, permuted, normal(rng, 5))
+    assert "stack" not in replay.source
+
+
 def test_a_kernel_that_reads_a_transposed_result_stays_in_the_run(rng):
     def f(x, y):
         p = x @ y

@@ -3,6 +3,7 @@
 // A step finds its arrays in `slots`: addresses, shapes and strides. Some slots stay the same, those
 // of buffers and constants; the others are filled from a tuple of arrays at each call.
 #include "array.h"
+#include "lanes.h"
 #include "pool.h"
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct Copy {
   const Array *to, *from;
   long size;  // of an element
   int inner;  // the axis of the innermost loop
+  int across;  // the axis along which `from` is contiguous, if `to` is along the inner one; or -1
 };
 
 template <class T> void copy_line(char* to, char* from, long n, long to_step, long from_step) {
@@ -41,21 +43,50 @@ void copy_line(char* to, char* from, long n, long to_step, long from_step, long 
   else for (long k = 0; k < n; ++k) memcpy(to + k * to_step, from + k * from_step, size);
 }
 
-// Copies the elements of the axes from d on, without the inner one.
-void copy_axes(const Copy& c, int d, char* to, char* from) {
-  if (d == c.inner) ++d;
-  if (d >= c.to->ndim) {
+// Transposes `rows` lines along the inner axis, in tiles of LANES x LANES elements of four bytes.
+void copy_plane(const Copy& c, char* to, char* from, long rows) {
+  const long columns = c.to->shape[c.inner], apart = c.from->strides[c.inner];
+  const long down = c.to->strides[c.across];
+  for (long r = 0; r < rows; r += LANES)
+    for (long k = 0; k < columns; k += LANES) {
+      const long height = rows - r < LANES ? rows - r : LANES;
+      const long width = columns - k < LANES ? columns - k : LANES;
+      char *out = to + r * down + k * 4, *in = from + k * apart + r * 4;
+      if (height < LANES || width < LANES) {
+        for (long i = 0; i < height; ++i)
+          copy_line<uint32_t>(out + i * down, in + i * 4, width, 4, apart);
+        continue;
+      }
+      Vector tile[LANES];
+      for (int i = 0; i < LANES; ++i) tile[i] = *(const Vector*)(in + i * apart);
+      transpose(tile);
+      for (int i = 0; i < LANES; ++i) *(Vector*)(out + i * down) = tile[i];
+    }
+}
+
+// Copies the elements of the axes from d on, without those of the innermost loops; `rows` of them
+// are along the axis across.
+void copy_axes(const Copy& c, int d, char* to, char* from, long rows) {
+  while (d == c.inner || d == c.across) ++d;
+  if (d < c.to->ndim) {
+    for (long k = 0; k < c.to->shape[d]; ++k)
+      copy_axes(c, d + 1, to + k * c.to->strides[d], from + k * c.from->strides[d], rows);
+  } else if (c.across >= 0) {
+    copy_plane(c, to, from, rows);
+  } else {
     int k = c.inner;
     copy_line(to, from, c.to->shape[k], c.to->strides[k], c.from->strides[k], c.size);
-    return;
   }
-  for (long k = 0; k < c.to->shape[d]; ++k)
-    copy_axes(c, d + 1, to + k * c.to->strides[d], from + k * c.from->strides[d]);
 }
+
+long rows_of(const Copy& c) { return c.across < 0 ? 1 : c.to->shape[c.across]; }
 
 void copy_piece(void* state, long k) {
   const Copy& c = *(Copy*)state;
-  copy_axes(c, 1, c.to->data + k * c.to->strides[0], c.from->data + k * c.from->strides[0]);
+  const long rows = rows_of(c), first = c.across == 0 ? k * LANES : k;
+  const long left = c.across == 0 && rows - first < LANES ? rows - first : LANES;
+  copy_axes(c, 1, c.to->data + first * c.to->strides[0], c.from->data + first * c.from->strides[0],
+            c.across == 0 ? left : rows);
 }
 
 void copy(const Array& to, const Array& from, long size) {
@@ -66,9 +97,13 @@ void copy(const Array& to, const Array& from, long size) {
     memcpy(to.data, from.data, size);
     return;
   }
-  Copy c = {&to, &from, size, to.ndim - 1};
-  if (to.ndim > 1 && n >= PIECE) gpugrad_parallel(copy_piece, &c, to.shape[0]);
-  else copy_axes(c, 0, to.data, from.data);
+  Copy c = {&to, &from, size, to.ndim - 1, -1};
+  if (size == 4 && to.strides[c.inner] == size && from.strides[c.inner] != size)
+    for (int d = 0; d < c.inner; ++d)
+      if (from.strides[d] == size && to.shape[d] >= LANES / 2) c.across = d;
+  const long pieces = c.across == 0 ? (to.shape[0] + LANES - 1) / LANES : to.shape[0];
+  if (to.ndim > 1 && n >= PIECE) gpugrad_parallel(copy_piece, &c, pieces);
+  else copy_axes(c, 0, to.data, from.data, rows_of(c));
 }
 
 bool is_contiguous(const Array& a, long size) {
