@@ -67,15 +67,21 @@ void copy_plane(const Copy& c, char* to, char* from, long rows) {
 // Copies the elements of the axes from d on, without those of the innermost loops; `rows` of them
 // are along the axis across.
 void copy_axes(const Copy& c, int d, char* to, char* from, long rows) {
-  while (d == c.inner || d == c.across) ++d;
+  const int i = c.inner;
+  const intptr_t *shape = c.to->shape, *down = c.to->strides, *step = c.from->strides;
+  if (c.across < 0 && d + 1 == i) {  // a loop over lines
+    for (long k = 0; k < shape[d]; ++k)
+      copy_line(to + k * down[d], from + k * step[d], shape[i], down[i], step[i], c.size);
+    return;
+  }
+  while (d == i || d == c.across) ++d;
   if (d < c.to->ndim) {
-    for (long k = 0; k < c.to->shape[d]; ++k)
-      copy_axes(c, d + 1, to + k * c.to->strides[d], from + k * c.from->strides[d], rows);
+    for (long k = 0; k < shape[d]; ++k)
+      copy_axes(c, d + 1, to + k * down[d], from + k * step[d], rows);
   } else if (c.across >= 0) {
     copy_plane(c, to, from, rows);
   } else {
-    int k = c.inner;
-    copy_line(to, from, c.to->shape[k], c.to->strides[k], c.from->strides[k], c.size);
+    copy_line(to, from, shape[i], down[i], step[i], c.size);
   }
 }
 
