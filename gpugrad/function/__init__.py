@@ -471,10 +471,10 @@ def function(
             it traces shapes, and replays. It takes more under a tape, and where the length of a
             result depends on values.
         passes: the optimizations to run; all if None. ``("constants", "transposes", "outer",
-            "identities", "common", "dead")`` run on all programs; "groups" fuses steps, on a GPU
-            together with "narrow", "losses", "pieces", "norms", "products", "casts", "axes" and
-            "recompute", and in C kernels on a CPU with "pieces", "norms", "rows" and "axes";
-            "arena" and "in place" reuse memory.
+            "identities", "ones", "common", "dead")`` run on all programs; "groups" fuses steps,
+            on a GPU together with "narrow", "losses", "pieces", "norms", "products", "casts",
+            "axes" and "recompute", and in C kernels on a CPU with "pieces", "norms", "rows" and
+            "axes"; "arena" and "in place" reuse memory.
 
     On a CPU, a program that computes a million elements or more is compiled by the C++ compiler, if
     there is one and the function has no `memory_limit`. Its last bits differ from those of the ops

@@ -70,6 +70,10 @@ class ApplyStep:
             self._optimizer._apply(pairs, when)
         return []
 
+    def load(self) -> None:
+        """Compile the loop in C that steps Variables on the CPU."""
+        self._optimizer._load(self.variables)
+
     @property
     def averages(self) -> dict[tuple[int, int], int]:
         """Bytes of the averages of each Variable, by the ids of the optimizer and the Variable."""

@@ -144,6 +144,11 @@ class Stepping(Stateful):
         """The kernels that step all Variables on a GPU."""
         return self._rule.kernel
 
+    def _load(self, variables: Sequence[Variable]) -> None:
+        """Compile the loop in C if it steps one of these, however small they are."""
+        if any(v.dtype not in HALF and not self.by_array(v) for v in variables):
+            self._rule.passes.loop.load()
+
     # -- paths
 
     def _update(

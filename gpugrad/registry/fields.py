@@ -140,6 +140,10 @@ class Replay:
             ``"index"`` if masks in an index do.
         overwrites: position of the array that the `cuda` launcher overwrites with the result if
             called with ``over=True``. None if it cannot.
+        c_call: how C kernels on the CPU compute an op of two arrays between them, without Python.
+            It is called as the `cpu` launcher, with traced arrays, and returns the address of
+            ``void f(const long* numbers, const void* a, const void* b, void* out)``, for contiguous
+            arrays, and the numbers; or NotImplemented.
     """
 
     captures: bool | Callable[..., bool] | None = None
@@ -149,6 +153,7 @@ class Replay:
     cost: int | None = None
     length_by_values: bool | str = False
     overwrites: int | None = None
+    c_call: Callable[..., Any] | None = None
 
 
 @_group

@@ -458,6 +458,68 @@ def test_large_joins_are_copied_by_several_threads(rng):
     check(lambda x: gg.tanh(gg.concat([x, x + 1, gg.transpose(x[:, :300])], axis=1)), x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        ((16, 16), (1, 0)),
+        ((7, 40), (1, 0)),
+        ((40, 7), (1, 0)),
+        ((300, 257), (1, 0)),
+        ((5, 33, 17), (0, 2, 1)),
+        ((40, 3, 90), (2, 1, 0)),
+        ((40, 3, 400), (1, 2, 0)),
+    ],
+)
+def test_permuted_copies_move_every_element(shape, axes, dtype, rng):
+    x = gg.astype(normal(rng, *shape) * 1000, dtype)
+
+    def f(x, permuted, y):
+        stacked = gg.stack([gg.permute_dims(x, axes), gg.permute_dims(x, axes)])
+        return stacked == permuted, gg.tanh(y)
+
+    permuted = gg.constant(np.ascontiguousarray(x.numpy().transpose(axes)))
+    replay = check(f, x, permuted, normal(rng, 5))
+    assert "stack" not in replay.source
+
+
+def test_a_kernel_that_reads_a_transposed_result_stays_in_the_run(rng):
+    def f(x, y):
+        p = x @ y
+        return gg.sum(gg.tanh(p) + gg.exp(gg.transpose(p)) * gg.transpose(gg.sin(p))), p @ p
+
+    replay = check(f, normal(rng, 8, 5), normal(rng, 5, 8), tolerance=1e-5)
+    assert len(replay._runs) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3,), (2500,), (3, 40)])
+def test_a_gradient_that_is_nan_is_detected_between_the_steps_of_one_call(shape, dtype, rng):
+    calls = []
+
+    def f(x, y):
+        calls.append(x)
+        with gg.GradientTape() as tape:
+            tape.watch((x, y))
+            z = gg.tanh(gg.sum(gg.where(x > 0, x * gg.log(x), 0)) * gg.sum(y))
+        of_x, of_y = tape.gradient(z, [x, y])
+        return gg.exp(-of_x), gg.exp(-of_y)
+
+    traced, y = gg.function(f), normal(rng, *shape, dtype=dtype)
+    x = gg.abs(normal(rng, *shape, dtype=dtype)) + 0.1
+    for k in (0, x.size - 1, x.size // 2):
+        array = x.numpy()
+        array.flat[k] = 0
+        for a in (x, gg.constant(array), x):
+            n = len(calls)
+            with np.errstate(all="ignore"):
+                results = traced(a, y)
+                assert len(calls) == n + (a is not x or n == 0)
+                for result, expected in zip(results, f(a, y), strict=True):
+                    near(result, expected, 1e-5)
+        assert len(replay_of(traced)._runs) == 1
+
+
 def test_products_that_are_left_to_numpy_run_between_the_others(rng):
     def f(x):
         y = gg.tanh(x)

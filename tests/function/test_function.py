@@ -29,6 +29,7 @@ from gpugrad.function.plan import MEMORY
 
 RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
+ONE = gg.constant(1.0, dtype=X.dtype)
 Y = gg.constant(RNG.normal(size=(4, 3)))
 
 
@@ -98,6 +99,7 @@ def test_any_choice_of_passes_equals_eager(f, passes):
         ("transposes", lambda x: gg.swapaxes(x, 0, 1), "matrix_transpose", 1),
         ("outer", lambda x: x[:, :1] @ x[:1], "multiply", 1),
         ("identities", lambda x: gg.tanh(x * 1), "multiply", 0),
+        ("ones", lambda x: gg.broadcast_to(ONE, (1, 4)) @ x, "sum_to", 1),
         ("common", lambda x: gg.exp(x) * gg.exp(x), "exp", 1),
         ("dead", lambda x: (gg.exp(x), gg.tanh(x))[1], "exp", 0),
     ],
@@ -124,6 +126,28 @@ def test_a_product_of_a_column_and_a_row_equals_matmul(shapes, dtype):
     traced = gg.function(lambda a, b: (a @ b, a * 1))
     near(traced(a, b)[0], a @ b, 1e-7)
     assert "matmul" not in str(traced.lower(a, b))
+
+
+@pytest.mark.parametrize(
+    ("f", "gone"),
+    [
+        (lambda x: gg.broadcast_to(ONE, (1, 4)) @ x, "matmul"),
+        (lambda x: x @ gg.broadcast_to(ONE, (3, 1)), "matmul"),
+        (lambda x: x.mT @ gg.broadcast_to(ONE, (4, 1)), "matmul"),
+        (lambda x: gg.tanh(gg.broadcast_to(ONE, (4, 1)) @ x[:1]), "multiply"),
+        (lambda x: (gg.broadcast_to(ONE, (4, 1)) * x[:1]) @ x.mT, "broadcast_to"),
+        (lambda x: gg.broadcast_to(ONE, (4, 1)) * x[:1], "broadcast_to"),
+        (lambda x: gg.broadcast_to(ONE, (2, 4)) @ x, "sum_to"),
+        (lambda x: gg.broadcast_to(ONE, (1, 4)) @ gg.astype(x, np.int64), "sum_to"),
+    ],
+)
+def test_products_with_ones_are_sums_and_broadcasts(f, gone):
+    traced = gg.function(f)
+    near(traced(X), f(X), 1e-12)
+    assert gone not in str(traced.lower(X))
+    f(X)[...] = 1  # a result is no view of an argument
+    traced(X)[...] = 1
+    near(traced(X), f(X), 1e-12)
 
 
 @pytest.mark.usefixtures("numpy_replay")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
@@ -62,6 +63,7 @@ class CProgram:
         program: the program; steps that cannot be written are not in kernels.
         kernels: the text of each kernel, by the step's id.
         products: ids of the products that run in C too.
+        calls: the address of a C function and the numbers that it reads, by the step's id.
         copies: where pieces and reshapes that move elements go in their result, by the step's id.
         layouts: of the values that these compute, and of views of them.
         refused: names of ops that cannot be written, and why.
@@ -87,6 +89,7 @@ class CProgram:
         self.kernels: dict[int, CKernel] = {}
         self._whole: list[FusedKernel] = []  # kernels that cannot be written
         self.products: set[int] = set()
+        self.calls: dict[int, tuple[int, Sequence[int]]] = {}
         self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
         if self._from_stacks:
@@ -120,6 +123,8 @@ class CProgram:
         self.program.steps.append(step)
         if _is_product(step):
             self.products.add(id(step))
+        elif (call := _call(step)) is not None:
+            self.calls[id(step)] = call
         elif targets := self._targets(step):
             self.copies[id(step)] = targets
         elif not isinstance(step, FusedKernel):
@@ -178,6 +183,9 @@ class CProgram:
         if not self.loaded and calls.library() is not None:
             what = f"{len(self._names)} kernels of a traced function"
             self._library = compiler.load(self.source, what=what)
+            if self.loaded:
+                for step in self.program.steps:
+                    getattr(step.call, "load", lambda: None)()  # of an optimizer
         return self.loaded
 
     def entry(self, kernel: CKernel, places: Sequence[tuple[int, int]]) -> list[int]:
@@ -201,6 +209,16 @@ def _is_product(step: Step) -> bool:
         isinstance(a, Value) and len(a.shape) > 1 and a.dtype == out.dtype and 0 not in a.shape
         for a in step.args
     ) and out.dtype in (np.float32, np.float64)
+
+
+def _call(step: Step) -> tuple[int, Sequence[int]] | None:
+    """The function in C that computes a step, and the numbers that it reads."""
+    if step.op is None or step.op.c_call is None or calls.library() is None:
+        return None
+    if not all(isinstance(a, Value) for a in step.args):
+        return None
+    planned = step.op.c_call(NUMPY, *step.args, **step.params)
+    return None if planned is NotImplemented else planned
 
 
 def _copies(step: Pieces) -> bool:

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.function.calls import effect_call
 from gpugrad.function.cpu.c_program import CProgram
-from gpugrad.function.cpu.layouts import Layout, is_view
+from gpugrad.function.cpu.layouts import Layout, contiguous, is_view
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.passes.classes import Classes
 from gpugrad.function.passes.fuse import FusedKernel
@@ -37,6 +38,8 @@ from gpugrad.kernels.cpu.calls import Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 __all__ = ["CReplay"]
+
+_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 Place = tuple[str, int, int]
 """``"fixed"`` or, for an array from outside, ``"array"``; its number; and an offset in bytes."""
@@ -90,6 +93,7 @@ class CReplay(CpuReplay):
         self._runs: list[_Run] = []
         self._fixed: dict[Any, tuple[int, Any]] = {}  # numbers of fixed slots, and what they hold
         self._homes: dict[int, int] = {}  # buffers of new values, by id
+        self._temporary: list[int] = []  # buffers for copies that one kernel reads
         self._bound: set[int] = set()  # values whose names are in the text
         super().__init__(compiled.program, arena, in_place)
 
@@ -104,14 +108,24 @@ class CReplay(CpuReplay):
     def _prepared(self, run: _Run) -> Steps:
         first = {"fixed": 0, "array": len(self._fixed)}
         table: list[int] = []
+        checks: dict[int, Any] = {}
         for kind, about, places in run.steps:
             slots = [first[where] + k for where, k, _ in places]
             if kind == calls.KERNEL:
                 offsets = [offset for *_, offset in places]
                 table += self._compiled.entry(about, list(zip(slots, offsets, strict=True)))
+            elif kind == calls.CALL:
+                address, numbers = about
+                pairs = zip(slots, (offset for *_, offset in places), strict=True)
+                words = [address, *numbers, *(word for pair in pairs for word in pair)]
+                table += [kind, len(words), *words]
+            elif kind == calls.CHECK:
+                wide, call = about
+                checks[len(table)] = call
+                table += [kind, 1 + len(slots), wide, *slots]
             else:
                 table += [kind, 1 + len(slots), about, *slots]
-        return Steps(table, run.sizes)
+        return Steps(table, run.sizes, checks)
 
     def _names_of_arena(self) -> list[str]:
         return super()._names_of_arena() + ["slots"] * bool(self._runs)
@@ -156,7 +170,9 @@ class CReplay(CpuReplay):
     def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if id(step) in self._compiled.products:
             self._product(step, roots)
-        elif self._copied(step, roots):
+        elif id(step) in self._compiled.calls:
+            self._call_in_c(step, roots)
+        elif self._copied(step, roots) or self._checked(step):
             pass
         elif isinstance(step, FusedKernel):
             self._kernel(step, ends, roots)
@@ -198,23 +214,25 @@ class CReplay(CpuReplay):
         self._lines.insert(run.line, line)
         run.line += 1
 
-    def _run_for(self, read: list[Value]) -> _Run:
-        """The open run, or a new one if Python must copy some of these values before the call."""
-        run, compiled = self._open, self._compiled
-        roots = [compiled.layouts.get(v) for v in read if not compiled.is_read_in_place(v)]
-        if run is None or any(x is not None and id(x.root) in run.fresh for x in roots):
-            run = self._open = _Run(self._identifiers.new("steps"), len(self._lines))
-            self._runs.append(run)
+    def _open_run(self) -> _Run:
+        """The run that the next step joins."""
+        if self._open is None:
+            self._open = _Run(self._identifiers.new("steps"), len(self._lines))
+            self._runs.append(self._open)
             self._lines.append("")
-        return run
+        return self._open
 
     def _finish(self, run: _Run, kind: int, about: Any, places: list[Place]) -> None:
         run.steps.append((kind, about, places))
         self._lines[run.line] = run.text
+        if kind != calls.COPY:
+            for slot in self._temporary:
+                self._free.setdefault(self._buffers[slot], []).append(slot)
+            self._temporary.clear()
 
     def _kernel(self, step: FusedKernel, ends: set[int], roots: dict[int, int]) -> None:
         kernel = self._compiled.kernels[id(step)]
-        run = self._run_for(kernel.inputs)
+        run = self._open_run()
         places = [self._element_place(v, run) for v in kernel.inputs]
         read = {r: [v for v in step.inputs if roots.get(id(v), id(v)) == r] for r in ends}
         free = {r for r, values in read.items() if kernel.reads_in_order(values)}
@@ -224,11 +242,18 @@ class CReplay(CpuReplay):
         self._finish(run, calls.KERNEL, kernel, places)
 
     def _product(self, step: Step, roots: dict[int, int]) -> None:
-        run = self._run_for([])
+        run = self._open_run()
         (out,) = step.outs
         places = [self._array_place(v, run) for v in step.args]
         places.append(self._new_place(out, set(), roots, run))
         self._finish(run, calls.PRODUCT, int(out.dtype.itemsize == 8), places)
+
+    def _call_in_c(self, step: Step, roots: dict[int, int]) -> None:
+        run = self._open_run()
+        (out,) = step.outs
+        places = [self._whole_place(v, run) for v in step.args]
+        places.append(self._new_place(out, set(), roots, run))
+        self._finish(run, calls.CALL, self._compiled.calls[id(step)], places)
 
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
@@ -238,12 +263,25 @@ class CReplay(CpuReplay):
         (out,) = step.outs
         if roots[id(out)] in self._escaping and id(out) not in self._homes:
             return False
-        run = self._run_for([])
+        run = self._open_run()
         sources = [self._array_place(v, run) for v in step.inputs]
         self._new_place(out, set(), roots, run)
         for v, source, target in zip(step.inputs, sources, targets, strict=True):
             place = self._fixed_place(target, v)
             self._finish(run, calls.COPY, v.dtype.itemsize, [place, source])
+        return True
+
+    def _checked(self, step: Step) -> bool:
+        """Write a check that gradients have no NaN; False if it is another step, or not C."""
+        dtypes = {v.dtype for v in step.inputs}
+        if step.call is None or step.name != "no_nan" or not dtypes <= _WIDE.keys():
+            return False
+        run, call = self._open_run(), effect_call(step)
+        for dtype in dtypes:
+            some = [v for v in step.inputs if v.dtype == dtype]
+            places = [self._array_place(v, run) for v in some]
+            fails = functools.partial(_call_with, call)
+            self._finish(run, calls.CHECK, (_WIDE[dtype], fails), places)
         return True
 
     # -- places
@@ -273,7 +311,30 @@ class CReplay(CpuReplay):
                 kind, k, _ = self._fixed_place(self._compiled.layouts[root], root)
                 return kind, k, layout.offset
             return run.array(self._array_text(v, run))
+        if self._compiled.layouts.get(v) is not None:
+            return self._copy_place(v, run)
         return run.array(self._array_text(v, run), v.dtype.itemsize)
+
+    def _whole_place(self, v: Value, run: _Run) -> Place:
+        """The place of an array that must be contiguous."""
+        layout = self._compiled.layouts.get(v)
+        if v.constant is None and layout is not None and layout.strides != contiguous(v):
+            return self._copy_place(v, run)
+        return self._element_place(v, run)
+
+    def _copy_place(self, v: Value, run: _Run) -> Place:
+        """The place of a contiguous copy of a view, for one step."""
+        kind = v.shape, v.dtype
+        spare = self._free.get(kind)
+        slot = spare.pop() if spare else len(self._buffers)
+        if slot == len(self._buffers):
+            self._buffers.append(kind)
+        self._temporary.append(slot)
+        thing = (slot, *kind, 0, contiguous(v))
+        k, _ = self._fixed.setdefault(thing, (len(self._fixed), thing))
+        place = "fixed", k, 0
+        self._finish(run, calls.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
+        return place
 
     def _array_place(self, v: Value, run: _Run) -> Place:
         """The place of an array with its strides."""
@@ -300,6 +361,10 @@ class CReplay(CpuReplay):
     def _constant_place(self, array: Any) -> Place:
         k, _ = self._fixed.setdefault(id(array), (len(self._fixed), array))
         return "fixed", k, 0
+
+
+def _call_with(call: Any, arrays: list[Any]) -> None:
+    call(arrays, (), [])
 
 
 def _view(memory: Any, *about: Any) -> Any:

@@ -12,6 +12,7 @@ from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.norms import expand_norms
+from gpugrad.function.passes.ones import remove_ones
 from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
@@ -47,6 +48,7 @@ PASSES = (
     Pass("transposes", unify_transposes, ("both",)),
     Pass("outer", multiply_outer, ("both",)),
     Pass("identities", remove_identities, ("both",)),
+    Pass("ones", remove_ones, ("both",)),
     Pass("common", share_common, ("both",)),
     Pass("dead", remove_dead, ("both",)),
     Pass("identities", remove_scatter_identities, ("gpu",)),

@@ -36,10 +36,14 @@ class Readers:
         """The steps that read a value."""
         return self._steps.get(id(v), [])
 
+    def is_result(self, v: Value) -> bool:
+        """Whether the program returns a value, or a Variable takes it."""
+        return id(v) in self._outputs
+
     def only(self, v: Value) -> Step | None:
         """The step that reads a value, if it is the only one and reads the value once."""
         steps = self.of(v)
-        return steps[0] if len(steps) == 1 and id(v) not in self._outputs else None
+        return steps[0] if len(steps) == 1 and not self.is_result(v) else None
 
     def same_rows(self, v: Value) -> list[Value]:
         """The values with the elements of `v` in the same rows: `v` and its reshapes."""

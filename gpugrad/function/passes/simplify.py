@@ -16,6 +16,7 @@ from gpugrad.trace.program import Program, Step, Value
 
 __all__ = [
     "fold_constants",
+    "is_number",
     "multiply_outer",
     "remove_dead",
     "remove_identities",
@@ -80,6 +81,8 @@ def _transpose_factors(program: Program) -> Program:
     readers, rewriter, removed = Readers(program), Rewriter(program), set()
 
     def transposed(of: Step, x: Value) -> Value:
+        if x.constant is not None:
+            return Value(x.constant.swapaxes(-1, -2), constant=True)
         view = rewriter.step(of, "matrix_transpose", [x], {}, (*x.shape[:-2], *x.shape[:-3:-1]))
         view.view = True
         return view
@@ -170,7 +173,7 @@ def remove_identities(program: Program) -> Program:
     return rewriter.program()
 
 
-def _is(x: Any, number: float) -> bool:
+def is_number(x: Any, number: float) -> bool:
     """Whether an argument is this number; -0 is not 0."""
     if isinstance(x, Value):
         if x.constant is None or not x.constant.size or any(x.constant.strides):
@@ -217,16 +220,16 @@ def remove_scatter_identities(program: Program) -> Program:
 def _times_one(step: Step) -> Any:
     """The other factor, if one is 1."""
     x, y = step.args
-    return x if _is(y, 1) else y if _is(x, 1) else None
+    return x if is_number(y, 1) else y if is_number(x, 1) else None
 
 
 _SAME: dict[str, Callable[[Step], Any]] = {
     # x + 0 is not here: -0.0 + 0 is 0.0
     "positive": _first,
     "multiply": _times_one,
-    "divide": lambda s: s.args[0] if _is(s.args[1], 1) else None,
-    "subtract": lambda s: s.args[0] if _is(s.args[1], 0) else None,
-    "power": lambda s: s.args[0] if _is(s.args[1], 1) else None,
+    "divide": lambda s: s.args[0] if is_number(s.args[1], 1) else None,
+    "subtract": lambda s: s.args[0] if is_number(s.args[1], 0) else None,
+    "power": lambda s: s.args[0] if is_number(s.args[1], 1) else None,
     "conj": _first,
     "real": _first,
     "reshape": _first,

@@ -1,8 +1,9 @@
-// Several steps of a program in one call from Python: kernels, products and copies.
+// Several steps of a program in one call from Python: kernels, products, copies...
 //
 // A step finds its arrays in `slots`: addresses, shapes and strides. Some slots stay the same, those
 // of buffers and constants; the others are filled from a tuple of arrays at each call.
 #include "array.h"
+#include "lanes.h"
 #include "pool.h"
 
 #include <cstdint>
@@ -10,11 +11,12 @@
 
 namespace {
 
-enum Kind { KERNEL, PRODUCT, COPY };
+enum Kind { KERNEL, PRODUCT, COPY, CHECK, CALL };
 
 const long MOST = 256;  // pointers of a kernel
 const long PIECE = 1 << 15;  // elements of a piece of a copy
 
+typedef void (*Call)(const long* numbers, const void* a, const void* b, void* out);
 typedef long (*Multiply)(const Array& a, const Array& b, const Array& c, long wide);
 Multiply multiply;
 long first_item;  // bytes of a tuple in front of its items
@@ -25,6 +27,7 @@ struct Copy {
   const Array *to, *from;
   long size;  // of an element
   int inner;  // the axis of the innermost loop
+  int across;  // the axis along which `from` is contiguous, if `to` is along the inner one; or -1
 };
 
 template <class T> void copy_line(char* to, char* from, long n, long to_step, long from_step) {
@@ -40,21 +43,56 @@ void copy_line(char* to, char* from, long n, long to_step, long from_step, long 
   else for (long k = 0; k < n; ++k) memcpy(to + k * to_step, from + k * from_step, size);
 }
 
-// Copies the elements of the axes from d on, without the inner one.
-void copy_axes(const Copy& c, int d, char* to, char* from) {
-  if (d == c.inner) ++d;
-  if (d >= c.to->ndim) {
-    int k = c.inner;
-    copy_line(to, from, c.to->shape[k], c.to->strides[k], c.from->strides[k], c.size);
+// Transposes `rows` lines along the inner axis, in tiles of LANES x LANES elements of four bytes.
+void copy_plane(const Copy& c, char* to, char* from, long rows) {
+  const long columns = c.to->shape[c.inner], apart = c.from->strides[c.inner];
+  const long down = c.to->strides[c.across];
+  for (long r = 0; r < rows; r += LANES)
+    for (long k = 0; k < columns; k += LANES) {
+      const long height = rows - r < LANES ? rows - r : LANES;
+      const long width = columns - k < LANES ? columns - k : LANES;
+      char *out = to + r * down + k * 4, *in = from + k * apart + r * 4;
+      if (height < LANES || width < LANES) {
+        for (long i = 0; i < height; ++i)
+          copy_line<uint32_t>(out + i * down, in + i * 4, width, 4, apart);
+        continue;
+      }
+      Vector tile[LANES];
+      for (int i = 0; i < LANES; ++i) tile[i] = *(const Vector*)(in + i * apart);
+      transpose(tile);
+      for (int i = 0; i < LANES; ++i) *(Vector*)(out + i * down) = tile[i];
+    }
+}
+
+// Copies the elements of the axes from d on, without those of the innermost loops; `rows` of them
+// are along the axis across.
+void copy_axes(const Copy& c, int d, char* to, char* from, long rows) {
+  const int i = c.inner;
+  const intptr_t *shape = c.to->shape, *down = c.to->strides, *step = c.from->strides;
+  if (c.across < 0 && d + 1 == i) {  // a loop over lines
+    for (long k = 0; k < shape[d]; ++k)
+      copy_line(to + k * down[d], from + k * step[d], shape[i], down[i], step[i], c.size);
     return;
   }
-  for (long k = 0; k < c.to->shape[d]; ++k)
-    copy_axes(c, d + 1, to + k * c.to->strides[d], from + k * c.from->strides[d]);
+  while (d == i || d == c.across) ++d;
+  if (d < c.to->ndim) {
+    for (long k = 0; k < shape[d]; ++k)
+      copy_axes(c, d + 1, to + k * down[d], from + k * step[d], rows);
+  } else if (c.across >= 0) {
+    copy_plane(c, to, from, rows);
+  } else {
+    copy_line(to, from, shape[i], down[i], step[i], c.size);
+  }
 }
+
+long rows_of(const Copy& c) { return c.across < 0 ? 1 : c.to->shape[c.across]; }
 
 void copy_piece(void* state, long k) {
   const Copy& c = *(Copy*)state;
-  copy_axes(c, 1, c.to->data + k * c.to->strides[0], c.from->data + k * c.from->strides[0]);
+  const long rows = rows_of(c), first = c.across == 0 ? k * LANES : k;
+  const long left = c.across == 0 && rows - first < LANES ? rows - first : LANES;
+  copy_axes(c, 1, c.to->data + first * c.to->strides[0], c.from->data + first * c.from->strides[0],
+            c.across == 0 ? left : rows);
 }
 
 void copy(const Array& to, const Array& from, long size) {
@@ -65,15 +103,55 @@ void copy(const Array& to, const Array& from, long size) {
     memcpy(to.data, from.data, size);
     return;
   }
-  Copy c = {&to, &from, size, to.ndim - 1};
-  if (to.ndim > 1 && n >= PIECE) gpugrad_parallel(copy_piece, &c, to.shape[0]);
-  else copy_axes(c, 0, to.data, from.data);
+  Copy c = {&to, &from, size, to.ndim - 1, -1};
+  if (size == 4 && to.strides[c.inner] == size && from.strides[c.inner] != size)
+    for (int d = 0; d < c.inner; ++d)
+      if (from.strides[d] == size && to.shape[d] >= LANES / 2) c.across = d;
+  const long pieces = c.across == 0 ? (to.shape[0] + LANES - 1) / LANES : to.shape[0];
+  if (to.ndim > 1 && n >= PIECE) gpugrad_parallel(copy_piece, &c, pieces);
+  else copy_axes(c, 0, to.data, from.data, rows_of(c));
 }
 
 bool is_contiguous(const Array& a, long size) {
   for (int d = a.ndim - 1; d >= 0; size *= a.shape[d--])
     if (a.shape[d] != 1 && a.strides[d] != size) return false;
   return true;
+}
+
+// ---- checks
+
+template <class T> bool has_nan(const char* line, long n, long step) {
+  const long block = 1024;
+  for (long from = 0; from < n; from += block) {
+    const long to = from + block < n ? from + block : n;
+    int nan = 0;  // no branch within the block, so that the compiler writes vectors
+    if (step == sizeof(T))
+      for (long k = from; k < to; ++k) nan |= ((const T*)line)[k] != ((const T*)line)[k];
+    else
+      for (long k = from; k < to; ++k) {
+        const T x = *(const T*)(line + k * step);
+        nan |= x != x;
+      }
+    if (nan) return true;
+  }
+  return false;
+}
+
+// Looks at the elements of the axes from d on. Those of a broadcast axis are the same.
+template <class T> bool has_nan(const Array& a, int d, const char* data) {
+  if (d == a.ndim) return has_nan<T>(data, 1, sizeof(T));
+  const long n = a.shape[d] && !a.strides[d] ? 1 : a.shape[d];
+  if (d == a.ndim - 1) return has_nan<T>(data, n, a.strides[d]);
+  for (long k = 0; k < n; ++k)
+    if (has_nan<T>(a, d + 1, data + k * a.strides[d])) return true;
+  return false;
+}
+
+template <class T> bool has_nan(const Array& a) {
+  if (!is_contiguous(a, sizeof(T))) return has_nan<T>(a, 0, a.data);
+  long n = 1;
+  for (int d = 0; d < a.ndim; ++d) n *= a.shape[d];
+  return has_nan<T>(a.data, n, sizeof(T));
 }
 
 }  // namespace
@@ -94,11 +172,14 @@ long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
 }
 
 // Runs the steps of a table from `at` to `end`. Returns -1, or the place of a product that is left
-// to NumPy. A step is its kind, the number of its other words, and these words:
+// to NumPy or of a check that fails. A step is its kind, the number of its other words, and these words:
 //   KERNEL   addresses of the kernel and its end, n, grain, bytes of its partial sums, and for each
 //            pointer its slot and an offset in bytes
 //   PRODUCT  whether it is one of doubles, and the slots of both factors and of the result
 //   COPY     bytes of an element, and the slots of the target and of the source
+//   CALL     the address of a function, the numbers that it reads, and for each of its three pointers
+//            its slot and an offset in bytes
+//   CHECK    whether they are doubles, and the slots of arrays that must have no NaN
 long gpugrad_calls(const long* table, long at, long end, Array* slots, char* partials) {
   char* pointers[MOST];
   while (at < end) {
@@ -109,6 +190,13 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
                   partials, word[4]);
     } else if (table[at] == COPY) {
       copy(slots[word[1]], slots[word[2]], word[0]);
+    } else if (table[at] == CHECK) {
+      for (long k = 1; k < count; ++k)
+        if (word[0] ? has_nan<double>(slots[word[k]]) : has_nan<float>(slots[word[k]])) return at;
+    } else if (table[at] == CALL) {
+      char** p = pointers;
+      for (long k = count - 6; k < count; k += 2) *p++ = slots[word[k]].data + word[k + 1];
+      ((Call)word[0])(word + 1, pointers[0], pointers[1], pointers[2]);
     } else if (multiply(slots[word[1]], slots[word[2]], slots[word[3]], word[0]) < 1) {
       return at;
     }
@@ -119,7 +207,7 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
 
 // Runs all steps of a table n times. After each time, the address of a slot of `moves` moves by some
 // bytes, then back if it alternates between two places: each entry is the slot, the bytes and whether
-// it alternates. Returns -1, or the place of a product that is left to NumPy.
+// it alternates. Returns as gpugrad_calls does.
 long gpugrad_loop(const long* table, long end, Array* slots, char* partials, long n, long* moves,
                   long count) {
   for (long i = 0; i < n; ++i) {
@@ -133,7 +221,7 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
   return -1;
 }
 
-// The same as gpugrad_calls after filling the slots from `first` on. Returns -1, the place of a product, or -2 - k if
+// The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,
                   void* tuple, long n, const long* sizes) {

@@ -1,19 +1,19 @@
-"""Several steps of a program in one call: kernels, products and copies, see calls.cpp."""
+"""Several steps of a program in one call: kernels, products, copies...; see calls.cpp."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.kernels.cpu import pool, products
 
-__all__ = ["COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
+__all__ = ["CALL", "CHECK", "COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
 
-KERNEL, PRODUCT, COPY = range(3)
+KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
 """Kinds of steps."""
 
 _UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
@@ -68,10 +68,17 @@ class Steps:
     Args:
         table: the steps as numbers: see calls.cpp.
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
+        checks: by the places of checks in the table, what to call with the arrays if one fails.
     """
 
-    def __init__(self, table: Sequence[int], sizes: Sequence[int]) -> None:
+    def __init__(
+        self,
+        table: Sequence[int],
+        sizes: Sequence[int],
+        checks: Mapping[int, Callable[[list[Any]], Any]],
+    ) -> None:
         calls: Any = library()
+        self._checks = checks
         self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
         self._fixed = self._table.ctypes.data, len(self._table)
         self._others = len(sizes), self._sizes.ctypes.data
@@ -113,7 +120,13 @@ class Steps:
             )
         every = (*slots.arrays, *arrays)
         address, end = self._fixed
-        while at >= 0:  # a product that is NumPy's
-            _, count, _, a, b, out = self._table[at : at + 6].tolist()
-            np.matmul(every[a], every[b], out=every[out])
+        while at >= 0:  # a product that is NumPy's, or a check
+            count = int(self._table[at + 1])
+            _, *places = self._table[at + 2 : at + 2 + count].tolist()
+            read = [every[place] for place in places]
+            if at in self._checks:
+                self._checks[at](read)
+            else:
+                x1, x2, out = read
+                np.matmul(x1, x2, out=out)
             at = self._rest(address, at + count + 2, end, slots.address, slots.scratch)

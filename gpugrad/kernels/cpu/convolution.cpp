@@ -62,36 +62,6 @@ void pack_weights(void* state, long k) {
 
 // ---- sums, LANES filters at a time
 
-// Swaps blocks of S x S elements across the diagonal of blocks of 2S x 2S.
-template <int S> void swap_blocks(Vector* a) {
-#if defined(__clang__)  // whose shuffles take their indices one by one
-  float t[LANES][LANES], (*rows)[LANES] = (float(*)[LANES])a;
-  memcpy(t, a, sizeof t);
-  for (int k = 0; k < LANES; ++k)
-    for (int i = 0; i < LANES; ++i)
-      if ((k ^ i) & S) rows[k][i] = t[k ^ S][i ^ S];
-#else
-  typedef int Indices __attribute__((vector_size(4 * LANES)));
-  Indices upper, lower;
-  for (int i = 0; i < LANES; ++i) {
-    upper[i] = i & S ? LANES + i - S : i;
-    lower[i] = i & S ? LANES + i : i + S;
-  }
-#pragma GCC unroll 16
-  for (int k = 0; k < LANES; ++k)
-    if (!(k & S)) {
-      Vector x = a[k], y = a[k + S];
-      a[k] = __builtin_shuffle(x, y, upper), a[k + S] = __builtin_shuffle(x, y, lower);
-    }
-#endif
-}
-
-// A vector for each pixel becomes a vector of pixels for each filter.
-void transpose(Vector* a) {
-  swap_blocks<1>(a), swap_blocks<2>(a), swap_blocks<4>(a);
-  if (LANES == 16) swap_blocks<LANES / 2>(a);
-}
-
 // Adds some channels to a tile of outputs, WIDE pixels in a row, of one block of filters.
 template <int WIDE>
 void add_tile(const Sum& sum, const float* packed, const float* weights, long channels, Vector* a) {

@@ -10,17 +10,12 @@
 // multiple e * stride, by output q + e. So each phase of the input is a convolution of step 1.
 #pragma once
 
+#include "lanes.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
-
-#if defined(__AVX512F__)
-const int LANES = 16;  // channels in a vector; also the pixels whose sums are in registers
-#else
-const int LANES = 8;
-#endif
-typedef float Vector __attribute__((vector_size(4 * LANES), aligned(4)));
 
 const long STRIP = 1 << 16;  // floats of a packed strip of an image, which stay in the second cache
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
 
-__all__ = ["LEAST", "convolution", "input_grad", "weight_grad"]
+__all__ = ["LEAST", "launchers", "planners"]
 
 LEAST = 1 << 15
 """Products of an input and a weight from which the kernel is used: others take microseconds."""
@@ -28,40 +29,60 @@ def _library() -> ctypes.CDLL | None:
     return library
 
 
-def convolution(xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
-    """The convolution of x and w, or NotImplemented."""
-    return _run("", x, w, x.shape, w.shape, geometry, groups)
+class _Launchers:
+    """The launchers of the kernels, on arrays or on anything that has shapes and dtypes.
+
+    Args:
+        use: what is returned, from the name of the C function, its two inputs, the shape of the
+            result, and the numbers that it reads.
+    """
+
+    def __init__(self, use: Callable[..., Any]) -> None:
+        self._use = use
+
+    def convolution(self, xp: Any, x: Any, w: Any, *, geometry: Any, groups: int) -> Any:
+        """The convolution of x and w, or NotImplemented."""
+        return self._run("", x, w, x.shape, w.shape, geometry, groups)
+
+    def input_grad(self, xp: Any, g: Any, w: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
+        """The gradient of a convolution by its input, of shape `shape`, or NotImplemented."""
+        return self._run("_input", g, w, shape, w.shape, geometry, groups)
+
+    def weight_grad(
+        self, xp: Any, x: Any, g: Any, *, shape: Any, geometry: Any, groups: int
+    ) -> Any:
+        """The gradient of a convolution by its weights, of shape `shape`, or NotImplemented."""
+        return self._run("_weights", x, g, x.shape, shape, geometry, groups)
+
+    def _run(self, of: str, a: Any, b: Any, x: Any, w: Any, geometry: Any, groups: int) -> Any:
+        """The result or one gradient, for an input and weights of the shapes `x` and `w`."""
+        if len(x) not in (3, 4) or a.dtype != np.float32 or b.dtype != np.float32:
+            return NotImplemented
+        places = geometry.places
+        if math.prod((x[0], *w, *places)) < LEAST or 0 in x or _library() is None:
+            return NotImplemented
+        one, none = ((1,), (0,)) if len(x) == 3 else ((), ())  # of an image of one row
+        before = (start for start, _ in geometry.padding)
+        numbers = [
+            *(x[0], groups, w[1], w[0] // groups),
+            *(*one, *x[2:], *one, *w[2:], *one, *places),
+            *(*one, *geometry.stride, *none, *before, *one, *geometry.dilation),
+        ]
+        out = {"": (x[0], w[0], *places), "_input": x, "_weights": w}[of]
+        return self._use(getattr(_library(), f"gpugrad_convolution{of}"), a, b, out, numbers)
 
 
-def input_grad(xp: Any, g: Any, w: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
-    """The gradient of a convolution by its input, of shape `shape`, or NotImplemented."""
-    return _run("_input", g, w, shape, w.shape, geometry, groups)
-
-
-def weight_grad(xp: Any, x: Any, g: Any, *, shape: Any, geometry: Any, groups: int) -> Any:
-    """The gradient of a convolution by its weights, of shape `shape`, or NotImplemented."""
-    return _run("_weights", x, g, x.shape, shape, geometry, groups)
-
-
-def _run(of: str, a: Any, b: Any, x: Any, w: Any, geometry: Any, groups: int) -> Any:
-    """The result or one gradient, for an input and weights of the shapes `x` and `w`."""
-    if len(x) not in (3, 4) or a.dtype != np.float32 or b.dtype != np.float32:
-        return NotImplemented
-    places = geometry.places
-    if math.prod((x[0], *w, *places)) < LEAST or 0 in x:
-        return NotImplemented
-    library = _library()
-    if library is None:
-        return NotImplemented
-    out = np.empty({"": (x[0], w[0], *places), "_input": x, "_weights": w}[of], np.float32)
-    one, none = ((1,), (0,)) if len(x) == 3 else ((), ())  # of an image of one row
-    before = (start for start, _ in geometry.padding)
-    shape = [
-        *(x[0], groups, w[1], w[0] // groups),
-        *(*one, *x[2:], *one, *w[2:], *one, *places),
-        *(*one, *geometry.stride, *none, *before, *one, *geometry.dilation),
-    ]
+def _call(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> Any:
+    out = np.empty(shape, np.float32)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    arguments = (ctypes.c_long * 16)(*shape), a.ctypes.data, b.ctypes.data, out.ctypes.data
-    getattr(library, f"gpugrad_convolution{of}")(*arguments)
+    function((ctypes.c_long * 16)(*numbers), a.ctypes.data, b.ctypes.data, out.ctypes.data)
     return out
+
+
+def _planned(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> Any:
+    return ctypes.cast(function, ctypes.c_void_p).value, numbers
+
+
+launchers = _Launchers(_call)
+planners = _Launchers(_planned)
+"""They return what the field `c_call` of an op asks for."""

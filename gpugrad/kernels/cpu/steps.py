@@ -39,7 +39,7 @@ from gpugrad.kernels.cpu import compiler, pool
 __all__ = ["LEAST", "Call", "StepLoop"]
 
 LEAST = 1 << 13
-"""Elements of all Variables from which the loop is used: fewer should not wait for a compiler."""
+"""Elements of all Variables from which the loop is compiled: fewer should not wait for that."""
 
 _WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _IN_C = {
@@ -122,8 +122,14 @@ class StepLoop:
 
         The loop is compiled here, which may warn, and a warning may be an error.
         """
-        fits = gradients[0].dtype in _WIDE and sum([g.size for g in gradients]) >= LEAST
-        return fits and self._step is not None
+        if gradients[0].dtype not in _WIDE:
+            return False
+        large = "_step" in self.__dict__ or sum([g.size for g in gradients]) >= LEAST
+        return large and self.load()
+
+    def load(self) -> bool:
+        """Compile the loop now, and use it for arrays of any size; whether that succeeded."""
+        return self._step is not None
 
     def step(
         self,

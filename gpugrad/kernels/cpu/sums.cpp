@@ -7,6 +7,7 @@ const long TOGETHER = 8;  // running sums at a time: one alone waits for each ad
 const long PIECE = 1 << 14;  // elements of a piece for a thread
 const long COLUMNS = 128;  // that a total is added up in
 const long PIECES = 4;  // of a sum of rows, each of which reads all indices
+const long WIDE_ROWS = 32;  // elements from which that is worth it
 
 struct Job {
   const void* from;
@@ -62,6 +63,18 @@ template <class T> void total(void* state, long k) {
   ((T*)job.to)[k] = sums[0];
 }
 
+// All rows of the result.
+template <class T> void add_all_rows(const Job& job) {
+  T* to = (T*)job.to;
+  const T* from = (const T*)job.from;
+  const long w = job.width;
+  if (w == 1)
+    for (long i = 0; i < job.n; ++i) to[job.index[i]] += from[i];
+  else
+    for (long i = 0; i < job.n; ++i)
+      for (long j = 0; j < w; ++j) to[job.index[i] * w + j] += from[i * w + j];
+}
+
 // Piece k of the rows of the result.
 template <class T> void add_rows(void* state, long k) {
   const Job& job = *(Job*)state;
@@ -93,10 +106,12 @@ void gpugrad_totals(long wide, const void* from, void* to, long n) {
   gpugrad_parallel(wide ? total<double> : total<float>, &job, (n + PIECE - 1) / PIECE);
 }
 
-// to[index[i]] += from[i] for n rows of `width` elements; `to` has `rows` rows.
+// to[index[i]] += from[i] for n rows of `width` elements, in order; `to` has `rows` rows.
 void gpugrad_add_rows(
     long wide, const void* from, void* to, const long* index, long n, long width, long rows) {
   Job job = {from, to, index, n, width, rows, 0};
+  if (width < WIDE_ROWS || gpugrad_threads() == 1)
+    return wide ? add_all_rows<double>(job) : add_all_rows<float>(job);
   gpugrad_parallel(wide ? add_rows<double> : add_rows<float>, &job, PIECES);
 }
 }

@@ -228,11 +228,17 @@ def _of_w(xp, g, x, w_shape, stride, padding, dilation, groups):
     return xp.convolution_weight_grad(conjugate(xp, x), g, kernel=w_shape[2:], **windows)
 
 
-def _if_large(launch, xp, a, b, /, **params):
+def _if_large(launch, kernels, xp, a, b, /, **params):
     """The C kernel's launcher; it declines small arrays before it looks at the geometry."""
-    if a.size * b.size < cpu.LEAST or a.dtype != np.float32:
+    if math.prod((*a.shape, *b.shape)) < cpu.LEAST or a.dtype != np.float32:
         return NotImplemented
-    return launch(cpu, xp, a, b, **params)
+    return launch(kernels, xp, a, b, **params)
+
+
+def _in_c(launch):
+    """The fields of the record for C kernels."""
+    kernels = {"cpu": cpu.launchers, "c_call": cpu.planners}
+    return {name: functools.partial(_if_large, launch, of) for name, of in kernels.items()}
 
 
 _CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -306,7 +312,7 @@ _linear_in_each = functools.partial(op, linear="each", kinds="fc")
     ref=_ref,
     samples=_samples("forward"),
     cuda=functools.partial(_launch, cuda),
-    cpu=functools.partial(_if_large, _launch),
+    **_in_c(_launch),
     batch=_batch_rule(
         "convolution",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -370,7 +376,7 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
     ref=_input_grad_ref,
     samples=_samples("input"),
     cuda=functools.partial(_launch_input_grad, cuda),
-    cpu=functools.partial(_if_large, _launch_input_grad),
+    **_in_c(_launch_input_grad),
     batch=_batch_rule(
         "convolution_input_grad",
         first=((0, _FRONT), None, (0, _FRONT)),
@@ -433,7 +439,7 @@ def _weight_grad_g(xp, g, x, stride, padding, dilation, groups):
     ref=_weight_grad_ref,
     samples=_samples("weight"),
     cuda=functools.partial(_launch_weight_grad, cuda),
-    cpu=functools.partial(_if_large, _launch_weight_grad),
+    **_in_c(_launch_weight_grad),
     batch=_batch_rule(
         "convolution_weight_grad",
         first=((1, _INSIDE), None, (1, _FRONT)),

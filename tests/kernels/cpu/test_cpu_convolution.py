@@ -167,14 +167,51 @@ def test_the_op_passes_its_checks_with_the_kernel(name):
 
 
 def test_16_bit_floats_run_through_the_kernel(monkeypatch):
-    calls, plain = [], convolution._run
-    monkeypatch.setattr(convolution, "_run", lambda *args: calls.append(args[0]) or plain(*args))
+    calls, launchers = [], convolution._Launchers
+    plain = launchers._run
+    monkeypatch.setattr(launchers, "_run", lambda *args: calls.append(args[1]) or plain(*args))
     for name, arrays, params in arguments((2, 3, 9, 9), (8, 3, 3, 3), {}, np.float16):
         result = gg.OPS[name].eager(*arrays, **params).numpy()
         desired = gg.OPS[name].forward(NUMPY, *(a.astype(np.float64) for a in arrays), **params)
         assert result.dtype == np.float16
         np.testing.assert_allclose(result, desired, 1e-2, 1e-2)
     assert calls == ["", "_input", "_weights"]
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "keywords"),
+    [
+        ((2, 3, 9, 9), (8, 3, 3, 3), {"padding": 1}),
+        ((2, 3, 9, 7), (8, 3, 3, 2), {"stride": 2, "padding": "same"}),
+        ((2, 8, 6, 6), (8, 1, 3, 3), {"groups": 8, "dilation": 2}),
+        ((3, 4, 20), (20, 4, 5), {}),
+    ],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_program_in_c_computes_convolutions_in_its_run(x, w, keywords, swapped, monkeypatch):
+    monkeypatch.setenv("GPUGRAD_CPU_KERNELS", "always")
+
+    def gradients(x, w):
+        with gg.GradientTape() as tape:
+            tape.watch((x, w))
+            x_ = gg.sin(x)
+            if swapped:  # a view that a convolution cannot read where it is
+                x_ = gg.matrix_transpose(gg.cos(gg.matrix_transpose(x_)))
+            y = gg.tanh(gg.convolution(x_, w * 0.1, **keywords))
+        return y, *tape.gradient(y, [x, w])
+
+    rng = np.random.default_rng(0)
+    args = [gg.constant(rng.normal(size=shape).astype(np.float32)) for shape in (x, w)]
+    traced = gg.function(gradients)
+    for _ in range(2):
+        for actual, desired in zip(traced(*args), gradients(*args), strict=True):
+            np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-5, 1e-5)
+    (plan,) = traced._plans.values()
+    assert "convolution" in str(traced.lower(*args))
+    assert "convolution" not in plan.replay.source
+    strided = gg.matrix_transpose(gg.constant(np.swapaxes(args[0].numpy(), -1, -2).copy()))
+    for actual, desired in zip(traced(strided, args[1]), traced(*args), strict=True):
+        np.testing.assert_array_equal(actual.numpy(), desired.numpy())
 
 
 def test_training_with_the_kernel_equals_training_without(monkeypatch):

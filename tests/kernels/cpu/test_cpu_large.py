@@ -115,8 +115,15 @@ def test_sums_have_numpys_bits(dtype, threads):
             assert np.array_equal(sums.running_sum(x, axis), np.cumsum(x, axis))
             back = np.flip(np.cumsum(np.flip(x, axis), axis), axis)
             assert np.array_equal(sums.running_sum(x, axis, back=True), back)
-    index = np.random.default_rng(0).integers(0, 100, 1500)
-    values, out = normal(1500, 100).astype(dtype), np.zeros((100, 100), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [1, 2, 31, 32, 100])
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_sums_of_rows_by_index_have_numpys_bits(rows, width, dtype, threads):
+    n = LARGE // width + 1
+    index = np.random.default_rng(0).integers(0, rows, n)
+    values, out = normal(n, width).astype(dtype), np.zeros((rows, width), dtype)
     expected = out.copy()
     np.add.at(expected, index, values)
     assert sums.add_rows(out, index, values)

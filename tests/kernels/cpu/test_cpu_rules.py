@@ -284,3 +284,24 @@ def test_without_kernels_numpy_takes_the_steps():
     ]  # fmt: skip
     assert output[0][0] == output[1][0]
     assert "CDLL" not in output[0][1]
+
+
+@needs_compiler
+def test_a_program_in_c_steps_small_variables_in_c(calls, monkeypatch):
+    monkeypatch.setenv("GPUGRAD_CPU_KERNELS", "always")
+
+    def train(traced):
+        v, optimizer = gg.Variable(np.arange(5, dtype=np.float32)), gg.optim.Adam(0.1)
+
+        def step():
+            optimizer.minimize(lambda: gg.sum(gg.tanh(v) ** 2))
+
+        for _ in range(3):
+            (step := gg.function(step) if traced else step)()
+            traced = False
+        return v.numpy()
+
+    eager = train(traced=False)
+    before = len(calls)
+    np.testing.assert_allclose(train(traced=True), eager, rtol=1e-6)
+    assert calls[before:] == [None] * 3

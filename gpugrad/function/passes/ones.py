@@ -1,0 +1,69 @@
+"""Products with arrays of ones, the gradients of sums, become broadcasts and sums."""
+
+from __future__ import annotations
+
+from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.function.passes.simplify import is_number
+from gpugrad.trace.program import Program, Step, Value
+
+__all__ = ["remove_ones"]
+
+
+def remove_ones(program: Program) -> Program:
+    """Write a product with an array of ones as a broadcast, or as a sum over rows.
+
+    A matrix product with one row of ones is a sum over the rows of the other factor, which may join
+    the kernel that computes these. An elementwise product with ones only broadcasts the other
+    factor. That is a view, so all its readers must be elementwise: a matrix product would have to
+    copy it.
+    """
+    readers, rewriter = Readers(program), Rewriter(program)
+    for step in program.steps:
+        old, step = step, rewriter.renamed(step)
+        new = None
+        if step.name == "matmul" and step.op is not None:
+            new = _summed(step, readers, rewriter)
+        elif step.name == "multiply" and step.op is not None and _only_elements(old, readers):
+            new = _broadcast(step, rewriter)
+        if new is None:
+            rewriter.keep(step)
+        else:
+            rewriter.replace(step.outs[0], new)
+    return rewriter.program()
+
+
+def _only_elements(step: Step, readers: Readers) -> bool:
+    (out,) = step.outs
+    steps = readers.of(out)
+    elementwise = all(s.op is not None and bool(s.op.by_element) for s in steps)
+    return elementwise and not readers.is_result(out)
+
+
+def _broadcast(step: Step, rewriter: Rewriter) -> Value | None:
+    """The other factor of a product with ones, as a view of the result's shape, or None."""
+    (out,) = step.outs
+    x, y = step.args
+    other = y if is_number(x, 1) else x if is_number(y, 1) else None
+    if not isinstance(other, Value) or other.dtype != out.dtype or other.shape == out.shape:
+        return None
+    new = rewriter.step(step, "broadcast_to", [other], {"shape": out.shape}, out.shape)
+    new.view = True
+    return new
+
+
+def _summed(step: Step, readers: Readers, rewriter: Rewriter) -> Value | None:
+    """The sum that a product with a row or a column of ones is, or None."""
+    (out,) = step.outs
+    a, b = step.args
+    if out.dtype.char not in "fd" or not len(a.shape) == len(b.shape) == 2:
+        return None
+    if a.shape[0] == 1 and is_number(a, 1) and b.dtype == out.dtype:
+        return rewriter.step(step, "sum_to", [b], {"shape": out.shape}, out.shape)
+    if b.shape[1] != 1 or not is_number(b, 1) or a.dtype != out.dtype:
+        return None
+    maker = readers.maker.get(id(a))
+    if maker is None or maker.name != "matrix_transpose":
+        return rewriter.step(step, "sum_to", [a], {"shape": out.shape}, out.shape)
+    rows = rewriter.value(maker.args[0])
+    row = rewriter.step(step, "sum_to", [rows], {"shape": out.shape[::-1]}, out.shape[::-1])
+    return rewriter.reshaped(step, row, out.shape)
