@@ -125,6 +125,7 @@ def _total(loss: Step, dependents: list[Step], readers: Readers) -> list[Step]:
 
 
 def _divides(step: Step, x: Value) -> bool:
+    # masked_divide is what the mean over labels that are not ignored ends with
     by = step.args[1] if step.name == "masked_divide" and step.args[0] is x else None
     return isinstance(by, Value) and (by.shape, by.dtype, by.host) == ((), x.dtype, x.host)
 

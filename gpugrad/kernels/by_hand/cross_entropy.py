@@ -127,6 +127,7 @@ def loss_and_gradient(
     """
     losses = xp.lib.ndarray(g_.shape, g_.dtype)
     added = None if total is None else xp.lib.ndarray((), g_.dtype)
+    divisor = None if divisor is None else xp.lib.asarray(divisor)  # NumPy may give a scalar
     arrived = None if total is None else barrier_of(losses)
     d = sparse_softmax_cross_entropy_grad(
         xp,
