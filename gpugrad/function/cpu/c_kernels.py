@@ -43,6 +43,9 @@ RANGE = 16_384
 RANGES = 16
 """Ranges at most."""
 
+VECTOR = 16
+"""Elements of a vector, at most: a shorter row takes as long as one."""
+
 SHORT = 6
 """Columns of a row, at least, for functions such as exp: with fewer, a vector of elements of
 several rows takes less time, although it is read one by one."""
@@ -85,9 +88,8 @@ class CKernel:
         self._long = self._is_one_row()
         if self._long:
             self._rows, self._columns = 1, code.rows * code.columns
-        elements = self._rows * self._columns
         self.n = self._columns if self._long else self._rows
-        ranges = max(1, min(RANGES, elements // RANGE))
+        ranges = max(1, min(RANGES, self._rows * max(self._columns, VECTOR) // RANGE))
         self.grain = -(-self.n // ranges)
         if self._long:
             self.grain = -(-self.grain // STRIP) * STRIP

@@ -88,8 +88,8 @@ void store_tile(const Sum& sum, Vector* a, float* out, long filters, const long 
   for (long f = 0; f < filters; ++f, out += plane)
     for (long h = 0; h < height; ++h) {
       const float* row = (const float*)&a[f] + h * WIDE;
-      if (step == 1 && length >= WIDE)
-        memcpy(out + h * down, row, WIDE * sizeof(float));
+      if (step == 1)
+        copy(row, out + h * down, std::min(length, long(WIDE)));
       else
         for (long w = 0; w < std::min(length, long(WIDE)); ++w) out[h * down + w * step] = row[w];
     }
@@ -194,7 +194,8 @@ void run(const Sum& sum, const Shape& shape, const float* w, bool swapped) {
   if (sum.is_empty()) return;
   std::unique_ptr<float[]> packed(new float[packed_size(sum)]);
   Weights weights = {&sum, w, packed.get(), shape.kernel[0] * shape.kernel[1], swapped};
-  share(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)), packed_size(sum));
+  const double gathers = 4.0 * packed_size(sum);  // each takes as long as some multiply-adds
+  share(pack_weights, &weights, sum.groups * divided(sum.filters, lanes_of(sum)), gathers);
   Work work = {&sum, packed.get()};
   share(sum_piece, &work, sum.examples * sum.groups * sum.strips, work_of(sum));
 }
@@ -212,8 +213,15 @@ struct Gradient {
 
 // g of a strip, of one block of filters, as (pixel, lane).
 void pack_lanes(const float* g, long plane, long filters, long pixels, float* packed) {
-  for (long lane = 0; lane < LANES; ++lane)
-    for (long p = 0; p < pixels; ++p)
+  long p = 0;
+  for (; filters == LANES && p + LANES <= pixels; p += LANES) {
+    Vector a[LANES];
+    for (int lane = 0; lane < LANES; ++lane) a[lane] = load(g + lane * plane + p);
+    transpose(a);
+    for (int k = 0; k < LANES; ++k) *(Vector*)(packed + (p + k) * LANES) = a[k];
+  }
+  for (; p < pixels; ++p)
+    for (long lane = 0; lane < LANES; ++lane)
       packed[p * LANES + lane] = lane < filters ? g[lane * plane + p] : 0.f;
 }
 

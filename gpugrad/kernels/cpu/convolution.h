@@ -57,23 +57,37 @@ struct Phase {
   long begin, end;  // the columns of a packed row that are in the input
 };
 
-// A call of memcpy or memset takes longer than a short row.
+// A call of memcpy or memset takes longer than a short row: that is two vectors, which may overlap.
+template <int N> struct Some {
+  typedef float Type __attribute__((vector_size(4 * N), aligned(4)));
+};
+
+template <int N> void copy_two(const float* from, float* to, long n) {
+  typedef typename Some<N>::Type Part;
+  Part first = *(const Part*)from, last = *(const Part*)(from + n - N);
+  *(Part*)to = first;
+  *(Part*)(to + n - N) = last;
+}
+
 inline void copy(const float* from, float* to, long n) {
-  if (n == 16)
-    memcpy(to, from, 16 * sizeof(float));
-  else if (n == 8)
-    memcpy(to, from, 8 * sizeof(float));
-  else if (n == 4)
-    memcpy(to, from, 4 * sizeof(float));
-  else
+  if (n > 16)
     memcpy(to, from, n * sizeof(float));
+  else if (n >= 8)
+    copy_two<8>(from, to, n);
+  else if (n >= 4)
+    copy_two<4>(from, to, n);
+  else if (n >= 2)
+    copy_two<2>(from, to, n);
+  else if (n == 1)
+    *to = *from;
 }
 
 inline void clear(float* to, long n) {
-  if (n == 1)
-    *to = 0;
-  else if (n)
+  static const float zeros[16] = {};
+  if (n > 16)
     memset(to, 0, n * sizeof(float));
+  else
+    copy(zeros, to, n);
 }
 
 struct Sum {  // for every output: the sum over channels and taps of source times weight
