@@ -9,7 +9,7 @@
 namespace {
 
 const long SHARED = 1 << 17;  // multiply-adds from which threads share them: 3 us
-const long CHUNKS = 16;  // most parts of the examples whose gradients by the weights are added up
+const long CHUNKS = 8;  // most parts of the examples whose gradients by the weights are added up
 const long NEAREST = 1 << 12;  // floats that stay in the nearest cache beside others
 const long PARTIAL = 1 << 22;  // most floats of all parts
 
