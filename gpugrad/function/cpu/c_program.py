@@ -32,6 +32,9 @@ compiles all kernels."""
 EXPANDED = 5
 """Elementwise steps in one that is expanded, such as softmax."""
 
+UPDATED = 2
+"""Elements that count for each one of a Variable that the program updates."""
+
 STEP = 1 << 10
 """Elements that NumPy computes in the time that Python takes to call it."""
 
@@ -49,6 +52,8 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
         if steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
             elements += steps * (n + STEP)
+        elif step.variables:  # of an optimizer: the program is called many times
+            elements += UPDATED * sum(math.prod(v.shape) for v in step.outs)
     return elements * times >= WORTH
 
 
