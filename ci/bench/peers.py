@@ -289,6 +289,10 @@ def _timed(run: Run, inner: int, wait: Run | None) -> float:
     return (time.perf_counter() - start) / inner
 
 
+WAKING = 0.02
+"""Seconds of untimed calls before each timed one."""
+
+
 def race_apart(
     makers: dict[str, Maker], rounds: int = 30, inner: int = 1, wait: Run | None = None
 ) -> dict[str, float]:
@@ -296,8 +300,8 @@ def race_apart(
 
     A library's idle threads spin on the cores that the next contestant needs: in one process,
     torch's step took five times as long beside ours as alone. So before each turn there is a
-    pause, in which those threads fall asleep, and an untimed call, which wakes the contestant's
-    threads and fills the caches.
+    pause, in which those threads fall asleep. Then untimed calls wake the contestant's threads and
+    fill the caches: a core that has slept takes some milliseconds to reach its speed.
     """
     racing = start_all(makers, inner, wait)
     return in_turns({name: r.pipe for name, r in racing.items()}, rounds)
@@ -357,7 +361,9 @@ def _take_turns(make: Maker, inner: int, wait: Run | None, pipe: Any) -> None:
             pipe.recv()
         except EOFError:  # the race is over
             return
-        run()
+        start = time.perf_counter()
+        while time.perf_counter() < start + WAKING:
+            run()
         pipe.send(_timed(run, inner, wait))
 
 
