@@ -52,8 +52,9 @@ def compare(
     tolerance: float,
     wait: Any,
     work: tuple[float, str],
+    reach: dict[str, float] | None = None,
 ) -> bool:
-    """Print the tables of one model; return True if all train the same.
+    """Print the tables of one model; return True if all train the same, and as fast as `reach`.
 
     A contestant is a maker of a step, a function that trains once and returns the loss. All start
     with the same weights. The first step traces and compiles: it is timed once in a process with
@@ -69,5 +70,5 @@ def compare(
         table(f"{title}: first step, filled caches", {name: r.first for name, r in racing.items()})
         medians = in_turns({name: r.pipe for name, r in racing.items()}, args.rounds)
     losses = {name: r.results for name, r in racing.items()}
-    table(title, medians, work=work, losses=losses)
-    return same(losses, tolerance)
+    reached = table(title, medians, reach, work, losses=losses)
+    return same(losses, tolerance) and reached
