@@ -40,21 +40,23 @@ __all__ = [
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """``x[index] = value``; in place if nothing is recorded and nobody else holds the array."""
+    view = value if type(value) is View else None
+    if view is not None and _is_part(view, self, index):
+        return  # the second half of `x[index] += v`
+    overlaps = type(value) is Shared or (view is not None and view.root is _root(self))
     try:
         if isinstance(value, (list, tuple)) and numbers_only(value):
             value = constant(value, self.dtype, device=self.device)  # without rounding to float32
         elif type(value) not in SCALARS:
             value = tensor(value)
-        if type(value) is View and _is_part(value, self, index):
-            return  # the second half of `x[index] += v`
         _refuse_read_only(self, value)
         if _needs_new_array(self, index, value):
             _replace(self, indexing.setitem(self, value, index=indexing.frozen_index(index)))
             return
         array = value._data if isinstance(value, Tensor) else value
-        if type(value) is Shared or (type(value) is View and value.root is _root(self)):
-            array = array.copy()  # the memory may be the same
-        data = _own(self, value)
+        if overlaps:
+            array, value = array.copy(), view  # the memory may be the same
+        data = _own(self, view)
         if data is None:
             _replace(self, indexing.setitem(self, value, index=indexing.frozen_index(index)))
             return
@@ -178,14 +180,16 @@ def _replace(x: Tensor, result: Tensor) -> None:
     x._data, x._id = result._data, result._id
 
 
-def _own(x: Tensor, value: Any) -> Any:
+def _own(x: Tensor, value: View | None) -> Any:
     """The array of `x` to write to, copied first if others than `x` and its root hold the memory.
+
+    A view that is written to it may hold the memory, too.
 
     Returns:
         None if the view's op copies, so that a write to its array would not reach the root.
     """
     views, root = set(x.line if type(x) is View else ()), _root(x)
-    if type(value) is View and value.root is root:
+    if value is not None and value.root is root:
         views.update(value.line)
     root._own(views)
     data = x._data
