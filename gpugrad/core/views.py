@@ -152,10 +152,15 @@ def _shares_in_rows(parent: Tensor, op: Any, params: tuple[Any, ...]) -> bool:
     line = parent.line[::-1] if isinstance(parent, View) else []
     shape = parent.root.shape if isinstance(parent, View) else parent.shape
     steps = (*((v.op, v.params) for v in line), (op, params))
-    try:
-        return _is_view_in_rows(shape, steps)
-    except TypeError:  # an index, such as a slice, cannot be hashed
-        return _is_view_in_rows.__wrapped__(shape, steps)
+    cached = all(map(_is_plain, (values for _, values in steps)))
+    return (_is_view_in_rows if cached else _is_view_in_rows.__wrapped__)(shape, steps)
+
+
+def _is_plain(params: Any) -> bool:
+    """Whether parameters are equal only if they mean the same, and hold no arrays."""
+    if type(params) is tuple:
+        return all(map(_is_plain, params))
+    return params is None or type(params) in (int, str)
 
 
 @functools.lru_cache(1024)  # a copy, which NumPy makes here, takes time
