@@ -35,11 +35,11 @@ from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.cpu import calls
 from gpugrad.kernels.cpu.calls import Slots, Steps
+from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 __all__ = ["CReplay"]
 
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 Place = tuple[str, int, int]
 """``"fixed"`` or, for an array from outside, ``"array"``; its number; and an offset in bytes."""
@@ -274,14 +274,14 @@ class CReplay(CpuReplay):
     def _checked(self, step: Step) -> bool:
         """Write a check that gradients have no NaN; False if it is another step, or not C."""
         dtypes = {v.dtype for v in step.inputs}
-        if step.call is None or step.name != "no_nan" or not dtypes <= _WIDE.keys():
+        if step.call is None or step.name != "no_nan" or not dtypes <= WIDE.keys():
             return False
         run, call = self._open_run(), effect_call(step)
         for dtype in dtypes:
             some = [v for v in step.inputs if v.dtype == dtype]
             places = [self._array_place(v, run) for v in some]
             fails = functools.partial(_call_with, call)
-            self._finish(run, calls.CHECK, (_WIDE[dtype], fails), places)
+            self._finish(run, calls.CHECK, (WIDE[dtype], fails), places)
         return True
 
     # -- places

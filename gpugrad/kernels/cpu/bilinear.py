@@ -9,22 +9,15 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["bilinear", "bilinear_grads", "takes"]
-
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("bilinear")
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        library.gpugrad_bilinear.argtypes = [long, *[pointer] * 3, *[long] * 6]
-        library.gpugrad_bilinear_gradients.argtypes = [long, *[pointer] * 5, *[long] * 6]
-        library.gpugrad_bilinear.restype = library.gpugrad_bilinear_gradients.restype = None
-    return library
+    functions = {"gpugrad_bilinear": "l ppp llllll", "gpugrad_bilinear_gradients": "l ppppp llllll"}
+    return pool.load("bilinear", functions)
 
 
 def takes(x: Any, places: Any) -> bool:
@@ -32,7 +25,7 @@ def takes(x: Any, places: Any) -> bool:
     return (
         type(x) is type(places) is np.ndarray
         and x.dtype == places.dtype
-        and x.dtype in _WIDE
+        and x.dtype in WIDE
         and x.ndim == 4
         and x.shape[1] * places.size >= LARGE
         and _library() is not None
@@ -45,7 +38,7 @@ def _run(name: str, arrays: Any, results: Any, zeros: bool) -> Any:
     if not np.isfinite(places).all() or np.abs(places).max() > 1e9:
         return NotImplemented
     addresses = [a.ctypes.data for a in (*arrays, *results)]
-    getattr(_library(), name)(_WIDE[x.dtype], *addresses, *x.shape, places.shape[1], zeros)
+    getattr(_library(), name)(WIDE[x.dtype], *addresses, *x.shape, places.shape[1], zeros)
     return results[0] if len(results) == 1 else results
 
 

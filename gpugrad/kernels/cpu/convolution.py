@@ -21,12 +21,8 @@ LEAST = 1 << 15
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     # a fused product and sum takes half the time, and is the more exact one
-    library = pool.load("convolution", flags=("-ffp-contract=fast",))
-    if library is not None:
-        for end in ("", "_input", "_weights"):
-            function = getattr(library, f"gpugrad_convolution{end}")
-            function.argtypes, function.restype = [ctypes.c_void_p] * 4, None
-    return library
+    functions = {f"gpugrad_convolution{end}": "pppp" for end in ("", "_input", "_weights")}
+    return pool.load("convolution", functions, flags=("-ffp-contract=fast",))
 
 
 class _Launchers:

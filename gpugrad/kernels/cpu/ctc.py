@@ -9,21 +9,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["ctc"]
-
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("ctc")
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        library.gpugrad_ctc.argtypes = [long, *[pointer] * 6, *[long] * 5]
-        library.gpugrad_ctc.restype = None
-    return library
+    return pool.load("ctc", {"gpugrad_ctc": "l pppppp lllll"})
 
 
 def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: bool) -> Any:
@@ -37,7 +30,7 @@ def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: boo
         gradient: which of the two to compute.
     """
     states = log_probs.shape[0] * (2 * targets.size + len(targets))
-    library = _library() if states >= LARGE and log_probs.dtype in _WIDE else None
+    library = _library() if states >= LARGE and log_probs.dtype in WIDE else None
     # NaN has no order, and infinite numbers are for the formula, which bounds them
     if library is None or not np.isfinite(log_probs.sum()):
         return NotImplemented
@@ -47,5 +40,5 @@ def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: boo
     out = np.empty(log_probs.shape if gradient else n, dtype)
     results = (None, out.ctypes.data) if gradient else (out.ctypes.data, None)
     arrays = log_probs.ctypes.data, *(a.ctypes.data for a in whole), *results
-    library.gpugrad_ctc(_WIDE[dtype], *arrays, steps, n, classes, targets.shape[1], blank)
+    library.gpugrad_ctc(WIDE[dtype], *arrays, steps, n, classes, targets.shape[1], blank)
     return out

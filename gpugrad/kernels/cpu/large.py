@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["LARGE", "kernels"]
+import numpy as np
+
+__all__ = ["LARGE", "WIDE", "kernels"]
 
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
 for all processes. Only the size decides, so that a run that is resumed computes the same."""
+
+WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
+"""The dtypes of kernels that are written for both, and the numbers by which C knows them."""
 
 
 def kernels(name: str) -> Any:

@@ -9,25 +9,20 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["distances", "distances_grad"]
-
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
     # a fused product and sum takes half the time, and is the more exact one
-    library = pool.load("pairs", flags=("-ffp-contract=fast",))
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        library.gpugrad_lanes.argtypes, library.gpugrad_lanes.restype = [long], long
-        library.gpugrad_distances.argtypes = [long, *[pointer] * 3, *[long] * 3]
-        library.gpugrad_distances_gradient.argtypes = [long, *[pointer] * 5, *[long] * 5]
-        library.gpugrad_distances.restype = None
-        library.gpugrad_distances_gradient.restype = None
-    return library
+    functions = {
+        "gpugrad_lanes": "l > l",
+        "gpugrad_distances": "l ppp lll",
+        "gpugrad_distances_gradient": "l ppppp lllll",
+    }
+    return pool.load("pairs", functions, flags=("-ffp-contract=fast",))
 
 
 def _loaded(x1: Any, x2: Any, *others: Any) -> ctypes.CDLL | None:
@@ -35,13 +30,13 @@ def _loaded(x1: Any, x2: Any, *others: Any) -> ctypes.CDLL | None:
     arrays = (x1, x2, *others)
     if any(type(a) is not np.ndarray or a.dtype != x1.dtype or a.ndim != 2 for a in arrays):
         return None
-    large = x1.dtype in _WIDE and x1.size * x2.shape[0] >= LARGE and x2.size > 0
+    large = x1.dtype in WIDE and x1.size * x2.shape[0] >= LARGE and x2.size > 0
     return _library() if large else None
 
 
 def _padded(library: Any, x: Any, axis: int) -> Any:
     """A contiguous array, with zeros up to a multiple of a vector's length."""
-    extra = -x.shape[axis] % library.gpugrad_lanes(_WIDE[x.dtype])
+    extra = -x.shape[axis] % library.gpugrad_lanes(WIDE[x.dtype])
     if extra:
         x = np.pad(x, [(0, extra if k == axis else 0) for k in range(2)])
     return np.ascontiguousarray(x)
@@ -56,7 +51,7 @@ def distances(xp: Any, x1: Any, x2: Any, /) -> Any:
     (m, k), n = x.shape, y.shape[1]
     out = np.empty((m, n), x.dtype)
     arrays = x.ctypes.data, y.ctypes.data, out.ctypes.data
-    library.gpugrad_distances(_WIDE[x.dtype], *arrays, m, n, k)
+    library.gpugrad_distances(WIDE[x.dtype], *arrays, m, n, k)
     out = np.ascontiguousarray(out[:, : x2.shape[0]])
     good = _are_exact(out) and (out.min() > 0 or _are_equal(x1, x2, out))
     return out if good else NotImplemented
@@ -90,5 +85,5 @@ def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
     d = np.empty(x.shape, x.dtype)
     arrays = (a.ctypes.data for a in (x, y, g, out, d))
     sizes = x.shape[0], y.shape[0], x.shape[1]
-    library.gpugrad_distances_gradient(_WIDE[x.dtype], *arrays, *sizes, *steps)
+    library.gpugrad_distances_gradient(WIDE[x.dtype], *arrays, *sizes, *steps)
     return np.ascontiguousarray(d[:, : x1.shape[1]])

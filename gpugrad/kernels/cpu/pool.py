@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,41 @@ _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
 
 
-def load(name: str, *, shared: bool = False, flags: Sequence[str] = ()) -> ctypes.CDLL | None:
+_TYPES: dict[str, Any] = {
+    "l": ctypes.c_long,
+    "w": ctypes.c_uint64,
+    "p": ctypes.c_void_p,
+    "d": ctypes.c_double,
+    "f": ctypes.c_float,
+}
+
+
+def load(
+    name: str,
+    functions: Mapping[str, str] = MappingProxyType({}),
+    *,
+    shared: bool = False,
+    flags: Sequence[str] = (),
+) -> ctypes.CDLL | None:
     """The library of a C++ file beside this one, which may call the pool; None without one.
 
     Args:
         name: of the file, without its ending.
+        functions: the types of their arguments, a letter each: l for long, w for a word of 64 bits,
+            p for a pointer, d for double, f for float. The type of a result follows after ">".
         shared, flags: as for `compiler.load`.
     """
     if library() is None:
         return None
     source = (_HOME / f"{name}.cpp").read_text()
-    return compiler.load(source, what=name, shared=shared, flags=flags)
+    loaded = compiler.load(source, what=name, shared=shared, flags=flags)
+    if loaded is not None:
+        for each, types in functions.items():
+            arguments, _, result = types.replace(" ", "").partition(">")
+            function = getattr(loaded, each)
+            function.argtypes = [_TYPES[letter] for letter in arguments]
+            function.restype = _TYPES.get(result)
+    return loaded
 
 
 @functools.cache

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.kernels.cpu.large import WIDE
+
 __all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
 
 LEAST = 1 << 18
@@ -19,7 +21,6 @@ LEAST_SIZES = 1 << 22
 _LEAST_OF_VECTOR = 1 << 13
 """The same for a matrix and a vector."""
 
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _BLAS = (  # suffix of the names, and whether integers have 64 bits
     ("scipy_cblas_{}64_", "scipy_openblas_{}64_", True),
     ("scipy_cblas_{}", "scipy_openblas_{}", False),
@@ -76,7 +77,7 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
         x1, x2: arrays of any dtypes and shapes.
         out: C-contiguous, of the result's shape and dtype.
     """
-    wide = _WIDE.get(x1.dtype)
+    wide = WIDE.get(x1.dtype)
     if wide is None or x2.dtype != x1.dtype or not x1.ndim or not x2.ndim:
         return NotImplemented
     if x1.ndim == 1 or x2.ndim == 1:
@@ -119,7 +120,7 @@ def matmul_for(x1: Any, x2: Any) -> Any:
 
     None if the pool does not help.
     """
-    if x1.dtype not in _WIDE or x2.dtype != x1.dtype or min(len(x1.shape), len(x2.shape)) < 2:
+    if x1.dtype not in WIDE or x2.dtype != x1.dtype or min(len(x1.shape), len(x2.shape)) < 2:
         return None
     stack = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     work = math.prod(stack) * math.prod(x1.shape[-2:]) * x2.shape[-1]

@@ -25,13 +25,7 @@ _M64 = (1 << 64) - 1
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("random")
-    if library is not None:
-        long, word, pointer = ctypes.c_long, ctypes.c_uint64, ctypes.c_void_p
-        numbers: list[Any] = [pointer, long, pointer, ctypes.c_double, ctypes.c_float]
-        library.gpugrad_draw.argtypes = [long, long, word, word, word, word, *numbers]
-        library.gpugrad_draw.restype = None
-    return library
+    return pool.load("random", {"gpugrad_draw": "ll wwww p l p d f"})
 
 
 def _draw(

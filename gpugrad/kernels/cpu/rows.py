@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = [
     "cross_entropy",
@@ -34,27 +34,19 @@ _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
     *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
 )
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("rows")
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        sizes: list[Any] = [long, long, ctypes.c_double, pointer]
-        library.gpugrad_rows.argtypes = [long, long, pointer, *sizes]
-        channels: list[Any] = [long, *[pointer] * 5, *[long] * 3, ctypes.c_double]
-        library.gpugrad_channels.argtypes = channels
-        library.gpugrad_rows.restype = library.gpugrad_channels.restype = None
-    return library
+    functions = {"gpugrad_rows": "ll p lld p", "gpugrad_channels": "l ppppp lll d"}
+    return pool.load("rows", functions)
 
 
 def _takes(x: Any, *others: Any) -> bool:
     """Whether all are arrays of x's dtype, and the kernels compiled."""
     return (
         x.size >= LARGE
-        and x.dtype in _WIDE
+        and x.dtype in WIDE
         and all(type(a) is np.ndarray and a.dtype == x.dtype for a in others)
         and _library() is not None
     )
@@ -68,7 +60,7 @@ def _run(
     address = [None if a is None else a.ctypes.data for a in arrays]
     pointers = (ctypes.c_void_p * len(arrays))(*address)
     sums = None if part is None else part.ctypes.data
-    wide = _WIDE[x.dtype]
+    wide = WIDE[x.dtype]
     library.gpugrad_rows(_KINDS.index(kind), wide, pointers, x.size // n, n, eps, sums)
 
 
@@ -215,7 +207,7 @@ def standardize_channels(xp: Any, x: Any, /, axis: Any = -1, *, eps: float = 1e-
     mean, std = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
     arrays = x.ctypes.data, None, *(a.ctypes.data for a in (out, mean, std))
     sizes = *x.shape[:2], x[0, 0].size
-    library.gpugrad_channels(_WIDE[x.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    library.gpugrad_channels(WIDE[x.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
     return (out, mean, std) if np.isfinite(std).all() else NotImplemented
 
 
@@ -231,5 +223,5 @@ def standardize_channels_grad(
     d, library = np.empty(g.shape, g.dtype), _library()
     arrays = out.ctypes.data, g.ctypes.data, d.ctypes.data, None, std.ctypes.data
     sizes = *g.shape[:2], g[0, 0].size
-    library.gpugrad_channels(_WIDE[g.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
+    library.gpugrad_channels(WIDE[g.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
     return d

@@ -35,13 +35,13 @@ import numpy as np
 
 from gpugrad.core.forking import cached_property
 from gpugrad.kernels.cpu import compiler, pool
+from gpugrad.kernels.cpu.large import WIDE
 
 __all__ = ["LEAST", "Call", "StepLoop"]
 
 LEAST = 1 << 13
 """Elements of all Variables from which the loop is compiled: fewer should not wait for that."""
 
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _IN_C = {
     "absolute": "absolute({})",
     "add": "{} + {}",
@@ -122,7 +122,7 @@ class StepLoop:
 
         The loop is compiled here, which may warn, and a warning may be an error.
         """
-        if gradients[0].dtype not in _WIDE:
+        if gradients[0].dtype not in WIDE:
             return False
         large = "_step" in self.__dict__ or sum([g.size for g in gradients]) >= LEAST
         return large and self.load()
@@ -148,7 +148,7 @@ class StepLoop:
         arrays = [a for column in columns for a in column]
         if len({a.dtype for a in arrays}) > 1:
             return NotImplemented
-        return call(self._step, _WIDE[arrays[0].dtype], arrays, numbers, rows)
+        return call(self._step, WIDE[arrays[0].dtype], arrays, numbers, rows)
 
 
 def typed(function: Any) -> Any:

@@ -10,36 +10,32 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["add_rows", "running_sum", "total"]
 
 _PIECE = 1 << 14  # see sums.cpp
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("sums")
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        library.gpugrad_running.argtypes = [long, pointer, pointer, *[long] * 4]
-        library.gpugrad_add_rows.argtypes = [long, *[pointer] * 3, *[long] * 3]
-        library.gpugrad_totals.argtypes = [long, pointer, pointer, long]
-        library.gpugrad_totals.restype = None
-        library.gpugrad_running.restype = library.gpugrad_add_rows.restype = None
-    return library
+    functions = {
+        "gpugrad_running": "l pp llll",
+        "gpugrad_add_rows": "l ppp lll",
+        "gpugrad_totals": "l pp l",
+    }
+    return pool.load("sums", functions)
 
 
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
-    fits = x.size >= LARGE and x.dtype in _WIDE and -x.ndim <= axis < x.ndim
+    fits = x.size >= LARGE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
     library = _library() if fits else None
     if library is None:
         return NotImplemented
     x, out, axis = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    library.gpugrad_running(_WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes, back)
+    library.gpugrad_running(WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes, back)
     return out
 
 
@@ -51,21 +47,21 @@ def add_rows(out: Any, index: Any, values: Any) -> bool:
         index: ints (n,), from 0 to rows - 1.
         values: array (n, width).
     """
-    fits = values.size >= LARGE and out.dtype == values.dtype and out.dtype in _WIDE
+    fits = values.size >= LARGE and out.dtype == values.dtype and out.dtype in WIDE
     library = _library() if fits else None
     if library is None:
         return False
     index, values = np.ascontiguousarray(index, np.int64), np.ascontiguousarray(values)
     arrays = values.ctypes.data, out.ctypes.data, index.ctypes.data
-    library.gpugrad_add_rows(_WIDE[out.dtype], *arrays, *values.shape, out.shape[0])
+    library.gpugrad_add_rows(WIDE[out.dtype], *arrays, *values.shape, out.shape[0])
     return True
 
 
 def total(x: Any, keepdims: bool) -> Any:
     """The sum of all elements: of columns of pieces, and then of the pieces."""
-    library = _library() if x.size >= LARGE and x.dtype in _WIDE else None
+    library = _library() if x.size >= LARGE and x.dtype in WIDE else None
     if library is None or not x.flags.forc:
         return NotImplemented
     parts = np.empty(-(-x.size // _PIECE), x.dtype)
-    library.gpugrad_totals(_WIDE[x.dtype], x.ctypes.data, parts.ctypes.data, x.size)
+    library.gpugrad_totals(WIDE[x.dtype], x.ctypes.data, parts.ctypes.data, x.size)
     return np.add.reduce(parts).reshape((1,) * x.ndim if keepdims else ())

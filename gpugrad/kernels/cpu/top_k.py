@@ -9,29 +9,22 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["top_k"]
 
 MOST = 64
 """The largest `k`: an element is put into its place among the others by a loop."""
 
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    library = pool.load("top_k")
-    if library is not None:
-        long, pointer = ctypes.c_long, ctypes.c_void_p
-        library.gpugrad_top_k.argtypes = [long, *[pointer] * 3, *[long] * 3]
-        library.gpugrad_top_k.restype = long
-    return library
+    return pool.load("top_k", {"gpugrad_top_k": "l ppp lll > l"})
 
 
 def top_k(x: Any, k: int) -> Any:
     """The values and indices along the last axis, or NotImplemented, as for a NaN."""
-    fits = x.size >= LARGE and x.dtype in _WIDE and 0 < k <= min(MOST, x.shape[-1])
+    fits = x.size >= LARGE and x.dtype in WIDE and 0 < k <= min(MOST, x.shape[-1])
     library = _library() if fits else None
     if library is None:
         return NotImplemented
@@ -39,6 +32,6 @@ def top_k(x: Any, k: int) -> Any:
     values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
     arrays = x.ctypes.data, values.ctypes.data, indices.ctypes.data
     sizes = x.size // x.shape[-1], x.shape[-1], k
-    if not library.gpugrad_top_k(_WIDE[x.dtype], *arrays, *sizes):
+    if not library.gpugrad_top_k(WIDE[x.dtype], *arrays, *sizes):
         return NotImplemented
     return values, indices
