@@ -5,7 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
-from gpugrad.kernels.cpu import compiler, elementwise, pairs, pool, sums, top_k
+from gpugrad.kernels.cpu import compiler, elementwise, pairs, sums, top_k
 from gpugrad.kernels.cpu.large import LARGE
 
 pytestmark = pytest.mark.skipif(
@@ -13,14 +13,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 DTYPES = [np.float32, np.float64]
-
-
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    before = pool.threads()
-    pool.set_threads(request.param)
-    yield request.param
-    pool.set_threads(before)
 
 
 def gradients(function, arrays, g):

@@ -9,17 +9,12 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.kernels.cpu import compiler, pool, products
+from gpugrad.kernels.cpu import compiler, products
 
-pytestmark = pytest.mark.skipif(products.library() is None, reason="needs a C++ compiler and BLAS")
-
-
-@pytest.fixture(params=[1, 3], autouse=True)
-def threads(request):
-    before = pool.threads()
-    pool.set_threads(request.param)
-    yield request.param
-    pool.set_threads(before)
+pytestmark = [
+    pytest.mark.skipif(products.library() is None, reason="needs a C++ compiler and BLAS"),
+    pytest.mark.usefixtures("threads"),
+]
 
 
 def draw(shape, dtype, layout, rng):

@@ -7,7 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.cpu import compiler, pool, random
+from gpugrad.kernels.cpu import compiler, random
 from gpugrad.ops.random import philox
 
 pytestmark = pytest.mark.skipif(
@@ -22,14 +22,6 @@ FORMULAS = {
         for name in ("normal", "exponential", "laplace", "gumbel", "logistic")
     },
 }
-
-
-@pytest.fixture(params=[1, 3])
-def threads(request):
-    before = pool.threads()
-    pool.set_threads(request.param)
-    yield request.param
-    pool.set_threads(before)
 
 
 @pytest.mark.parametrize("kind", FORMULAS)
