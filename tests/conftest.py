@@ -57,6 +57,7 @@ if not REAL_GPU:
 from gpugrad.core import backend  # noqa: E402  # after the driver
 from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.function.cpu import c_program  # noqa: E402
+from gpugrad.kernels.cpu import pool  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
@@ -144,6 +145,15 @@ def rng() -> np.random.Generator:
 def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced functions compile no C kernels, whose last bits differ from those of eager calls."""
     monkeypatch.setattr(c_program, "setting", lambda: "0")
+
+
+@pytest.fixture(params=[1, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Threads of the pool of C kernels: each test runs with one and with several."""
+    before = pool.threads()
+    pool.set_threads(request.param)
+    yield request.param
+    pool.set_threads(before)
 
 
 @pytest.fixture

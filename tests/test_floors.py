@@ -211,6 +211,12 @@ def test_no_module_assigns_attributes_of_another():
                 )
 
 
+def test_files_of_tests_have_names_of_their_own():
+    """Pytest imports each by its name alone: of two conftest.py, tests import either."""
+    names = [p.name for p in Path(__file__).parent.rglob("*.py") if p.name != "__init__.py"]
+    assert sorted(set(names)) == sorted(names)
+
+
 def test_what_may_be_edited_is_edited():
     for module, name in EDITED:
         assert name in dict(_edits(ast.parse(MODULES[module].read_text()))), (module, name)

@@ -87,14 +87,6 @@ def library():
     return result
 
 
-@pytest.fixture(params=[1, 2, 5])
-def threads(request):
-    before = pool.threads()
-    pool.set_threads(request.param)
-    yield request.param
-    pool.set_threads(before)
-
-
 @pytest.mark.parametrize(
     ("jobs", "pieces", "work"), [(2000, 1, 0), (2000, 3, 0), (300, 40, 200), (3, 9, 10**6)]
 )
