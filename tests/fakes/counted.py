@@ -620,6 +620,7 @@ def modules() -> dict[str, types.ModuleType]:
             "compiler": compiler,
             "get_current_stream": lambda device=0: Stream._current[-1],
             "MemoryPool": MemoryPool,
+            "alloc": lambda size: ndarray((size,), np.uint8).data,
             "using_allocator": using_allocator,
             "is_available": lambda: True,
             "get_allocator": lambda: None,

@@ -243,19 +243,18 @@ class _NeedsCopy(NamedTuple):
 def _plan(
     key: Any, make: Callable[[], _ProductPlan | _NeedsCopy | None]
 ) -> _ProductPlan | _NeedsCopy | None:
+    plan = _plans.get(key, _MISSING)
+    if plan is not _MISSING:
+        return plan
+    try:
+        plan = make()
+    except binding().cuBLASLtError:
+        plan = None
     with _plans_lock:
-        plan = _plans.get(key, _MISSING)
-        if plan is not _MISSING:
-            _plans.move_to_end(key)
-            return plan
-        try:
-            plan = make()
-        except binding().cuBLASLtError:
-            plan = None
         _plans[key] = plan
         if len(_plans) > PLANS:
             _plans.popitem(last=False)
-        return plan
+    return plan
 
 
 def _alignment(at: int) -> int:
@@ -339,20 +338,20 @@ def _execute(
 ) -> Any:
     """Run a plan on the addresses `at` of b, a and what is added; `extra`: of bias and aux."""
     out = kind(plan.shape, dtype)  # CuPy aligns it to 256 bytes
+    cuda, lt, size = cupy().cuda, binding(), plan.size
     # the stream's pool gives the workspace to later launches on the stream, or to a capture
-    workspace = kind((plan.size,), np.uint8) if plan.size else None
+    workspace = cuda.alloc(size) if size else None
     first, second, result = plan.layouts
     to = out.data.ptr
     beta, c = (plan.one, at[2]) if at[2] else (plan.zero, to)
-    memory = 0 if workspace is None else workspace.data.ptr
-    stream = cupy().cuda.get_current_stream().ptr
-    with plan.lock:  # pointers of epilogues are attributes of the shared descriptor
-        if any(extra):
+    operands = at[0], first, at[1], second, beta, c, result, to, result
+    rest = plan.algo, workspace.ptr if size else 0, size, cuda.get_current_stream().ptr
+    if any(extra):
+        with plan.lock:  # pointers of epilogues are attributes of the shared descriptor
             plan.point(*extra)
-        operands = at[0], first, at[1], second, beta, c, result, to, result
-        binding().matmul(
-            _handle(device), plan.desc, plan.one, *operands, plan.algo, memory, plan.size, stream
-        )
+            lt.matmul(_handle(device), plan.desc, plan.one, *operands, *rest)
+    else:
+        lt.matmul(_handle(device), plan.desc, plan.one, *operands, *rest)
     return out
 
 

@@ -117,8 +117,9 @@ def launch(
     Raises:
         KernelError: the source does not compile, or CuPy's launch was given NumPy arrays.
     """
-    kinds = {type(a) for a in args} & ARRAYS
-    if np.ndarray in kinds or (on_host is not None and not kinds):
+    if np.ndarray in map(type, args) or (
+        on_host is not None and ARRAYS.isdisjoint(map(type, args))
+    ):
         if on_host is None:
             raise KernelError(f"{name}: kernels run on CuPy arrays, got NumPy arrays.")
         size = pad_to_3d(grid), pad_to_3d(block)
@@ -189,5 +190,7 @@ def _compile(source: str, name: str, device: int) -> Any:
 
 def pad_to_3d(size: int | Sequence[int]) -> tuple[int, ...]:
     """A size in one to three dimensions, padded with ones to three."""
+    if type(size) is tuple and len(size) == 3:
+        return size
     sizes = (size,) if isinstance(size, int) else tuple(size)
     return (*sizes, 1, 1)[:3]
