@@ -14,7 +14,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.by_hand.casts import straighten
-from gpugrad.optim.arrays import ravel_reals, state_dtype
+from gpugrad.optim.arrays import as_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
 __all__ = ["ApplyStep"]
@@ -147,7 +147,7 @@ class ApplyStep:
         """Update the Variables' arrays `values` with the gradients `arrays`."""
         arrays = straighten(arrays)
         for group, settings, numbers in zip(self._groups, self._numbers, live, strict=True):
-            work = [(state, values[i], ravel_reals(arrays[i])) for i, state in group]
+            work = [(state, values[i], as_reals(arrays[i])) for i, state in group]
             copies = [self._rounded.get(i) for i, _ in group] if self._rounded else None
             rounded = copies and [None if at is None else values[at] for at in copies]
             launch_group(self._optimizer, work, settings, numbers, rounded)

@@ -22,6 +22,7 @@ from gpugrad.ops.arrays.index_rules import add_at
 __all__ = [
     "Average",
     "Step",
+    "as_reals",
     "count_reals",
     "make_own",
     "own_contiguous",
@@ -63,12 +64,17 @@ def state_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.zeros(0, dtype).real.dtype
 
 
-def ravel_reals(array: Any) -> Any:
-    """A 1-D view of a C-contiguous array, or a 1-D copy; complex numbers as pairs of reals."""
+def as_reals(array: Any) -> Any:
+    """The array in C order, or a copy; complex numbers as pairs of reals, in one dimension."""
     if not array.flags.c_contiguous:
         array = copy_array(array)
-    line = array if array.ndim == 1 else array.reshape(-1)
-    return line.view(state_dtype(line.dtype)) if line.dtype.kind == "c" else line
+    return array.reshape(-1).view(state_dtype(array.dtype)) if array.dtype.kind == "c" else array
+
+
+def ravel_reals(array: Any) -> Any:
+    """The same as a view of one dimension."""
+    line = as_reals(array)
+    return line if line.ndim == 1 else line.reshape(-1)
 
 
 def own_contiguous(variable: Variable) -> Any:

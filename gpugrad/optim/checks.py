@@ -162,8 +162,8 @@ def check_pairs(
         if gradient is None:
             skipped.append(variable)
         else:
-            is_rows = isinstance(gradient, IndexedSlices)
-            pairs.append((gradient if is_rows else argument(name, gradient), variable))
+            is_gradient = type(gradient) is Tensor or isinstance(gradient, IndexedSlices)
+            pairs.append((gradient if is_gradient else argument(name, gradient), variable))
     if not pairs:
         if not skipped:
             raise ArgumentError(f"{name}: got no gradients.")

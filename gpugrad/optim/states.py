@@ -9,7 +9,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.launch import gpu_of
-from gpugrad.optim.arrays import Average, count_reals, ravel_reals, state_dtype
+from gpugrad.optim.arrays import Average, as_reals, count_reals, state_dtype
 from gpugrad.optim.groups import Group
 
 __all__ = ["Launcher", "Settings", "State", "Stepper", "Work", "group_by_launch", "launch_group"]
@@ -112,5 +112,5 @@ def launch_group(
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):
         averages = [[s.averages[slot].multiply_out() for s in states] for slot in optimizer.slots]
-        arrays = [[ravel_reals(d) for d in data], grads, *averages]
+        arrays = [[*map(as_reals, data)], grads, *averages]
         optimizer._launch(arrays, settings, live, rounded)

@@ -16,7 +16,7 @@ from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.optim.arrays import Step, ravel_reals, run_steps, split_work, sum_rows
+from gpugrad.optim.arrays import Step, as_reals, ravel_reals, run_steps, split_work, sum_rows
 from gpugrad.optim.groups import Group, Range, settings_of
 from gpugrad.optim.rules import Rule
 from gpugrad.optim.stateful import Stateful
@@ -179,7 +179,7 @@ class Stepping(Stateful):
                 path = whole
             else:
                 path = on_cpu if type(data) is np.ndarray else on_gpu
-            path.append((state, data, ravel_reals(gradient._data)))
+            path.append((state, data, as_reals(gradient._data)))
         for state, data, gradient in rows:  # first, because it allocates memory, so can fail
             with devices.formulas_on(data):
                 self._move_rows(state, data, gradient, settings(state))
@@ -215,7 +215,7 @@ class Stepping(Stateful):
                 numbers.append(row)
             for average, scale in zip(averages, scales, strict=True):
                 average.scale = scale
-            arrays = [ravel_reals(data), g, *[a.array for a in averages]]
+            arrays = [ravel_reals(data), g.reshape(-1), *[a.array for a in averages]]
             steps.append((step, arrays, passes.scratch))
             rows.append(len(numbers) - 1)
         columns = [arrays for _, arrays, _ in steps]
