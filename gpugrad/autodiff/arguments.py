@@ -63,8 +63,11 @@ def pack_tensors(structure: Any, values: Sequence[Any]) -> Any:
     """A structure with other leaves in the places of its Tensors."""
     if isinstance(structure, Tensor):
         return values[0]
-    rest = iter(values)
-    return nest.map_structure(lambda x: next(rest) if isinstance(x, Tensor) else x, structure)
+    leaves = nest.flatten(structure)
+    if len(leaves) > len(values):  # some are None
+        rest = iter(values)
+        values = [next(rest) if isinstance(x, Tensor) else x for x in leaves]
+    return nest.pack(structure, values)
 
 
 def check_upstream(what: str, targets: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,18 @@ def flatten(structure: Any) -> list[Any]:
     [1, 2, 3]
     """
     pairs = children(structure)
-    return [structure] if pairs is None else [leaf for _, x in pairs for leaf in flatten(x)]
+    if pairs is None:
+        return [structure]
+    leaves: list[Any] = []
+    for _, child in pairs:
+        if _child_lister(child.__class__) is None:  # most of them
+            leaves.append(child)
+        else:
+            leaves += flatten(child)
+    return leaves
 
 
-def pack(structure: Any, leaves: list[Any]) -> Any:
+def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     """A structure like `structure`, with other leaves.
 
     >>> pack({"b": 0, "a": (0, [0])}, [1, 2, 3])
@@ -62,7 +70,10 @@ def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     pairs = children(structure)
     if pairs is None:
         return next(leaves)
-    items = [(key, _rebuild(child, leaves)) for key, child in pairs]
+    items = [
+        (key, next(leaves) if _child_lister(child.__class__) is None else _rebuild(child, leaves))
+        for key, child in pairs
+    ]
     values = [value for _, value in items]
     if isinstance(structure, (list, ValuesView)):
         return values
