@@ -223,8 +223,12 @@ def host(array: Any) -> np.ndarray[Any, Any]:
 def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
     """A context for formulas on `array`: its GPU, or no inf and nan warnings from NumPy."""
     array = innermost_array(array)
-    on_cpu = isinstance(array, (np.ndarray, np.generic))
-    return np.errstate(all="ignore") if on_cpu else array.device
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.errstate(all="ignore")
+    return array.device if gpu_count() > 1 else _HERE  # to make a GPU current takes a call
+
+
+_HERE = contextlib.nullcontext()
 
 
 def copy_array(array: Any) -> Any:

@@ -9,7 +9,6 @@ earlier calls never change.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Collection
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
-from gpugrad.core.devices import copy_array, formulas_on, gpu_count
+from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.scopes import InterruptsDeferred, updating
 from gpugrad.core.variable import read_together
 from gpugrad.errors import reraise
@@ -235,8 +234,7 @@ class Launches:
         on_device = [a for a in (*arrays, *read_together(self._read)) if type(a) is not np.ndarray]
         if not on_device:
             return formulas_on(np.zeros(()))
-        one = gpu_count() == 1 and self._captures_graphs
-        self._device = contextlib.nullcontext() if one else formulas_on(on_device[0])
+        self._device = formulas_on(on_device[0])
         return self._device
 
     def _cut(self, written_over: set[int]) -> list[Run]:
