@@ -345,7 +345,8 @@ def _execute(
     to = out.data.ptr
     beta, c = (plan.one, at[2]) if at[2] else (plan.zero, to)
     operands = at[0], first, at[1], second, beta, c, result, to, result
-    rest = plan.algo, workspace.ptr if size else 0, size, cuda.get_current_stream().ptr
+    memory = 0 if workspace is None else workspace.ptr
+    rest = plan.algo, memory, size, cuda.get_current_stream().ptr
     if any(extra):
         with plan.lock:  # pointers of epilogues are attributes of the shared descriptor
             plan.point(*extra)
