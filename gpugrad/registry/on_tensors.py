@@ -1,4 +1,4 @@
-"""Writes out the function that users call, for exactly an op's signature."""
+"""The function that users call, written out at its first call, and what its text names."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ from gpugrad.core.backend import (
 )
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
-from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
+from gpugrad.core.settings import as_written, mixed_dtype, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
+from gpugrad.registry.function_text import parameters_text, source, text_of
 from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
 
-__all__ = ["compiled", "eager_function", "follow", "rewrite", "source"]
+__all__ = ["compiled", "eager_function", "follow", "rewrite"]
 
 
 _rule_files: list[str] = []
@@ -103,7 +104,7 @@ def _write(function: Any) -> Any:
     }  # fmt: skip
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
-    exec(compiled(_text(op), "exec"), scope, written)
+    exec(compiled(text_of(op), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
     file = f"<gpugrad {op.name}>"
@@ -130,7 +131,7 @@ def _write_timed(function: Any, scope: dict[str, Any]) -> None:
     scope |= {"timed": _timed, "plain": plain}
     params = ", ".join(f"{k!r}: {k}" for k in op.params)
     text = (
-        f"def _op{_plain(op.signature)}:\n"
+        f"def _op{parameters_text(op.signature)}:\n"
         f"    return timed(op, plain, ({' '.join(f'{n},' for n in op.arrays)}), {{{params}}})\n"
     )
     exec(compiled(text, "exec"), scope, written)
@@ -156,269 +157,10 @@ def _unwritten(*args: Any, **keywords: Any) -> Any:
         raise
 
 
-def source(op: Any) -> str:
-    """The text of an op's function.
-
-    As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
-    calls. For ``tanh(x)`` it is::
-
-        def tanh(x, /):
-            try:
-                if type(x) is Tensor: x_ = x._data; xi = x._id
-                elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
-                else: x = operand(x); x_ = x._data; xi = x._id
-                kind = type(x_)
-                r_ = impl[kind](x_)
-            except Exception as e: reraise(e, 'tanh', {'x': x}, {})
-            if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
-            out = new(Tensor); out._data = r_; out._id = 0
-            if recorders:
-                if graphs: xi = number(x)
-                if xi:
-                    record(op, out, (xi,), (None,), (r_,), None)
-                if checks: check_op(op, out, {'x': x}, {})
-            return out
-    """
-    return _text(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
-
-
-def _text(op: Any) -> str:
-    """The text with names that ops of one form share, so that it is compiled once for them."""
-    names = op.arrays
-    lines = []
-    if mixed_modes and (op.mixed or op.is_opened):
-        listed = f"{', '.join(names)}, {', '.join(f'{k}={k}' for k in op.params)}"
-        lines = [f"if mixed_dtype() is not None: return in_mixed_precision(op, {listed})"]
-    lines += _read_list(op) if op.variadic else _read_arguments(op)
-    lines += _check_parameters(op)
-    passed = ", ".join(f"{k}={k}" for k in op.params)
-    inputs = ", ".join(f"{n}_" for n in names)
-    shown = "{" + ", ".join(f"{n!r}: {n}" for n in names) + "}"
-    params = "{" + ", ".join(f"{k!r}: {k}" for k in op.params) + "}"
-    any_id = "any(ids)" if op.variadic else " or ".join(f"{n}i" for n in names)
-    ids = "ids" if op.variadic else f"({' '.join(f'{n}i,' for n in names)})"
-    renumber = (
-        f"ids = [number(x) for x in {names[0]}]" if op.variadic
-        else "; ".join(f"{n}i = number({n})" for n in names)
-    )  # fmt: skip
-    call = f"{inputs}{', ' + passed if passed else ''}"
-    if op.is_opened:
-        lines += _opening(op, any_id, shown, params, passed)
-    lines = [
-        f"def _op{_plain(op.signature)}:",
-        "try:",
-        *(f"    {line}" for line in (*lines, f"r_ = {_run(op, call)}")),
-        f"except Exception as e: reraise(e, NAME, {shown}, {params})",
-    ]
-    lines += _result(op)
-    if not op.is_opened:
-        refusal = [
-            f"    if {_unusual(op)}:",
-            f"        if watched_in({', '.join(op.params)}): refuse_parameters(NAME, {params})",
-        ] * (bool(op.params) and op.differentiable)
-        lines += [
-            "if recorders:",
-            *refusal,
-            f"    if graphs: {renumber}",
-            f"    if {any_id}:",
-            *_recording(op, ids, params),
-            f"    if checks: check_op(op, out, {shown}, {params})",
-        ]
-    lines.append("return out")
-    return "\n    ".join(lines) + "\n"
-
-
-def _check_parameters(op: Any) -> list[str]:
-    """The lines that look at parameters of unusual types; a parameter left out costs nothing.
-
-    An op of a user may take objects of any type, except as its `axis`.
-    """
-    lines, ours = [], op.home.startswith("gpugrad.")
-    for k, default in op.params.items():
-        if not ours and k != "axis":
-            continue
-        if type(default) is bool:
-            lines.append(
-                f"if {k} is not {default} and {k} is not {not default}: "
-                f"{k} = check_flag(NAME, {k!r}, {k})"
-            )
-        elif k not in ("index", "dtype"):  # which have checks of their own
-            unset = None if default is None else f"_d_{k}"
-            passed = "" if default is inspect.Parameter.empty else f"{k} is not {unset} and "
-            lines.append(
-                f"if {passed}type({k}) not in {_usual(op, k, default)}: "
-                f"{k} = check_unusual(op, {k!r}, {k})"
-            )
-    return lines
-
-
-def _usual(op: Any, parameter: str, default: Any) -> str:
-    """The name in `_SCOPE` of the types that a parameter of an op may have without a check."""
-    if parameter == "axis":
-        return "AXES"
-    if type(default) is float:
-        return "REAL"
-    return "USUAL_COMPLEX" if "c" in op.kinds else "USUAL"
-
-
-def _result(op: Any) -> list[str]:
-    """The lines that wrap a result, in a View where NumPy returns one."""
-    if op.outputs > 1:
-        return ["out = tuple([wrap(asarray(r, kind)) for r in r_])"]
-    lines = ["if type(r_) not in ARRAYS: r_ = asarray(r_, kind)"]
-    wrapped = "out = new(Tensor); out._data = r_; out._id = 0"
-    if not op.writes:
-        return [*lines, wrapped]
-    (n,), values = op.arrays, "(" + "".join(f"{k}, " for k in op.params) + ")"
-    unless = ""
-    if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
-        lines.append(f"if r_.base is None and r_ is not {n}_: {wrapped}")
-        unless = "el"
-    return [
-        *lines,
-        f"{unless}if r_.base is {n}_ and type(parent) is Tensor:",
-        f"    out = new(View); out._array = r_; out._number = 0; out._seen = {n}_",
-        f"    out.root = out.parent = parent; out.op = op; out.params = {values}",
-        f"else: out = view_or_copy(r_, {n}_, parent, op, {values})",
-    ]
-
-
-def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list[str]:
-    """The lines that run a composite's body on Tensors, if they are recorded."""
-    names = op.arrays
-    returned = (
-        f"any([out is x for x in {names[0]}])" if op.variadic
-        else " or ".join(f"out is {n}" for n in names)
-    )  # fmt: skip
-    body = "body" if len(names) > 1 else "opened"
-    own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
-    lines = [
-        "if recorders:",
-        f"    if checks and numerics(): return checked_composite(op, {shown}, {params})",
-    ]
-    if op.params:
-        listed = f"({', '.join(names)},)"
-        lines += [
-            f"    if {_unusual(op)} and watched_in({', '.join(op.params)}):",
-            f"        return open_with_parameters(NAME, opened, {listed}, {params})",
-        ]
-    return [
-        *lines,
-        f"    if graphs or {any_id}:",
-        f"        out = {body}({', '.join(names)}{', ' + passed if passed else ''})",
-        f"        return {own} if {returned} else {result}",
-    ]
-
-
-def _unusual(op: Any) -> str:
-    """The test whether a parameter has a type that may be, or hold, a Tensor."""
-    tests = [
-        f"type({k}) in PLAIN or type({k}) is tuple and PLAIN.issuperset(map(type, {k}))"
-        for k in op.params
-    ]
-    return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
-
-
-def _run(op: Any, call: str) -> str:
-    """The call of the op's reading; on NumPy the forward itself, if it is a formula, not a kernel.
-
-    A partial and the check for 16-bit floats would cost 0.5 us more.
-    """
-    run = f"impl[kind]({call})"
-    if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
-        return run
-    if op.kind == "elementwise" and len(op.arrays) > 1:
-        return run
-    tests = ["kind is ndarray"]
-    for n in op.arrays:
-        if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
-            tests.append(f"type({n}_) is ndarray")
-        if not op.native_half:
-            tests.append(f"{n}_.dtype.char not in 'eE'")
-    if op.cpu:
-        tests.append(f"{op.arrays[0]}_.size < {op.large}")
-    return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
-
-
-def _plain(signature: inspect.Signature) -> str:
-    """A signature as text, without types; defaults that are objects by the name _d_NAME."""
-    ps = [
-        p.replace(annotation=p.empty, default=p.default if p.default is p.empty else _Named(p.name))
-        for p in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=ps, return_annotation=signature.empty))
-
-
-class _Named:
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"_d_{self.name}"
-
-
 def _defaults(signature: inspect.Signature) -> dict[str, Any]:
     return {
         f"_d_{p.name}": p.default for p in signature.parameters.values() if p.default is not p.empty
     }
-
-
-def _read_arguments(op: Any) -> list[str]:
-    names, several = op.arrays, len(op.arrays) > 1
-    lines = [f"parent = {names[0]}"] if op.writes else []
-    read = "glance" if op.writes else "operand"
-    for n in names:
-        first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"
-        lines.append(first)
-        if n in op.optional:
-            lines.append(f"elif {n} is None: {n}_ = None; {n}i = 0")
-        if several:
-            lines.append(f"elif type({n}) in SCALARS: {n}_ = {n}; {n}i = 0")
-        lines += [
-            f"elif type({n}) is View and {n}.root._data is {n}._seen: "
-            f"{n}_ = {n}._array; {n}i = {n}._number",
-            f"else: {n} = {read}({n}); {n}_ = {n}._data; {n}i = {n}._id",
-        ]
-    if "index" in op.params:
-        n = names[0]
-        lines.append(f"if len(READINGS) > 1: {n} = beside({n}, index); {n}_, {n}i = split({n})")
-    lines.append(f"kind = type({names[0]}_)")
-    if several:
-        same = " or ".join(f"type({n}_) is not kind" for n in names[1:])
-        if op.kind != "composite":
-            same += " or kind is Batched"  # of several levels, perhaps
-        rest = ", ".join(f"{n}_" for n in names)
-        how, others = _meeting(op)
-        meeting = [f"{rest}, kind = {how}(NAME, {rest}{others})"]
-        if op.kind != "composite":  # whose own ops see to it
-            listed, again = ", ".join(names), "; ".join(f"{n}_, {n}i = split({n})" for n in names)
-            meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
-        if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
-            x, y = names
-            lines += [
-                f"if {same}:",
-                f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
-                f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
-                f"kind = type({y}_)",
-                "    else:",
-                *(f"        {line}" for line in meeting),
-            ]
-        else:
-            if op.is_opened:
-                lines.append("body = opened")
-                meeting.append(f"if recorders: body = beside_numbers(opened, {rest})")
-            lines += [f"if {same}:", *(f"    {line}" for line in meeting)]
-    return lines
-
-
-def _meeting(op: Any) -> tuple[str, str]:
-    """The function that brings an op's arguments together, and its further arguments."""
-    fixed = f", fixed={op.indices}" if op.indices else ""
-    if op.kind == "elementwise":
-        return "meet", fixed
-    if op.is_opened:  # the ops of its body convert numbers
-        return "meet", ", rounded=False"
-    return "meet_arrays", fixed
 
 
 def _beside_numbers(body: Callable[..., Any], *values: Any) -> Callable[..., Any]:
@@ -477,16 +219,6 @@ def _beside(x: Any, index: Any) -> Any:
     )
 
 
-def _read_list(op: Any) -> list[str]:
-    (n,) = op.arrays
-    return [
-        f"{n} = tensors(NAME, {n})",
-        f"if Batched in ARRAYS: {n} = meet_levels(*{n})",
-        f"ids = [x._id for x in {n}]",
-        f"*{n}_, kind = meet(NAME, *[x._data for x in {n}])",
-    ]
-
-
 def _tensors(name: str, values: Any) -> list[Tensor]:
     if isinstance(values, Tensor) or type(values) in ARRAYS:
         values = list(values)
@@ -509,80 +241,6 @@ def _weak(numbers: Any, arrays: list[Tensor]) -> Tensor:
     elif not is_inexact(dtype) or not exact.size:  # integers keep their dtype beside integers
         return tensor(numbers)
     return wrap(put(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
-
-
-def _recording(op: Any, ids: str, params: str) -> list[str]:
-    """The lines that record one execution."""
-    if not op.differentiable:
-        return [
-            f"        block(NAME, out, {ids})" if op.outputs == 1
-            else f"        for o in out: block(NAME, o, {ids})"
-        ]  # fmt: skip
-    saved = []
-    for name in op.saves:
-        if name == "out":
-            saved.append("r_" if op.outputs == 1 else "tuple([o._data for o in out])")
-        elif not name.endswith(("_shape", "_dtype")):
-            readers = op.readers[name]
-            every = not readers or len(readers) == len(op.arrays)
-            wanted = " or ".join(f"{r}i" for r in readers)
-            saved.append(f"{name}_" if every else f"{name}_ if {wanted} else None")
-        else:
-            array, _, what = name.rpartition("_")
-            saved.append(
-                f"[x.{what} for x in {array}_]" if op.variadic else
-                f"None if {array}_ is None else {array}_.{what}" if array in op.optional else
-                f"{array}_.{what}"
-            )  # fmt: skip
-    lines = []
-    if op.outputs > 1 or (len(op.arrays) == 1 and not op.variadic):
-        fits = "None, " * len(op.arrays)
-    elif op.variadic:
-        lines = [
-            f"        fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) "
-            f"for x in {op.arrays[0]}_]"
-        ]
-        fits = "*fits,"
-    elif op.kind == "elementwise":
-        lines = ["        shape = r_.shape; dtype = r_.dtype"]
-        fits = "".join(
-            f"None if not {n}i or {n}_.shape == shape and {n}_.dtype is dtype "
-            f"else ({n}_.shape, {n}_.dtype), "
-            for n in op.arrays
-        )
-    else:  # rules give the shape; arrays of several dtypes still need a cast
-        lines = ["        dtype = r_.dtype"]
-        fits = "".join(
-            f"None if not {n}i or {n}_.dtype is dtype else ({n}_.shape, {n}_.dtype), "
-            for n in op.arrays
-        )
-    if "c" not in op.kinds and op.linear is not True:
-        lines.insert(0, _refusing_complex(op, ids))
-    kept = "".join(f"{s}, " for s in saved)
-    call = "record" if op.outputs == 1 else "record_many"
-    params = params if op.params else "None"
-    line = f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"
-    if "dtype" in op.params:  # a cast to integers ends the gradient
-        lines.append(f"        if r_.dtype.kind not in 'fcV': block(NAME, out, {ids})")
-        line = f"        else: {line.strip()}"
-    return [*lines, line]
-
-
-def _refusing_complex(op: Any, ids: str) -> str:
-    """The line that refuses complex arguments, by which the op's rules give no gradient."""
-    if op.variadic:
-        (xs,) = op.arrays
-        test, arguments = f"any([a.dtype.kind == 'c' for a in {xs}_])", f"*{xs}_"
-    else:
-        one = "{0}_.dtype.kind == 'c'"
-        if len(op.arrays) > 1 and op.kind == "elementwise":
-            one = "({0}_.dtype.kind == 'c' if type({0}_) not in SCALARS else type({0}_) is complex)"
-        tests = [
-            f"{n}_ is not None and {one.format(n)}" if n in op.optional else one.format(n)
-            for n in op.arrays
-        ]
-        test, arguments = " or ".join(tests), ", ".join(f"{n}_" for n in op.arrays)
-    return f"        if {test}: refuse_complex(NAME, {ids}, {arguments})"
 
 
 _PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}

@@ -243,7 +243,7 @@ def test_float16_with_a_loss_scale_skips_a_step_that_overflows():
 def test_ops_ask_for_the_precision_only_once_it_was_used():
     program = """
 import gpugrad as gg
-from gpugrad.registry.on_tensors import source
+from gpugrad.registry.function_text import source
 x = gg.ones((2, 2))
 x @ x
 assert "mixed" not in source(gg.OPS["matmul"])

@@ -7,7 +7,8 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.errors import ShapeError
-from gpugrad.registry.on_tensors import eager_function, source
+from gpugrad.registry.function_text import source
+from gpugrad.registry.on_tensors import eager_function
 
 TANH = """\
 def tanh(x, /):
