@@ -25,6 +25,7 @@ from ml_dtypes import finfo  # knows bfloat16, too
 from gpugrad.autodiff.backward import zeros
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.cpu import lapack
 from gpugrad.ops.arrays.shape import need_matrices
 from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
 from gpugrad.ops.math.products import adjoint
@@ -356,6 +357,8 @@ def _svd_samples(rng):
     [_svd_vjp],
     outputs=3,
     unused=(0, 2),
+    cpu=lapack.svd,
+    large=lapack.LEAST_SIZE,
     ref=lambda x, **how: tuple(np.linalg.svd(x, **how)),
     samples=_svd_samples,
     errors=[NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],
