@@ -48,7 +48,9 @@ def _library() -> ctypes.CDLL | None:
         "gpugrad_triangular": "l pp llllll",
         "gpugrad_svd": "l pppp llll > l",
     }
-    library: ctypes.CDLL | None = kernels("pool").load("lapack", functions)
+    library: ctypes.CDLL | None = kernels("pool").load(
+        "lapack", functions, flags=("-ffp-contract=fast",)
+    )
     if library is not None:
         library.gpugrad_set_lapack((ctypes.c_void_p * len(_NAMES))(*routines), names.long_integers)
     return library
