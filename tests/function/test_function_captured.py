@@ -25,7 +25,7 @@ CUT = {
     name: reason
     for reason, names in {
         "CuPy does not capture cuSOLVER and cuBLAS":
-            "adjugate cho_solve cholesky cond det eig eigh eigvals eigvalsh expm "
+            "adjugate cho_solve cholesky cholesky_grad cond det eig eigh eigvals eigvalsh expm "
             "gaussian_log_density gaussian_log_likelihood inv logm lstsq lu lu_factor lu_solve "
             "matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr roots slogdet solve "
             "solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals tensorinv tensorsolve",

@@ -43,7 +43,8 @@ _LABELS = "labels: a number beside a batch is a mistake"
 _INTERNAL = "other ops call it, with arrays"
 NEED_ARRAYS = {  # a number may raise an error that asks for an array
     "append": _SHAPES, "batch_norm": "the statistics have a value for each channel",
-    "bin_counts": _SHAPES, "cosine_similarity": _SHAPES, "cross_entropy": _LABELS,
+    "bin_counts": _SHAPES, "cholesky_grad": _INTERNAL, "cosine_similarity": _SHAPES,
+    "cross_entropy": _LABELS,
     "ctc_loss": _LABELS, "ctc_losses_grad": _INTERNAL,
     "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
     "extract": _SHAPES, "flash_attention": _INTERNAL, "flash_attention_grad": _INTERNAL,

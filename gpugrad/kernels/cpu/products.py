@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.kernels.cpu import blas
 from gpugrad.kernels.cpu.large import WIDE
 
 __all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
@@ -21,13 +22,6 @@ LEAST_SIZES = 1 << 22
 _LEAST_OF_VECTOR = 1 << 13
 """The same for a matrix and a vector."""
 
-_BLAS = (  # suffix of the names, and whether integers have 64 bits
-    ("scipy_cblas_{}64_", "scipy_openblas_{}64_", True),
-    ("scipy_cblas_{}", "scipy_openblas_{}", False),
-    ("cblas_{}64_", "openblas_{}64_", True),
-    ("cblas_{}_64", "MKL_{}", True),
-    ("cblas_{}", "openblas_{}", False),
-)
 _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 _P, _L = ctypes.c_void_p, ctypes.c_long
 
@@ -51,23 +45,12 @@ def library() -> ctypes.CDLL | None:
 
 def _blas_functions() -> list[Any]:
     """Addresses of gemm and gemv, whether integers are long, how to get and set threads."""
-    file = importlib.import_module("numpy._core._multiarray_umath").__file__
-    if file is None:  # built into the interpreter
+    names = blas.names()
+    if names is None:
         return []
-    blas = ctypes.CDLL(file)  # whose symbols are those of its dependencies too
-
-    def address(name: str) -> int | None:
-        try:
-            return ctypes.cast(getattr(blas, name), _P).value
-        except AttributeError:
-            return None
-
-    for product, threads, longs in _BLAS:
-        products = [address(product.format(name)) for name in _NAMES]
-        counts = [address(threads.format(f"{name}_num_threads")) for name in ("get", "set")]
-        if all(products) and all(counts):
-            return [*products, longs, *counts]
-    return []
+    products = blas.addresses(names.of_c, _NAMES)
+    counts = blas.addresses(names.of_threads, ("get_num_threads", "set_num_threads"))
+    return [*products, names.long_integers, *counts] if all(products) else []
 
 
 def product(x1: Any, x2: Any, out: Any = None) -> Any:

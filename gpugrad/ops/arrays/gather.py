@@ -363,7 +363,9 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
             f"scatter_along_axis: values {values.shape} do not match the indices {indices.shape} "
             f"in the shape {tuple(shape)}."
         )
-    if unique:
+    if unique and xp is NUMPY:  # in half the time
+        out.reshape(-1)[flat_indices(index, out.shape).reshape(-1)] = values.reshape(-1)
+    elif unique:
         out[index] = values
     else:
         add_at("scatter_along_axis", xp, out, index, values)

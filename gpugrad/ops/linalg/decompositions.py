@@ -22,8 +22,10 @@ import math
 import numpy as np
 from ml_dtypes import finfo  # knows bfloat16, too
 
+from gpugrad.autodiff.backward import zeros
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.cpu import lapack
 from gpugrad.ops.arrays.shape import need_matrices
 from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
 from gpugrad.ops.math.products import adjoint
@@ -314,7 +316,13 @@ def _svd_vjp(xp, g, out):
     and W - Z = (P - P^H) / (s_j + s_i).
     """
     (gu, gs, gvh), (u, s, vh) = g, out
-    k, v, gv = s.shape[-1], adjoint(xp, vh), adjoint(xp, gvh)
+    k = s.shape[-1]
+    if gu is None and gvh is None:
+        vh = xp.getitem(vh, index=(Ellipsis, slice(0, k), slice(None)))
+        return xp.matmul(xp.getitem(u, **_columns(0, k)) * xp.expand_dims(gs, axis=-2), vh)
+    gu = zeros(xp, u, u.shape, u.dtype) if gu is None else gu
+    gvh = zeros(xp, vh, vh.shape, vh.dtype) if gvh is None else gvh
+    v, gv = adjoint(xp, vh), adjoint(xp, gvh)
     u, gu = _first(xp, u, gu, k)
     v, gv = _first(xp, v, gv, k)
     if u.dtype.kind == "c":
@@ -348,6 +356,9 @@ def _svd_samples(rng):
 @op(
     [_svd_vjp],
     outputs=3,
+    unused=(0, 2),
+    cpu=lapack.svd,
+    large=lapack.LEAST_SIZE,
     ref=lambda x, **how: tuple(np.linalg.svd(x, **how)),
     samples=_svd_samples,
     errors=[NO_MATRIX, ([np.full((2, 2), np.nan)], {}, ArgumentError, "svd.*converge")],

@@ -14,6 +14,7 @@ from gpugrad.autodiff.batched import aligned
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
+from gpugrad.kernels.cpu import lapack
 from gpugrad.kernels.libraries import cusolver
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
@@ -94,6 +95,48 @@ def _regular(xp, name, out, *inputs):
 def _cholesky_vjp(xp, g, out, upper):
     if upper:
         g, out = adjoint(xp, g), adjoint(xp, out)
+    return xp.cholesky_grad(g, out)
+
+
+def _cholesky_grad_ref(g, out):
+    p = np.tril(out.swapaxes(-1, -2).conj() @ g)
+    p = p - np.eye(p.shape[-1]) * p / 2
+    inverse = np.linalg.inv(np.tril(out))
+    return _hermitian(inverse.swapaxes(-1, -2).conj() @ p @ inverse)
+
+
+def _cholesky_grad_samples(rng):
+    for make in _matrices(*_SQUARE):
+        (x,), _ = make(rng)
+        yield [uniform(rng, *x.shape), np.tril(x)], {}
+
+
+@op(
+    cpu=lapack.cholesky_grad,
+    large=lapack.LEAST_SIZE,
+    kinds="fc",
+    ref=_cholesky_grad_ref,
+    samples=_cholesky_grad_samples,
+    errors=[
+        ([np.eye(2), np.zeros((2, 2))], {}, SingularMatrixError, "triangular.*singular"),
+        ([np.ones((2, 2)), np.ones((2, 3))], {}, ShapeError, r"cholesky_grad.*\(2, 3\)"),
+    ],
+)
+def cholesky_grad(xp, g, out, /):
+    """The gradient of `cholesky` by its input.
+
+    Args:
+        g: array of shape (..., n, n), the gradient by the factor; its lower triangle is read.
+        out: array of that shape, the lower triangular factor.
+
+    Returns:
+        Tensor of that shape, symmetric (Hermitian).
+
+    >>> print(gg.cholesky_grad([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]))
+    [[ 0.375 -0.25 ]
+     [-0.25   0.5  ]]
+    """
+    need_square("cholesky_grad", out)
     p = xp.matmul(adjoint(xp, out), g)
     p = (xp.tril(p) + xp.tril(p, k=-1)) / 2  # lower triangle, half of the diagonal
     s = xp.solve_triangular(out, p, lower=True, adjoint=True)
@@ -118,6 +161,8 @@ def _cholesky_samples(rng):
 
 @op(
     [_cholesky_vjp],
+    cpu=lapack.cholesky,
+    large=lapack.LEAST_SIZE,
     ref=_cholesky_ref,
     samples=_cholesky_samples,
     errors=[
@@ -220,6 +265,8 @@ def _triangular_samples(rng):
 
 @op(
     [_triangular_a, _triangular_b],
+    cpu=lapack.solve_triangular,
+    large=lapack.LEAST_SIZE,
     kinds="fc",
     ref=_triangular_ref,
     samples=_triangular_samples,
@@ -292,6 +339,8 @@ def _solve_vjp(xp, g, out, x1, x2_shape):
 
 @op(
     vjp=_solve_vjp,
+    cpu=lapack.solve,
+    large=lapack.LEAST_SIZE,
     kinds="fc",
     ref="numpy.linalg.solve",
     samples=calls(*_matrices(*_SYSTEMS)),

@@ -132,14 +132,22 @@ def test_a_total_is_close_to_the_exact_one(n, threads):
     assert sums.total(x[::2], keepdims=False) is NotImplemented
 
 
-def test_top_k_keeps_the_order_of_equal_elements():
-    x = np.random.default_rng(0).integers(0, 4, (1000, 200)).astype(np.float32)
-    values, indices = top_k.top_k(x, 9)
-    order = np.argsort(-x, axis=1, kind="stable")[:, :9]
-    assert np.array_equal(indices, order)
-    assert np.array_equal(values, np.take_along_axis(x, order, 1))
-    x[3, 4] = np.nan
-    assert top_k.top_k(x, 9) is NotImplemented
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [9, 63, 131, 5000])
+@pytest.mark.parametrize("k", [1, 8, 9, 33, 64])
+def test_top_k_keeps_the_order_of_equal_elements(k, width, dtype, threads):
+    k, shape = min(k, width), (-(-LARGE // width), width)
+    rng = np.random.default_rng(0)
+    for x in (rng.integers(0, 4, shape), normal(*shape), np.full(shape, -np.inf)):
+        x = x.astype(dtype)
+        values, indices = top_k.top_k(x, k)
+        order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+        for place in (0, width // 2, width - 1):
+            with_nan = x.copy()
+            with_nan[3, place] = np.nan
+            assert top_k.top_k(with_nan, k) is NotImplemented
 
 
 def test_distances_whose_squares_vanish_or_overflow_are_left_to_the_formula():
