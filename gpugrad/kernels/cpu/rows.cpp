@@ -1,4 +1,4 @@
-// Softmax, cross entropy and layer norm of rows, and their gradients: each row is read from memory
+// Softmax, logsumexp, cross entropy and layer norm of rows, and their gradients: each row is read from memory
 // once, and again from cache. Sums along a row are added by lanes, so their order depends on the
 // width of a vector but not on the number of threads.
 #include "pool.h"
@@ -51,12 +51,15 @@ template <class T, class F> INLINE T sum(long n, F block) {
   return over_lanes(Sum(), all)[0];
 }
 
+// The largest element; a NaN is not, but makes all that follows NaN.
 template <class T> INLINE T largest(const T* x, long n) {
-  Vec<T> m = -infinity<T>();
-  each<T>(n, [&](long j, long count) ALWAYS {
-    m.of = Max()(m.of, some(x + j, count, -infinity<T>()).of);
-  });
-  return over_lanes(Max(), m)[0];
+  const auto larger = [](Vec<T> a, Vec<T> b) ALWAYS { return where(a > b, a, b); };
+  Vec<T> m[4] = {-infinity<T>(), -infinity<T>(), -infinity<T>(), -infinity<T>()};
+  long j = 0;
+  for (; j + 4 * N<T> <= n; j += 4 * N<T>)
+    for (int k = 0; k < 4; ++k) m[k] = larger(load<N<T>, N<T>>(x + j + k * N<T>), m[k]);
+  for (; j < n; j += N<T>) m[0] = larger(some(x + j, n - j, -infinity<T>()), m[0]);
+  return over_lanes(Max(), larger(larger(m[0], m[1]), larger(m[2], m[3])))[0];
 }
 
 struct Job {
@@ -81,9 +84,9 @@ template <class T> struct Softmax {
   static void row(const Job& job, long r) {
     const T* x = (const T*)job.p[0] + r * job.n;
     T* out = (T*)job.p[1] + r * job.n;
-    const T total = exponentials(x, out, job.n, largest(x, job.n));
+    const T share = T(1) / exponentials(x, out, job.n, largest(x, job.n));
     each<T>(job.n, [&](long j, long count) ALWAYS {
-      put(out + j, count, some(out + j, count, T(0)) / total);
+      put(out + j, count, some(out + j, count, T(0)) * share);
     });
   }
 };
@@ -127,6 +130,26 @@ template <class T> struct LogSoftmaxGrad {
         sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + j, count, T(0)); });
     each<T>(job.n, [&](long j, long count) ALWAYS {
       put(out + j, count, some(g + j, count, T(0)) - exp(some(y + j, count, T(0))) * total);
+    });
+  }
+};
+
+template <class T> struct LogSumExp {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    const T m = largest(x, job.n), shift = m - m == 0 ? m : 0;
+    ((T*)job.p[1])[r] = log_of_sum(x, job.n, shift) + shift;
+  }
+};
+
+// Of a row without a gradient it is 0, even where the row is infinite.
+template <class T> struct LogSumExpGrad {
+  static void row(const Job& job, long r) {
+    const T g = ((const T*)job.p[0])[r], total = ((const T*)job.p[2])[r];
+    const T* x = (const T*)job.p[1] + r * job.n;
+    T* out = (T*)job.p[3] + r * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, g == 0 ? Vec<T>(T(0)) : exp(some(x + j, count, T(0)) - total) * g);
     });
   }
 };
@@ -299,7 +322,8 @@ template <template <class> class Of, class T> struct Pieces {
 #define BOTH(Of) {Pieces<Of, float>::run, Pieces<Of, double>::run}
 void (*const JOBS[][2])(Job&) = {
     BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
-    BOTH(CrossEntropy), BOTH(CrossEntropyGrad), BOTH(LayerNorm), BOTH(LayerNormGrads),
+    BOTH(LogSumExp), BOTH(LogSumExpGrad), BOTH(CrossEntropy), BOTH(CrossEntropyGrad),
+    BOTH(LayerNorm), BOTH(LayerNormGrads),
 };
 
 }  // namespace

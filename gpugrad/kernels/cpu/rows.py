@@ -1,4 +1,4 @@
-"""Softmax, cross entropy and layer norm of rows, and their gradients, in C: see rows.cpp.
+"""Softmax, logsumexp, cross entropy and layer norm of rows, with gradients, in C: see rows.cpp.
 
 The functions return NotImplemented for arrays that NumPy has to compute with.
 """
@@ -18,11 +18,13 @@ from gpugrad.kernels.cpu.large import LARGE, WIDE
 __all__ = [
     "cross_entropy",
     "cross_entropy_grad",
+    "has_rows",
     "layer_norm",
     "layer_norm_grads",
     "log_softmax",
     "log_softmax_grad",
-    "normalizes",
+    "logsumexp",
+    "logsumexp_grad",
     "softmax",
     "softmax_grad",
     "standardize_channels",
@@ -32,6 +34,7 @@ __all__ = [
 _PIECES = 16  # see rows.cpp
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
+    *("logsumexp", "logsumexp_grad"),
     *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
 )
 
@@ -50,6 +53,11 @@ def _takes(x: Any, *others: Any) -> bool:
         and all(type(a) is np.ndarray and a.dtype == x.dtype for a in others)
         and _library() is not None
     )
+
+
+def _is_last(x: Any, axis: Any) -> bool:
+    """Whether an axis is the last one of an array."""
+    return type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
 
 
 def _run(
@@ -97,6 +105,25 @@ def log_softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:
     return _along("log_softmax_grad", axis, g, out)
 
 
+def logsumexp(xp: Any, x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The launcher of `gpugrad.ops.math.reduction.logsumexp`."""
+    if not _is_last(x, axis) or not _takes(x):
+        return NotImplemented
+    x, out = np.ascontiguousarray(x), np.empty(x.shape[:-1], x.dtype)
+    _run("logsumexp", x.shape[-1], (x, out), x)
+    return out[..., None] if keepdims else out
+
+
+def logsumexp_grad(g: Any, x: Any, out: Any, axis: Any) -> Any:
+    """The gradient of `logsumexp` by `x`, given that by its results."""
+    if not _is_last(x, axis) or not _takes(x, g, out):
+        return NotImplemented
+    g, x, out = map(np.ascontiguousarray, (g, x, out))
+    d = np.empty(x.shape, x.dtype)
+    _run("logsumexp_grad", x.shape[-1], (g, x, out, d), x)
+    return d
+
+
 def _counted(labels: Any, kept: Any) -> Any:
     """Labels as the kernels read them: -1 for a row that does not count."""
     labels = labels if kept is None else np.where(kept, labels, -1)
@@ -129,19 +156,9 @@ def cross_entropy_grad(g: Any, x: Any, labels: Any, kept: Any) -> Any:
     return out
 
 
-def normalizes(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `layer_norm` takes an array, and no variance overflows."""
-    if not _has_rows(x, axis, eps):
-        return False
-    flat = x.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.dot(flat, flat)))
-
-
-def _has_rows(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `axis` is the last one of a large array. Tiny variances are NumPy's to scale."""
-    last = type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
-    return last and eps >= 1e-12 and _takes(x)
+def has_rows(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `layer_norm` takes an array and an axis. Tiny variances are NumPy's to scale."""
+    return _is_last(x, axis) and eps >= 1e-12 and _takes(x)
 
 
 def _is_of_rows(
@@ -154,7 +171,7 @@ def _is_of_rows(
 ) -> bool:
     """Whether means are over the last axis, and weights have its length and the same dtype."""
     fits = all(w is None or (w.shape == x.shape[-1:] and w.dtype == x.dtype) for w in weights)
-    return centered and fits and _has_rows(x, axis, eps) and _has_rows(x, along, eps)
+    return centered and fits and has_rows(x, axis, eps) and has_rows(x, along, eps)
 
 
 def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
