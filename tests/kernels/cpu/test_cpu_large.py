@@ -165,7 +165,8 @@ def test_a_nan_is_found_at_any_place(n, dtype, threads):
 def test_a_large_gradient_has_no_nan_of_a_masked_branch():
     x = np.zeros(LARGE, np.float32)
     x[:5] = 2
-    out, (d,) = gradients(lambda x: gg.where(x > 0, gg.sqrt(x) * gg.log(x), 0), [x], x + 1)
+    with np.errstate(all="ignore"):
+        _, (d,) = gradients(lambda x: gg.where(x > 0, gg.sqrt(x) * gg.log(x), 0), [x], x + 1)
     assert np.isfinite(d).all()
     assert d[:5].all()
 
