@@ -159,6 +159,11 @@ void gpugrad_fields(void* array, long long* fields) {
   for (int d = 0; d < 3; ++d) *fields++ = a.strides[d];
 }
 
+// Where the elements of arrays begin.
+void gpugrad_addresses(void** arrays, void** addresses, long n) {
+  for (long k = 0; k < n; ++k) addresses[k] = array_of(arrays[k]).data;
+}
+
 void gpugrad_set_threads(long n) { limit = n < 1 ? 1 : n; }
 
 long gpugrad_threads() { return limit; }

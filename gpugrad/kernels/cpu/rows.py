@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +32,6 @@ __all__ = [
     "standardize_channels_grad",
 ]
 
-_PIECES = 16  # see rows.cpp
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
     *("logsumexp", "logsumexp_grad"),
@@ -61,15 +61,13 @@ def _is_last(x: Any, axis: Any) -> bool:
 
 
 def _run(
-    kind: str, n: int, arrays: Sequence[Any], x: Any, eps: float = 0.0, part: Any = None
+    kind: str, n: int, arrays: Sequence[Any], x: Any, eps: float = 0.0, sums: bool = False
 ) -> None:
-    """Run a kernel on the rows of n elements of `x`; None is a null pointer."""
+    """Run a kernel on the rows of n elements of `x`; with `sums`, the last array is of sums."""
     library: Any = _library()
-    address = [None if a is None else a.ctypes.data for a in arrays]
-    pointers = (ctypes.c_void_p * len(arrays))(*address)
-    sums = None if part is None else part.ctypes.data
-    wide = WIDE[x.dtype]
-    library.gpugrad_rows(_KINDS.index(kind), wide, pointers, x.size // n, n, eps, sums)
+    pointers = pool.addresses(arrays)
+    at = pointers[len(arrays) - 1] if sums else None
+    library.gpugrad_rows(_KINDS.index(kind), WIDE[x.dtype], pointers, x.size // n, n, eps, at)
 
 
 def _along(kind: str, axis: int, *arrays: Any) -> Any:
@@ -183,7 +181,7 @@ def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **param
     weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
     arrays = (x, weight, bias, out, mean, var)
     _run("layer_norm", x.shape[-1], arrays, x, params.get("eps", 1e-5))
-    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
+    return (out, mean, var) if math.isfinite(var.max()) else NotImplemented
 
 
 def layer_norm_grads(
@@ -201,12 +199,12 @@ def layer_norm_grads(
     if np.any(g_mean) or np.any(g_var):
         return NotImplemented
     n, out = x.shape[-1], np.empty(x.shape, x.dtype)
-    sums = np.empty((_PIECES, 2, n), x.dtype)
+    sums = np.empty((2, n), x.dtype)
     g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
     weight = None if weight is None else np.ascontiguousarray(weight)
-    arrays = (g, x, mean, var, weight, out)
-    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums)
-    return out if weight is None else (out, sums[0, 0], sums[0, 1])
+    arrays = (g, x, mean, var, weight, out, sums)
+    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums=True)
+    return out if weight is None else (out, *sums)
 
 
 def _has_channels(x: Any, axis: Any, eps: float) -> bool:
