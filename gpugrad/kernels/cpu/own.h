@@ -24,6 +24,21 @@ template <class T, int N> INLINE V<T, N> multiply_add(V<T, N> a, V<T, N> b, V<T,
   return a * b + c;
 }
 
+// x, but not below `low` and not above `high`; NaN stays.
+template <class T, int N> INLINE V<T, N> limited(V<T, N> x, T low, T high) {
+#if defined(__AVX512F__) && !defined(__clang__)  // GCC finds min and max for finite numbers only
+  if constexpr (sizeof(T) == 4 && N == 16) {
+    const raw<T, N> y = __builtin_ia32_maxps512_mask(V<T, N>(low).of, x.of, x.of, -1, 4);
+    return __builtin_ia32_minps512_mask(V<T, N>(high).of, y, y, -1, 4);
+  }
+  if constexpr (sizeof(T) == 8 && N == 8) {
+    const raw<T, N> y = __builtin_ia32_maxpd512_mask(V<T, N>(low).of, x.of, x.of, -1, 4);
+    return __builtin_ia32_minpd512_mask(V<T, N>(high).of, y, y, -1, 4);
+  }
+#endif
+  return where(x < low, V<T, N>(low), where(x > high, V<T, N>(high), x));
+}
+
 // Horner's rule, from the highest power.
 template <class A, class T> INLINE A polynomial(A x, T c) { return A(c); }
 template <class A, class T, class... C> INLINE A polynomial_from(A x, A sum, T c, C... rest) {
@@ -76,7 +91,7 @@ template <class T, int N> INLINE V<T, N> scale(V<T, N> x, V<T, N> n) {
 template <class T, int N> INLINE V<T, N> exp(V<T, N> x) {
   typedef Format<T> F;
   typedef whole<sizeof(T)> I;
-  x = where(x < F::lowest, V<T, N>(F::lowest), where(x > F::highest, V<T, N>(F::highest), x));
+  x = limited(x, F::lowest, F::highest);
   const V<T, N> round = F::round;
   const V<T, N> n = multiply_add(x, V<T, N>(1.44269504088896340736), round) - round;
   const V<T, N> above = multiply_add(n, V<T, N>(-F::ln2_high), x);
