@@ -22,12 +22,22 @@ template <class T> using Vec = V<T, N<T>>;
 // Some elements of a row, and `rest` in the other lanes.
 template <class T> INLINE Vec<T> some(const T* p, long n, T rest) {
   if (n >= N<T>) return load<N<T>, N<T>>(p);
+#if defined(__AVX512F__)
+  const Vec<T> others = rest;
+  if constexpr (sizeof(T) == 4)
+    return (raw<T, N<T>>)__builtin_ia32_loadups512_mask(p, others.of, (1 << n) - 1);
+  else return (raw<T, N<T>>)__builtin_ia32_loadupd512_mask(p, others.of, (1 << n) - 1);
+#endif
   T lanes[N<T>];
   for (int k = 0; k < N<T>; ++k) lanes[k] = k < n ? p[k] : rest;
   return load<N<T>, N<T>>(lanes);
 }
 template <class T> INLINE void put(T* p, long n, Vec<T> v) {
   if (n >= N<T>) return store<N<T>>(p, v);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_storeups512_mask(p, v.of, (1 << n) - 1);
+  else return __builtin_ia32_storeupd512_mask(p, v.of, (1 << n) - 1);
+#endif
   for (int k = 0; k < n; ++k) p[k] = v[k];
 }
 
