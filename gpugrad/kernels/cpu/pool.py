@@ -99,7 +99,7 @@ def addresses(arrays: Sequence[Any]) -> Any:
     pool: Any = library()
     n = len(arrays)
     pointers = (_POINTER * n)()
-    objects = [_NOTHING if a is None else a for a in arrays]
+    objects: list[Any] = [_NOTHING if a is None else a for a in arrays]
     pool.gpugrad_addresses((ctypes.py_object * n)(*objects), pointers, n)
     for k, a in enumerate(arrays):
         if a is None:
