@@ -44,6 +44,7 @@ ROWS = {
     "top_k": (lambda x: gg.top_k(x, 5)[0], WIDE, []),
     "cdist": (gg.cdist, normal(1200, 40), [normal(110, 40)]),
     "exp": (gg.exp, WIDE, []),
+    "tanh": (gg.tanh, WIDE, []),
     "gelu": (gg.nn.gelu, WIDE, []),
     "relu": (gg.nn.relu, WIDE, []),
     "softplus": (gg.nn.softplus, WIDE, []),
