@@ -99,6 +99,7 @@ def _write(function: Any) -> Any:
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
     scope |= {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        "library": op.is_library_function and getattr(NUMPY.lib, op.forward.name, None),
         **_defaults(op.signature),
     }  # fmt: skip
     if op.is_opened:
@@ -325,6 +326,9 @@ def _run(op: Any, call: str) -> str:
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
     run = f"impl[kind]({call})"
+    if op.is_library_function and op.cpu:
+        small = f"kind is ndarray and {op.arrays[0]}_.size < {op.large}"
+        return f"library({call}) if {small} else {run}"
     if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
         return run
     if op.kind == "elementwise" and len(op.arrays) > 1:
