@@ -321,7 +321,7 @@ def _unusual(op: Any) -> str:
 
 
 def _run(op: Any, call: str) -> str:
-    """The call of the op's reading; on NumPy the forward itself, if it is a formula, not a kernel.
+    """The call of the op's reading; of a small NumPy array the forward itself, or NumPy's function.
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
