@@ -24,7 +24,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import as_written, numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
@@ -202,8 +202,12 @@ def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
     """
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
-    if log is not None and array.size >= LARGE and _is_linear(log):
-        return False
+    if array.size >= LARGE:
+        if log is not None and _is_linear(log):
+            return False
+        result = kernels("nan").has_nan(array)
+        if result is not NotImplemented:
+            return result
     if 0 in array.strides:  # of a broadcast array, a row is enough
         array = array[tuple([slice(1) if s == 0 else slice(None) for s in array.strides])]
     top = np.maximum.reduce(array, axis=None, initial=0)

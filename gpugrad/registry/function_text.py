@@ -22,7 +22,7 @@ def source(op: Any) -> str:
                 elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
                 else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
-                r_ = impl[kind](x_)
+                r_ = library(x_) if kind is ndarray and x_.size < 131072 else impl[kind](x_)
             except Exception as e: reraise(e, 'tanh', {'x': x}, {})
             if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
             out = new(Tensor); out._data = r_; out._id = 0
@@ -174,11 +174,14 @@ def _unusual(op: Any) -> str:
 
 
 def _run(op: Any, call: str) -> str:
-    """The call of the op's reading; on NumPy the forward itself, if it is a formula, not a kernel.
+    """The call of the op's reading; of a small NumPy array the forward itself, or NumPy's function.
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
     run = f"impl[kind]({call})"
+    if op.is_library_function and op.cpu:
+        small = f"kind is ndarray and {op.arrays[0]}_.size < {op.large}"
+        return f"library({call}) if {small} else {run}"
     if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
         return run
     if op.kind == "elementwise" and len(op.arrays) > 1:

@@ -34,7 +34,8 @@ def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
         formula = function if op.is_library_function else functools.partial(op.forward, xp)
         launcher = _loop_in_c(op) if op.cpu is True else functools.partial(op.cpu, xp)
         function = _kernel_first(launcher, formula, op.large)
-        function = function if op.native_half else through_float32(function, op.values)
+        widens = op.native_half or op.is_library_function
+        function = function if widens else through_float32(function, op.values)
     if xp is not NUMPY and devices.gpu_count() > 1:
         function = _on_one_gpu(op.name, function)
     return function

@@ -100,6 +100,7 @@ def _write(function: Any) -> Any:
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
     scope |= {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
+        "library": op.is_library_function and getattr(NUMPY.lib, op.forward.name, None),
         **_defaults(op.signature),
     }  # fmt: skip
     if op.is_opened:

@@ -17,7 +17,7 @@ def tanh(x, /):
         elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
         else: x = operand(x); x_ = x._data; xi = x._id
         kind = type(x_)
-        r_ = impl[kind](x_)
+        r_ = library(x_) if kind is ndarray and x_.size < 131072 else impl[kind](x_)
     except Exception as e: reraise(e, 'tanh', {'x': x}, {})
     if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
     out = new(Tensor); out._data = r_; out._id = 0

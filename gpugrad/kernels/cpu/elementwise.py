@@ -105,8 +105,8 @@ def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype."""
     arrays = [*map(np.ascontiguousarray, arrays)]
     out = np.empty_like(arrays[0])
-    pointers = (ctypes.c_void_p * (len(arrays) + 1))(*[a.ctypes.data for a in (*arrays, out)])
     library: Any = pool.library()
+    pointers = pool.addresses((*arrays, out))
     library.gpugrad_run(kernel, None, out.size, _GRAIN, pointers, None, 0)
     return out
 

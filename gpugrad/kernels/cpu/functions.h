@@ -273,16 +273,15 @@ template <class T, int N> INLINE V<T, N> xlog1py(V<T, N> x, V<T, N> y) {
 }
 // The normal distribution function: erfc of x / -sqrt(2), and its derivative times what rounding
 // that quotient has lost, which for x = -10 is 50 units in the last place.
-template <class T, int N> INLINE V<T, N> normcdf(V<T, N> x) {
-  typedef whole<sizeof(T)> I;
-  constexpr int low = sizeof(T) == 4 ? 12 : 27;
-  const V<T, N> root = T(0.70710678118654752440L);
-  const V<T, N> zero = T(0), r = bits<T>(V<I, N>(bits<I>(root) & ~I((I(1) << low) - 1)));
-  const V<T, N> rest = T(0.70710678118654752440L - (long double)r[0]);
-  const V<T, N> h = bits<T>(V<I, N>(bits<I>(x) & ~I((I(1) << low) - 1))), l = x - h;
-  const V<T, N> z = x * root, lost = ((h * r - z) + h * rest + l * r) + l * rest;
-  const V<T, N> slope = T(1.1283791670955126) * exp(-z * z);
-  return T(0.5) * (erfc(-z) + where(slope > zero, slope * lost, zero));
+template <int N> INLINE V<double, N> normcdf(V<double, N> x) {
+  constexpr long double root = 0.70710678118654752440L;
+  const V<long long, N> high = ~((1ll << 27) - 1);
+  const V<double, N> r = bits<double>(bits<long long>(V<double, N>(root)) & high);
+  const V<double, N> rest = (double)(root - (long double)r[0]);
+  const V<double, N> h = bits<double>(bits<long long>(x) & high), l = x - h;
+  const V<double, N> z = x * (double)root, lost = ((h * r - z) + h * rest + l * r) + l * rest;
+  const V<double, N> slope = 1.1283791670955126 * exp(-z * z);
+  return 0.5 * (erfc(-z) + where(slope > 0.0, slope * lost, V<double, N>(0)));
 }
 #endif
 #endif

@@ -3,10 +3,46 @@
 #ifndef GPUGRAD_OWN
 #define GPUGRAD_OWN
 
+// Whether multiply_add rounds once.
+#if defined(__FMA__) && !defined(__clang__)
+constexpr bool FUSED = true;
+#else
+constexpr bool FUSED = false;
+#endif
+template <class T, int N> INLINE V<T, N> multiply_add(V<T, N> a, V<T, N> b, V<T, N> c) {
+#if defined(__FMA__) && !defined(__clang__)  // by name: GCC does not find it in a loop over lanes
+#ifdef __AVX512F__
+  if constexpr (sizeof(T) == 4 && N == 16)
+    return __builtin_ia32_vfmaddps512_mask(a.of, b.of, c.of, -1, 4);
+  if constexpr (sizeof(T) == 8 && N == 8)
+    return __builtin_ia32_vfmaddpd512_mask(a.of, b.of, c.of, -1, 4);
+#endif
+  if constexpr (sizeof(T) == 4 && N == 8) return __builtin_ia32_vfmaddps256(a.of, b.of, c.of);
+  if constexpr (sizeof(T) == 4 && N == 4) return __builtin_ia32_vfmaddps(a.of, b.of, c.of);
+  if constexpr (sizeof(T) == 8 && N == 4) return __builtin_ia32_vfmaddpd256(a.of, b.of, c.of);
+#endif
+  return a * b + c;
+}
+
+// x, but not below `low` and not above `high`; NaN stays.
+template <class T, int N> INLINE V<T, N> limited(V<T, N> x, T low, T high) {
+#if defined(__AVX512F__) && !defined(__clang__)  // GCC finds min and max for finite numbers only
+  if constexpr (sizeof(T) == 4 && N == 16) {
+    const raw<T, N> y = __builtin_ia32_maxps512_mask(V<T, N>(low).of, x.of, x.of, -1, 4);
+    return __builtin_ia32_minps512_mask(V<T, N>(high).of, y, y, -1, 4);
+  }
+  if constexpr (sizeof(T) == 8 && N == 8) {
+    const raw<T, N> y = __builtin_ia32_maxpd512_mask(V<T, N>(low).of, x.of, x.of, -1, 4);
+    return __builtin_ia32_minpd512_mask(V<T, N>(high).of, y, y, -1, 4);
+  }
+#endif
+  return where(x < low, V<T, N>(low), where(x > high, V<T, N>(high), x));
+}
+
 // Horner's rule, from the highest power.
 template <class A, class T> INLINE A polynomial(A x, T c) { return A(c); }
 template <class A, class T, class... C> INLINE A polynomial_from(A x, A sum, T c, C... rest) {
-  const A next = sum * x + A(c);
+  const A next = multiply_add(sum, x, A(c));
   if constexpr (sizeof...(rest) == 0) return next;
   else return polynomial_from(x, next, rest...);
 }
@@ -32,17 +68,39 @@ template <> struct Format<double> {
   static constexpr double tiny = 0x1p-1022, up = 0x1p54;
 };
 
+// x times 2 to the n, whole numbers as floats.
+template <class T, int N> INLINE V<T, N> scale(V<T, N> x, V<T, N> n) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4 && N == 16)
+    return (raw<T, N>)__builtin_ia32_scalefps512_mask(
+        (raw<float, 16>)x.of, (raw<float, 16>)n.of, (raw<float, 16>)x.of, -1, 4);
+  if constexpr (sizeof(T) == 8 && N == 8)
+    return (raw<T, N>)__builtin_ia32_scalefpd512_mask(
+        (raw<double, 8>)x.of, (raw<double, 8>)n.of, (raw<double, 8>)x.of, -1, 4);
+#endif
+  // in two factors, neither of which overflows; the second rounds to a subnormal
+  typedef Format<T> F;
+  typedef whole<sizeof(T)> I;
+  const raw<I, N> whole_n = __builtin_convertvector(n.of, raw<I, N>);
+  const raw<I, N> half = whole_n >> 1, rest = whole_n - half;
+  const V<T, N> first = (raw<T, N>)((half + F::bias) << F::mantissa);
+  const V<T, N> second = (raw<T, N>)((rest + F::bias) << F::mantissa);
+  return x * first * second;
+}
+
 template <class T, int N> INLINE V<T, N> exp(V<T, N> x) {
   typedef Format<T> F;
   typedef whole<sizeof(T)> I;
-  x = where(x < F::lowest, V<T, N>(F::lowest), where(x > F::highest, V<T, N>(F::highest), x));
-  const V<T, N> shifted = x * T(1.44269504088896340736) + F::round;
-  const V<T, N> n = shifted - F::round;
-  const V<T, N> r = (x - n * F::ln2_high) - n * F::ln2_low;
+  x = limited(x, F::lowest, F::highest);
+  const V<T, N> round = F::round;
+  const V<T, N> n = multiply_add(x, V<T, N>(1.44269504088896340736), round) - round;
+  const V<T, N> above = multiply_add(n, V<T, N>(-F::ln2_high), x);
+  const V<T, N> r = multiply_add(n, V<T, N>(-F::ln2_low), above);
   V<T, N> y;
   if constexpr (sizeof(T) == 4) {
-    y = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
-                   1.6666665459e-1f, 5.0000001201e-1f) * (r * r) + r + T(1);
+    const V<T, N> p = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                                 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f);
+    y = multiply_add(p, r * r, r) + T(1);
   } else {  // fdlibm
     const V<T, N> t = r * r;
     const V<T, N> c = r - t * polynomial(t, 4.13813679705723846039e-08, -1.65339022054652515390e-06,
@@ -50,12 +108,7 @@ template <class T, int N> INLINE V<T, N> exp(V<T, N> x) {
                                          1.66666666666666019037e-01);
     y = T(1) + (r * c / (T(2) - c) + r);
   }
-  // 2 to the n in two factors, neither of which overflows; the second rounds to a subnormal
-  const V<I, N> whole_n = bits<I>(shifted) - bits<I>(V<T, N>(F::round));
-  const raw<I, N> half = whole_n.of >> 1, rest = whole_n.of - half;
-  const V<T, N> first = (raw<T, N>)((half + F::bias) << F::mantissa);
-  const V<T, N> second = (raw<T, N>)((rest + F::bias) << F::mantissa);
-  return y * first * second;
+  return scale(y, n);
 }
 
 template <class T, int N> INLINE V<T, N> log(V<T, N> x) {
@@ -128,21 +181,41 @@ template <class T, int N> INLINE V<T, N> erf(V<T, N> x) {
                      6.99746173920044377e-3, 3.73289240432776392e-3, -7.89785810157321254e-2,
                      2.41658194242466464e-1, -4.27185847413958397e-1, 2.55395676310505744e-1);
   }
-  const V<T, N> above = T(1) - exp(-(size * size)) * far;
-  return where(fabs(x) < T(1), x + x * near, where(x == x, copysign(above, x), x));
+  const V<T, N> above = multiply_add(-exp(-(size * size)), far, V<T, N>(1));
+  const V<T, N> below = multiply_add(x, near, x);
+  return where(fabs(x) < T(1), below, where(x == x, copysign(above, x), x));
+}
+
+// What rounding takes from x * x, which exp would magnify.
+template <int N> INLINE V<float, N> lost_of_square(V<float, N> x, V<float, N> square) {
+  if constexpr (FUSED) return multiply_add(x, x, -square);
+  const V<float, N> high = (raw<float, N>)((raw<int, N>)x.of & ~0xfff);
+  return (high * high - square) + (x - high) * (x + high);
 }
 
 // (1 + 2 x) exp(x * x) erfc(x) - 1 is a polynomial of (x - 2) / (x + 2), by Chebyshev's interpolation
-// up to 10.2. What rounding takes from x * x, which exp would magnify, is put back.
+// up to 10.2.
 template <int N> INLINE V<float, N> erfc(V<float, N> x) {
   const V<float, N> size = where(fabs(x) > 10.2f, V<float, N>(10.2f), fabs(x));
-  const V<float, N> high = (raw<float, N>)((raw<int, N>)size.of & ~0xfff), square = size * size;
-  const V<float, N> lost = (high * high - square) + (size - high) * (size + high);
+  const V<float, N> square = size * size, lost = lost_of_square(size, square);
   const V<float, N> e = exp(-square), t = (size - 2.f) / (size + 2.f);
   const V<float, N> q = polynomial(t, -0.000422515471f, -0.00126063436f, 0.00132876772f, 0.00866199835f,
                                    -0.00806206843f, -0.0542138765f, 0.164055199f,
                                    -0.166030434f, -0.0927639632f, 0.276978377f);
   const V<float, N> tail = (e + e * (q - (lost + lost * q))) / (1.f + 2.f * size);
   return where(x == x, where(x < 0.f, 2.f - tail, tail), x);
+}
+
+// The normal distribution function Q at -|x|: exp(x * x / 2) Q is a polynomial of
+// t = 1 / (1 + 0.32 |x|), that of ops/special/normal.py.
+template <int N> INLINE V<float, N> normcdf(V<float, N> x) {
+  const V<float, N> size = where(fabs(x) > 15.f, V<float, N>(15.f), fabs(x));  // Q rounds to 0
+  const V<float, N> t = V<float, N>(1) / multiply_add(size, V<float, N>(0.32f), V<float, N>(1));
+  const V<float, N> e = exp(-0.5f * x * x), lost = -0.5f * lost_of_square(size, size * size);
+  const V<float, N> q = t * polynomial(t, -0.0210782686f, 0.0954077055f, -0.146708291f, 0.0653288569f,
+                                       -0.00937805005f, 0.0586541235f, 0.0878290722f,
+                                       0.114622361f, 0.127660947f, 0.127661529f);
+  const V<float, N> below = e * multiply_add(q, lost, q);
+  return where(x < 0.f, below, 1.f - below);
 }
 #endif

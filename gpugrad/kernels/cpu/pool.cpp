@@ -4,6 +4,10 @@
 // A job is announced by its ticket: a serial number, and how many of its pieces are left. To take a
 // piece a thread swaps the ticket for one with a piece less, which fails if the job has changed.
 // So a worker that comes late can neither take a piece of a job that is over nor mix up two jobs.
+//
+// Some threads take pieces from the front and some from the back, and the same ones in each job: what
+// a thread finds in its own cache then is what it wrote there. With pieces in turn, relu of an array
+// of 4 MB takes 1.5 times as long.
 #include "array.h"
 #include "pool.h"
 
@@ -36,6 +40,7 @@ struct Pool {
   std::atomic<gpugrad_job> job{nullptr};
   std::atomic<void*> state{nullptr};
   std::atomic<long> pieces{0}, unfinished{0};
+  std::atomic<long> front{0}, back{0};  // pieces taken there
   std::atomic<uint32_t> serial{0};  // what sleeping workers wait on
   std::atomic<long> sleeping{0};
   std::atomic<bool> taken{false};  // by the thread whose job runs
@@ -45,17 +50,18 @@ struct Pool {
 std::atomic<long> limit{1};  // threads of a job
 Pool* pool = new Pool;  // never deleted: workers may still spin while the process exits
 
-// Works on the current job until no piece is left.
-void work(Pool& p) {
+// Works on the current job until no piece is left, from the front or the back.
+void work(Pool& p, bool from_front) {
   for (;;) {
     uint64_t ticket = p.ticket.load(std::memory_order_acquire);
     if (!(ticket & LEFT)) return;
     gpugrad_job job = p.job.load(std::memory_order_relaxed);
     void* state = p.state.load(std::memory_order_relaxed);
-    long k = p.pieces.load(std::memory_order_relaxed) - long(ticket & LEFT);
+    long last = p.pieces.load(std::memory_order_relaxed) - 1;
     // if this succeeds, the job was current all the time, and what was read is of one job
     if (!p.ticket.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel)) continue;
-    job(state, k);
+    long taken = (from_front ? p.front : p.back).fetch_add(1, std::memory_order_relaxed);
+    job(state, from_front ? taken : last - taken);
     p.unfinished.fetch_sub(1, std::memory_order_release);
   }
 }
@@ -73,7 +79,7 @@ void* worker(void* argument) {
     uint32_t serial = p.serial.load();
     bool wanted = start.index < limit.load(std::memory_order_relaxed);
     if (wanted && (p.ticket.load(std::memory_order_relaxed) & LEFT)) {
-      work(p);
+      work(p, start.index % 2 == 0);
       spins = 0;
     } else if (wanted && ++spins < SPINS) {
       relax();
@@ -116,6 +122,7 @@ void announce(Pool& p, gpugrad_job job, void* state, long n) {
   p.state.store(state, std::memory_order_relaxed);
   p.pieces.store(n, std::memory_order_relaxed);
   p.unfinished.store(n, std::memory_order_relaxed);
+  p.front.store(0, std::memory_order_relaxed), p.back.store(0, std::memory_order_relaxed);
   uint32_t serial = p.serial.load(std::memory_order_relaxed) + 1;
   p.ticket.store(uint64_t(serial) << 32 | uint64_t(n));
   p.serial.store(serial);
@@ -152,6 +159,11 @@ void gpugrad_fields(void* array, long long* fields) {
   for (int d = 0; d < 3; ++d) *fields++ = a.strides[d];
 }
 
+// Where the elements of arrays begin.
+void gpugrad_addresses(void** arrays, void** addresses, long n) {
+  for (long k = 0; k < n; ++k) addresses[k] = array_of(arrays[k]).data;
+}
+
 void gpugrad_set_threads(long n) { limit = n < 1 ? 1 : n; }
 
 long gpugrad_threads() { return limit; }
@@ -164,7 +176,7 @@ void gpugrad_parallel(gpugrad_job job, void* state, long n) {
   }
   if (p.started < limit - 1) start_workers(p);
   announce(p, job, state, n);
-  work(p);
+  work(p, true);
   for (long spins = 0; p.unfinished.load(std::memory_order_acquire); ++spins)
     if (spins < WAITS) relax(); else sched_yield();
   p.taken.store(false, std::memory_order_release);

@@ -20,10 +20,11 @@ import numpy as np
 from gpugrad.core.threads import workers
 from gpugrad.kernels.cpu import compiler
 
-__all__ = ["library", "load", "set_threads", "threads"]
+__all__ = ["addresses", "library", "load", "set_threads", "threads"]
 
 _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
+_NOTHING = np.empty(0)
 
 
 _TYPES: dict[str, Any] = {
@@ -72,6 +73,8 @@ def library() -> ctypes.CDLL | None:
     ctypes.c_long.in_dll(pool, "gpugrad_header").value = object.__basicsize__
     if not _reads_arrays(pool):
         return None
+    pool.gpugrad_addresses.argtypes = [_POINTER, _POINTER, ctypes.c_long]
+    pool.gpugrad_addresses.restype = None
     pool.gpugrad_set_threads.argtypes, pool.gpugrad_set_threads.restype = [ctypes.c_long], None
     pool.gpugrad_threads.argtypes, pool.gpugrad_threads.restype = [], ctypes.c_long
     long: Any = ctypes.c_long
@@ -89,6 +92,19 @@ def _reads_arrays(pool: ctypes.CDLL) -> bool:
     pool.gpugrad_fields(example, fields)
     address = example.__array_interface__["data"][0]
     return list(fields) == [address, 3, *example.shape, *example.strides]
+
+
+def addresses(arrays: Sequence[Any]) -> Any:
+    """Pointers to the elements of arrays, and null for None, as an array of C."""
+    pool: Any = library()
+    n = len(arrays)
+    pointers = (_POINTER * n)()
+    objects: list[Any] = [_NOTHING if a is None else a for a in arrays]
+    pool.gpugrad_addresses((ctypes.py_object * n)(*objects), pointers, n)
+    for k, a in enumerate(arrays):
+        if a is None:
+            pointers[k] = None
+    return pointers
 
 
 def _wanted() -> int:

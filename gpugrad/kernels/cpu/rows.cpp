@@ -1,9 +1,12 @@
-// Softmax, cross entropy and layer norm of rows, and their gradients: each row is read from memory
+// Softmax, logsumexp, cross entropy and layer norm of rows, and their gradients: each row is read from memory
 // once, and again from cache. Sums along a row are added by lanes, so their order depends on the
 // width of a vector but not on the number of threads.
 #include "pool.h"
 #define LIBMVEC 0  // exp and log are those of own.h
 #include "vector.h"
+
+#include <cstdlib>
+#include <cstring>
 
 #define ALWAYS __attribute__((always_inline))
 
@@ -19,12 +22,22 @@ template <class T> using Vec = V<T, N<T>>;
 // Some elements of a row, and `rest` in the other lanes.
 template <class T> INLINE Vec<T> some(const T* p, long n, T rest) {
   if (n >= N<T>) return load<N<T>, N<T>>(p);
+#if defined(__AVX512F__)
+  const Vec<T> others = rest;
+  if constexpr (sizeof(T) == 4)
+    return (raw<T, N<T>>)__builtin_ia32_loadups512_mask(p, others.of, (1 << n) - 1);
+  else return (raw<T, N<T>>)__builtin_ia32_loadupd512_mask(p, others.of, (1 << n) - 1);
+#endif
   T lanes[N<T>];
   for (int k = 0; k < N<T>; ++k) lanes[k] = k < n ? p[k] : rest;
   return load<N<T>, N<T>>(lanes);
 }
 template <class T> INLINE void put(T* p, long n, Vec<T> v) {
   if (n >= N<T>) return store<N<T>>(p, v);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return __builtin_ia32_storeups512_mask(p, v.of, (1 << n) - 1);
+  else return __builtin_ia32_storeupd512_mask(p, v.of, (1 << n) - 1);
+#endif
   for (int k = 0; k < n; ++k) p[k] = v[k];
 }
 
@@ -34,36 +47,50 @@ template <class T, class F> INLINE void each(long n, F block) {
   if (j < n) block(j, n - j);
 }
 
-// The sum of the lanes of block(j, count) for all blocks.
-template <class T, class F> INLINE T sum(long n, F block) {
-  Vec<T> all = T(0);
+// For all blocks, the K sums of the lanes of what block(j, count, terms) puts into `terms`.
+template <class T, int K, class F> INLINE void sums(long n, T* totals, F block) {
+  Vec<T> all[K] = {};
   for (long from = 0; from < n; from += STRIP) {
-    const long to = n - from < STRIP ? n - from : STRIP;
-    Vec<T> a = T(0), b = T(0);
-    long j = 0;
-    for (; j + 2 * N<T> <= to; j += 2 * N<T>) {
-      a += block(from + j, (long)N<T>);
-      b += block(from + j + N<T>, (long)N<T>);
-    }
-    for (; j < to; j += N<T>) a += block(from + j, to - j < N<T> ? to - j : (long)N<T>);
-    all += a + b;
+    const long to = n - from < STRIP ? n : from + STRIP;
+    Vec<T> part[4][K] = {}, terms[K];  // four, since an addition takes several cycles
+    const auto add = [&](long j, long count, Vec<T>* sum) ALWAYS {
+      block(j, count, terms);
+      for (int k = 0; k < K; ++k) sum[k] += terms[k];
+    };
+    long j = from;
+    for (; j + 4 * N<T> <= to; j += 4 * N<T>)
+      for (int i = 0; i < 4; ++i) add(j + i * N<T>, (long)N<T>, part[i]);
+    for (; j < to; j += N<T>) add(j, to - j < N<T> ? to - j : (long)N<T>, part[0]);
+    for (int k = 0; k < K; ++k) all[k] += (part[0][k] + part[1][k]) + (part[2][k] + part[3][k]);
   }
-  return over_lanes(Sum(), all)[0];
+  for (int k = 0; k < K; ++k) totals[k] = over_lanes(Sum(), all[k])[0];
 }
 
-template <class T> INLINE T largest(const T* x, long n) {
-  Vec<T> m = -infinity<T>();
-  each<T>(n, [&](long j, long count) ALWAYS {
-    m.of = Max()(m.of, some(x + j, count, -infinity<T>()).of);
+// The sum of the lanes of block(j, count) for all blocks.
+template <class T, class F> INLINE T sum(long n, F block) {
+  T total;
+  sums<T, 1>(n, &total, [&](long j, long count, Vec<T>* terms) ALWAYS {
+    terms[0] = block(j, count);
   });
-  return over_lanes(Max(), m)[0];
+  return total;
+}
+
+// The largest element; a NaN is not, but makes all that follows NaN.
+template <class T> INLINE T largest(const T* x, long n) {
+  const auto larger = [](Vec<T> a, Vec<T> b) ALWAYS { return where(a > b, a, b); };
+  Vec<T> m[4] = {-infinity<T>(), -infinity<T>(), -infinity<T>(), -infinity<T>()};
+  long j = 0;
+  for (; j + 4 * N<T> <= n; j += 4 * N<T>)
+    for (int k = 0; k < 4; ++k) m[k] = larger(load<N<T>, N<T>>(x + j + k * N<T>), m[k]);
+  for (; j < n; j += N<T>) m[0] = larger(some(x + j, n - j, -infinity<T>()), m[0]);
+  return over_lanes(Max(), larger(larger(m[0], m[1]), larger(m[2], m[3])))[0];
 }
 
 struct Job {
   void** p;
   long rows, n;
   double eps;
-  char* part;
+  char* part;  // of a piece: sums over rows
 };
 
 // ---- softmax and its logarithm
@@ -81,9 +108,9 @@ template <class T> struct Softmax {
   static void row(const Job& job, long r) {
     const T* x = (const T*)job.p[0] + r * job.n;
     T* out = (T*)job.p[1] + r * job.n;
-    const T total = exponentials(x, out, job.n, largest(x, job.n));
+    const T share = T(1) / exponentials(x, out, job.n, largest(x, job.n));
     each<T>(job.n, [&](long j, long count) ALWAYS {
-      put(out + j, count, some(out + j, count, T(0)) / total);
+      put(out + j, count, some(out + j, count, T(0)) * share);
     });
   }
 };
@@ -127,6 +154,26 @@ template <class T> struct LogSoftmaxGrad {
         sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + j, count, T(0)); });
     each<T>(job.n, [&](long j, long count) ALWAYS {
       put(out + j, count, some(g + j, count, T(0)) - exp(some(y + j, count, T(0))) * total);
+    });
+  }
+};
+
+template <class T> struct LogSumExp {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    const T m = largest(x, job.n), shift = m - m == 0 ? m : 0;
+    ((T*)job.p[1])[r] = log_of_sum(x, job.n, shift) + shift;
+  }
+};
+
+// Of a row without a gradient it is 0, even where the row is infinite.
+template <class T> struct LogSumExpGrad {
+  static void row(const Job& job, long r) {
+    const T g = ((const T*)job.p[0])[r], total = ((const T*)job.p[2])[r];
+    const T* x = (const T*)job.p[1] + r * job.n;
+    T* out = (T*)job.p[3] + r * job.n;
+    each<T>(job.n, [&](long j, long count) ALWAYS {
+      put(out + j, count, g == 0 ? Vec<T>(T(0)) : exp(some(x + j, count, T(0)) - total) * g);
     });
   }
 };
@@ -198,10 +245,11 @@ template <class T> struct LayerNormGrads {
     const auto standard = [&](long j, long count) ALWAYS {
       return (some(x + j, count, T(0)) - mean) * scale;
     };
-    const T shift = sum<T>(n, weighted) / n;
-    const T slope = sum<T>(n, [&](long j, long count) ALWAYS {
-      return weighted(j, count) * standard(j, count);
-    }) / n;
+    T totals[2];
+    sums<T, 2>(n, totals, [&](long j, long count, Vec<T>* terms) ALWAYS {
+      terms[0] = weighted(j, count), terms[1] = terms[0] * standard(j, count);
+    });
+    const T shift = totals[0] / n, slope = totals[1] / n;
     each<T>(n, [&](long j, long count) ALWAYS {
       const Vec<T> y = standard(j, count), own = some(g + j, count, T(0));
       put(out + j, count, (weighted(j, count) - shift - y * slope) * scale);
@@ -277,38 +325,41 @@ template <template <class> class Of, class T> struct Pieces {
     const long least = (PIECE + job.n - 1) / job.n, most = (job.rows + PIECES - 1) / PIECES;
     return least > most ? least : most;
   }
+  // The bytes of 2 n sums, in whole cache lines.
+  static long room(const Job& job) { return (2 * job.n * sizeof(T) + 63) / 64 * 64; }
   static void piece(void* state, long k) {
     Job job = *(Job*)state;
     const long step = size(job), to = (k + 1) * step < job.rows ? (k + 1) * step : job.rows;
-    if (job.part) {
-      job.part += k * 2 * job.n * sizeof(T);
-      for (long j = 0; j < 2 * job.n; ++j) ((T*)job.part)[j] = 0;
-    }
+    if (job.part) memset(job.part += k * room(job), 0, room(job));
     for (long r = k * step; r < to; ++r) Of<T>::row(job, r);
   }
-  static void run(Job& job) {
+  static void run(Job& job, void* sums) {
     const long pieces = (job.rows + size(job) - 1) / size(job);
+    if (sums) job.part = (char*)aligned_alloc(64, pieces * room(job));
     gpugrad_parallel(piece, &job, pieces);
-    if (!job.part) return;
-    T* total = (T*)job.part;
-    for (long k = 1; k < pieces; ++k)
-      for (long j = 0; j < 2 * job.n; ++j) total[j] += total[k * 2 * job.n + j];
+    if (!sums) return;
+    T* total = (T*)sums;
+    for (long j = 0; j < 2 * job.n; ++j) total[j] = 0;
+    for (long k = 0; k < pieces; ++k)
+      for (long j = 0; j < 2 * job.n; ++j) total[j] += ((T*)(job.part + k * room(job)))[j];
+    free(job.part);
   }
 };
 
 #define BOTH(Of) {Pieces<Of, float>::run, Pieces<Of, double>::run}
-void (*const JOBS[][2])(Job&) = {
+void (*const JOBS[][2])(Job&, void*) = {
     BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
-    BOTH(CrossEntropy), BOTH(CrossEntropyGrad), BOTH(LayerNorm), BOTH(LayerNormGrads),
+    BOTH(LogSumExp), BOTH(LogSumExpGrad), BOTH(CrossEntropy), BOTH(CrossEntropyGrad),
+    BOTH(LayerNorm), BOTH(LayerNormGrads),
 };
 
 }  // namespace
 
-// Job `kind` of JOBS on rows of n elements; `part` has room for 2 n sums of each of 16 pieces.
+// Job `kind` of JOBS on rows of n elements; of the gradients by weights, 2 n sums.
 extern "C" void gpugrad_rows(
-    long kind, long wide, void** pointers, long rows, long n, double eps, char* part) {
-  Job job = {pointers, rows, n, eps, part};
-  JOBS[kind][wide](job);
+    long kind, long wide, void** pointers, long rows, long n, double eps, void* sums) {
+  Job job = {pointers, rows, n, eps, nullptr};
+  JOBS[kind][wide](job, sums);
 }
 
 // Standardizes channels; with `g`, the gradient by the array that `x` standardized is.

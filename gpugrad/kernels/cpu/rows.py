@@ -1,4 +1,4 @@
-"""Softmax, cross entropy and layer norm of rows, and their gradients, in C: see rows.cpp.
+"""Softmax, logsumexp, cross entropy and layer norm of rows, with gradients, in C: see rows.cpp.
 
 The functions return NotImplemented for arrays that NumPy has to compute with.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,20 +19,22 @@ from gpugrad.kernels.cpu.large import LARGE, WIDE
 __all__ = [
     "cross_entropy",
     "cross_entropy_grad",
+    "has_rows",
     "layer_norm",
     "layer_norm_grads",
     "log_softmax",
     "log_softmax_grad",
-    "normalizes",
+    "logsumexp",
+    "logsumexp_grad",
     "softmax",
     "softmax_grad",
     "standardize_channels",
     "standardize_channels_grad",
 ]
 
-_PIECES = 16  # see rows.cpp
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
+    *("logsumexp", "logsumexp_grad"),
     *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
 )
 
@@ -52,16 +55,19 @@ def _takes(x: Any, *others: Any) -> bool:
     )
 
 
+def _is_last(x: Any, axis: Any) -> bool:
+    """Whether an axis is the last one of an array."""
+    return type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
+
+
 def _run(
-    kind: str, n: int, arrays: Sequence[Any], x: Any, eps: float = 0.0, part: Any = None
+    kind: str, n: int, arrays: Sequence[Any], x: Any, eps: float = 0.0, sums: bool = False
 ) -> None:
-    """Run a kernel on the rows of n elements of `x`; None is a null pointer."""
+    """Run a kernel on the rows of n elements of `x`; with `sums`, the last array is of sums."""
     library: Any = _library()
-    address = [None if a is None else a.ctypes.data for a in arrays]
-    pointers = (ctypes.c_void_p * len(arrays))(*address)
-    sums = None if part is None else part.ctypes.data
-    wide = WIDE[x.dtype]
-    library.gpugrad_rows(_KINDS.index(kind), wide, pointers, x.size // n, n, eps, sums)
+    pointers = pool.addresses(arrays)
+    at = pointers[len(arrays) - 1] if sums else None
+    library.gpugrad_rows(_KINDS.index(kind), WIDE[x.dtype], pointers, x.size // n, n, eps, at)
 
 
 def _along(kind: str, axis: int, *arrays: Any) -> Any:
@@ -97,6 +103,25 @@ def log_softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:
     return _along("log_softmax_grad", axis, g, out)
 
 
+def logsumexp(xp: Any, x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The launcher of `gpugrad.ops.math.reduction.logsumexp`."""
+    if not _is_last(x, axis) or not _takes(x):
+        return NotImplemented
+    x, out = np.ascontiguousarray(x), np.empty(x.shape[:-1], x.dtype)
+    _run("logsumexp", x.shape[-1], (x, out), x)
+    return out[..., None] if keepdims else out
+
+
+def logsumexp_grad(g: Any, x: Any, out: Any, axis: Any) -> Any:
+    """The gradient of `logsumexp` by `x`, given that by its results."""
+    if not _is_last(x, axis) or not _takes(x, g, out):
+        return NotImplemented
+    g, x, out = map(np.ascontiguousarray, (g, x, out))
+    d = np.empty(x.shape, x.dtype)
+    _run("logsumexp_grad", x.shape[-1], (g, x, out, d), x)
+    return d
+
+
 def _counted(labels: Any, kept: Any) -> Any:
     """Labels as the kernels read them: -1 for a row that does not count."""
     labels = labels if kept is None else np.where(kept, labels, -1)
@@ -129,19 +154,9 @@ def cross_entropy_grad(g: Any, x: Any, labels: Any, kept: Any) -> Any:
     return out
 
 
-def normalizes(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `layer_norm` takes an array, and no variance overflows."""
-    if not _has_rows(x, axis, eps):
-        return False
-    flat = x.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.dot(flat, flat)))
-
-
-def _has_rows(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `axis` is the last one of a large array. Tiny variances are NumPy's to scale."""
-    last = type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
-    return last and eps >= 1e-12 and _takes(x)
+def has_rows(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `layer_norm` takes an array and an axis. Tiny variances are NumPy's to scale."""
+    return _is_last(x, axis) and eps >= 1e-12 and _takes(x)
 
 
 def _is_of_rows(
@@ -154,7 +169,7 @@ def _is_of_rows(
 ) -> bool:
     """Whether means are over the last axis, and weights have its length and the same dtype."""
     fits = all(w is None or (w.shape == x.shape[-1:] and w.dtype == x.dtype) for w in weights)
-    return centered and fits and _has_rows(x, axis, eps) and _has_rows(x, along, eps)
+    return centered and fits and has_rows(x, axis, eps) and has_rows(x, along, eps)
 
 
 def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
@@ -166,7 +181,7 @@ def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **param
     weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
     arrays = (x, weight, bias, out, mean, var)
     _run("layer_norm", x.shape[-1], arrays, x, params.get("eps", 1e-5))
-    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
+    return (out, mean, var) if math.isfinite(var.max()) else NotImplemented
 
 
 def layer_norm_grads(
@@ -184,12 +199,12 @@ def layer_norm_grads(
     if np.any(g_mean) or np.any(g_var):
         return NotImplemented
     n, out = x.shape[-1], np.empty(x.shape, x.dtype)
-    sums = np.empty((_PIECES, 2, n), x.dtype)
+    sums = np.empty((2, n), x.dtype)
     g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
     weight = None if weight is None else np.ascontiguousarray(weight)
-    arrays = (g, x, mean, var, weight, out)
-    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums)
-    return out if weight is None else (out, sums[0, 0], sums[0, 1])
+    arrays = (g, x, mean, var, weight, out, sums)
+    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums=True)
+    return out if weight is None else (out, *sums)
 
 
 def _has_channels(x: Any, axis: Any, eps: float) -> bool:

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.kernels.cpu import large
+from gpugrad.kernels.cpu import large, rows
 from gpugrad.ops._axes import (
     accumulated,
     all_axes,
@@ -293,6 +293,10 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
+    if xp is NUMPY and x.size >= large.LARGE:
+        d = rows.logsumexp_grad(g, x, out, axis)
+        if d is not NotImplemented:
+            return d
     d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
     d = xp.conj(d) if d.dtype.kind == "c" else d
     return xp.masked_multiply(expand(xp, g, x.shape, axis, keepdims), d)
@@ -305,6 +309,8 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     errors=NO_AXIS,
     batch=_reducing("logsumexp"),
     cuda=kernels.logsumexp,
+    cpu=rows.logsumexp,
+    large=large.LARGE,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     mixed="float32",
 )

@@ -364,9 +364,12 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    fused = on_gpu(x) or (x.size >= LARGE and rows.normalizes(getattr(x, "_data", x), axis, eps))
-    if fused and SCALARS.isdisjoint((type(weight), type(bias))):
-        return xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)[0]
+    in_c = x.size >= LARGE and rows.has_rows(getattr(x, "_data", x), axis, eps)
+    if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
+        with np.errstate(over="ignore"):
+            out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)
+        if not in_c or math.isfinite(getattr(var, "_data", var).max()):  # else its gradient is NaN
+            return out
     return _layer_norm(xp, x, weight, bias, axis=axis, eps=eps)
 
 

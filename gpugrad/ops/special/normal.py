@@ -154,13 +154,13 @@ def gelu(xp, x):
     """`x` times the probability that a standard normal number is below `x`."""
     if xp is NUMPY and x.dtype == np.float32:
         return in_blocks(_gelu, x)
-    return 0.5 * x * xp.special.erfc(x / -_ROOT_2)  # 1 + erf would round to 0 from x = -6 on
+    return x * xp.special.ndtr(x)
 
 
 def _gelu_slope(xp, x):
     if xp is NUMPY and x.dtype == np.float32:
         return in_blocks(_slope, x)
-    return 0.5 * xp.special.erfc(x / -_ROOT_2) + x * xp.lib.exp(-0.5 * x * x) / _ROOT_2PI
+    return xp.special.ndtr(x) + x * (xp.lib.exp(-0.5 * x * x) * (1 / _ROOT_2PI))
 
 
 def _gelu_second_derivative(xp, x):

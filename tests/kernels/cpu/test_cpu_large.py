@@ -5,7 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
-from gpugrad.kernels.cpu import compiler, elementwise, pairs, sums, top_k
+from gpugrad.kernels.cpu import compiler, elementwise, nan, pairs, sums, top_k
 from gpugrad.kernels.cpu.large import LARGE
 
 pytestmark = pytest.mark.skipif(
@@ -35,12 +35,16 @@ LABELS[::7] = -100
 ROWS = {
     "softmax": (gg.softmax, WIDE, []),
     "log_softmax": (gg.log_softmax, WIDE, []),
+    "logsumexp": (lambda x: gg.logsumexp(x, axis=1), WIDE, []),
+    "logsumexp with axes": (lambda x: gg.logsumexp(x, axis=(-1,), keepdims=True), WIDE, []),
     "layer_norm": (gg.layer_norm, WIDE, [normal(131), normal(131)]),
     "layer_norm without bias": (gg.layer_norm, WIDE, [normal(131)]),
     "layer_norm without weight": (gg.layer_norm, WIDE, []),
     "cumsum": (lambda x: gg.cumsum(x, axis=1), WIDE, []),
     "top_k": (lambda x: gg.top_k(x, 5)[0], WIDE, []),
     "cdist": (gg.cdist, normal(1200, 40), [normal(110, 40)]),
+    "exp": (gg.exp, WIDE, []),
+    "tanh": (gg.tanh, WIDE, []),
     "gelu": (gg.nn.gelu, WIDE, []),
     "relu": (gg.nn.relu, WIDE, []),
     "softplus": (gg.nn.softplus, WIDE, []),
@@ -93,6 +97,19 @@ def test_rows_of_infinities_and_nan_are_numpys():
             np.testing.assert_allclose(whole[:4], part, 1e-5)
 
 
+@pytest.mark.parametrize("width", [1, 2, 15, 131])
+def test_logsumexp_of_infinities_and_nan_is_numpys(width, threads):
+    x = np.resize(WIDE, (LARGE // width + 1, width)).astype(np.float32)
+    x[0], x[1, 0], x[2, 0], x[3, -1], x[4], x[5] = -np.inf, np.inf, np.nan, -np.inf, np.nan, np.inf
+    g = normal(len(x), seed=1).astype(np.float32)
+    g[[0, 6]] = 0
+    with np.errstate(invalid="ignore"):
+        out, (d,) = gradients(lambda x: gg.logsumexp(x, -1), [x], g)
+        part, (d_part,) = gradients(lambda x: gg.logsumexp(x, -1), [x[:9]], g[:9])
+    np.testing.assert_allclose(out[:9], part, 1e-5, 1e-6)
+    np.testing.assert_allclose(d[:9], d_part, 1e-5, 1e-6)
+
+
 def test_rows_whose_variance_overflows_are_normalized():
     x = WIDE.astype(np.float32)
     x[4], x[4, ::2] = 1e25, -1e25
@@ -130,6 +147,29 @@ def test_a_total_is_close_to_the_exact_one(n, threads):
     exact = x.astype(np.float64).sum()
     assert abs(total - exact) <= 1e-6 * np.abs(x).sum()
     assert sums.total(x[::2], keepdims=False) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [LARGE, 3 * LARGE - 7])
+def test_a_nan_is_found_at_any_place(n, dtype, threads):
+    x = normal(n).astype(dtype)
+    x[0], x[1] = np.inf, -np.inf
+    assert nan.has_nan(x) is False
+    for place in (0, 15, n // 2, n - 1):
+        before, x[place] = x[place], np.nan
+        assert nan.has_nan(x) is True
+        assert nan.has_nan(x.reshape(-1, 1).T) is True
+        x[place] = before
+    assert nan.has_nan(x[::2]) is NotImplemented
+
+
+def test_a_large_gradient_has_no_nan_of_a_masked_branch():
+    x = np.zeros(LARGE, np.float32)
+    x[:5] = 2
+    with np.errstate(all="ignore"):
+        _, (d,) = gradients(lambda x: gg.where(x > 0, gg.sqrt(x) * gg.log(x), 0), [x], x + 1)
+    assert np.isfinite(d).all()
+    assert d[:5].all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
