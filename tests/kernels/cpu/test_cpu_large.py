@@ -38,6 +38,8 @@ ROWS = {
     "layer_norm": (gg.layer_norm, WIDE, [normal(131), normal(131)]),
     "layer_norm without bias": (gg.layer_norm, WIDE, [normal(131)]),
     "layer_norm without weight": (gg.layer_norm, WIDE, []),
+    "rfft": (lambda x: gg.real(gg.fft.rfft(x)), WIDE, []),
+    "abs of complex": (lambda x: gg.abs(gg.fft.fft(x)), WIDE, []),
     "cumsum": (lambda x: gg.cumsum(x, axis=1), WIDE, []),
     "top_k": (lambda x: gg.top_k(x, 5)[0], WIDE, []),
     "cdist": (gg.cdist, normal(1200, 40), [normal(110, 40)]),
