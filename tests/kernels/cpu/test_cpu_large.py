@@ -236,15 +236,40 @@ def test_grid_sample_of_many_places_is_that_of_few(dtype, padding_mode, threads)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(6, 40, 25, 23), (30, 40, 131)])
-def test_batch_norm_of_many_channels_is_that_of_each(dtype, shape, threads):
+@pytest.mark.parametrize("weights", [0, 1, 2])
+def test_batch_norm_of_many_channels_is_that_of_each(weights, dtype, shape, threads):
+    def norm(x, *weights):
+        return gg.nn.batch_norm(x, None, None, *weights, training=True)[0]
+
+    x, g = 3 + normal(*shape).astype(dtype), normal(*shape, seed=1).astype(dtype)
+    weights = [normal(40, seed=k).astype(dtype) for k in range(weights)]
+    out, grads = gradients(norm, [x, *weights], g)
+    for c in range(0, 40, 8):
+        some = slice(c, c + 8)
+        part, few = gradients(norm, [x[:, some], *(w[some] for w in weights)], g[:, some])
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(out[:, some], part, 0, 50 * eps)
+        np.testing.assert_allclose(grads[0][:, some], few[0], 0, 50 * eps)
+        for actual, desired in zip(grads[1:], few[1:], strict=True):
+            np.testing.assert_allclose(actual[some], desired, 0, 30 * eps * np.sqrt(x[:, 0].size))
+
+
+def test_batch_norm_of_many_numbers_whose_variance_overflows_has_gradients():
+    x, g = 1e20 * normal(6, 40, 25, 23).astype(np.float32), normal(6, 40, 25, 23, seed=1)
+
     def norm(x):
         return gg.nn.batch_norm(x, training=True)[0]
 
-    x, g = 3 + normal(*shape).astype(dtype), normal(*shape, seed=1).astype(dtype)
-    out, (dx,) = gradients(norm, [x], g)
-    for c in range(0, 40, 8):
-        some = slice(c, c + 8)
-        part, (d,) = gradients(norm, [x[:, some]], g[:, some])
-        eps = np.finfo(dtype).eps
-        np.testing.assert_allclose(out[:, some], part, 0, 50 * eps)
-        np.testing.assert_allclose(dx[:, some], d, 0, 50 * eps)
+    with np.errstate(over="ignore"):
+        out, (dx,) = gradients(norm, [x], g.astype(np.float32))
+    expected, (d,) = gradients(norm, [x.astype(np.float64)], g)
+    np.testing.assert_allclose(out, expected, 0, 1e-5)
+    np.testing.assert_allclose(dx, d, 0, 1e-5 * np.abs(d).max())
+
+
+def test_batch_norm_of_many_numbers_gives_the_running_statistics_of_few():
+    x, old = 3 + normal(600, 40, 8), [normal(40), np.abs(normal(40))]
+    _, *new = gg.nn.batch_norm(x, *old, training=True, momentum=0.3)
+    expected = [0.7 * old[0] + 0.3 * x.mean((0, 2)), 0.7 * old[1] + 0.3 * x.var((0, 2), ddof=1)]
+    for actual, desired in zip(new, expected, strict=True):
+        np.testing.assert_allclose(actual, desired, 1e-12)
