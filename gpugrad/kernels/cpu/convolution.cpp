@@ -10,7 +10,7 @@ namespace {
 
 const long SHARED = 1 << 17;  // multiply-adds from which threads share them: 3 us
 const long CHUNKS = 8;  // most parts of the examples whose gradients by the weights are added up
-const long NEAREST = 1 << 12;  // floats that stay in the nearest cache beside others
+const long NEAREST = (1 << 13);  // floats that stay in the nearest cache beside others
 const long PARTIAL = 1 << 22;  // most floats of all parts
 
 Vector load(const float* at) { return *(const Vector*)at; }
@@ -62,20 +62,30 @@ void pack_weights(void* state, long k) {
 
 // ---- sums, LANES filters at a time
 
-// Adds some channels to a tile of outputs, WIDE pixels in a row, of one block of filters.
-template <int WIDE>
-void add_tile(const Sum& sum, const float* packed, const float* weights, long channels, Vector* a) {
+// Adds some channels to a tile of outputs, WIDE pixels in a row, of one or two blocks of filters,
+// whose weights are `next` apart. With two, a pixel is read once for both, which takes less time.
+template <int WIDE, int BLOCKS>
+void add_tile(const Sum& sum, const float* packed, const float* weights, long next, long channels,
+              Vector* a) {
   const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
-  Vector s[LANES];
-  for (int k = 0; k < LANES; ++k) s[k] = a[k];
-  for (long c = 0; c < channels; ++c, packed += sum.block)
-    for (long t = 0; t < taps; ++t, weights += LANES) {
-      const float* x = packed + offset[t];
-      Vector w = load(weights);
+  const int pixels = LANES / BLOCKS;  // at once, so that registers hold the sums
+  for (int first = 0; first < LANES; first += pixels, a += pixels) {
+    Vector s[BLOCKS][pixels];
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pixels; ++k) s[b][k] = a[b * LANES + k];
+    const float *from = packed + first / WIDE * width + first % WIDE, *w = weights;
+    for (long c = 0; c < channels; ++c, from += sum.block)
+      for (long t = 0; t < taps; ++t, w += LANES) {
+        const float* x = from + offset[t];
+        Vector own[BLOCKS];
+        for (int b = 0; b < BLOCKS; ++b) own[b] = load(w + b * next);
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) s[k] += w * x[k / WIDE * width + k % WIDE];
-    }
-  for (int k = 0; k < LANES; ++k) a[k] = s[k];
+        for (int k = 0; k < pixels; ++k)
+          for (int b = 0; b < BLOCKS; ++b) s[b][k] += own[b] * x[k / WIDE * width + k % WIDE];
+      }
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pixels; ++k) a[b * LANES + k] = s[b][k];
+  }
 }
 
 template <int WIDE>
@@ -99,27 +109,39 @@ long tiles(const Sum& sum) {
   return sum.rows / sum.tile[0] * divided(sum.high[1] - sum.low[1], sum.tile[1]);
 }
 
-// The sums of a strip. They are kept between blocks of channels, whose weights stay in the nearest
-// cache.
+// The sums of a strip, of one or two blocks of filters. They are kept between parts of the channels,
+// whose weights stay in the nearest cache.
+template <int WIDE, int BLOCKS>
+void sum_blocks(const Sum& sum, const float* packed, const float* weights, float* out, long filters,
+                long q0, long q1, Vector* kept) {
+  long taps = sum.taps.size(), next = sum.channels * taps * LANES, q[2];
+  long most = std::max(1L, NEAREST / std::max(1L, taps * LANES * BLOCKS));
+  long plane = sum.out_size[0] * sum.out_size[1];
+  for (long c = 0; c < sum.channels; c += most) {
+    Vector* a = kept;
+    long channels = std::min(most, sum.channels - c);
+    for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
+      for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += BLOCKS * LANES) {
+        for (int k = 0; c == 0 && k < BLOCKS * LANES; ++k) a[k] = Vector{};
+        const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
+        add_tile<WIDE, BLOCKS>(sum, x, weights + c * taps * LANES, next, channels, a);
+        for (long b = 0; c + channels == sum.channels && b < BLOCKS; ++b) {
+          long own = std::min(long(LANES), filters - b * LANES);
+          store_tile<WIDE>(sum, a + b * LANES, out + b * LANES * plane, own, q);
+        }
+      }
+  }
+}
+
 template <int WIDE>
 void sum_lanes(const Sum& sum, const float* packed, const float* weights, float* out, long q0,
                long q1, Vector* kept) {
-  long taps = sum.taps.size(), most = std::max(1L, NEAREST / std::max(1L, taps * LANES));
-  for (long first = 0; first < sum.filters; first += LANES) {
-    long filters = std::min(long(LANES), sum.filters - first), q[2];
-    for (long c = 0; c < sum.channels; c += most) {
-      Vector* a = kept;
-      long channels = std::min(most, sum.channels - c);
-      for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
-        for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += LANES) {
-          for (int k = 0; c == 0 && k < LANES; ++k) a[k] = Vector{};
-          const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
-          add_tile<WIDE>(sum, x, weights, channels, a);
-          if (c + channels == sum.channels) store_tile<WIDE>(sum, a, out, filters, q);
-        }
-      weights += channels * taps * LANES;
-    }
-    out += LANES * sum.out_size[0] * sum.out_size[1];
+  long block = sum.channels * sum.taps.size() * LANES, plane = sum.out_size[0] * sum.out_size[1];
+  for (long filters = sum.filters; filters > 0;) {
+    long blocks = filters > LANES ? 2 : 1;
+    auto sum_some = blocks == 2 ? sum_blocks<WIDE, 2> : sum_blocks<WIDE, 1>;
+    sum_some(sum, packed, weights, out, filters, q0, q1, kept);
+    weights += blocks * block, out += blocks * LANES * plane, filters -= blocks * LANES;
   }
 }
 
@@ -177,7 +199,7 @@ void sum_piece(void* state, long k) {
   long example = k / sum.strips / sum.groups;
   long q0 = sum.low[0] + strip * sum.rows, q1 = std::min(q0 + sum.rows, sum.high[0]);
   long size = divided(sum.channels * sum.block + LANES, LANES) * LANES;
-  float* packed = scratch(size + tiles(sum) * LANES * LANES);
+  float* packed = scratch(size + tiles(sum) * 2 * LANES * LANES);
   Vector* kept = (Vector*)(packed + size);
   sum.pack(example, group, q0, packed);
   const float* weights = work.weights + packed_size(sum) / sum.groups * group;
