@@ -88,6 +88,16 @@ template <class T> struct Softmax {
   }
 };
 
+// A row of -inf, in which nothing counts, gives zeros.
+template <class T> struct SoftmaxOrZero {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    if (largest(x, job.n) != -infinity<T>()) return Softmax<T>::row(job, r);
+    T* out = (T*)job.p[1] + r * job.n;
+    for (long j = 0; j < job.n; ++j) out[j] = 0;
+  }
+};
+
 template <class T> struct SoftmaxGrad {
   static void row(const Job& job, long r) {
     const T *g = (const T*)job.p[0] + r * job.n, *y = (const T*)job.p[1] + r * job.n;
@@ -306,6 +316,7 @@ template <template <class> class Of, class T> struct Pieces {
 void (*const JOBS[][2])(Job&) = {
     BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
     BOTH(CrossEntropy), BOTH(CrossEntropyGrad), BOTH(LayerNorm), BOTH(LayerNormGrads),
+    BOTH(SoftmaxOrZero),
 };
 
 }  // namespace

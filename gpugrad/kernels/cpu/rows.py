@@ -28,12 +28,14 @@ __all__ = [
     "normalizes",
     "softmax",
     "softmax_grad",
+    "softmax_or_zero",
 ]
 
 _PIECES = 16  # see rows.cpp
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
     *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
+    "softmax_or_zero",
 )
 
 
@@ -81,6 +83,11 @@ def _along(kind: str, axis: int, *arrays: Any) -> Any:
 def softmax(xp: Any, x: Any, /, axis: int = -1) -> Any:
     """The launcher of `gpugrad.ops.nn.softmax.softmax`."""
     return _along("softmax", axis, x)
+
+
+def softmax_or_zero(x: Any) -> Any:
+    """The softmax along the last axis, but zeros for a row of -inf."""
+    return _along("softmax_or_zero", -1, x)
 
 
 def softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:

@@ -36,6 +36,7 @@ LABELS[::7] = -100
 ROWS = {
     "softmax": (gg.softmax, WIDE, []),
     "log_softmax": (gg.log_softmax, WIDE, []),
+    "masked_softmax": (lambda x: gg.masked_softmax(x, x < 1), WIDE, []),
     "layer_norm": (gg.layer_norm, WIDE, [normal(131), normal(131)]),
     "layer_norm without bias": (gg.layer_norm, WIDE, [normal(131)]),
     "layer_norm without weight": (gg.layer_norm, WIDE, []),
@@ -85,6 +86,25 @@ def test_cross_entropy_of_many_rows_is_that_of_each(reduction, threads):
         if reduction == "none":
             np.testing.assert_allclose(out[k], part[0], 1e-5)
     assert not dx[::7].any()
+
+
+@np.errstate(invalid="ignore")  # of NumPy's formula
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_rows_that_a_mask_hides_are_zero(dtype, threads):
+    x = WIDE.astype(dtype)
+    mask = np.arange(1200)[:, None] % 5 > 0
+    x[1], x[5], x[6, 0], x[7, 0] = -np.inf, np.nan, np.nan, np.inf
+    g = normal(*x.shape, seed=1).astype(dtype)
+    out, (dx,) = gradients(lambda x: gg.masked_softmax(x, mask), [x], g)
+    hidden = ~mask[:, 0]
+    hidden[1] = True
+    for actual in (out, dx):
+        assert not actual[hidden].any()
+        assert np.isnan(actual[6]).all()
+        assert np.isfinite(actual[8:]).all()
+    few, (d,) = gradients(lambda x: gg.masked_softmax(x, mask[:20]), [x[:20]], g[:20])
+    np.testing.assert_array_equal(np.isnan(out[:20]), np.isnan(few))
+    np.testing.assert_array_equal(np.isnan(dx[:20]), np.isnan(d))
 
 
 def test_rows_of_infinities_and_nan_are_numpys():
