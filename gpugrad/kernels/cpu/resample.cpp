@@ -3,7 +3,6 @@
 #include "lanes.h"
 #include "pool.h"
 
-#include <type_traits>
 #include <vector>
 
 namespace {
@@ -80,27 +79,6 @@ template <class T> void lines(void* state, long k) {
     const T* x = (const T*)job.x + i / job.m * job.n * job.inner;
     result<T, T>(job, x, (T*)job.out + i * job.inner, job.inner, i % job.m);
   }
-}
-
-// Writes a matrix (rows, columns), whose rows are `from_step` apart, transposed.
-template <class T>
-void transposed(const T* from, long from_step, T* to, long to_step, long rows, long columns) {
-  long i = 0;
-  if constexpr (std::is_same<T, float>::value) {
-    for (; i + LANES <= rows; i += LANES) {
-      long j = 0;
-      for (; j + LANES <= columns; j += LANES) {
-        Vector square[LANES];
-        for (int k = 0; k < LANES; ++k) square[k] = *(Vector*)(from + (i + k) * from_step + j);
-        transpose(square);
-        for (int k = 0; k < LANES; ++k) *(Vector*)(to + (j + k) * to_step + i) = square[k];
-      }
-      for (; j < columns; ++j)
-        for (int k = 0; k < LANES; ++k) to[j * to_step + i + k] = from[(i + k) * from_step + j];
-    }
-  }
-  for (; i < rows; ++i)
-    for (long j = 0; j < columns; ++j) to[j * to_step + i] = from[i * from_step + j];
 }
 
 template <class T> void tiles(void* state, long k) {

@@ -5,7 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
-from gpugrad.kernels.cpu import compiler, elementwise, pairs, resample, sums, top_k
+from gpugrad.kernels.cpu import bilinear, compiler, elementwise, pairs, resample, sums, top_k
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.nn.resample import Taps
 
@@ -236,23 +236,43 @@ def test_an_element_of_a_loop_does_not_depend_on_its_place(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_few_places_in_large_images_are_sampled(zeros, dtype, threads):
+    x = normal(2, 600, 40, 35).astype(dtype)
+    places = np.random.default_rng(1).uniform(0, [39, 34], (2, 60, 2)).astype(dtype)
+    places[:, :2] = [[-0.5, 34], [39, -0.3]] if zeros else [[39, 34], [0, 0]]
+    g, eps = normal(2, 600, 60, seed=2).astype(dtype), np.finfo(dtype).eps
+    sample, grads = OPS["bilinear_sample"].forward, OPS["bilinear_sample_grads"].forward
+    actual = [
+        bilinear.bilinear(NUMPY, x, places, zeros=zeros),
+        *bilinear.bilinear_grads(NUMPY, g, x, places, zeros=zeros),
+    ]
+    expected = [sample(NUMPY, x, places, zeros=zeros), *grads(NUMPY, g, x, places, zeros=zeros)]
+    for a, e, ulps in zip(actual, expected, (30, 100, 5000), strict=True):
+        np.testing.assert_allclose(a, e, 0, ulps * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
-def test_grid_sample_of_many_places_is_that_of_few(dtype, padding_mode, threads):
-    x = normal(2, 30, 12, 9).astype(dtype)
-    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (2, 60, 20, 2)).astype(dtype)
+@pytest.mark.parametrize("channels", [3, 16, 30])
+def test_grid_sample_of_many_places_is_that_of_few(channels, dtype, padding_mode, threads):
+    rows = 1800 // channels
+    x = normal(2, channels, 12, 9).astype(dtype)
+    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (2, rows, 20, 2)).astype(dtype)
 
     def sample(x, grid):
         return gg.nn.grid_sample(x, grid, padding_mode=padding_mode)
 
-    g = normal(2, 30, 60, 20, seed=2).astype(dtype)
+    g = normal(2, channels, rows, 20, seed=2).astype(dtype)
     out, (dx, d_grid) = gradients(sample, [x, grid], g)
     total, eps = np.zeros_like(x), np.finfo(dtype).eps
-    for k in range(0, 60, 10):
-        part, (dxk, d_part) = gradients(sample, [x, grid[:, k : k + 10]], g[:, :, k : k + 10])
-        np.testing.assert_allclose(out[:, :, k : k + 10], part, 0, 30 * eps)
-        np.testing.assert_allclose(d_grid[:, k : k + 10], d_part, 0, 2000 * eps)
+    for k in range(0, rows, rows // 6):
+        some = slice(k, k + rows // 6)
+        part, (dxk, d_part) = gradients(sample, [x, grid[:, some]], g[:, :, some])
+        np.testing.assert_allclose(out[:, :, some], part, 0, 30 * eps)
+        np.testing.assert_allclose(d_grid[:, some], d_part, 0, 2000 * eps)
         total += dxk
-    np.testing.assert_allclose(dx, total, 0, 200 * eps)
+    np.testing.assert_allclose(dx, total, 0, 4 * rows * eps)  # sums of places
 
 
 _SIZES = {"size": (51, 49)}, {"size": (19, 50)}, {"scale_factor": 1.7}, {"scale_factor": 0.6}
