@@ -247,32 +247,43 @@ void pack_lanes(const float* g, long plane, long filters, long pixels, float* pa
       packed[p * LANES + lane] = lane < filters ? g[lane * plane + p] : 0.f;
 }
 
-// Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip.
-void grad_lanes(
-    const Sum& sum, const float* x, const float* g, const long* offset, long rows, float* out) {
-  long n = sum.out_size[1];
-  Vector a[LANES];
-  for (int k = 0; k < LANES; ++k) a[k] = Vector{};
-  for (long q = 0; q < rows; ++q, x += sum.width) {
-    long j = 0;
-    for (; j + 4 <= n; j += 4, g += 4 * LANES) {
-      Vector g0 = load(g), g1 = load(g + LANES), g2 = load(g + 2 * LANES), g3 = load(g + 3 * LANES);
+// Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip, of one or
+// two blocks of filters, which share the reads of x.
+template <int BLOCKS>
+void grad_lanes(const Sum& sum, const float* x, const float* g, long next, const long* offset,
+                long rows, float* out, long next_out) {
+  const long n = sum.out_size[1];
+  const int pairs = LANES / BLOCKS;  // at once, so that registers hold the sums
+  for (int first = 0; first < LANES; first += pairs, offset += pairs, out += pairs * LANES) {
+    const float *row = x, *own = g;
+    Vector a[BLOCKS][pairs];
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pairs; ++k) a[b][k] = Vector{};
+    for (long q = 0; q < rows; ++q, row += sum.width) {
+      long j = 0;
+      for (; j + 4 <= n; j += 4, own += 4 * LANES) {
+        Vector pixels[BLOCKS][4];
+        for (int b = 0; b < BLOCKS; ++b)
+          for (int i = 0; i < 4; ++i) pixels[b][i] = load(own + b * next + i * LANES);
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) {
-        const float* at = x + offset[k] + j;
-        a[k] += g0 * at[0];
-        a[k] += g1 * at[1];
-        a[k] += g2 * at[2];
-        a[k] += g3 * at[3];
+        for (int k = 0; k < pairs; ++k) {
+          const float* at = row + offset[k] + j;
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i)
+            for (int b = 0; b < BLOCKS; ++b) a[b][k] += pixels[b][i] * at[i];
+        }
       }
-    }
-    for (; j < n; ++j, g += LANES) {
-      Vector g0 = load(g);
+      for (; j < n; ++j, own += LANES)
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) a[k] += g0 * x[offset[k] + j];
+        for (int k = 0; k < pairs; ++k)
+          for (int b = 0; b < BLOCKS; ++b) a[b][k] += load(own + b * next) * row[offset[k] + j];
     }
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pairs; ++k) {
+        float* to = out + b * next_out + k * LANES;
+        *(Vector*)to = load(to) + a[b][k];
+      }
   }
-  for (int k = 0; k < LANES; ++k) *(Vector*)(out + k * LANES) = load(out + k * LANES) + a[k];
 }
 
 // The sum of g times x over a strip, for one filter, channel and tap; rows of g are filled up with
@@ -302,26 +313,31 @@ void pack_rows(const float* g, long rows, long n, float* packed) {
   }
 }
 
-void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
-                long block, long rows, const std::vector<long>& offset, float* out) {
-  const Sum& sum = *job.sum;
-  long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
-  long columns = sum.channels * sum.taps.size();
-  g += block * lanes * plane;
-  if (lanes == 1) {
-    pack_rows(g, rows, sum.out_size[1], g_packed);
-    for (long k = 0; k < columns; ++k) out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
-    return;
-  }
-  long filters = std::min(long(LANES), sum.filters - block * LANES);
-  pack_lanes(g, plane, filters, rows * sum.out_size[1], g_packed);
-  for (long k = 0; k < columns; k += LANES)
-    grad_lanes(sum, packed, g_packed, offset.data() + k, rows, out + k * LANES);
-}
-
 long padded_columns(const Sum& sum) {  // to whole groups of LANES
   long columns = sum.channels * sum.taps.size();
   return lanes_of(sum) == 1 ? columns : divided(columns, LANES) * LANES;
+}
+
+// Adds the sums over a strip to those of one or two blocks of filters.
+void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
+                long block, long blocks, long rows, const std::vector<long>& offset, float* out) {
+  const Sum& sum = *job.sum;
+  long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
+  g += block * lanes * plane;
+  if (lanes == 1) {
+    pack_rows(g, rows, sum.out_size[1], g_packed);
+    for (size_t k = 0; k < offset.size(); ++k)
+      out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
+    return;
+  }
+  long next = rows * sum.out_size[1] * LANES, next_out = padded_columns(sum) * LANES;
+  for (long b = 0; b < blocks; ++b) {
+    long filters = std::min(long(LANES), sum.filters - (block + b) * LANES);
+    pack_lanes(g + b * LANES * plane, plane, filters, next / LANES, g_packed + b * next);
+  }
+  auto add = blocks == 2 ? grad_lanes<2> : grad_lanes<1>;
+  for (size_t k = 0; k < offset.size(); k += LANES)
+    add(sum, packed, g_packed, next, offset.data() + k, rows, out + k * LANES, next_out);
 }
 
 void grad_piece(void* state, long piece) {
@@ -341,7 +357,8 @@ void grad_piece(void* state, long piece) {
   memset(out, 0, (last - first) * columns * lanes * sizeof(float));
   long size = sum.channels * sum.block + LANES;
   size = divided(size, LANES) * LANES;
-  float *packed = scratch(size + sum.rows * sum.out_size[1] * LANES), *g_packed = packed + size;
+  float *packed = scratch(size + 2 * sum.rows * sum.out_size[1] * LANES);
+  float* g_packed = packed + size;
   long end = std::min((chunk + 1) * job.each, sum.examples);
   for (long example = chunk * job.each; example < end; ++example)
     for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
@@ -349,9 +366,10 @@ void grad_piece(void* state, long piece) {
       const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
       g += q * sum.out_size[1];
       sum.pack(example, group, q, packed);
-      for (long block = first; block < last; ++block) {
+      for (long block = first, some; block < last; block += some) {
+        some = lanes == LANES && block + 1 < last ? 2 : 1;
         float* to = out + (block - first) * columns * lanes;
-        grad_strip(job, packed, g_packed, g, block, rows, offset, to);
+        grad_strip(job, packed, g_packed, g, block, some, rows, offset, to);
       }
     }
 }
