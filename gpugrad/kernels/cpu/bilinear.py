@@ -28,6 +28,7 @@ def takes(x: Any, places: Any) -> bool:
         and x.dtype in WIDE
         and x.ndim == 4
         and x.shape[1] * places.size >= LARGE
+        and x.shape[2] * x.shape[3] < 1 << 31
         and _library() is not None
     )
 

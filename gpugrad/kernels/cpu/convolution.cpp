@@ -10,7 +10,7 @@ namespace {
 
 const long SHARED = 1 << 17;  // multiply-adds from which threads share them: 3 us
 const long CHUNKS = 8;  // most parts of the examples whose gradients by the weights are added up
-const long NEAREST = 1 << 12;  // floats that stay in the nearest cache beside others
+const long NEAREST = (1 << 13);  // floats that stay in the nearest cache beside others
 const long PARTIAL = 1 << 22;  // most floats of all parts
 
 Vector load(const float* at) { return *(const Vector*)at; }
@@ -62,20 +62,30 @@ void pack_weights(void* state, long k) {
 
 // ---- sums, LANES filters at a time
 
-// Adds some channels to a tile of outputs, WIDE pixels in a row, of one block of filters.
-template <int WIDE>
-void add_tile(const Sum& sum, const float* packed, const float* weights, long channels, Vector* a) {
+// Adds some channels to a tile of outputs, WIDE pixels in a row, of one or two blocks of filters,
+// whose weights are `next` apart. With two, a pixel is read once for both, which takes less time.
+template <int WIDE, int BLOCKS>
+void add_tile(const Sum& sum, const float* packed, const float* weights, long next, long channels,
+              Vector* a) {
   const long taps = sum.taps.size(), width = sum.width, *offset = sum.offset.data();
-  Vector s[LANES];
-  for (int k = 0; k < LANES; ++k) s[k] = a[k];
-  for (long c = 0; c < channels; ++c, packed += sum.block)
-    for (long t = 0; t < taps; ++t, weights += LANES) {
-      const float* x = packed + offset[t];
-      Vector w = load(weights);
+  const int pixels = LANES / BLOCKS;  // at once, so that registers hold the sums
+  for (int first = 0; first < LANES; first += pixels, a += pixels) {
+    Vector s[BLOCKS][pixels];
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pixels; ++k) s[b][k] = a[b * LANES + k];
+    const float *from = packed + first / WIDE * width + first % WIDE, *w = weights;
+    for (long c = 0; c < channels; ++c, from += sum.block)
+      for (long t = 0; t < taps; ++t, w += LANES) {
+        const float* x = from + offset[t];
+        Vector own[BLOCKS];
+        for (int b = 0; b < BLOCKS; ++b) own[b] = load(w + b * next);
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) s[k] += w * x[k / WIDE * width + k % WIDE];
-    }
-  for (int k = 0; k < LANES; ++k) a[k] = s[k];
+        for (int k = 0; k < pixels; ++k)
+          for (int b = 0; b < BLOCKS; ++b) s[b][k] += own[b] * x[k / WIDE * width + k % WIDE];
+      }
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pixels; ++k) a[b * LANES + k] = s[b][k];
+  }
 }
 
 template <int WIDE>
@@ -99,27 +109,39 @@ long tiles(const Sum& sum) {
   return sum.rows / sum.tile[0] * divided(sum.high[1] - sum.low[1], sum.tile[1]);
 }
 
-// The sums of a strip. They are kept between blocks of channels, whose weights stay in the nearest
-// cache.
+// The sums of a strip, of one or two blocks of filters. They are kept between parts of the channels,
+// whose weights stay in the nearest cache.
+template <int WIDE, int BLOCKS>
+void sum_blocks(const Sum& sum, const float* packed, const float* weights, float* out, long filters,
+                long q0, long q1, Vector* kept) {
+  long taps = sum.taps.size(), next = sum.channels * taps * LANES, q[2];
+  long most = std::max(1L, NEAREST / std::max(1L, taps * LANES * BLOCKS));
+  long plane = sum.out_size[0] * sum.out_size[1];
+  for (long c = 0; c < sum.channels; c += most) {
+    Vector* a = kept;
+    long channels = std::min(most, sum.channels - c);
+    for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
+      for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += BLOCKS * LANES) {
+        for (int k = 0; c == 0 && k < BLOCKS * LANES; ++k) a[k] = Vector{};
+        const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
+        add_tile<WIDE, BLOCKS>(sum, x, weights + c * taps * LANES, next, channels, a);
+        for (long b = 0; c + channels == sum.channels && b < BLOCKS; ++b) {
+          long own = std::min(long(LANES), filters - b * LANES);
+          store_tile<WIDE>(sum, a + b * LANES, out + b * LANES * plane, own, q);
+        }
+      }
+  }
+}
+
 template <int WIDE>
 void sum_lanes(const Sum& sum, const float* packed, const float* weights, float* out, long q0,
                long q1, Vector* kept) {
-  long taps = sum.taps.size(), most = std::max(1L, NEAREST / std::max(1L, taps * LANES));
-  for (long first = 0; first < sum.filters; first += LANES) {
-    long filters = std::min(long(LANES), sum.filters - first), q[2];
-    for (long c = 0; c < sum.channels; c += most) {
-      Vector* a = kept;
-      long channels = std::min(most, sum.channels - c);
-      for (q[0] = q0; q[0] < q1; q[0] += sum.tile[0])
-        for (q[1] = sum.low[1]; q[1] < sum.high[1]; q[1] += WIDE, a += LANES) {
-          for (int k = 0; c == 0 && k < LANES; ++k) a[k] = Vector{};
-          const float* x = packed + c * sum.block + (q[0] - q0) * sum.width + q[1] - sum.low[1];
-          add_tile<WIDE>(sum, x, weights, channels, a);
-          if (c + channels == sum.channels) store_tile<WIDE>(sum, a, out, filters, q);
-        }
-      weights += channels * taps * LANES;
-    }
-    out += LANES * sum.out_size[0] * sum.out_size[1];
+  long block = sum.channels * sum.taps.size() * LANES, plane = sum.out_size[0] * sum.out_size[1];
+  for (long filters = sum.filters; filters > 0;) {
+    long blocks = filters > LANES ? 2 : 1;
+    auto sum_some = blocks == 2 ? sum_blocks<WIDE, 2> : sum_blocks<WIDE, 1>;
+    sum_some(sum, packed, weights, out, filters, q0, q1, kept);
+    weights += blocks * block, out += blocks * LANES * plane, filters -= blocks * LANES;
   }
 }
 
@@ -177,7 +199,7 @@ void sum_piece(void* state, long k) {
   long example = k / sum.strips / sum.groups;
   long q0 = sum.low[0] + strip * sum.rows, q1 = std::min(q0 + sum.rows, sum.high[0]);
   long size = divided(sum.channels * sum.block + LANES, LANES) * LANES;
-  float* packed = scratch(size + tiles(sum) * LANES * LANES);
+  float* packed = scratch(size + tiles(sum) * 2 * LANES * LANES);
   Vector* kept = (Vector*)(packed + size);
   sum.pack(example, group, q0, packed);
   const float* weights = work.weights + packed_size(sum) / sum.groups * group;
@@ -225,32 +247,43 @@ void pack_lanes(const float* g, long plane, long filters, long pixels, float* pa
       packed[p * LANES + lane] = lane < filters ? g[lane * plane + p] : 0.f;
 }
 
-// Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip.
-void grad_lanes(
-    const Sum& sum, const float* x, const float* g, const long* offset, long rows, float* out) {
-  long n = sum.out_size[1];
-  Vector a[LANES];
-  for (int k = 0; k < LANES; ++k) a[k] = Vector{};
-  for (long q = 0; q < rows; ++q, x += sum.width) {
-    long j = 0;
-    for (; j + 4 <= n; j += 4, g += 4 * LANES) {
-      Vector g0 = load(g), g1 = load(g + LANES), g2 = load(g + 2 * LANES), g3 = load(g + 3 * LANES);
+// Adds to `out`, for LANES pairs of a channel and a tap, the sums of g times x over a strip, of one or
+// two blocks of filters, which share the reads of x.
+template <int BLOCKS>
+void grad_lanes(const Sum& sum, const float* x, const float* g, long next, const long* offset,
+                long rows, float* out, long next_out) {
+  const long n = sum.out_size[1];
+  const int pairs = LANES / BLOCKS;  // at once, so that registers hold the sums
+  for (int first = 0; first < LANES; first += pairs, offset += pairs, out += pairs * LANES) {
+    const float *row = x, *own = g;
+    Vector a[BLOCKS][pairs];
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pairs; ++k) a[b][k] = Vector{};
+    for (long q = 0; q < rows; ++q, row += sum.width) {
+      long j = 0;
+      for (; j + 4 <= n; j += 4, own += 4 * LANES) {
+        Vector pixels[BLOCKS][4];
+        for (int b = 0; b < BLOCKS; ++b)
+          for (int i = 0; i < 4; ++i) pixels[b][i] = load(own + b * next + i * LANES);
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) {
-        const float* at = x + offset[k] + j;
-        a[k] += g0 * at[0];
-        a[k] += g1 * at[1];
-        a[k] += g2 * at[2];
-        a[k] += g3 * at[3];
+        for (int k = 0; k < pairs; ++k) {
+          const float* at = row + offset[k] + j;
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i)
+            for (int b = 0; b < BLOCKS; ++b) a[b][k] += pixels[b][i] * at[i];
+        }
       }
-    }
-    for (; j < n; ++j, g += LANES) {
-      Vector g0 = load(g);
+      for (; j < n; ++j, own += LANES)
 #pragma GCC unroll 16
-      for (int k = 0; k < LANES; ++k) a[k] += g0 * x[offset[k] + j];
+        for (int k = 0; k < pairs; ++k)
+          for (int b = 0; b < BLOCKS; ++b) a[b][k] += load(own + b * next) * row[offset[k] + j];
     }
+    for (int b = 0; b < BLOCKS; ++b)
+      for (int k = 0; k < pairs; ++k) {
+        float* to = out + b * next_out + k * LANES;
+        *(Vector*)to = load(to) + a[b][k];
+      }
   }
-  for (int k = 0; k < LANES; ++k) *(Vector*)(out + k * LANES) = load(out + k * LANES) + a[k];
 }
 
 // The sum of g times x over a strip, for one filter, channel and tap; rows of g are filled up with
@@ -280,26 +313,31 @@ void pack_rows(const float* g, long rows, long n, float* packed) {
   }
 }
 
-void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
-                long block, long rows, const std::vector<long>& offset, float* out) {
-  const Sum& sum = *job.sum;
-  long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
-  long columns = sum.channels * sum.taps.size();
-  g += block * lanes * plane;
-  if (lanes == 1) {
-    pack_rows(g, rows, sum.out_size[1], g_packed);
-    for (long k = 0; k < columns; ++k) out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
-    return;
-  }
-  long filters = std::min(long(LANES), sum.filters - block * LANES);
-  pack_lanes(g, plane, filters, rows * sum.out_size[1], g_packed);
-  for (long k = 0; k < columns; k += LANES)
-    grad_lanes(sum, packed, g_packed, offset.data() + k, rows, out + k * LANES);
-}
-
 long padded_columns(const Sum& sum) {  // to whole groups of LANES
   long columns = sum.channels * sum.taps.size();
   return lanes_of(sum) == 1 ? columns : divided(columns, LANES) * LANES;
+}
+
+// Adds the sums over a strip to those of one or two blocks of filters.
+void grad_strip(const Gradient& job, const float* packed, float* g_packed, const float* g,
+                long block, long blocks, long rows, const std::vector<long>& offset, float* out) {
+  const Sum& sum = *job.sum;
+  long plane = sum.out_size[0] * sum.out_size[1], lanes = lanes_of(sum);
+  g += block * lanes * plane;
+  if (lanes == 1) {
+    pack_rows(g, rows, sum.out_size[1], g_packed);
+    for (size_t k = 0; k < offset.size(); ++k)
+      out[k] += grad_row(sum, packed + offset[k], g_packed, rows);
+    return;
+  }
+  long next = rows * sum.out_size[1] * LANES, next_out = padded_columns(sum) * LANES;
+  for (long b = 0; b < blocks; ++b) {
+    long filters = std::min(long(LANES), sum.filters - (block + b) * LANES);
+    pack_lanes(g + b * LANES * plane, plane, filters, next / LANES, g_packed + b * next);
+  }
+  auto add = blocks == 2 ? grad_lanes<2> : grad_lanes<1>;
+  for (size_t k = 0; k < offset.size(); k += LANES)
+    add(sum, packed, g_packed, next, offset.data() + k, rows, out + k * LANES, next_out);
 }
 
 void grad_piece(void* state, long piece) {
@@ -319,7 +357,8 @@ void grad_piece(void* state, long piece) {
   memset(out, 0, (last - first) * columns * lanes * sizeof(float));
   long size = sum.channels * sum.block + LANES;
   size = divided(size, LANES) * LANES;
-  float *packed = scratch(size + sum.rows * sum.out_size[1] * LANES), *g_packed = packed + size;
+  float *packed = scratch(size + 2 * sum.rows * sum.out_size[1] * LANES);
+  float* g_packed = packed + size;
   long end = std::min((chunk + 1) * job.each, sum.examples);
   for (long example = chunk * job.each; example < end; ++example)
     for (long q = 0; q < sum.out_size[0]; q += sum.rows) {
@@ -327,9 +366,10 @@ void grad_piece(void* state, long piece) {
       const float* g = job.g + (example * sum.groups + group) * sum.filters * plane;
       g += q * sum.out_size[1];
       sum.pack(example, group, q, packed);
-      for (long block = first; block < last; ++block) {
+      for (long block = first, some; block < last; block += some) {
+        some = lanes == LANES && block + 1 < last ? 2 : 1;
         float* to = out + (block - first) * columns * lanes;
-        grad_strip(job, packed, g_packed, g, block, rows, offset, to);
+        grad_strip(job, packed, g_packed, g, block, some, rows, offset, to);
       }
     }
 }

@@ -70,9 +70,13 @@ template <int N> void copy_two(const float* from, float* to, long n) {
 }
 
 inline void copy(const float* from, float* to, long n) {
-  if (n > 16)
+  if (n > 256) {
     memcpy(to, from, n * sizeof(float));
-  else if (n >= 8)
+  } else if (n > 16) {
+    typedef Some<16>::Type Part;
+    for (long i = 0; i < n - 16; i += 16) *(Part*)(to + i) = *(const Part*)(from + i);
+    *(Part*)(to + n - 16) = *(const Part*)(from + n - 16);
+  } else if (n >= 8)
     copy_two<8>(from, to, n);
   else if (n >= 4)
     copy_two<4>(from, to, n);

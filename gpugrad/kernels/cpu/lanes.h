@@ -1,7 +1,8 @@
-// Vectors of floats, and how to transpose a square of them in registers.
+// Vectors of floats, and how to transpose squares of them in registers.
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #if defined(__AVX512F__)
 const int LANES = 16;  // of a convolution: channels in a vector, and pixels whose sums are in registers
@@ -38,4 +39,25 @@ template <int S> void swap_blocks(Vector* a) {
 inline void transpose(Vector* a) {
   swap_blocks<1>(a), swap_blocks<2>(a), swap_blocks<4>(a);
   if (LANES == 16) swap_blocks<LANES / 2>(a);
+}
+
+// Writes a matrix (rows, columns), whose rows are `from_step` apart, transposed.
+template <class T>
+void transposed(const T* from, long from_step, T* to, long to_step, long rows, long columns) {
+  long i = 0;
+  if constexpr (std::is_same<T, float>::value) {
+    for (; i + LANES <= rows; i += LANES) {
+      long j = 0;
+      for (; j + LANES <= columns; j += LANES) {
+        Vector square[LANES];
+        for (int k = 0; k < LANES; ++k) square[k] = *(Vector*)(from + (i + k) * from_step + j);
+        transpose(square);
+        for (int k = 0; k < LANES; ++k) *(Vector*)(to + (j + k) * to_step + i) = square[k];
+      }
+      for (; j < columns; ++j)
+        for (int k = 0; k < LANES; ++k) to[j * to_step + i + k] = from[(i + k) * from_step + j];
+    }
+  }
+  for (; i < rows; ++i)
+    for (long j = 0; j < columns; ++j) to[j * to_step + i] = from[i * from_step + j];
 }

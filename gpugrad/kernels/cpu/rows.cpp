@@ -115,6 +115,16 @@ template <class T> struct Softmax {
   }
 };
 
+// A row of -inf, in which nothing counts, gives zeros.
+template <class T> struct SoftmaxOrZero {
+  static void row(const Job& job, long r) {
+    const T* x = (const T*)job.p[0] + r * job.n;
+    if (largest(x, job.n) != -infinity<T>()) return Softmax<T>::row(job, r);
+    T* out = (T*)job.p[1] + r * job.n;
+    for (long j = 0; j < job.n; ++j) out[j] = 0;
+  }
+};
+
 template <class T> struct SoftmaxGrad {
   static void row(const Job& job, long r) {
     const T *g = (const T*)job.p[0] + r * job.n, *y = (const T*)job.p[1] + r * job.n;
@@ -263,59 +273,65 @@ template <class T> struct LayerNormGrads {
 // ---- channels: elements [image, channel, place], standardized over images and places
 
 struct Channels {
-  const void *x, *g;  // of the gradient: the standardized array, and the gradient by it
-  void *out, *mean, *std;
+  const void *x, *g;  // g: the gradient, or null forwards
+  const void *weight, *bias;  // of a channel, or null
+  void *out, *mean, *var, *by_weight, *by_bias;
   long images, channels, n;
   double eps;
 };
 
-template <class T, class F> INLINE T channel_sum(const Channels& job, long c, F of_row) {
-  T total = 0;
-  for (long i = 0; i < job.images; ++i) total += of_row((i * job.channels + c) * job.n);
-  return total / T(job.images * job.n);
+template <class F> INLINE void each_image(const Channels& job, long c, F row) {
+  for (long i = 0; i < job.images; ++i) row((i * job.channels + c) * job.n);
 }
 
 template <class T> void channel(void* state, long c) {
   const Channels& job = *(Channels*)state;
-  const T* x = (const T*)job.x;
-  const T mean = channel_sum<T>(job, c, [&](long at) ALWAYS {
-    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(x + at + j, count, T(0)); });
+  const T *x = (const T*)job.x, *w = (const T*)job.weight, *b = (const T*)job.bias;
+  const T count = job.images * job.n;
+  T mean = 0, var = 0;
+  each_image(job, c, [&](long at) ALWAYS {
+    mean += sum<T>(job.n, [&](long j, long count) ALWAYS { return some(x + at + j, count, T(0)); });
   });
-  const T var = channel_sum<T>(job, c, [&](long at) ALWAYS {
-    return sum<T>(job.n, [&](long j, long count) ALWAYS {
+  mean /= count;
+  each_image(job, c, [&](long at) ALWAYS {
+    var += sum<T>(job.n, [&](long j, long count) ALWAYS {
       const Vec<T> d = some(x + at + j, count, mean) - mean;
       return d * d;
     });
   });
+  var /= count;
+  ((T*)job.mean)[c] = mean, ((T*)job.var)[c] = var;
   const T scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
-  ((T*)job.mean)[c] = mean, ((T*)job.std)[c] = sqrt(Vec<T>(var))[0];
-  for (long i = 0; i < job.images; ++i) {
-    const long at = (i * job.channels + c) * job.n;
+  each_image(job, c, [&](long at) ALWAYS {
     each<T>(job.n, [&](long j, long count) ALWAYS {
-      put((T*)job.out + at + j, count, (some(x + at + j, count, T(0)) - mean) * scale);
+      Vec<T> y = (some(x + at + j, count, T(0)) - mean) * scale;
+      if (w) y = y * w[c];
+      if (b) y = y + b[c];
+      put((T*)job.out + at + j, count, y);
     });
-  }
+  });
 }
 
-template <class T> void channel_grad(void* state, long c) {
+template <class T> void channel_grads(void* state, long c) {
   const Channels& job = *(Channels*)state;
-  const T *y = (const T*)job.x, *g = (const T*)job.g, std = ((const T*)job.std)[c];
-  const T scale = T(1) / sqrt(Vec<T>(std * std + T(job.eps)))[0];
-  const T shift = channel_sum<T>(job, c, [&](long at) ALWAYS {
-    return sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + at + j, count, T(0)); });
-  });
-  const T slope = channel_sum<T>(job, c, [&](long at) ALWAYS {
-    return sum<T>(job.n, [&](long j, long count) ALWAYS {
-      return some(g + at + j, count, T(0)) * some(y + at + j, count, T(0));
+  const T *x = (const T*)job.x, *g = (const T*)job.g, *w = (const T*)job.weight;
+  const T mean = ((const T*)job.mean)[c], var = ((const T*)job.var)[c];
+  const T count = job.images * job.n, scale = T(1) / sqrt(Vec<T>(var + T(job.eps)))[0];
+  T total = 0, along = 0;
+  each_image(job, c, [&](long at) ALWAYS {
+    total += sum<T>(job.n, [&](long j, long count) ALWAYS { return some(g + at + j, count, T(0)); });
+    along += sum<T>(job.n, [&](long j, long count) ALWAYS {
+      return some(g + at + j, count, T(0)) * ((some(x + at + j, count, mean) - mean) * scale);
     });
   });
-  for (long i = 0; i < job.images; ++i) {
-    const long at = (i * job.channels + c) * job.n;
+  if (w) ((T*)job.by_weight)[c] = along, ((T*)job.by_bias)[c] = total;
+  const T shift = total / count, slope = along / count, factor = w ? scale * w[c] : scale;
+  each_image(job, c, [&](long at) ALWAYS {
     each<T>(job.n, [&](long j, long count) ALWAYS {
-      const Vec<T> own = some(g + at + j, count, T(0)), v = some(y + at + j, count, T(0));
-      put((T*)job.out + at + j, count, (own - shift - v * slope) * scale);
+      const Vec<T> y = (some(x + at + j, count, T(0)) - mean) * scale;
+      put((T*)job.out + at + j, count, (some(g + at + j, count, T(0)) - shift - y * slope) * factor);
     });
-  }
+  });
 }
 
 // ---- jobs
@@ -351,6 +367,7 @@ void (*const JOBS[][2])(Job&, void*) = {
     BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
     BOTH(LogSumExp), BOTH(LogSumExpGrad), BOTH(CrossEntropy), BOTH(CrossEntropyGrad),
     BOTH(LayerNorm), BOTH(LayerNormGrads),
+    BOTH(SoftmaxOrZero),
 };
 
 }  // namespace
@@ -362,11 +379,10 @@ extern "C" void gpugrad_rows(
   JOBS[kind][wide](job, sums);
 }
 
-// Standardizes channels; with `g`, the gradient by the array that `x` standardized is.
+// Standardizes channels, or with `g` computes gradients. Pointers are the fields of Channels.
 extern "C" void gpugrad_channels(
-    long wide, const void* x, const void* g, void* out, void* mean, void* std, long images,
-    long channels, long n, double eps) {
-  Channels job = {x, g, out, mean, std, images, channels, n, eps};
-  if (g) gpugrad_parallel(wide ? channel_grad<double> : channel_grad<float>, &job, channels);
+    long wide, void** p, long images, long channels, long n, double eps) {
+  Channels job = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], images, channels, n, eps};
+  if (job.g) gpugrad_parallel(wide ? channel_grads<double> : channel_grads<float>, &job, channels);
   else gpugrad_parallel(wide ? channel<double> : channel<float>, &job, channels);
 }

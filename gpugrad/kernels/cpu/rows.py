@@ -17,8 +17,11 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = [
+    "batch_norm",
+    "batch_norm_grads",
     "cross_entropy",
     "cross_entropy_grad",
+    "has_channels",
     "has_rows",
     "layer_norm",
     "layer_norm_grads",
@@ -28,20 +31,20 @@ __all__ = [
     "logsumexp_grad",
     "softmax",
     "softmax_grad",
-    "standardize_channels",
-    "standardize_channels_grad",
+    "softmax_or_zero",
 ]
 
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
     *("logsumexp", "logsumexp_grad"),
     *("cross_entropy", "cross_entropy_grad", "layer_norm", "layer_norm_grads"),
+    "softmax_or_zero",
 )
 
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:
-    functions = {"gpugrad_rows": "ll p lld p", "gpugrad_channels": "l ppppp lll d"}
+    functions = {"gpugrad_rows": "ll p lld p", "gpugrad_channels": "l p lll d"}
     return pool.load("rows", functions)
 
 
@@ -86,6 +89,11 @@ def _along(kind: str, axis: int, *arrays: Any) -> Any:
 def softmax(xp: Any, x: Any, /, axis: int = -1) -> Any:
     """The launcher of `gpugrad.ops.nn.softmax.softmax`."""
     return _along("softmax", axis, x)
+
+
+def softmax_or_zero(x: Any) -> Any:
+    """The softmax along the last axis, but zeros for a row of -inf."""
+    return _along("softmax_or_zero", -1, x)
 
 
 def softmax_grad(xp: Any, g: Any, out: Any, /, axis: int = -1) -> Any:
@@ -207,36 +215,60 @@ def layer_norm_grads(
     return out if weight is None else (out, *sums)
 
 
-def _has_channels(x: Any, axis: Any, eps: float) -> bool:
-    """Whether means are over all axes but the second of at least three."""
-    others = (0, *range(2, x.ndim))
-    return x.ndim > 2 and axis == others and eps >= 1e-12 and _takes(x)
+def has_channels(x: Any, axis: Any, eps: float) -> bool:
+    """Whether `batch_norm` takes an array: means are over all axes but the second of at least 3."""
+    shaped = type(x) is np.ndarray and x.ndim > 2 and axis == (0, *range(2, x.ndim))
+    return shaped and eps >= 1e-12 and _takes(x)
 
 
-def standardize_channels(xp: Any, x: Any, /, axis: Any = -1, *, eps: float = 1e-5) -> Any:
-    """The launcher of `gpugrad.ops.nn.normalization.standardize`, for batch norm."""
-    if not _has_channels(x, axis, eps):
+def _is_of_channels(
+    x: Any,
+    weights: Sequence[Any],
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> bool:
+    """Whether `has_channels`, and weights are one number a channel, of the same dtype."""
+    if not centered or along not in (1, (1,)) or not has_channels(x, axis, eps):
+        return False
+    return all(w is None or (w.shape == x.shape[1:2] and _takes(x, w)) for w in weights)
+
+
+def _run_channels(x: Any, arrays: Sequence[Any], eps: float) -> None:
+    """Run the kernel with the fields of its job, null for None."""
+    library: Any = _library()
+    address = [None if a is None else a.ctypes.data for a in arrays]
+    pointers = (ctypes.c_void_p * len(arrays))(*address)
+    library.gpugrad_channels(WIDE[x.dtype], pointers, *x.shape[:2], x[0, 0].size, eps)
+
+
+def batch_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization_fused.standardize_affine`, for channels."""
+    if not _is_of_channels(x, (weight, bias), **params):
         return NotImplemented
-    x, library = np.ascontiguousarray(x), _library()
-    out, shape = np.empty(x.shape, x.dtype), [n if k == 1 else 1 for k, n in enumerate(x.shape)]
-    mean, std = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
-    arrays = x.ctypes.data, None, *(a.ctypes.data for a in (out, mean, std))
-    sizes = *x.shape[:2], x[0, 0].size
-    library.gpugrad_channels(WIDE[x.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
-    return (out, mean, std) if np.isfinite(std).all() else NotImplemented
+    x, out = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
+    mean, var = np.empty((2, 1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
+    weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
+    arrays = (x, None, weight, bias, out, mean, var, None, None)
+    _run_channels(x, arrays, params.get("eps", 1e-5))
+    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
 
 
-def standardize_channels_grad(
-    xp: Any, g: Any, out: Any, std: Any, *small: Any, axis: Any = -1, eps: float = 1e-5
+def batch_norm_grads(
+    xp: Any, g: Any, x: Any, /, *small: Any, weight: Any = None, **params: Any
 ) -> Any:
-    """The launcher of `gpugrad.ops.nn.normalization.standardize_grad`, for batch norm."""
-    if g.shape != out.shape or not _has_channels(out, axis, eps) or not _takes(g, out, std, *small):
+    """The launcher of its gradients, for channels: see `layer_norm_grads`."""
+    mean, var, g_mean, g_var, *rest = small
+    weight = rest[0] if rest else weight
+    floats = _takes(g, x, mean, var, g_mean, g_var)
+    if g.shape != x.shape or not floats or not _is_of_channels(x, (weight,), **params):
         return NotImplemented
-    if std.shape[1] != std.size or any(map(np.any, small)):
+    if np.any(g_mean) or np.any(g_var) or not np.isfinite(var).all():
         return NotImplemented
-    g, out, std = map(np.ascontiguousarray, (g, out, std))
-    d, library = np.empty(g.shape, g.dtype), _library()
-    arrays = out.ctypes.data, g.ctypes.data, d.ctypes.data, None, std.ctypes.data
-    sizes = *g.shape[:2], g[0, 0].size
-    library.gpugrad_channels(WIDE[g.dtype], *arrays, *sizes, eps)  # type: ignore[union-attr]
-    return d
+    out, (by_weight, by_bias) = np.empty(x.shape, x.dtype), np.empty((2, x.shape[1]), x.dtype)
+    g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
+    weight = None if weight is None else np.ascontiguousarray(weight)
+    arrays = (x, g, weight, None, out, mean, var, by_weight, by_bias)
+    _run_channels(x, arrays, params.get("eps", 1e-5))
+    return out if weight is None else (out, by_weight, by_bias)

@@ -18,7 +18,7 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, from_end, resized
+from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, computed, from_end, resized
 from gpugrad.registry.record import op
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}  # also the type of the transpose
@@ -72,14 +72,7 @@ def _trigonometric_reference(x, sine, variant, **how):
     if x.dtype.kind == "c":
         real, imag = (_trigonometric_reference(p, sine, variant, **how) for p in (x.real, x.imag))
         return real + 1j * imag
-    return getattr(_scipy_fft(), "dst" if sine else "dct")(x, variant, **how)
-
-
-def _scipy_fft():
-    """SciPy's transforms, imported when first needed."""
-    from scipy import fft
-
-    return fft
+    return computed(NUMPY, "dst" if sine else "dct", x, variant, **how)
 
 
 def _by_fft(xp, x, sine, variant, norm, orthogonalize):
@@ -176,8 +169,8 @@ def trigonometric_transform(
 
 def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
     if xp is NUMPY:
-        transform = getattr(_scipy_fft(), "dst" if sine else "dct")
-        return transform(x, variant, axis=axis, norm=norm, orthogonalize=orthogonalize)
+        name, how = "dst" if sine else "dct", {"norm": norm, "orthogonalize": orthogonalize}
+        return computed(xp, name, x, variant, axis=axis, **how)
     lines = xp.lib.moveaxis(x, axis, -1)
     return xp.lib.moveaxis(_by_fft(xp, lines, sine, variant, norm, orthogonalize), -1, axis)
 

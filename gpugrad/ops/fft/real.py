@@ -12,7 +12,15 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, from_end, need_length, shifted, wide
+from gpugrad.ops.fft.complex import (
+    ADJOINT_NORM,
+    checked_norm,
+    computed,
+    from_end,
+    need_length,
+    shifted,
+    wide,
+)
 from gpugrad.registry.record import op
 
 
@@ -84,10 +92,10 @@ def fft_r2c(xp, x, /, *, axes, norm="backward", folded=False):
         shape = list(x.shape)
         shape[axes[-1]] = n // 2 + 1
         return xp.lib.zeros(tuple(shape), dtype=np.result_type(x.dtype, np.complex64))
-    if len(axes) == 1:  # NumPy's rfftn would cost 10 us more
-        out = xp.lib.fft.rfft(x, axis=axes[0], norm=norm)
+    if len(axes) == 1:
+        out = computed(xp, "rfft", x, axis=axes[0], norm=norm)
     else:
-        out = xp.lib.fft.rfftn(x, axes=axes, norm=norm)
+        out = computed(xp, "rfftn", x, axes=axes, norm=norm)
     return _weighted(xp, out, n, axes[-1], 2) if folded else out
 
 
@@ -153,6 +161,6 @@ def fft_c2r(xp, x, /, *, axes, n, norm="backward", folded=False):
         shape[last] = n
         return xp.lib.zeros(tuple(shape), dtype=x.real.dtype)
     if axes[:-1]:  # not irfftn: cuFFT's differs for spectra that are not symmetric
-        x = xp.lib.fft.ifftn(x, axes=axes[:-1], norm=norm)
+        x = computed(xp, "ifftn", x, axes=axes[:-1], norm=norm)
     x = _weighted(xp, x, n, last, 0.5) if folded else x
-    return xp.lib.fft.irfft(x, n=n, axis=last, norm=norm)
+    return computed(xp, "irfft", x, n=n, axis=last, norm=norm)

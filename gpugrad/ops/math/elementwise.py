@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._scipy import refuse_lack
 from gpugrad.ops._slopes import FEW, has_vectors, of_result, slope_of_any, slope_of_many, smallest
 from gpugrad.registry.on_arrays import typed
@@ -235,9 +236,18 @@ positive = elementwise(
     cost=0,
 )
 
+
+def _abs_vjp(xp, g, x):
+    if xp is NUMPY and x.dtype.kind == "c" and x.size >= LARGE:
+        result = kernels("phases").scaled_phases(g, x)
+        if result is not NotImplemented:
+            return result
+    return g * xp.sign(x)
+
+
 abs_ = elementwise(
     "abs(x)",
-    vjp=[lambda xp, g, x: g * xp.sign(x)],
+    vjp=[_abs_vjp],
     jvp=[lambda xp, t, x: xp.real(xp.conj(xp.sign(x)) * t)],
     kinds="fci",
     doc="Distance from 0. The gradient at 0 is 0.",

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.backend import NUMPY, TENSOR, is_inexact
 from gpugrad.core.devices import CPU, device_of
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
+from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.nn.dropout import check_probability, kept
 from gpugrad.ops.nn.softmax import exp_of
 from gpugrad.ops.random.generator import Generator, default_generator
@@ -74,6 +76,10 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
         x = lib.where(mask, x, -math.inf)
     if not x.shape[-1]:
         return lib.zeros_like(x)
+    if xp is NUMPY and x.size >= LARGE:
+        result = rows.softmax_or_zero(x)
+        if result is not NotImplemented:
+            return result
     largest = lib.max(x, axis=-1, keepdims=True)
     e = exp_of(xp, x - lib.where(largest == -math.inf, 0, largest))
     total = xp.add_reduce(e, axis=-1, keepdims=True)

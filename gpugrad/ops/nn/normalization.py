@@ -130,8 +130,6 @@ _along_axes = functools.partial(
     outputs=3,
     ref=_standardize_ref,
     cuda=kernels.standardize,
-    cpu=rows.standardize_channels,
-    large=LARGE,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     """Shift and scale an array to mean 0 and variance 1 along axes.
@@ -189,8 +187,6 @@ def _by_length(xp, g, size, scale):
     samples=_standardize_grad_samples,
     ref=_standardize_grad_ref,
     cuda=kernels.standardize_grad,
-    cpu=rows.standardize_channels_grad,
-    large=LARGE,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
 def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, on_gpu
+from gpugrad.core.backend import HALF, SCALARS, on_gpu
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels.cpu import rows
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.nn.normalization import affine, affine_ref
 from gpugrad.ops.nn.normalization_fused import narrowed
 from gpugrad.registry.on_arrays import wide
@@ -59,6 +61,18 @@ def _running(xp, x, old, new, momentum):
     if old is not None:
         new = wide(xp, old) * (1 - momentum) + new * momentum
     return narrowed(xp, new, x, old) if x.dtype in HALF else new
+
+
+def _normalized(xp, x, weight, bias, axes, along, eps):
+    """The result, mean and variance: by one op on GPUs and for large arrays, else by two."""
+    large = x.size >= LARGE and rows.has_channels(getattr(x, "_data", x), axes, eps)
+    large = large and SCALARS.isdisjoint((type(weight), type(bias)))
+    if large or on_gpu(x) or x.dtype in HALF:
+        y, mean, var = xp.standardize_affine(x, weight, bias, axis=axes, along=along, eps=eps)
+        if not large or np.isfinite(getattr(var, "_data", var)).all():
+            return y, mean, var
+    out, mean, std = xp.standardize(x, axis=axes, eps=eps)  # whose gradient does not overflow
+    return affine(xp, "batch_norm", out, weight, bias, along), mean, std * std
 
 
 def _batch_samples(rng):
@@ -125,12 +139,7 @@ def batch_norm(
         y = narrowed(xp, y, x, weight, bias) if x.dtype in HALF else y
         return y, xp.positive(running_mean), xp.positive(running_var)
     others = _others(x.ndim, axis)
-    if on_gpu(x) or x.dtype in HALF:
-        y, mean, var = xp.standardize_affine(x, weight, bias, axis=others, along=axis, eps=eps)
-    else:
-        out, mean, std = xp.standardize(x, axis=others, eps=eps)
-        var = std * std
-        y = affine(xp, "batch_norm", out, weight, bias, axis)
+    y, mean, var = _normalized(xp, x, weight, bias, others, axis, eps)
     channels = (x.shape[axis],)
     n = x.size // max(channels[0], 1)
     var = xp.reshape(var, channels) * (n / max(n - 1, 1))

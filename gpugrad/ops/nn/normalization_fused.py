@@ -1,6 +1,6 @@
-"""The norms as one op, which standardizes, scales and shifts, for GPUs.
+"""The norms as one op, which standardizes, scales and shifts, for GPUs and large arrays.
 
-On the CPU the norms are two ops, and each reads its arrays from cache; a GPU has kernels that read
+Elsewhere the norms are two ops, and each reads its arrays from cache; here kernels read
 them from memory once. Statistics of 16-bit floats are float32.
 """
 
@@ -25,6 +25,19 @@ def narrowed(xp, y, x, *weights):
     """A result in float32, cast to the dtype of its inputs if they have the same one."""
     same = all(w is None or w.dtype == x.dtype for w in weights)
     return xp.astype(y, x.dtype) if same and y.dtype != x.dtype else y
+
+
+def _of_rows_or_channels(of_rows, of_channels):
+    """The launcher of one of two kernels, which take different arrays."""
+
+    def launch(*args, **params):
+        result = of_rows(*args, **params)
+        return of_channels(*args, **params) if result is NotImplemented else result
+
+    return launch
+
+
+_GRADS = _of_rows_or_channels(rows.layer_norm_grads, rows.batch_norm_grads)
 
 
 def _samples(rng):
@@ -102,7 +115,7 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     ref=_ref,
     errors=_errors,
     cuda=kernels.standardize_affine,
-    cpu=rows.layer_norm,
+    cpu=_of_rows_or_channels(rows.layer_norm, rows.batch_norm),
 )
 def standardize_affine(
     xp, x, /, weight=None, bias=None, *, axis=-1, along=-1, eps=1e-5, centered=True
@@ -179,7 +192,7 @@ def _by_channel(g, x, *others, axis=-1, **params):
     ref=_grad_ref,
     errors=_GRAD_ERRORS,
     cuda=kernels.standardize_affine_grad,
-    cpu=rows.layer_norm_grads,
+    cpu=_GRADS,
 )
 def standardize_affine_grad(
     xp, g, x, mean, var, g_mean, g_var, /, weight=None, *, axis=-1, along=-1, eps=1e-5,
@@ -225,7 +238,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,
-    cpu=rows.layer_norm_grads,
+    cpu=_GRADS,
 )
 def standardize_affine_grads(
     xp, g, x, mean, var, g_mean, g_var, weight, /, *, axis=-1, along=-1, eps=1e-5, centered=True

@@ -16,6 +16,7 @@ from gpugrad.core.devices import device_of
 from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
+from gpugrad.kernels.cpu import resample as kernels
 from gpugrad.ops.arrays.windows import ints
 from gpugrad.registry.record import op
 
@@ -50,14 +51,13 @@ class Taps:
         return f"<taps: {self.length} elements to {len(self.index)}>"
 
     def on_device_of(self, xp, x):
-        """Index and weights, taps first, on the device of `x`; copied to a GPU once."""
+        """Index and weights, taps first, on the device of `x`; computed once."""
         dtype = np.finfo(x.dtype).dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
-        if xp is NUMPY:
-            return self.index.T, self.weights.T.astype(dtype, copy=False)
-        key = device_of(x), dtype
+        key = "cpu" if xp is NUMPY else device_of(x), dtype
         if key not in self._there:  # CUDA graphs hold the addresses, so they live with the taps
-            arrays = self.index.T, self.weights.T.astype(dtype)
-            self._there[key] = [xp.lib.asarray(a, blocking=True) for a in arrays]
+            arrays = self.index.T.astype(np.int64, "C"), self.weights.T.astype(dtype, "C")
+            how = {} if xp is NUMPY else {"blocking": True}
+            self._there[key] = [xp.lib.asarray(a, **how) for a in arrays]
         return self._there[key]
 
     @cached_property
@@ -109,6 +109,7 @@ def _resample_samples(rng):
     kinds="fc",
     samples=_resample_samples,
     batch=_resample_batch,
+    cpu=kernels.resample,
     ref=lambda x, taps, axis=-1: np.moveaxis(np.moveaxis(x, axis, -1) @ _matrix(taps).T, -1, axis),
     errors=[
         ([np.ones(3), Taps([[0]], 1.0, 4)], {}, ShapeError, r"resample.*\(3,\).*4"),
@@ -367,8 +368,10 @@ def interpolate(
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ArgumentError(f"interpolate: antialias is not supported for mode={mode!r}.")
     sizes, steps = _sizes(x, size, scale_factor, recompute_scale_factor)
-    out = x
-    for axis, (n, m, step) in enumerate(zip(x.shape[2:], sizes, steps, strict=True), 2):
+    out, axes = x, [*enumerate(zip(x.shape[2:], sizes, steps, strict=True), 2)]
+    if math.prod(sizes) > math.prod(x.shape[2:]):  # the last axis, the slowest, while x is small
+        axes.reverse()
+    for axis, (n, m, step) in axes:
         if n != m or step not in (None, 1):
             taps = _taps(kind, n, m, step, bool(align_corners), bool(antialias))
             out = xp.resample(out, taps, axis=axis)

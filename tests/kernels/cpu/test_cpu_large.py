@@ -5,8 +5,18 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
-from gpugrad.kernels.cpu import compiler, elementwise, nan, pairs, sums, top_k
+from gpugrad.kernels.cpu import (
+    bilinear,
+    compiler,
+    elementwise,
+    nan,
+    pairs,
+    resample,
+    sums,
+    top_k,
+)
 from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.ops.nn.resample import Taps
 
 pytestmark = pytest.mark.skipif(
     compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
@@ -37,9 +47,12 @@ ROWS = {
     "log_softmax": (gg.log_softmax, WIDE, []),
     "logsumexp": (lambda x: gg.logsumexp(x, axis=1), WIDE, []),
     "logsumexp with axes": (lambda x: gg.logsumexp(x, axis=(-1,), keepdims=True), WIDE, []),
+    "masked_softmax": (lambda x: gg.masked_softmax(x, x < 1), WIDE, []),
     "layer_norm": (gg.layer_norm, WIDE, [normal(131), normal(131)]),
     "layer_norm without bias": (gg.layer_norm, WIDE, [normal(131)]),
     "layer_norm without weight": (gg.layer_norm, WIDE, []),
+    "rfft": (lambda x: gg.real(gg.fft.rfft(x)), WIDE, []),
+    "abs of complex": (lambda x: gg.abs(gg.fft.fft(x)), WIDE, []),
     "cumsum": (lambda x: gg.cumsum(x, axis=1), WIDE, []),
     "top_k": (lambda x: gg.top_k(x, 5)[0], WIDE, []),
     "cdist": (gg.cdist, normal(1200, 40), [normal(110, 40)]),
@@ -86,6 +99,25 @@ def test_cross_entropy_of_many_rows_is_that_of_each(reduction, threads):
         if reduction == "none":
             np.testing.assert_allclose(out[k], part[0], 1e-5)
     assert not dx[::7].any()
+
+
+@np.errstate(invalid="ignore")  # of NumPy's formula
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_rows_that_a_mask_hides_are_zero(dtype, threads):
+    x = WIDE.astype(dtype)
+    mask = np.arange(1200)[:, None] % 5 > 0
+    x[1], x[5], x[6, 0], x[7, 0] = -np.inf, np.nan, np.nan, np.inf
+    g = normal(*x.shape, seed=1).astype(dtype)
+    out, (dx,) = gradients(lambda x: gg.masked_softmax(x, mask), [x], g)
+    hidden = ~mask[:, 0]
+    hidden[1] = True
+    for actual in (out, dx):
+        assert not actual[hidden].any()
+        assert np.isnan(actual[6]).all()
+        assert np.isfinite(actual[8:]).all()
+    few, (d,) = gradients(lambda x: gg.masked_softmax(x, mask[:20]), [x[:20]], g[:20])
+    np.testing.assert_array_equal(np.isnan(out[:20]), np.isnan(few))
+    np.testing.assert_array_equal(np.isnan(dx[:20]), np.isnan(d))
 
 
 def test_rows_of_infinities_and_nan_are_numpys():
@@ -261,36 +293,114 @@ def test_an_element_of_a_loop_does_not_depend_on_its_place(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("zeros", [False, True])
+def test_few_places_in_large_images_are_sampled(zeros, dtype, threads):
+    x = normal(2, 600, 40, 35).astype(dtype)
+    places = np.random.default_rng(1).uniform(0, [39, 34], (2, 60, 2)).astype(dtype)
+    places[:, :2] = [[-0.5, 34], [39, -0.3]] if zeros else [[39, 34], [0, 0]]
+    g, eps = normal(2, 600, 60, seed=2).astype(dtype), np.finfo(dtype).eps
+    sample, grads = OPS["bilinear_sample"].forward, OPS["bilinear_sample_grads"].forward
+    actual = [
+        bilinear.bilinear(NUMPY, x, places, zeros=zeros),
+        *bilinear.bilinear_grads(NUMPY, g, x, places, zeros=zeros),
+    ]
+    expected = [sample(NUMPY, x, places, zeros=zeros), *grads(NUMPY, g, x, places, zeros=zeros)]
+    for a, e, ulps in zip(actual, expected, (30, 100, 5000), strict=True):
+        np.testing.assert_allclose(a, e, 0, ulps * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
-def test_grid_sample_of_many_places_is_that_of_few(dtype, padding_mode, threads):
-    x = normal(2, 30, 12, 9).astype(dtype)
-    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (2, 60, 20, 2)).astype(dtype)
+@pytest.mark.parametrize("channels", [3, 16, 30])
+def test_grid_sample_of_many_places_is_that_of_few(channels, dtype, padding_mode, threads):
+    rows = 1800 // channels
+    x = normal(2, channels, 12, 9).astype(dtype)
+    grid = np.random.default_rng(1).uniform(-1.4, 1.4, (2, rows, 20, 2)).astype(dtype)
 
     def sample(x, grid):
         return gg.nn.grid_sample(x, grid, padding_mode=padding_mode)
 
-    g = normal(2, 30, 60, 20, seed=2).astype(dtype)
+    g = normal(2, channels, rows, 20, seed=2).astype(dtype)
     out, (dx, d_grid) = gradients(sample, [x, grid], g)
     total, eps = np.zeros_like(x), np.finfo(dtype).eps
-    for k in range(0, 60, 10):
-        part, (dxk, d_part) = gradients(sample, [x, grid[:, k : k + 10]], g[:, :, k : k + 10])
-        np.testing.assert_allclose(out[:, :, k : k + 10], part, 0, 30 * eps)
-        np.testing.assert_allclose(d_grid[:, k : k + 10], d_part, 0, 2000 * eps)
+    for k in range(0, rows, rows // 6):
+        some = slice(k, k + rows // 6)
+        part, (dxk, d_part) = gradients(sample, [x, grid[:, some]], g[:, :, some])
+        np.testing.assert_allclose(out[:, :, some], part, 0, 30 * eps)
+        np.testing.assert_allclose(d_grid[:, some], d_part, 0, 2000 * eps)
         total += dxk
-    np.testing.assert_allclose(dx, total, 0, 200 * eps)
+    np.testing.assert_allclose(dx, total, 0, 4 * rows * eps)  # sums of places
+
+
+_SIZES = {"size": (51, 49)}, {"size": (19, 50)}, {"scale_factor": 1.7}, {"scale_factor": 0.6}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("sizes", _SIZES, ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "area", "bilinear", "bicubic"])
+@pytest.mark.parametrize("align_corners", [False, True])
+@np.errstate(invalid="ignore")  # of NumPy's sums with infinities
+def test_resized_images_are_those_of_fewer(mode, align_corners, sizes, dtype, threads):
+    def resize(x):
+        return gg.nn.interpolate(x, **sizes, mode=mode, align_corners=align_corners)
+
+    x = normal(5, 50, 27, 33).astype(dtype)
+    x[0, 0, 0, 0], x[1, 1, 5, 5] = np.inf, np.nan
+    g = normal(*resize(gg.asarray(x)).shape, seed=1).astype(dtype)
+    out, (dx,) = gradients(resize, [x], g)
+    for k in range(5):  # too few for C, with NumPy's sums in the same order
+        some = slice(10 * k, 10 * k + 10)
+        part, (d,) = gradients(resize, [x[:, some]], g[:, some])
+        np.testing.assert_array_equal(out[:, some], part)
+        np.testing.assert_array_equal(dx[:, some], d)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_of_taps_without_weight_give_zeros(axis, dtype, threads):
+    taps = Taps([[0, 2, 1], [1, 1, 1], [2, 0, 2]], [[1, 2, 3], [0, 0, 0], [0, 1, 0]], 3)
+    x = np.moveaxis(np.full((3, 300, 200), np.inf, dtype), 0, axis)
+    out = OPS["resample"].forward(NUMPY, x, taps, axis=axis)
+    np.testing.assert_array_equal(resample.resample(NUMPY, x, taps, axis=axis), out)
+    assert not np.take(out, 1, axis).any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(6, 40, 25, 23), (30, 40, 131)])
-def test_batch_norm_of_many_channels_is_that_of_each(dtype, shape, threads):
+@pytest.mark.parametrize("weights", [0, 1, 2])
+def test_batch_norm_of_many_channels_is_that_of_each(weights, dtype, shape, threads):
+    def norm(x, *weights):
+        return gg.nn.batch_norm(x, None, None, *weights, training=True)[0]
+
+    x, g = 3 + normal(*shape).astype(dtype), normal(*shape, seed=1).astype(dtype)
+    weights = [normal(40, seed=k).astype(dtype) for k in range(weights)]
+    out, grads = gradients(norm, [x, *weights], g)
+    for c in range(0, 40, 8):
+        some = slice(c, c + 8)
+        part, few = gradients(norm, [x[:, some], *(w[some] for w in weights)], g[:, some])
+        eps = np.finfo(dtype).eps
+        np.testing.assert_allclose(out[:, some], part, 0, 50 * eps)
+        np.testing.assert_allclose(grads[0][:, some], few[0], 0, 50 * eps)
+        for actual, desired in zip(grads[1:], few[1:], strict=True):
+            np.testing.assert_allclose(actual[some], desired, 0, 30 * eps * np.sqrt(x[:, 0].size))
+
+
+def test_batch_norm_of_many_numbers_whose_variance_overflows_has_gradients():
+    x, g = 1e20 * normal(6, 40, 25, 23).astype(np.float32), normal(6, 40, 25, 23, seed=1)
+
     def norm(x):
         return gg.nn.batch_norm(x, training=True)[0]
 
-    x, g = 3 + normal(*shape).astype(dtype), normal(*shape, seed=1).astype(dtype)
-    out, (dx,) = gradients(norm, [x], g)
-    for c in range(0, 40, 8):
-        some = slice(c, c + 8)
-        part, (d,) = gradients(norm, [x[:, some]], g[:, some])
-        eps = np.finfo(dtype).eps
-        np.testing.assert_allclose(out[:, some], part, 0, 50 * eps)
-        np.testing.assert_allclose(dx[:, some], d, 0, 50 * eps)
+    with np.errstate(over="ignore"):
+        out, (dx,) = gradients(norm, [x], g.astype(np.float32))
+    expected, (d,) = gradients(norm, [x.astype(np.float64)], g)
+    np.testing.assert_allclose(out, expected, 0, 1e-5)
+    np.testing.assert_allclose(dx, d, 0, 1e-5 * np.abs(d).max())
+
+
+def test_batch_norm_of_many_numbers_gives_the_running_statistics_of_few():
+    x, old = 3 + normal(600, 40, 8), [normal(40), np.abs(normal(40))]
+    _, *new = gg.nn.batch_norm(x, *old, training=True, momentum=0.3)
+    expected = [0.7 * old[0] + 0.3 * x.mean((0, 2)), 0.7 * old[1] + 0.3 * x.var((0, 2), ddof=1)]
+    for actual, desired in zip(new, expected, strict=True):
+        np.testing.assert_allclose(actual, desired, 1e-12)

@@ -1,0 +1,38 @@
+"""Weighted sums of a few elements each along an axis, in C."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import LARGE, WIDE
+
+__all__ = ["resample"]
+
+
+@functools.cache
+def _library() -> ctypes.CDLL | None:
+    return pool.load("resample", {"gpugrad_resample": "l pppp lllll"})
+
+
+def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
+    """The launcher of `gpugrad.ops.nn.resample.resample`."""
+    fits = type(x) is np.ndarray and x.dtype in WIDE and -x.ndim <= axis < x.ndim
+    if not fits or x.shape[axis] != taps.length:
+        return NotImplemented
+    m, n = len(taps.index), taps.length
+    if max(x.size, x.size // max(n, 1) * m) < LARGE or _library() is None:
+        return NotImplemented
+    axis %= x.ndim
+    x, out = np.ascontiguousarray(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)
+    index, weights = taps.on_device_of(NUMPY, x)
+    arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data, weights.ctypes.data
+    sizes = len(index), math.prod(x.shape[:axis]), n, m, math.prod(x.shape[axis + 1 :])
+    _library().gpugrad_resample(WIDE[x.dtype], *arrays, *sizes)  # type: ignore[union-attr]
+    return out
