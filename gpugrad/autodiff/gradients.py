@@ -24,7 +24,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.settings import as_written, numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError, reraise
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
@@ -192,7 +192,22 @@ def _any_nan(results: Sequence[Any], log: Sequence[Any]) -> bool:
 
 def _is_linear(log: Sequence[Any]) -> bool:
     """Whether no rule multiplies a gradient by a saved value: there is nothing to mask."""
-    return all(getattr(op, "linear", None) is True for op, *_ in log)
+    return all(
+        op.linear is True or (hasattr(op, "saves") and not _holds_floats((saved, params)))
+        for op, _, _, _, saved, params in log
+    )
+
+
+def _holds_floats(value: Any) -> bool:
+    """Whether there is a floating-point number among saved values or metadata."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_floats, value))
+    if isinstance(value, dict):
+        return any(map(_holds_floats, value.values()))
+    if isinstance(value, (float, complex)):
+        return True
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and is_inexact(dtype)
 
 
 def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
@@ -202,8 +217,12 @@ def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
     """
     if type(array) is not np.ndarray or not is_inexact(array.dtype):
         return False
-    if log is not None and array.size >= LARGE and _is_linear(log):
-        return False
+    if array.size >= LARGE:
+        if log is not None and _is_linear(log):
+            return False
+        found = kernels("sums").has_nan(array)
+        if found is not NotImplemented:
+            return bool(found)
     if 0 in array.strides:  # of a broadcast array, a row is enough
         array = array[tuple([slice(1) if s == 0 else slice(None) for s in array.strides])]
     top = np.maximum.reduce(array, axis=None, initial=0)

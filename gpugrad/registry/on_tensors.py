@@ -39,6 +39,7 @@ from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
+from gpugrad.kernels.cpu.large import LARGE, on_threads
 from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
@@ -103,6 +104,8 @@ def _write(function: Any) -> Any:
     }  # fmt: skip
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
+    if op.ufunc is not None:
+        scope |= {"ufunc": op.ufunc, "on_threads": functools.partial(on_threads, op.ufunc)}
     exec(compiled(_text(op), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
@@ -168,7 +171,8 @@ def source(op: Any) -> str:
                 elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
                 else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
-                r_ = impl[kind](x_)
+                if kind is ndarray: r_ = (ufunc if x_.size < 131072 else on_threads)(x_)
+                else: r_ = impl[kind](x_)
             except Exception as e: reraise(e, 'tanh', {'x': x}, {})
             if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
             out = new(Tensor); out._data = r_; out._id = 0
@@ -207,7 +211,7 @@ def _text(op: Any) -> str:
     lines = [
         f"def _op{_plain(op.signature)}:",
         "try:",
-        *(f"    {line}" for line in (*lines, f"r_ = {_run(op, call)}")),
+        *(f"    {line}" for line in (*lines, *_run(op, call))),
         f"except Exception as e: reraise(e, NAME, {shown}, {params})",
     ]
     lines += _result(op)
@@ -319,16 +323,20 @@ def _unusual(op: Any) -> str:
     return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
-def _run(op: Any, call: str) -> str:
+def _run(op: Any, call: str) -> list[str]:
     """The call of the op's reading; on NumPy the forward itself, if it is a formula, not a kernel.
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
-    run = f"impl[kind]({call})"
+    run = f"r_ = impl[kind]({call})"
+    if op.ufunc is not None:
+        sized = "sized" if len(op.arrays) > 1 else f"{op.arrays[0]}_"
+        function = f"(ufunc if {sized}.size < {LARGE} else on_threads)"
+        return [f"if kind is ndarray: r_ = {function}({call})", f"else: {run}"]
     if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
-        return run
+        return [run]
     if op.kind == "elementwise" and len(op.arrays) > 1:
-        return run
+        return [run]
     tests = ["kind is ndarray"]
     for n in op.arrays:
         if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
@@ -337,7 +345,9 @@ def _run(op: Any, call: str) -> str:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     if op.cpu:
         tests.append(f"{op.arrays[0]}_.size < {op.large}")
-    return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
+    return [
+        f"r_ = forward(NUMPY, {call}) if {' and '.join(tests)} else {run.removeprefix('r_ = ')}"
+    ]
 
 
 def _plain(signature: inspect.Signature) -> str:
@@ -395,11 +405,16 @@ def _read_arguments(op: Any) -> list[str]:
             meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
+            sized = ""
+            if op.ufunc is not None:
+                lines.append(f"sized = {x}_")
+                sized = f"; sized = {y}_"
+                meeting.append(f"sized = {y}_ if type({x}_) in SCALARS else {x}_")
             lines += [
                 f"if {same}:",
                 f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
                 f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
-                f"kind = type({y}_)",
+                f"kind = type({y}_){sized}",
                 "    else:",
                 *(f"        {line}" for line in meeting),
             ]

@@ -7,10 +7,11 @@ import operator
 
 import numpy as np
 
-from gpugrad.core.backend import TENSOR
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axis, index_along
 from gpugrad.registry.record import op
 
@@ -73,6 +74,10 @@ def concat(xp, arrays, /, axis=0):
     >>> print(gg.concat([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
     """
+    if xp is NUMPY and arrays[0].size * len(arrays) >= LARGE:
+        out = kernels("copies").concat(arrays, axis)
+        if out is not NotImplemented:
+            return out
     return xp.lib.concat(arrays, axis=axis)
 
 

@@ -16,7 +16,7 @@ from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import as_tuple
+from gpugrad.ops._axes import add_reduce, as_tuple
 from gpugrad.registry.record import op
 
 NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -413,7 +413,7 @@ def sum_to(xp, x, /, shape):
         if lead < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[lead:], strict=True)):
             raise ShapeError(f"sum_to: the shape {shape} does not broadcast to {x.shape}.")
         axes += tuple(i for i in range(lead, x.ndim) if shape[i - lead] != x.shape[i])
-    return (xp.add_reduce(x, axis=axes, keepdims=True) if axes else x).reshape(shape)
+    return (add_reduce(xp, x, axes, True) if axes else x).reshape(shape)
 
 
 def _astype_vjp(xp, g, x_dtype):

@@ -125,11 +125,11 @@ def test_sums_of_rows_by_index_have_numpys_bits(rows, width, dtype, threads):
 @pytest.mark.parametrize("n", [LARGE, LARGE + 1, 3 * LARGE - 7])
 def test_a_total_is_close_to_the_exact_one(n, threads):
     x = normal(n).astype(np.float32)
-    total = sums.total(x, keepdims=False)
+    total = sums.reduced(x, None, keepdims=False)
     assert (total.shape, total.dtype) == ((), np.float32)
     exact = x.astype(np.float64).sum()
     assert abs(total - exact) <= 1e-6 * np.abs(x).sum()
-    assert sums.total(x[::2], keepdims=False) is NotImplemented
+    assert sums.reduced(x[::2], None, keepdims=False) is NotImplemented
 
 
 def test_top_k_keeps_the_order_of_equal_elements():
