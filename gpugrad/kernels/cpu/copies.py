@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
 
-__all__ = ["concat", "copy", "take", "take_along_axis"]
+__all__ = ["concat", "copy", "row_major", "stack", "take", "take_along_axis"]
 
 
 @functools.cache
@@ -38,6 +38,14 @@ def copy(x: Any, out: Any) -> bool:
         return False
     library.gpugrad_copy(x, out, x.itemsize)
     return True
+
+
+def row_major(x: Any) -> Any:
+    """An array, or a copy of it in row-major order if it is in another."""
+    if x.flags.c_contiguous:
+        return x
+    out = np.empty(x.shape, x.dtype)
+    return out if copy(x, out) else np.ascontiguousarray(x)
 
 
 def concat(arrays: Sequence[Any], axis: Any) -> Any:
@@ -62,6 +70,15 @@ def concat(arrays: Sequence[Any], axis: Any) -> Any:
     return out
 
 
+def stack(arrays: Sequence[Any], axis: int) -> Any:
+    """Arrays of one shape, joined along a new axis."""
+    if not -arrays[0].ndim - 1 <= axis <= arrays[0].ndim:
+        return NotImplemented
+    if any(type(a) is not np.ndarray or a.shape != arrays[0].shape for a in arrays):
+        return NotImplemented
+    return concat([np.expand_dims(a, axis) for a in arrays], axis)
+
+
 def _counted(indices: Any) -> Any:
     """Indices as the kernels read them; None if they are no integers, or uint64."""
     if type(indices) is not np.ndarray or indices.dtype.kind not in "iu":
@@ -78,7 +95,7 @@ def take(x: Any, indices: Any, axis: int) -> Any:
     library = _library() if x.size else None
     if library is None:
         return NotImplemented
-    x, out = np.ascontiguousarray(x), np.empty((*before, *index.shape, *after), x.dtype)
+    x, out = row_major(x), np.empty((*before, *index.shape, *after), x.dtype)
     arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data
     sizes = math.prod(before), x.shape[axis], index.size, math.prod(after) * x.itemsize
     return out if library.gpugrad_take(*arrays, *sizes) else NotImplemented
@@ -92,7 +109,7 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     library = _library() if _differ_along(x.shape, index.shape, axis) else None
     if library is None:
         return NotImplemented
-    x, axis, out = np.ascontiguousarray(x), axis % x.ndim, np.empty(index.shape, x.dtype)
+    x, axis, out = row_major(x), axis % x.ndim, np.empty(index.shape, x.dtype)
     arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     sizes = outer, x.shape[axis], index.shape[axis], inner, x.itemsize

@@ -22,6 +22,6 @@ def kernels(name: str) -> Any:
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")
 
 
-def on_threads(ufunc: Any, *args: Any) -> Any:
-    """``ufunc(*args)`` of plain arrays and Python numbers, where the first array is large."""
-    return kernels("ufuncs").on_threads(ufunc, *args)
+def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
+    """``ufunc(*args, out=out)`` of plain arrays and Python numbers; the first array is large."""
+    return kernels("ufuncs").on_threads(ufunc, *args, out=out)

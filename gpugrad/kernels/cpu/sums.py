@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["add_along", "add_rows", "has_nan", "reduced", "running_sum"]
@@ -39,7 +40,7 @@ def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     library = _library() if fits else None
     if library is None:
         return NotImplemented
-    x, out, axis = np.ascontiguousarray(x), np.empty(x.shape, x.dtype), axis % x.ndim
+    x, out, axis = row_major(x), np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     library.gpugrad_running(WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes, back)
     return out
@@ -61,7 +62,7 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
     library = _library() if fits else None
     if library is None:
         return False
-    index, values = np.ascontiguousarray(index, np.int64), np.ascontiguousarray(values)
+    index, values = np.ascontiguousarray(index, np.int64), row_major(values)
     arrays = values.ctypes.data, None if base is None else base.ctypes.data, out.ctypes.data
     sizes = *values.shape, out.shape[0]
     return bool(library.gpugrad_add_rows(WIDE[out.dtype], *arrays, index.ctypes.data, *sizes))
@@ -83,7 +84,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
     outer, inner = math.prod(before), math.prod(after)
     if (*before, *after) != (*values.shape[:axis], *values.shape[axis + 1 :]) or outer < 4:
         return NotImplemented  # each slice is one thread's
-    index, values = np.ascontiguousarray(index, np.int64), np.ascontiguousarray(values)
+    index, values = np.ascontiguousarray(index, np.int64), row_major(values)
     arrays = values.ctypes.data, out.ctypes.data, index.ctypes.data
     sizes = outer, values.shape[axis], inner, shape[axis]
     good = library.gpugrad_add_along(WIDE[values.dtype], *arrays, *sizes)

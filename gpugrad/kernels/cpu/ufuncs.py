@@ -63,13 +63,16 @@ def _loop(ufunc: Any, char: str) -> tuple[Any, Any, np.dtype[Any]] | None:
     return None
 
 
-def on_threads(ufunc: Any, *args: Any) -> Any:
-    """``ufunc(*args)`` of plain arrays and Python numbers, of which one array is large."""
-    result = _on_threads(ufunc, args)
-    return ufunc(*args) if result is NotImplemented else result
+def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
+    """``ufunc(*args, out=out)`` of plain arrays and Python numbers, of which one array is large.
+
+    `out` is None or one of the arrays.
+    """
+    result = _on_threads(ufunc, args, out)
+    return ufunc(*args, out=out) if result is NotImplemented else result
 
 
-def _on_threads(ufunc: Any, args: tuple[Any, ...]) -> Any:
+def _on_threads(ufunc: Any, args: tuple[Any, ...], out: Any = None) -> Any:
     arrays = [a for a in args if type(a) is np.ndarray]
     if not arrays:
         return NotImplemented
@@ -81,13 +84,18 @@ def _on_threads(ufunc: Any, args: tuple[Any, ...]) -> Any:
     if found is None:
         return NotImplemented
     arrays = [a if type(a) is np.ndarray else np.array(a, dtype) for a in args]
-    out = _result(arrays, found[2])
-    if out is None or out.size < LARGE:
+    result = _result(arrays, found[2])
+    if result is None or result.size < LARGE:
         return NotImplemented
-    arrays = [_beside(a, out) for a in arrays]
+    if out is not None:
+        same = out.shape == result.shape and out.dtype == result.dtype
+        if not same or _reports(15) or any(_overlap(a, out) for a in arrays):
+            return NotImplemented  # NumPy could not start again
+        result = out
+    arrays = [_beside(a, result) for a in arrays]
     library: Any = _library()
-    raised = library.gpugrad_ufunc(*found[:2], len(arrays) + 1, arrays[0], arrays[-1], out)
-    return NotImplemented if raised and _reports(raised) else out
+    raised = library.gpugrad_ufunc(*found[:2], len(arrays) + 1, arrays[0], arrays[-1], result)
+    return NotImplemented if raised and _reports(raised) else result
 
 
 def _is_exact(number: Any) -> bool:
@@ -118,6 +126,11 @@ def _beside(x: Any, out: Any) -> Any:
         return x
     near = np.empty_like(out, x.dtype)
     return near if copies.copy(x, near) else x
+
+
+def _overlap(x: Any, out: Any) -> bool:
+    """Whether an array shares memory with `out`, but is not `out`."""
+    return x is not out and np.may_share_memory(x, out)
 
 
 def _reports(raised: int) -> bool:

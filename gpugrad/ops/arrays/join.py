@@ -23,6 +23,15 @@ def _is_joined_by_launches(arrays, **params):
     return len(arrays) <= AT_ONCE
 
 
+def _joined(xp, name, arrays, axis):
+    """The library's function of that name; of large NumPy arrays on several threads."""
+    if xp is NUMPY and arrays[0].size * len(arrays) >= LARGE:
+        out = getattr(kernels("copies"), name)(arrays, axis)
+        if out is not NotImplemented:
+            return out
+    return getattr(xp.lib, name)(arrays, axis=axis)
+
+
 def _concat_vjp(xp, g, i, arrays_shape, axis):
     axis_of_g = 0 if axis is None else axis % g.ndim
     length = math.prod if axis is None else lambda shape: shape[axis_of_g]
@@ -74,11 +83,7 @@ def concat(xp, arrays, /, axis=0):
     >>> print(gg.concat([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
     """
-    if xp is NUMPY and arrays[0].size * len(arrays) >= LARGE:
-        out = kernels("copies").concat(arrays, axis)
-        if out is not NotImplemented:
-            return out
-    return xp.lib.concat(arrays, axis=axis)
+    return _joined(xp, "concat", arrays, axis)
 
 
 def _stack_vjp(xp, g, i, arrays_shape, axis):
@@ -123,7 +128,7 @@ def stack(xp, arrays, /, axis=0):
     [[1. 3.]
      [2. 4.]]
     """
-    return xp.lib.stack(arrays, axis=axis)
+    return _joined(xp, "stack", arrays, axis)
 
 
 @saying_where

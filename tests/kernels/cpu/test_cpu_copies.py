@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import IndexOutOfBoundsError
+from gpugrad.errors import IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.cpu import compiler, copies, sums
 from gpugrad.kernels.cpu.large import LARGE
 
@@ -67,6 +67,39 @@ def test_concat_of_large_arrays_is_numpys(dtype, axis, threads):
     out = gg.concat(parts, axis=axis).numpy()
     assert out.dtype == dtype
     assert np.array_equal(out, np.concatenate(parts, axis))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_stack_of_large_arrays_is_numpys(axis, threads):
+    parts = [numbers(200, 300), numbers(300, 200, seed=1).T, numbers(200, 300, seed=2)]
+    assert np.array_equal(gg.stack(parts, axis=axis).numpy(), np.stack(parts, axis))
+
+
+def test_a_transposed_array_is_reshaped_in_row_major_order(threads):
+    x = numbers(8, 100, 4, 50)
+    y = gg.permute_dims(x, (0, 2, 1, 3))
+    assert np.array_equal(gg.reshape(y, (32, 5000)).numpy(), x.swapaxes(1, 2).reshape(32, 5000))
+    assert np.array_equal(gg.reshape(y, (8, 4, -1, 25, 2)).numpy().ravel(), y.numpy().ravel())
+    with pytest.raises(ShapeError, match="reshape"):
+        gg.reshape(y, (7, -1))
+
+
+def test_a_formula_of_transposed_arrays_keeps_their_order(threads):
+    x = np.random.default_rng(0).standard_normal((500, 300)).astype(np.float32)
+    out = gg.nn.gelu(gg.matrix_transpose(x)).numpy()
+    assert np.array_equal(out, gg.nn.gelu(x).numpy().T)
+    assert out.flags.f_contiguous
+    with gg.GradientTape() as tape:
+        y = gg.asarray(x.T)
+        tape.watch(y)
+        z = gg.nn.gelu(y)
+    g = numbers(300, 500)
+    d = tape.gradient(z, y, gg.asarray(g)).numpy()
+    with gg.GradientTape() as tape:
+        y = gg.asarray(x)
+        tape.watch(y)
+        z = gg.nn.gelu(y)
+    assert np.array_equal(tape.gradient(z, y, gg.asarray(g.T)).numpy(), d.T)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -121,6 +121,29 @@ def test_a_product_of_gradients_has_numpys_bits(threads):
     assert np.array_equal(tape.gradient(y, x, gg.asarray(g)).numpy(), g * np.exp(x.numpy()))
 
 
+def test_a_sum_of_gradients_is_written_in_place(threads):
+    x, y = uniform(300, 501), uniform(501, 300, seed=1).T
+    for other in (y, uniform(501), x):
+        expected, out = x + other, x.copy()
+        other = out if other is x else other
+        with np.errstate(all="ignore"):
+            assert ufuncs._on_threads(np.add, (out, other), out) is out
+        assert np.array_equal(out, expected)
+    for other in (out[::-1], out[:, ::-1]):  # which NumPy copies first
+        expected = out + other
+        assert ufuncs.on_threads(np.add, out, other, out=out) is out
+        assert np.array_equal(out, expected)
+
+
+def test_an_overflow_of_a_sum_in_place_is_reported_once(threads):
+    x = uniform(300, 501)
+    x[-1, -1] = 3e38
+    with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match="overflow"):
+        out = ufuncs.on_threads(np.add, x, x.copy(), out=x)
+    assert out is x
+    assert x[-1, -1] == np.inf
+
+
 # ---- sums --------------------------------------------------------------------------------
 
 AXES = [
