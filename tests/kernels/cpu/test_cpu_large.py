@@ -44,6 +44,8 @@ ROWS = {
     "gelu": (gg.nn.gelu, WIDE, []),
     "relu": (gg.nn.relu, WIDE, []),
     "softplus": (gg.nn.softplus, WIDE, []),
+    "tanh": (gg.tanh, WIDE, []),
+    "sigmoid": (gg.sigmoid, WIDE, []),
 }
 """Functions of rows: the array of rows, and arrays that all rows share."""
 
