@@ -19,7 +19,7 @@ import numpy as np
 
 from gpugrad.autodiff.readings import LogReading
 from gpugrad.autodiff.recordable import Entries, Recordable
-from gpugrad.core.backend import TENSOR
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
@@ -155,7 +155,7 @@ def plus(xp: Any, a: Any, b: Any) -> Any:
         )
     a = a.to_dense(xp) if type(a) is IndexedSlices else a
     b = b.to_dense(xp) if type(b) is IndexedSlices else b
-    if type(a) is np.ndarray and a.size >= LARGE:
+    if xp is NUMPY and a.size >= LARGE:
         return on_threads(np.add, a, b)
     return xp.add(a, b)
 

@@ -230,12 +230,15 @@ def conjugate(xp: Any, d: Any) -> Any:
     return xp.conj(d) if d.dtype.kind == "c" else d
 
 
+def _multiply(g: Any, d: Any) -> Any:
+    """The product of a large NumPy array and a partial derivative, which may be traced."""
+    if type(d) is np.ndarray or type(d) in SCALARS:
+        return on_threads(np.multiply, g, d)
+    return g * d
+
+
 _PRODUCT = f"multiply(g, {{0}}) if type(g) is ndarray and g.size >= {LARGE} else g * {{0}}"
-_SCOPE = {
-    "conj": conjugate,
-    "multiply": functools.partial(on_threads, np.multiply),
-    "ndarray": np.ndarray,
-}
+_SCOPE = {"conj": conjugate, "multiply": _multiply, "ndarray": np.ndarray}
 
 
 def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:

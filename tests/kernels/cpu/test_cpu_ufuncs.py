@@ -121,6 +121,18 @@ def test_a_product_of_gradients_has_numpys_bits(threads):
     assert np.array_equal(tape.gradient(y, x, gg.asarray(g)).numpy(), g * np.exp(x.numpy()))
 
 
+@gg.function
+def two_products(x):
+    return gg.grad(lambda x: gg.sum(gg.exp(x) + gg.tanh(x) * 2.0))(x)
+
+
+def test_a_traced_program_of_large_arrays_is_the_eager_one():
+    x = gg.asarray(uniform(300, 501))
+    expected = np.exp(x.numpy()) + 2 / np.cosh(x.numpy()) ** 2
+    for _ in range(2):
+        np.testing.assert_allclose(two_products(x).numpy(), expected, rtol=1e-6)
+
+
 def test_a_sum_of_gradients_is_written_in_place(threads):
     x, y = uniform(300, 501), uniform(501, 300, seed=1).T
     for other in (y, uniform(501), x):
