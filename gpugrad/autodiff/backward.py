@@ -111,7 +111,7 @@ class Gradients(dict[int, Any]):
         if old is None:
             self[i] = g
         elif i in self._owned and type(g) is type(old) and g.dtype == old.dtype:
-            if type(old) is np.ndarray and old.size >= LARGE:
+            if old.size >= LARGE:
                 on_threads(np.add, old, g, out=old)
             else:
                 old += g
