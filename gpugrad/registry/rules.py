@@ -239,7 +239,8 @@ def _product(xp: Any, g: Any, d: Any) -> Any:
     return g * d
 
 
-_TIMES = f"g * {{0}} if xp is numpy and g.dtype is float32 and g.size < {LARGE} else product(xp, g, {{0}})"
+_USUAL = f"xp is numpy and g.dtype is float32 and g.size < {LARGE}"
+_TIMES = f"g * {{0}} if {_USUAL} else product(xp, g, {{0}})"
 """The same without a call for the most frequent gradients."""
 _SCOPE = {"conj": conjugate, "float32": np.dtype("f4"), "numpy": NUMPY, "product": _product}
 
