@@ -156,6 +156,17 @@ def test_an_overflow_of_a_sum_in_place_is_reported_once(threads):
     assert x[-1, -1] == np.inf
 
 
+@pytest.mark.parametrize("factor", ["array", "number"])
+def test_a_gradient_of_zero_meets_an_infinite_factor_in_large_arrays(factor):
+    """0 * inf is NaN. Only rules that read floats can give it: their gradients are searched."""
+    x, infinite = gg.asarray(uniform(300, 501)), np.full((300, 501), np.inf, np.float32)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * (infinite if factor == "array" else np.inf)
+        z = gg.where(x > 2, y, 0.0)
+    assert not tape.gradient(z, x).numpy().any()
+
+
 # ---- sums --------------------------------------------------------------------------------
 
 AXES = [
