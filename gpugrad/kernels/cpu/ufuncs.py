@@ -77,7 +77,7 @@ def _on_threads(ufunc: Any, args: tuple[Any, ...], out: Any = None) -> Any:
     if not arrays:
         return NotImplemented
     dtype = arrays[0].dtype
-    same = all(a.dtype == dtype for a in arrays) and dtype in WIDE
+    same = all(a.dtype == dtype and a.flags.aligned for a in arrays) and dtype in WIDE
     if not same or not all(type(a) is np.ndarray or _is_exact(a) for a in args):
         return NotImplemented
     found = _loop(ufunc, dtype.char)

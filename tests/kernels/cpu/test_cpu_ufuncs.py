@@ -81,6 +81,12 @@ def test_other_dtypes_are_left_to_numpy(dtype):
     assert np.array_equal(gg.add(x, x).numpy(), x + x)
 
 
+def test_arrays_between_addresses_are_left_to_numpy():
+    x = np.zeros(4 * LARGE + 1, np.uint8)[1:].view(np.float32)
+    assert ufuncs._on_threads(np.exp, (x,)) is NotImplemented
+    assert (gg.exp(x).numpy() == 1).all()
+
+
 def test_arrays_that_do_not_broadcast_are_an_error():
     with pytest.raises(ShapeError, match=r"\(300, 501\).*\(500,\)"):
         gg.add(uniform(300, 501), uniform(500))
