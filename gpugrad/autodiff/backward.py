@@ -19,11 +19,12 @@ import numpy as np
 
 from gpugrad.autodiff.readings import LogReading
 from gpugrad.autodiff.recordable import Entries, Recordable
-from gpugrad.core.backend import TENSOR
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
+from gpugrad.kernels.cpu.large import LARGE, on_threads
 
 __all__ = ["CheckedGradients", "Gradients", "backward", "plus", "refit", "zeros"]
 
@@ -110,7 +111,10 @@ class Gradients(dict[int, Any]):
         if old is None:
             self[i] = g
         elif i in self._owned and type(g) is type(old) and g.dtype == old.dtype:
-            old += g
+            if old.size >= LARGE:
+                on_threads(np.add, old, g, out=old)
+            else:
+                old += g
         else:
             self[i] = total = plus(self._reading.for_grads(g, old), old, g)
             if type(total) is np.ndarray:
@@ -151,6 +155,8 @@ def plus(xp: Any, a: Any, b: Any) -> Any:
         )
     a = a.to_dense(xp) if type(a) is IndexedSlices else a
     b = b.to_dense(xp) if type(b) is IndexedSlices else b
+    if xp is NUMPY and a.size >= LARGE:
+        return on_threads(np.add, a, b)
     return xp.add(a, b)
 
 

@@ -192,7 +192,22 @@ def _any_nan(results: Sequence[Any], log: Sequence[Any]) -> bool:
 
 def _is_linear(log: Sequence[Any]) -> bool:
     """Whether no rule multiplies a gradient by a saved value: there is nothing to mask."""
-    return all(getattr(op, "linear", None) is True for op, *_ in log)
+    return all(
+        op.linear is True or (hasattr(op, "saves") and not _holds_floats((saved, params)))
+        for op, _, _, _, saved, params in log
+    )
+
+
+def _holds_floats(value: Any) -> bool:
+    """Whether there is a floating-point number among saved values or metadata."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_floats, value))
+    if isinstance(value, dict):
+        return any(map(_holds_floats, value.values()))
+    if isinstance(value, (float, complex)):
+        return True
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and is_inexact(dtype)
 
 
 def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:

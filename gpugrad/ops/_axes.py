@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, as_dtype
+from gpugrad.core.backend import HALF, NUMPY, as_dtype
 from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.kernels.cpu.large import LARGE, kernels
 
 
 def check_axis(name, axis, shape):
@@ -106,6 +107,15 @@ def batch_all(xp, batched, arrays):
         x if has_one else xp.broadcast_to(x, (size, *x.shape))
         for x, has_one in zip(arrays, batched, strict=True)
     ]
+
+
+def add_reduce(xp, x, axis, keepdims):
+    """The sum along axes; of a large NumPy array on several threads."""
+    if xp is NUMPY and x.size >= LARGE:
+        result = kernels("sums").reduced(x, axis, keepdims)
+        if result is not NotImplemented:
+            return result
+    return xp.add_reduce(x, axis=axis, keepdims=keepdims)
 
 
 def accumulated(name, reduce, x, dtype, **params):

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, OPS
 from gpugrad.core.samples import shaped
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._blocks import BLOCK
 from gpugrad.registry.on_arrays import through_float32, typed
 
@@ -28,16 +29,27 @@ ONE: dict[str, Any] = {"f": np.asarray(1, np.float32), "d": np.asarray(1, np.flo
 """By dtype; NumPy takes twice as long to subtract from a Python number."""
 
 
-def slope_of_many(by_result, by_argument, x, y, out):
+@functools.cache
+def _loop_in_c(name):
+    """The formula of an op of two arrays as a loop in C."""
+    return kernels("elementwise").forward_of(OPS[name])
+
+
+def slope_of_many(name, by_result, by_argument, x, y, out):
     """A slope of more than `FEW` elements.
 
     Args:
+        name: of the op, whose formula is a loop in C for large arrays.
         by_result: ``(y, one, out)``; returns the smallest difference from 1.
         by_argument: ``(x, y, one, out)``.
         x: the argument.
         y: the function's result, in the same shape and dtype: float32 or float64.
         out: the slope's memory, or None.
     """
+    if out is None and x.size >= LARGE:
+        result = _loop_in_c(name)((x, y), None)
+        if result is not NotImplemented:
+            return result
     one = ONE[x.dtype.char]
     if x.size <= BLOCK:
         if out is None:

@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from gpugrad.core.settings import mixed_modes
+from gpugrad.kernels.cpu.large import LARGE
 
 __all__ = ["parameters_text", "source", "text_of"]
 
@@ -22,7 +23,8 @@ def source(op: Any) -> str:
                 elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
                 else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
-                r_ = library(x_) if kind is ndarray and x_.size < 131072 else impl[kind](x_)
+                if kind is ndarray: r_ = (ufunc if x_.size < 131072 else large)(x_)
+                else: r_ = impl[kind](x_)
             except Exception as e: reraise(e, 'tanh', {'x': x}, {})
             if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
             out = new(Tensor); out._data = r_; out._id = 0
@@ -61,7 +63,7 @@ def text_of(op: Any) -> str:
     lines = [
         f"def _op{parameters_text(op.signature)}:",
         "try:",
-        *(f"    {line}" for line in (*lines, f"r_ = {_run(op, call)}")),
+        *(f"    {line}" for line in (*lines, *_run(op, call))),
         f"except Exception as e: reraise(e, NAME, {shown}, {params})",
     ]
     lines += _result(op)
@@ -173,19 +175,20 @@ def _unusual(op: Any) -> str:
     return f"not ({tests[0]})" if len(tests) == 1 else f"not (({') and ('.join(tests)}))"
 
 
-def _run(op: Any, call: str) -> str:
-    """The call of the op's reading; of a small NumPy array the forward itself, or NumPy's function.
+def _run(op: Any, call: str) -> list[str]:
+    """The lines that call the op's reading; for a small NumPy array the forward, or NumPy's ufunc.
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
-    run = f"impl[kind]({call})"
-    if op.is_library_function and op.cpu:
-        small = f"kind is ndarray and {op.arrays[0]}_.size < {op.large}"
-        return f"library({call}) if {small} else {run}"
+    run = f"r_ = impl[kind]({call})"
+    if op.ufunc is not None:
+        sized = "sized" if len(op.arrays) > 1 else f"{op.arrays[0]}_"
+        function = f"(ufunc if {sized}.size < {op.large or LARGE} else large)"
+        return [f"if kind is ndarray: r_ = {function}({call})", f"else: {run}"]
     if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
-        return run
+        return [run]
     if op.kind == "elementwise" and len(op.arrays) > 1:
-        return run
+        return [run]
     tests = ["kind is ndarray"]
     for n in op.arrays:
         if len(op.arrays) > 1 and op.kind == "composite":  # it may be a number
@@ -194,7 +197,7 @@ def _run(op: Any, call: str) -> str:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     if op.cpu:
         tests.append(f"{op.arrays[0]}_.size < {op.large}")
-    return f"forward(NUMPY, {call}) if {' and '.join(tests)} else {run}"
+    return [f"if {' and '.join(tests)}: r_ = forward(NUMPY, {call})", f"else: {run}"]
 
 
 def parameters_text(signature: inspect.Signature) -> str:
@@ -246,11 +249,16 @@ def _read_arguments(op: Any) -> list[str]:
             meeting.insert(0, f"if Batched in ARRAYS: {listed} = meet_levels({listed}); {again}")
         if op.kind == "elementwise" and len(names) == 2:  # a number beside an array: no call
             x, y = names
+            sized = ""
+            if op.ufunc is not None:
+                lines.append(f"sized = {x}_")
+                sized = f"; sized = {y}_"
+                meeting.append(f"sized = {y}_ if type({x}_) in SCALARS else {x}_")
             lines += [
                 f"if {same}:",
                 f"    if type({y}_) in SCALARS and kind in ARRAYS and {x}_.dtype.char != 'E': pass",
                 f"    elif kind in SCALARS and type({y}_) in ARRAYS and {y}_.dtype.char != 'E': "
-                f"kind = type({y}_)",
+                f"kind = type({y}_){sized}",
                 "    else:",
                 *(f"        {line}" for line in meeting),
             ]

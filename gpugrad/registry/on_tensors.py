@@ -39,6 +39,7 @@ from gpugrad.core.settings import as_written, mixed_dtype, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
+from gpugrad.kernels.cpu.large import on_threads
 from gpugrad.registry.function_text import parameters_text, source, text_of
 from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
@@ -100,11 +101,13 @@ def _write(function: Any) -> Any:
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
     scope |= {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
-        "library": op.is_library_function and getattr(NUMPY.lib, op.forward.name, None),
         **_defaults(op.signature),
     }  # fmt: skip
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
+    if op.ufunc is not None:
+        scope["ufunc"] = op.ufunc
+        scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
     exec(compiled(text_of(op), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__

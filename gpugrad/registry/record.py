@@ -116,6 +116,14 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         return isinstance(self.forward, _LibraryFunction)
 
     @cached_property
+    def ufunc(self) -> Any:
+        """NumPy's ufunc of one or two arrays that is the forward on NumPy arrays, or None."""
+        if not self.is_library_function or len(self.arrays) > 2:
+            return None
+        function = getattr(np, self.forward.name, None)
+        return function if type(function) is np.ufunc and function.nout == 1 else None
+
+    @cached_property
     def rules(self) -> tuple[Any, ...]:
         """The rules `vjp`, bound, one for each input; as loops in C if `cpu` is True."""
         rules = super().rules

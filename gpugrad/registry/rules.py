@@ -11,12 +11,15 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
-from gpugrad.core.backend import OPS, SCALARS
+from gpugrad.core.backend import NUMPY, OPS, SCALARS
 from gpugrad.core.forking import cached_property
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import DTypeError, NoGradientError
 from gpugrad.kernels.codegen import for_ops
+from gpugrad.kernels.cpu.large import LARGE, on_threads
 from gpugrad.registry.fields import Gradient, Rules
 from gpugrad.registry.on_tensors import compiled
 
@@ -184,7 +187,7 @@ def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
         else:
             args.append(f"k[{name!r}]")
     text = f"lambda {', '.join(parameters)}: " + body.format(f"rule({', '.join(args)})")
-    return eval(compiled(text, "eval"), {"rule": rule, "conj": conjugate})
+    return eval(compiled(text, "eval"), {"rule": rule, **_SCOPE})
 
 
 class _Joint(tuple[Rule, ...]):
@@ -227,6 +230,20 @@ def conjugate(xp: Any, d: Any) -> Any:
     return xp.conj(d) if d.dtype.kind == "c" else d
 
 
+def _product(xp: Any, g: Any, d: Any) -> Any:
+    """The VJP of a partial derivative d, which is an array or a number."""
+    if g.dtype.kind == "c":
+        return g * conjugate(xp, d)
+    if xp is NUMPY and g.size >= LARGE and (type(d) is np.ndarray or type(d) in SCALARS):
+        return on_threads(np.multiply, g, d)
+    return g * d
+
+
+_TIMES = f"g * {{0}} if g.dtype.kind == 'f' and g.size < {LARGE} else product(xp, g, {{0}})"
+"""The same without a call for most gradients."""
+_SCOPE = {"conj": conjugate, "product": _product}
+
+
 def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
     """The VJP g * conj(d) of a partial derivative d: a number, or a function of named values.
 
@@ -235,10 +252,11 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
     if not callable(partial):
         if partial == 1:
             return for_ops.identity
-        return eval(compiled("lambda xp, g, s, k: g * d", "eval"), {"d": partial})
+        text = "lambda xp, g, s, k: " + _TIMES.format("d")
+        return eval(compiled(text, "eval"), {"d": partial, **_SCOPE})
     if op.singular:
         return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
-    return _bind_rule(partial, op, "g * {0} if g.dtype.kind != 'c' else g * conj(xp, {0})")
+    return _bind_rule(partial, op, _TIMES)
 
 
 def _sheltered(rule: Rule) -> Rule:

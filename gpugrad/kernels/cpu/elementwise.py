@@ -30,6 +30,7 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
 from gpugrad.kernels.cpu import compiler, pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.lines import check, declared, lanes, vector
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.kernels.runtime.launch import type_name
@@ -103,7 +104,9 @@ class Loops:
 
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype."""
-    arrays = [*map(np.ascontiguousarray, arrays)]
+    first = arrays[0]
+    if not first.flags.forc or any(a.strides != first.strides for a in arrays):
+        arrays = [*map(row_major, arrays)]
     out = np.empty_like(arrays[0])
     library: Any = pool.library()
     pointers = pool.addresses((*arrays, out))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGE", "WIDE", "kernels"]
+__all__ = ["LARGE", "WIDE", "kernels", "on_threads"]
 
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
@@ -20,3 +20,8 @@ WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 def kernels(name: str) -> Any:
     """A module of this folder; `import gpugrad` does not load it, nor the compiler."""
     return importlib.import_module(f"gpugrad.kernels.cpu.{name}")
+
+
+def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
+    """``ufunc(*args, out=out)`` of plain arrays and Python numbers; the first array is large."""
+    return kernels("ufuncs").on_threads(ufunc, *args, out=out)

@@ -31,6 +31,7 @@ _TYPES: dict[str, Any] = {
     "l": ctypes.c_long,
     "w": ctypes.c_uint64,
     "p": ctypes.c_void_p,
+    "o": ctypes.py_object,
     "d": ctypes.c_double,
     "f": ctypes.c_float,
 }
@@ -48,7 +49,8 @@ def load(
     Args:
         name: of the file, without its ending.
         functions: the types of their arguments, a letter each: l for long, w for a word of 64 bits,
-            p for a pointer, d for double, f for float. The type of a result follows after ">".
+            p for a pointer, o for an array that array.h reads, d for double, f for float. The type
+            of a result follows after ">".
         shared, flags: as for `compiler.load`.
     """
     if library() is None:

@@ -1,18 +1,23 @@
-// Running sums, and sums of rows by index, in NumPy's order and with its bits; and totals.
+// Running sums, and sums of rows by index, in NumPy's order and with its bits; sums of other orders
+// over all elements, or over some axes.
 #include "pool.h"
+
+#include <atomic>
+#include <cstring>
+#include <vector>
 
 namespace {
 
 const long TOGETHER = 8;  // running sums at a time: one alone waits for each addition
 const long PIECE = 1 << 14;  // elements of a piece for a thread
 const long COLUMNS = 128;  // that a total is added up in
-const long PIECES = 4;  // of a sum of rows, each of which reads all indices
-const long WIDE_ROWS = 32;  // elements from which that is worth it
+const long ROWS = 16;  // pieces of the rows of a result
+const long WIDE_ROWS = 32;  // elements from which rows are worth sorting by their indices
+const long BLOCK = 2048;  // columns of a sum over rows that are added up together
 
 struct Job {
   const void* from;
   void* to;
-  const long* index;
   long n, width, rows, back;
 };
 
@@ -63,28 +68,144 @@ template <class T> void total(void* state, long k) {
   ((T*)job.to)[k] = sums[0];
 }
 
-// All rows of the result.
-template <class T> void add_all_rows(const Job& job) {
-  T* to = (T*)job.to;
-  const T* from = (const T*)job.from;
-  const long w = job.width;
-  if (w == 1)
-    for (long i = 0; i < job.n; ++i) to[job.index[i]] += from[i];
-  else
-    for (long i = 0; i < job.n; ++i)
-      for (long j = 0; j < w; ++j) to[job.index[i] * w + j] += from[i * w + j];
+// ---- sums over a middle axis ----
+
+// Sums of blocks of columns, over pieces of the rows.
+struct Rows {
+  const void* from;
+  void *to, *partial;
+  long n, width, rows, pieces;  // rows: in a piece
+
+  long blocks() const { return (width + BLOCK - 1) / BLOCK; }
+  long columns(long block) const { return width - block * BLOCK < BLOCK ? width - block * BLOCK : BLOCK; }
+};
+
+template <class T> void add_up(const T* __restrict from, T* __restrict sum, long n, long step, long w) {
+  memcpy(sum, from, w * sizeof(T));
+  long i = 1;
+  for (; i + 4 <= n; i += 4) {
+    const T *a = from + i * step, *b = a + step, *c = b + step, *d = c + step;
+    for (long j = 0; j < w; ++j) sum[j] += (a[j] + b[j]) + (c[j] + d[j]);
+  }
+  for (; i < n; ++i)
+    for (long j = 0; j < w; ++j) sum[j] += from[i * step + j];
+}
+
+template <class T> void sum_piece(void* state, long k) {
+  const Rows& job = *(Rows*)state;
+  const long w = job.width, block = k % job.blocks(), piece = k / job.blocks() % job.pieces;
+  const long outer = k / job.blocks() / job.pieces, low = piece * job.rows;
+  const long rows = job.n - low < job.rows ? job.n - low : job.rows;
+  const T* from = (const T*)job.from + (outer * job.n + low) * w + block * BLOCK;
+  T* to = job.pieces == 1 ? (T*)job.to + outer * w : (T*)job.partial + (outer * job.pieces + piece) * w;
+  add_up(from, to + block * BLOCK, rows, w, job.columns(block));
+}
+
+template <class T> void sum_partials(void* state, long k) {
+  const Rows& job = *(Rows*)state;
+  const long w = job.width, block = k % job.blocks(), outer = k / job.blocks();
+  const T* from = (const T*)job.partial + outer * job.pieces * w + block * BLOCK;
+  add_up(from, (T*)job.to + outer * w + block * BLOCK, job.pieces, w, job.columns(block));
+}
+
+template <class T> void sum_middle(Rows job, long outer) {
+  std::vector<T> partial(job.pieces == 1 ? 0 : outer * job.pieces * job.width);
+  job.partial = partial.data();
+  gpugrad_parallel(sum_piece<T>, &job, outer * job.pieces * job.blocks());
+  if (job.pieces > 1) gpugrad_parallel(sum_partials<T>, &job, outer * job.blocks());
+}
+
+// ---- sums of rows by index ----
+
+// Rows of the result are those of `base`, or zeros; then rows of `from` are added.
+struct Add {
+  const void *from, *base;
+  void* to;
+  const long* index;
+  long n, width, rows, m;  // m: indices of a slice, of n in all
+  std::vector<long> start, order;  // the indices sorted by rows
+  std::atomic<bool> outside;
+
+  // In a piece.
+  long slices() const { return PIECE / (rows * width) > 1 ? PIECE / (rows * width) : 1; }
+
+  // The row that an index names, or -1.
+  long row(long i) const {
+    if (i < 0) i += rows;
+    return i < 0 || i >= rows ? -1 : i;
+  }
+
+  bool sort() {
+    start.assign(rows + 1, 0), order.resize(n);
+    for (long i = 0; i < n; ++i) {
+      const long r = row(index[i]);
+      if (r < 0) return false;
+      ++start[r + 1];
+    }
+    for (long r = 0; r < rows; ++r) start[r + 1] += start[r];
+    for (long i = 0; i < n; ++i) order[start[row(index[i])]++] = i;
+    for (long r = rows; r > 0; --r) start[r] = start[r - 1];
+    start[0] = 0;
+    return true;
+  }
+
+  template <class T> void begin(long row, long count) const {
+    T* to = (T*)this->to + row * width;
+    if (!base) memset(to, 0, count * width * sizeof(T));
+    else if (base != this->to) memcpy(to, (const T*)base + row * width, count * width * sizeof(T));
+  }
+};
+
+template <class T> void add_row(const T* __restrict from, T* __restrict to, long w) {
+  for (long j = 0; j < w; ++j) to[j] += from[j];
 }
 
 // Piece k of the rows of the result.
 template <class T> void add_rows(void* state, long k) {
-  const Job& job = *(Job*)state;
-  const long low = job.rows * k / PIECES, high = job.rows * (k + 1) / PIECES, w = job.width;
+  const Add& job = *(Add*)state;
+  const long w = job.width;
+  for (long r = job.rows * k / ROWS; r < job.rows * (k + 1) / ROWS; ++r) {
+    job.begin<T>(r, 1);
+    for (long i = job.start[r]; i < job.start[r + 1]; ++i)
+      add_row((const T*)job.from + job.order[i] * w, (T*)job.to + r * w, w);
+  }
+}
+
+template <class T> bool add_narrow_rows(const Add& job) {
+  const T* from = (const T*)job.from;
+  T* to = (T*)job.to;
+  const long w = job.width;
+  job.begin<T>(0, job.rows);
   for (long i = 0; i < job.n; ++i) {
-    const long row = job.index[i];
-    if (row < low || row >= high) continue;
-    T* to = (T*)job.to + row * w;
-    const T* from = (const T*)job.from + i * w;
-    for (long j = 0; j < w; ++j) to[j] += from[j];
+    const long r = job.row(job.index[i]);
+    if (r < 0) return false;
+    if (w == 1) to[r] += from[i];
+    else
+      for (long j = 0; j < w; ++j) to[r * w + j] += from[i * w + j];
+  }
+  return true;
+}
+
+// Slices of the result, which have indices of their own: one for each element.
+template <class T> void add_along(void* state, long k) {
+  Add& job = *(Add*)state;
+  const long w = job.width, rows = job.rows, count = job.m * w, size = rows * w;
+  const long per = job.slices(), all = job.n / job.m;
+  for (long slice = k * per; slice < (k + 1) * per && slice < all; ++slice) {
+    const T* from = (const T*)job.from + slice * count;
+    T* to = (T*)job.to + slice * size;
+    const long* index = job.index + slice * count;
+    memset(to, 0, size * sizeof(T));
+    for (long i = 0; i < count; i += w)
+      for (long j = 0; j < w; ++j) {
+        long r = index[i + j];
+        if (r < 0) r += rows;
+        if (r < 0 || r >= rows) {
+          job.outside = true;
+          return;
+        }
+        to[r * w + j] += from[i + j];
+      }
   }
 }
 
@@ -95,23 +216,43 @@ extern "C" {
 // Along the middle axis of an array (rows, n, width); from the end if `back`.
 void gpugrad_running(
     long wide, const void* from, void* to, long rows, long n, long width, long back) {
-  Job job = {from, to, nullptr, n, width, rows, back};
+  Job job = {from, to, n, width, rows, back};
   const long per = (PIECE + n - 1) / n, lines = rows * width;
   gpugrad_parallel(wide ? running<double> : running<float>, &job, (lines + per - 1) / per);
 }
 
 // The sums of pieces of PIECE elements each.
 void gpugrad_totals(long wide, const void* from, void* to, long n) {
-  Job job = {from, to, nullptr, n, 1, 1, 0};
+  Job job = {from, to, n, 1, 1, 0};
   gpugrad_parallel(wide ? total<double> : total<float>, &job, (n + PIECE - 1) / PIECE);
 }
 
-// to[index[i]] += from[i] for n rows of `width` elements, in order; `to` has `rows` rows.
-void gpugrad_add_rows(
-    long wide, const void* from, void* to, const long* index, long n, long width, long rows) {
-  Job job = {from, to, index, n, width, rows, 0};
-  if (width < WIDE_ROWS || gpugrad_threads() == 1)
-    return wide ? add_all_rows<double>(job) : add_all_rows<float>(job);
-  gpugrad_parallel(wide ? add_rows<double> : add_rows<float>, &job, PIECES);
+// Sums over the middle axis of an array (outer, n, width).
+void gpugrad_sum_middle(long wide, const void* from, void* to, long outer, long n, long width) {
+  const long columns = width < BLOCK ? width : BLOCK, rows = 2 * PIECE / columns;
+  const Rows job = {from, to, nullptr, n, width, rows, (n + rows - 1) / rows};
+  return wide ? sum_middle<double>(job, outer) : sum_middle<float>(job, outer);
+}
+
+// A copy of `base` (rows, width), or zeros; then to[index[i]] += from[i] for n rows, in order. `base`
+// may be `to`. Returns 0 if an index is out of bounds.
+long gpugrad_add_rows(
+    long wide, const void* from, const void* base, void* to, const long* index, long n, long width,
+    long rows) {
+  Add job = {from, base, to, index, n, width, rows, n};
+  if (width < WIDE_ROWS) return wide ? add_narrow_rows<double>(job) : add_narrow_rows<float>(job);
+  if (!job.sort()) return 0;
+  gpugrad_parallel(wide ? add_rows<double> : add_rows<float>, &job, ROWS);
+  return 1;
+}
+
+// Zeros (outer, rows, width); then each element of `from` (outer, m, width) is added at its index
+// along the middle axis. Returns 0 if an index is out of bounds.
+long gpugrad_add_along(
+    long wide, const void* from, void* to, const long* index, long outer, long m, long width, long rows) {
+  Add job = {from, nullptr, to, index, outer * m, width, rows, m};
+  const long per = job.slices();
+  gpugrad_parallel(wide ? add_along<double> : add_along<float>, &job, (outer + per - 1) / per);
+  return !job.outside;
 }
 }

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["top_k"]
@@ -28,7 +29,7 @@ def top_k(x: Any, k: int) -> Any:
     library = _library() if fits else None
     if library is None:
         return NotImplemented
-    x, shape = np.ascontiguousarray(x), (*x.shape[:-1], k)
+    x, shape = row_major(x), (*x.shape[:-1], k)
     values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
     arrays = x.ctypes.data, values.ctypes.data, indices.ctypes.data
     sizes = x.size // x.shape[-1], x.shape[-1], k

@@ -14,9 +14,18 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import AxisError, DTypeError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.kernels.by_hand import scatter
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import check_axis, index_along
 from gpugrad.ops.arrays.creation import arange
-from gpugrad.ops.arrays.index_rules import add_at, as_int64, check_range, flat_indices, index_error
+from gpugrad.ops.arrays.index_rules import (
+    add_at,
+    as_int64,
+    check_range,
+    flat_indices,
+    index_error,
+    sum_at,
+    taken,
+)
 from gpugrad.ops.arrays.index_vmap import getitem_batch, scatter_at_batch
 from gpugrad.registry.record import op
 
@@ -102,7 +111,7 @@ def take(xp, x, indices, /, axis=None):
     if xp is not NUMPY:
         check_range("take", indices, x.shape[axis], axis)
     try:
-        part = x.take(indices, axis=axis)
+        part = taken(xp, x, indices, axis)
     except IndexError as error:
         raise index_error("take", x.shape, error) from error
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
@@ -160,7 +169,7 @@ def gather(xp, params, indices, /, axis=0):
     axis = check_axis("gather", axis, params.shape)
     indices = _check_integers("gather", indices)
     check_range("gather", indices, params.shape[axis], axis, first=0)
-    part = params.take(indices, axis=axis)
+    part = taken(xp, params, indices, axis)
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
 
 
@@ -220,8 +229,10 @@ def scatter_rows(xp, values, indices, /, *, shape):
     indices = _check_integers("scatter_rows", indices)
     if xp is not NUMPY:
         check_range("scatter_rows", indices, shape[0], 0)
-    out = xp.lib.zeros(shape, dtype=values.dtype)
-    add_at("scatter_rows", xp, out, (indices,), values)
+    out = sum_at(xp, (indices,), values, tuple(shape))
+    if out is NotImplemented:
+        out = xp.lib.zeros(shape, dtype=values.dtype)
+        add_at("scatter_rows", xp, out, (indices,), values)
     return out
 
 
@@ -288,6 +299,10 @@ def take_along_axis(xp, x, indices, /, axis=-1):
      [3.]]
     """
     axis = check_axis("take_along_axis", axis, x.shape)
+    if xp is NUMPY and x.size >= LARGE and indices.ndim == x.ndim:
+        part = kernels("copies").take_along_axis(x, indices, axis)
+        if part is not NotImplemented:
+            return part
     try:
         index = _index_along_axis("take_along_axis", xp, indices, x.shape, axis)
         if xp is NUMPY and x.flags.c_contiguous:  # in half the time
@@ -355,6 +370,10 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     [[0. 5.]
      [6. 0.]]
     """
+    if xp is NUMPY and values.size >= LARGE and not unique:
+        out = kernels("sums").add_along(values, indices, axis, shape)
+        if out is not NotImplemented:
+            return out
     out = xp.lib.zeros(shape, dtype=values.dtype)
     axis = check_axis("scatter_along_axis", axis, out.shape)
     index = _index_along_axis("scatter_along_axis", xp, indices, out.shape, axis)

@@ -199,6 +199,42 @@ def atomic_add(lib: Any, out: Any, index: Any, values: Any) -> None:
         out += total.astype(out.dtype)
 
 
+def taken(xp: Any, x: Any, indices: Any, axis: int) -> Any:
+    """``x.take(indices, axis)``, of large NumPy arrays on several threads."""
+    if xp is NUMPY and x.size >= LARGE:
+        part = kernels("copies").take(x, indices, axis)
+        if part is not NotImplemented:
+            return part
+    return x.take(indices, axis=axis)
+
+
+def elements_at(xp: Any, x: Any, indices: Any) -> Any:
+    """``x[indices]``, of large NumPy arrays on several threads."""
+    large = xp is NUMPY and x.size >= LARGE and x.flags.c_contiguous
+    return taken(xp, x, indices, 0) if large and indices.dtype.kind in "iu" else x[indices]
+
+
+def write(xp: Any, out: Any, index: Any, values: Any) -> None:
+    """``out[index] = values``, of large NumPy arrays on several threads."""
+    large = xp is NUMPY and values.size >= LARGE and not has_arrays(index)
+    if not large or not kernels("copies").copy(values, out[index]):
+        out[index] = values
+
+
+def sum_at(xp: Any, index: Any, values: Any, shape: tuple[int, ...], base: Any = None) -> Any:
+    """A copy of `base`, or zeros, with many rows added at an index; else NotImplemented."""
+    large = xp is NUMPY and type(values) is np.ndarray and values.size >= LARGE
+    if not large or type(index) is not tuple or len(index) != 1 or not _is_rows(index, len(shape)):
+        return NotImplemented
+    (rows,), width = index, math.prod(shape[1:])
+    if values.shape != rows.shape + shape[1:] or (base is not None and base.dtype != values.dtype):
+        return NotImplemented
+    base = base if base is None else np.ascontiguousarray(base)
+    out = np.empty(shape, values.dtype)
+    columns = out.reshape(-1, width), as_int64(rows).reshape(-1), values.reshape(-1, width), base
+    return out if kernels("sums").add_rows(*columns) else NotImplemented
+
+
 def _is_rows(index, ndim):
     """Whether an index consists of integer arrays only."""
     return len(index) <= ndim and all(type(p) is np.ndarray and p.dtype.kind != "b" for p in index)
@@ -231,7 +267,7 @@ def _add_rows(name, out, index, values):
     width = math.prod(out.shape[len(index) :])
     if values.size >= LARGE and not isinstance(rows, int):
         columns = out.reshape(-1, width), rows.reshape(-1), values.reshape(-1, width)
-        if kernels("sums").add_rows(*columns):
+        if kernels("sums").add_rows(*columns, base=columns[0]):
             return
     flat = rows.reshape(-1, 1) * width + np.arange(width)
     np.add.at(out.reshape(-1), flat.reshape(-1), values.reshape(-1))

@@ -19,11 +19,14 @@ from gpugrad.ops.arrays.index_rules import (
     add_at,
     assign,
     cast_values,
+    elements_at,
     has_arrays,
     index_error,
     library_index,
     may_repeat,
     number_writes,
+    sum_at,
+    write,
 )
 from gpugrad.ops.arrays.index_vmap import array_of, getitem_batch, scatter_at_batch, write_batch
 from gpugrad.ops.arrays.shape import moves
@@ -110,7 +113,11 @@ def getitem(xp, x, /, *, index):
     [1. 3.]
     """
     try:
-        part = x[library_index("getitem", xp, x.shape, index)]
+        index = library_index("getitem", xp, x.shape, index)
+        if type(index) is tuple and len(index) == 1 and type(index[0]) is np.ndarray and x.ndim:
+            part = elements_at(xp, x, index[0])
+        else:
+            part = x[index]
     except IndexError as error:
         raise index_error("getitem", x.shape, error) from error
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
@@ -163,13 +170,16 @@ def scatter_at(xp, g, /, *, index, shape):
     >>> print(gg.scatter_at([1.0, 2.0, 4.0], index=[0, 2, 0], shape=(3,)))
     [5. 0. 2.]
     """
-    out = xp.lib.zeros(shape, dtype=g.dtype)
     try:
-        index = library_index("scatter_at", xp, out.shape, index)
+        index = library_index("scatter_at", xp, shape, index)
+        out = sum_at(xp, index, g, shape)
+        if out is not NotImplemented:
+            return out
+        out = xp.lib.zeros(shape, dtype=g.dtype)
         if may_repeat(index):
             add_at("scatter_at", xp, out, index, g)
         else:
-            out[index] = g
+            write(xp, out, index, g)
     except IndexError as error:
         raise index_error("scatter_at", shape, error) from error
     return out
@@ -214,8 +224,12 @@ def index_add(xp, x, values, /, *, index):
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
     """
-    out, values = xp.lib.array(x, order="C"), cast_values("index_add", x, values)
-    add_at("index_add", xp, out, library_index("index_add", xp, x.shape, index), values)
+    values = cast_values("index_add", x, values)
+    index = library_index("index_add", xp, x.shape, index)
+    out = sum_at(xp, index, values, x.shape, x)
+    if out is NotImplemented:
+        out = xp.lib.array(x, order="C")
+        add_at("index_add", xp, out, index, values)
     return out
 
 

@@ -7,10 +7,11 @@ import operator
 
 import numpy as np
 
-from gpugrad.core.backend import TENSOR
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
+from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axis, index_along
 from gpugrad.registry.record import op
 
@@ -20,6 +21,15 @@ AT_ONCE = 8
 
 def _is_joined_by_launches(arrays, **params):
     return len(arrays) <= AT_ONCE
+
+
+def _joined(xp, name, arrays, axis):
+    """The library's function of that name; of large NumPy arrays on several threads."""
+    if xp is NUMPY and arrays[0].size * len(arrays) >= LARGE:
+        out = getattr(kernels("copies"), name)(arrays, axis)
+        if out is not NotImplemented:
+            return out
+    return getattr(xp.lib, name)(arrays, axis=axis)
 
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):
@@ -73,7 +83,7 @@ def concat(xp, arrays, /, axis=0):
     >>> print(gg.concat([[1.0, 2.0], [3.0]]))
     [1. 2. 3.]
     """
-    return xp.lib.concat(arrays, axis=axis)
+    return _joined(xp, "concat", arrays, axis)
 
 
 def _stack_vjp(xp, g, i, arrays_shape, axis):
@@ -118,7 +128,7 @@ def stack(xp, arrays, /, axis=0):
     [[1. 3.]
      [2. 4.]]
     """
-    return xp.lib.stack(arrays, axis=axis)
+    return _joined(xp, "stack", arrays, axis)
 
 
 @saying_where

@@ -6,6 +6,7 @@ one gives the Tensors new arrays if a tape, or anything else, holds the old ones
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import batch_axis_of
-from gpugrad.core.backend import as_dtype
+from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import as_tuple
+from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.ops._axes import add_reduce, as_tuple
 from gpugrad.registry.record import op
 
 NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -93,7 +95,13 @@ def reshape(xp, x, /, shape, *, copy=None):
     [[1. 2.]
      [3. 4.]]
     """
-    return x.reshape(shape) if copy is None else xp.lib.reshape(x, shape, copy=copy)
+    if copy is not None:
+        return xp.lib.reshape(x, shape, copy=copy)
+    if xp is NUMPY and x.size >= LARGE and not x.flags.c_contiguous:
+        with contextlib.suppress(ValueError):  # it needs a copy, which takes several threads
+            return x.reshape(shape, copy=False)
+        x = kernels("copies").row_major(x)
+    return x.reshape(shape)
 
 
 @op(kinds="fc", samples=_RAVELED, errors=NOT_NUMBERS, writes=reshaped_back)
@@ -413,7 +421,7 @@ def sum_to(xp, x, /, shape):
         if lead < 0 or any(n not in (1, m) for n, m in zip(shape, x.shape[lead:], strict=True)):
             raise ShapeError(f"sum_to: the shape {shape} does not broadcast to {x.shape}.")
         axes += tuple(i for i in range(lead, x.ndim) if shape[i - lead] != x.shape[i])
-    return (xp.add_reduce(x, axis=axes, keepdims=True) if axes else x).reshape(shape)
+    return (add_reduce(xp, x, axes, True) if axes else x).reshape(shape)
 
 
 def _astype_vjp(xp, g, x_dtype):

@@ -494,7 +494,7 @@ def _tanh_slope(x, y, out=None):
         return slope_of_any(_sech_squared, x, y)
     if x.size <= FEW:
         return np.power(np.cosh(x, out), power, out)
-    return slope_of_many(_one_minus_square, _sech_squared_of_many, x, y, out)
+    return slope_of_many("tanh_slope", _one_minus_square, _sech_squared_of_many, x, y, out)
 
 
 tanh_slope = elementwise(

@@ -13,6 +13,7 @@ from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.kernels.cpu import large, rows
 from gpugrad.ops._axes import (
     accumulated,
+    add_reduce,
     all_axes,
     batch_axis,
     cast_back,
@@ -80,11 +81,7 @@ def sum_(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     [4. 6.]
     """
     if dtype is None and x.dtype.char not in "eE":
-        if axis is None and xp is NUMPY and x.size >= large.LARGE:
-            total = large.kernels("sums").total(x, keepdims)
-            if total is not NotImplemented:
-                return total
-        return xp.add_reduce(x, axis=axis, keepdims=keepdims)
+        return add_reduce(xp, x, axis, keepdims)
     return accumulated("sum", xp.add_reduce, x, dtype, axis=axis, keepdims=keepdims)
 
 
@@ -171,7 +168,9 @@ def mean(xp, x, /, axis=None, *, keepdims=False):
     n = count(x.shape, axis)
     if n and xp is not NUMPY:  # in one kernel
         return x.mean(axis=axis, keepdims=keepdims, **exact)
-    return _over(xp.add_reduce(x, axis=axis, keepdims=keepdims, **exact), n)
+    if exact:
+        return _over(xp.add_reduce(x, axis=axis, keepdims=keepdims, **exact), n)
+    return _over(add_reduce(xp, x, axis, keepdims), n)
 
 
 def _squares(xp, x, axis, keepdims):

@@ -113,7 +113,7 @@ def _sigmoid_slope(x, y, out=None):
         return slope_of_any(_logistic_density, x, y)
     if x.size <= FEW:
         return np.divide(half, np.add(np.cosh(x, out), ONE[x.dtype.char], out), out)
-    return slope_of_many(_times_rest, _over_one_plus_exp, x, y, out)
+    return slope_of_many("sigmoid_slope", _times_rest, _over_one_plus_exp, x, y, out)
 
 
 sigmoid_slope = elementwise(

@@ -10,7 +10,7 @@ from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
-from gpugrad.ops.arrays.index_rules import check_range
+from gpugrad.ops.arrays.index_rules import check_range, taken
 from gpugrad.registry.on_arrays import beside_number
 from gpugrad.registry.record import op
 
@@ -165,7 +165,7 @@ def take_rows(xp, indices, weight, /):
      [1. 2.]]
     """
     _check_rows("take_rows", indices, weight)
-    return xp.lib.asarray(weight.take(indices.astype(np.int64, copy=False), axis=0))
+    return xp.lib.asarray(taken(xp, weight, indices.astype(np.int64, copy=False), 0))
 
 
 def _padding(name, padding_idx, weight):

@@ -1,0 +1,106 @@
+// Loops over arrays of one shape that lie in memory in different ways, in pieces for the pool.
+#pragma once
+
+#include "array.h"
+#include "pool.h"
+
+#include <cstdlib>
+
+const int AXES = 64, ARRAYS = 4;  // the most that there may be
+const long GRAIN = 1 << 14;  // elements of a piece
+
+// Arrays, the last of which is the result. Their axes are those of the result, from its largest
+// stride to its smallest; axes that are one in all arrays are merged.
+struct Walk {
+  int count, ndim;
+  long shape[AXES];
+  char* data[ARRAYS];
+  long strides[ARRAYS][AXES];
+
+  void keep(int to, int from) {
+    shape[to] = shape[from];
+    for (int k = 0; k < count; ++k) strides[k][to] = strides[k][from];
+  }
+
+  void swap(int a, int b) {
+    long n = shape[a];
+    shape[a] = shape[b], shape[b] = n;
+    for (int k = 0; k < count; ++k) {
+      long s = strides[k][a];
+      strides[k][a] = strides[k][b], strides[k][b] = s;
+    }
+  }
+
+  bool continues(int outer, int inner) const {
+    for (int k = 0; k < count; ++k)
+      if (strides[k][outer] != shape[inner] * strides[k][inner]) return false;
+    return true;
+  }
+
+  // The arrays broadcast to the shape of the last one.
+  Walk(void* const* arrays, int n) : count(n), ndim(0) {
+    const Array& out = array_of(arrays[n - 1]);
+    for (int d = 0; d < out.ndim; ++d) {
+      if (out.shape[d] == 1) continue;
+      shape[ndim] = out.shape[d];
+      for (int k = 0; k < n; ++k) {
+        const Array& a = array_of(arrays[k]);
+        const int own = d - (out.ndim - a.ndim);
+        strides[k][ndim] = own < 0 || a.shape[own] == 1 ? 0 : a.strides[own];
+      }
+      ++ndim;
+    }
+    for (int k = 0; k < n; ++k) data[k] = array_of(arrays[k]).data;
+    const long* of = strides[n - 1];
+    for (int d = 1; d < ndim; ++d)
+      for (int e = d; e > 0 && std::labs(of[e]) > std::labs(of[e - 1]); --e) swap(e, e - 1);
+    int last = 0;
+    for (int d = 1; d < ndim; ++d) {
+      if (!continues(last, d)) keep(++last, d);
+      else {
+        const long n = shape[last];
+        keep(last, d);
+        shape[last] *= n;
+      }
+    }
+    ndim = ndim ? last + 1 : 0;
+    if (!ndim) shape[ndim++] = 1;  // one element
+  }
+
+  long inner() const { return shape[ndim - 1]; }
+
+  long outer() const {
+    long n = 1;
+    for (int d = 0; d < ndim - 1; ++d) n *= shape[d];
+    return n;
+  }
+
+  // The addresses of line `i` of the last axis.
+  void line(long i, char** at) const {
+    for (int k = 0; k < count; ++k) at[k] = data[k];
+    for (int d = ndim - 2; d >= 0; --d) {
+      const long place = i % shape[d];
+      i /= shape[d];
+      for (int k = 0; k < count; ++k) at[k] += place * strides[k][d];
+    }
+  }
+
+  // Calls f(addresses, n) for the lines of piece k, or for a part of one line.
+  template <class F> void piece(long k, F f) const {
+    const long n = inner(), parts = (n + GRAIN - 1) / GRAIN, lines = GRAIN / n > 1 ? GRAIN / n : 1;
+    const long low = k / parts * lines, total = outer(), from = k % parts * GRAIN;
+    const long high = low + lines < total ? low + lines : total;
+    const long size = n - from < GRAIN ? n - from : GRAIN;
+    char* at[ARRAYS];
+    for (long i = low; i < high; ++i) {
+      line(i, at);
+      for (int j = 0; j < count; ++j) at[j] += from * strides[j][ndim - 1];
+      f(at, size);
+    }
+  }
+
+  long pieces() const {
+    const long n = inner(), parts = (n + GRAIN - 1) / GRAIN, lines = GRAIN / n > 1 ? GRAIN / n : 1;
+    return (outer() + lines - 1) / lines * parts;
+  }
+};
