@@ -239,9 +239,10 @@ def _product(xp: Any, g: Any, d: Any) -> Any:
     return g * d
 
 
-_TIMES = f"g * {{0}} if g.dtype.kind == 'f' and g.size < {LARGE} else product(xp, g, {{0}})"
+_IS_SMALL = f"g.dtype.kind == 'f' and (xp is not numpy or g.size < {LARGE})"
+_TIMES = f"g * {{0}} if {_IS_SMALL} else product(xp, g, {{0}})"
 """The same without a call for most gradients."""
-_SCOPE = {"conj": conjugate, "product": _product}
+_SCOPE = {"conj": conjugate, "numpy": NUMPY, "product": _product}
 
 
 def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
 )
 
-NAMES = [name for name, op in sorted(OPS.items()) if op.ufunc is not None]
+NAMES = [name for name, op in sorted(OPS.items()) if op.ufunc is not None and not op.cpu]
 
 
 def uniform(*shape, dtype=np.float32, seed=0):
@@ -123,8 +123,8 @@ def test_a_product_of_gradients_has_numpys_bits(threads):
     x = gg.asarray(x)
     with gg.GradientTape() as tape:
         tape.watch(x)
-        y = gg.exp(x)
-    assert np.array_equal(tape.gradient(y, x, gg.asarray(g)).numpy(), g * np.exp(x.numpy()))
+        y = gg.sin(x)
+    assert np.array_equal(tape.gradient(y, x, gg.asarray(g)).numpy(), g * np.cos(x.numpy()))
 
 
 @gg.function
