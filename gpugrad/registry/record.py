@@ -127,7 +127,9 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     def rules(self) -> tuple[Any, ...]:
         """The rules `vjp`, bound, one for each input; as loops in C if `cpu` is True."""
         rules = super().rules
-        return tuple(r and with_loop(self, r) for r in rules) if self.cpu is True else rules
+        if self.cpu is not True or self.declared.d is not None:  # whose rules have loops already
+            return rules
+        return tuple(r and with_loop(self, r) for r in rules)
 
     @property
     def is_opened(self) -> bool:

@@ -21,6 +21,7 @@ from gpugrad.errors import DTypeError, NoGradientError
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.kernels.cpu.large import LARGE, on_threads
 from gpugrad.registry.fields import Gradient, Rules
+from gpugrad.registry.on_arrays import with_loop
 from gpugrad.registry.on_tensors import compiled
 
 __all__ = ["DeclaredRules", "Rule", "conjugate"]
@@ -170,10 +171,11 @@ def _names(function: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
+def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}", **scope: Any) -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
 
-    `body` is an expression of the call: a single one, so that it adds no frame.
+    `body` is an expression of the call: a single one, so that it adds no frame. It may name what is
+    in `scope`.
     """
     parameters, args = ["xp", "g", "s", "k"], []
     for name in _names(rule):
@@ -187,7 +189,7 @@ def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}") -> Rule:
         else:
             args.append(f"k[{name!r}]")
     text = f"lambda {', '.join(parameters)}: " + body.format(f"rule({', '.join(args)})")
-    return eval(compiled(text, "eval"), {"rule": rule, **_SCOPE})
+    return eval(compiled(text, "eval"), {"rule": rule, **_SCOPE, **scope})
 
 
 class _Joint(tuple[Rule, ...]):
@@ -239,8 +241,8 @@ def _product(xp: Any, g: Any, d: Any) -> Any:
     return g * d
 
 
-_IS_SMALL = f"g.dtype.kind == 'f' and (xp is not numpy or g.size < {LARGE})"
-_TIMES = f"g * {{0}} if {_IS_SMALL} else product(xp, g, {{0}})"
+_SMALL = f"g * {{0}} if g.dtype.kind == 'f' and (xp is not numpy or g.size < {LARGE}) else "
+_TIMES = _SMALL + "product(xp, g, {0})"
 """The same without a call for most gradients."""
 _SCOPE = {"conj": conjugate, "numpy": NUMPY, "product": _product}
 
@@ -257,6 +259,9 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
         return eval(compiled(text, "eval"), {"d": partial, **_SCOPE})
     if op.singular:
         return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
+    if getattr(op, "cpu", None) is True:
+        loop = with_loop(op, _bind_rule(partial, op, "product(xp, g, {0})"))
+        return _bind_rule(partial, op, _SMALL + "large(xp, g, s, k)", large=loop)
     return _bind_rule(partial, op, _TIMES)
 
 
