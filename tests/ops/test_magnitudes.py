@@ -18,6 +18,7 @@ _WEIGHTS = "multiplies by weights, which are scaled too, before it divides by th
 _WINDOWS = "scales for each window would take one pass over x per element of a window"
 OTHER = {
     "adjugate": _INVERSE, "lstsq": _INVERSE, "average": _WEIGHTS, "nll_loss": _WEIGHTS,
+    "cholesky_grad": "multiplies a gradient, which has another magnitude, by the factor",
     "gradient_along": "divides by products of distances",
     "cosine_embedding_loss": "adds 1e-12 to squares, as torch does",
     "ctc_loss": "takes scores far below -1e30 for impossible",

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
-from gpugrad.kernels.cpu import large, rows
+from gpugrad.kernels.cpu import large
 from gpugrad.ops._axes import (
     accumulated,
     add_reduce,
@@ -293,7 +293,7 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     if xp is NUMPY and x.size >= large.LARGE:
-        d = rows.logsumexp_grad(g, x, out, axis)
+        d = large.kernels("rows").logsumexp_grad(g, x, out, axis)
         if d is not NotImplemented:
             return d
     d = xp.exp(x - expand(xp, out, x.shape, axis, keepdims))
@@ -308,7 +308,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     errors=NO_AXIS,
     batch=_reducing("logsumexp"),
     cuda=kernels.logsumexp,
-    cpu=rows.logsumexp,
+    cpu=lambda *args, **params: large.kernels("rows").logsumexp(*args, **params),
     large=large.LARGE,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     mixed="float32",
