@@ -238,8 +238,7 @@ def _is_of_channels(
 def _run_channels(x: Any, arrays: Sequence[Any], eps: float) -> None:
     """Run the kernel with the fields of its job, null for None."""
     library: Any = _library()
-    address = [None if a is None else a.ctypes.data for a in arrays]
-    pointers = (ctypes.c_void_p * len(arrays))(*address)
+    pointers = pool.addresses(arrays)
     library.gpugrad_channels(WIDE[x.dtype], pointers, *x.shape[:2], x[0, 0].size, eps)
 
 

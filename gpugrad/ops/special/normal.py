@@ -126,9 +126,13 @@ _TAIL = (
 )  # fmt: skip
 
 
+_NOTHING = 40.0
+"""From here on a normal number has probability 0 even in float64; 0 times infinity would be NaN."""
+
+
 def _tail(x):
     """|x|, at most 40; the probability of a larger number; and exp(-x * x / 2)."""
-    x = np.minimum(np.abs(x), np.float32(40))  # all is 0 there, and 0 times infinity would be NaN
+    x = np.minimum(np.abs(x), np.float32(_NOTHING))
     t = 1 / (1 + _STEP * x)
     p = _TAIL[-1] * t
     for c in _TAIL[-2::-1]:
@@ -154,13 +158,14 @@ def gelu(xp, x):
     """`x` times the probability that a standard normal number is below `x`."""
     if xp is NUMPY and x.dtype == np.float32:
         return in_blocks(_gelu, x)
-    return x * xp.special.ndtr(x)
+    return xp.lib.maximum(x, -_NOTHING) * xp.special.ndtr(x)
 
 
 def _gelu_slope(xp, x):
     if xp is NUMPY and x.dtype == np.float32:
         return in_blocks(_slope, x)
-    return xp.special.ndtr(x) + x * (xp.lib.exp(-0.5 * x * x) * (1 / _ROOT_2PI))
+    near = xp.lib.minimum(xp.lib.maximum(x, -_NOTHING), _NOTHING)
+    return xp.special.ndtr(x) + near * (xp.lib.exp(-0.5 * x * x) * (1 / _ROOT_2PI))
 
 
 def _gelu_second_derivative(xp, x):

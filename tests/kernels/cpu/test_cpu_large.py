@@ -173,6 +173,24 @@ def test_a_total_is_close_to_the_exact_one(n, threads):
     assert sums.reduced(x[::2], None, keepdims=False) is NotImplemented
 
 
+UNARY = sorted(name for name, op in OPS.items() if op.cpu is True and len(op.arrays) == 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_special_values_of_a_large_array_are_those_of_a_small_one(name, dtype):
+    eps, tiny, huge = np.finfo(dtype).eps, np.finfo(dtype).tiny, np.finfo(dtype).max
+    special = [np.inf, np.nan, 0, tiny, 1, 12, 45, 300, huge / 4, huge]
+    x = np.array([*special, *(-v for v in special)], dtype)
+    results = []
+    for array in (x, np.resize(x, LARGE)):
+        out, (d,) = gradients(OPS[name].eager, [array], np.ones_like(array))
+        results.append((out[: x.size], d[: x.size]))
+    for small, large in zip(*results, strict=True):
+        np.testing.assert_allclose(large, small, rtol=100 * eps, atol=100 * tiny)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [LARGE, 3 * LARGE - 7])
 def test_a_nan_is_found_at_any_place(n, dtype, threads):
