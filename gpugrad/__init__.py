@@ -57,12 +57,15 @@ from gpugrad.ops.math.cumulative import (
 )
 from gpugrad.ops.math.differences import diff, ediff1d, gradient, trapezoid, cumulative_trapezoid
 from gpugrad.ops.math.einsum import einsum
-from gpugrad.ops.math.elementwise import (
+from gpugrad.ops.math.arithmetic import (
     add, subtract, multiply, masked_multiply, divide, masked_divide, floor_divide, remainder,
     fmod, negative, positive, abs_ as abs, sign, power, square, sqrt, rsqrt, cbrt, reciprocal,
-    hypot, copysign, exp, exp2, expm1, log, log2, log10, log1p, logaddexp, sin, cos, tan, asin,
-    acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, deg2rad, rad2deg, erf, erfc, real,
-    imag, conj, stop_gradient, complex_ as complex, squared_difference,
+    hypot, copysign, stop_gradient, squared_difference,
+)
+from gpugrad.ops.math.complex import real, imag, conj, complex_ as complex
+from gpugrad.ops.math.transcendental import (
+    exp, exp2, expm1, log, log2, log10, log1p, logaddexp, sin, cos, tan, asin, acos, atan, atan2,
+    sinh, cosh, tanh, asinh, acosh, atanh, deg2rad, rad2deg, erf, erfc,
 )
 from gpugrad.ops.arrays.gather import (
     take, gather, scatter_rows, take_along_axis, scatter_along_axis, nonzero,

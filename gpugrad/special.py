@@ -18,7 +18,8 @@ from typing import Any
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import saying_where
-from gpugrad.ops.math.elementwise import cbrt, erf, erfc, exp2, expm1, log1p
+from gpugrad.ops.math.arithmetic import cbrt
+from gpugrad.ops.math.transcendental import erf, erfc, exp2, expm1, log1p
 from gpugrad.ops.nn.activations import log_sigmoid as log_expit
 from gpugrad.ops.nn.activations import sigmoid as expit
 from gpugrad.ops.special.bessel import (

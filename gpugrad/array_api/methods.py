@@ -20,9 +20,10 @@ from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops.arrays import arrange, creation, gather, indexing, join, sort
 from gpugrad.ops.arrays import shape as shaping
 from gpugrad.ops.math import (
+    arithmetic,
     comparison,
+    complex,
     cumulative,
-    elementwise,
     numeric,
     products,
     reduction,
@@ -50,9 +51,9 @@ def _comparison(op: Any) -> Any:
 
 
 _OPERATORS = {  # with a reflected form
-    "add": elementwise.add, "sub": elementwise.subtract, "mul": elementwise.multiply,
-    "truediv": elementwise.divide, "floordiv": elementwise.floor_divide,
-    "mod": elementwise.remainder, "pow": elementwise.power, "matmul": products.matmul,
+    "add": arithmetic.add, "sub": arithmetic.subtract, "mul": arithmetic.multiply,
+    "truediv": arithmetic.divide, "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.remainder, "pow": arithmetic.power, "matmul": products.matmul,
     "and": comparison.bitwise_and, "or": comparison.bitwise_or, "xor": comparison.bitwise_xor,
     "lshift": comparison.bitwise_left_shift, "rshift": comparison.bitwise_right_shift,
     "divmod": numeric.divmod_,
@@ -79,11 +80,11 @@ def _variable_getitem(self: Variable, index: Any) -> Tensor:
 
 
 def _set_real(self: Tensor, value: Any) -> None:
-    writes.setitem(elementwise.real(self), ..., value)
+    writes.setitem(complex.real(self), ..., value)
 
 
 def _set_imag(self: Tensor, value: Any) -> None:
-    writes.setitem(elementwise.imag(self), ..., value)
+    writes.setitem(complex.imag(self), ..., value)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Tensor:
@@ -99,7 +100,7 @@ def _transpose(self: Tensor, *axes: Any) -> Tensor:
 
 def _adjoint(self: Tensor) -> Tensor:
     """The conjugate transpose; of a one-dimensional array, the conjugate."""
-    return elementwise.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
+    return complex.conj(self if self.ndim < 2 else shaping.matrix_transpose(self))
 
 
 def _matvec(self: Tensor, x: Any) -> Tensor:
@@ -142,7 +143,7 @@ def _view(self: Tensor, dtype: Any = None) -> Any:
         return shaping.reshape(self, self.shape)
     is_parts = self.dtype.kind == "c" and dtype.char == self.dtype.char.lower()
     if self.ndim and is_parts:
-        parts = join.stack([elementwise.real(self), elementwise.imag(self)], axis=-1)
+        parts = join.stack([complex.real(self), complex.imag(self)], axis=-1)
         return shaping.reshape(parts, (*self.shape[:-1], 2 * self.shape[-1]))
     try:
         return wrap(devices.copy_array(self._handed_out("other numbers").view(dtype)))
@@ -183,21 +184,21 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 _METHODS = {
-    "__neg__": elementwise.negative, "__pos__": elementwise.positive, "__abs__": elementwise.abs_,
+    "__neg__": arithmetic.negative, "__pos__": arithmetic.positive, "__abs__": arithmetic.abs_,
     "__invert__": comparison.bitwise_invert, "__round__": comparison.round_,
     "__lt__": comparison.less, "__le__": comparison.less_equal, "__gt__": comparison.greater,
     "__ge__": comparison.greater_equal, "__eq__": _comparison(comparison.equal),
     "__ne__": _comparison(comparison.not_equal), "__contains__": _contains,
     "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_transpose),
     "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
-    "real": property(elementwise.real, _set_real), "imag": property(elementwise.imag, _set_imag),
+    "real": property(complex.real, _set_real), "imag": property(complex.imag, _set_imag),
     "sum": reduction.sum_, "mean": reduction.mean, "prod": reduction.prod, "var": reduction.var,
     "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
     "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
     "ptp": statistics.ptp, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
     "dot": products.dot, "matvec": _matvec, "rmatvec": _rmatvec,
-    "trace": products.trace, "conj": elementwise.conj,
-    "conjugate": elementwise.conj, "clip": comparison.clip, "round": comparison.round_,
+    "trace": products.trace, "conj": complex.conj,
+    "conjugate": complex.conj, "clip": comparison.clip, "round": comparison.round_,
     "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
     "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,
     "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal, "repeat": arrange.repeat,

@@ -37,7 +37,7 @@ from gpugrad.ops.nn.convolution_layers import (
 )
 from gpugrad.ops.nn.distances import normalize, cosine_similarity, pairwise_distance, cdist
 from gpugrad.ops.nn.dropout import dropout, alpha_dropout, gumbel_softmax
-from gpugrad.ops.math.elementwise import tanh
+from gpugrad.ops.math.transcendental import tanh
 from gpugrad.ops.nn.activations_gated import glu, swiglu, geglu, reglu, prelu, softmin, sparsemax
 from gpugrad.ops.nn.layers import linear, bilinear, embedding, embedding_bag
 from gpugrad.ops.nn.losses import (

@@ -15,7 +15,7 @@ from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.blocks import SMALLEST
 from gpugrad.ops._blocks import BLOCK
 from gpugrad.ops._slopes import FEW
-from gpugrad.ops.math import elementwise
+from gpugrad.ops.math import transcendental
 
 SIZES = [
     1e-30,
@@ -259,7 +259,7 @@ def test_slopes_of_many_elements_have_their_digits_in_the_tails(
     name, dtype, count, kernels, vectors, monkeypatch
 ):
     monkeypatch.setattr(c_program, "setting", lambda: kernels)
-    monkeypatch.setattr(elementwise, "has_vectors", lambda ufunc: vectors)
+    monkeypatch.setattr(transcendental, "has_vectors", lambda ufunc: vectors)
     x = np.full(count, 0.5, dtype)
     x[-40:] = tails(name, dtype)  # the blocks before have none
     call = reverse_mode(getattr(gg, name))

@@ -16,7 +16,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops._loops import check_order
 from gpugrad.ops._scipy import library
-from gpugrad.ops.math.elementwise import unless_infinite
+from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.registry.record import elementwise, names_in, op
 from gpugrad.registry.rules import conjugate
 

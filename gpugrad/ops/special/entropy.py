@@ -7,7 +7,7 @@ in TensorFlow.
 from __future__ import annotations
 
 from gpugrad.core.samples import grid
-from gpugrad.ops.math.elementwise import unless_infinite
+from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.ops.special.common import scipy_op
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise

@@ -11,7 +11,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid, shaped
 from gpugrad.errors import ArgumentError
 from gpugrad.ops._loops import check_order
-from gpugrad.ops.math.elementwise import unless_infinite
+from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.ops.special.common import library_of_order, scipy_op
 from gpugrad.registry.record import elementwise, op
 

@@ -23,7 +23,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.ops._scipy import library_has
-from gpugrad.ops.math.elementwise import unless_infinite
+from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.ops.special.common import double, need_real, scipy_op
 from gpugrad.ops.special.incomplete_gamma import DECAY, add_node_axis, integrate, mask_limits
 from gpugrad.registry.record import elementwise, op

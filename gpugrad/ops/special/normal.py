@@ -1,7 +1,7 @@
 """The error function's relatives, the normal distribution, and `gelu`, which is built on it.
 
-`erf` and `erfc` are in ops/math/elementwise. Far out, where a derivative is a small difference of
-large numbers, it is the asymptotic series of that difference.
+`erf` and `erfc` are in ops/math/transcendental. Far out, where a derivative is a small difference
+of large numbers, it is the asymptotic series of that difference.
 
 `gelu` has a polynomial of its own in float32: SciPy computes the error function in double
 precision, element by element, at a tenth of the speed.
