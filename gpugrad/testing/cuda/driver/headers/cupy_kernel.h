@@ -20,6 +20,8 @@
 
 inline float cyl_bessel_i0f(float x) { return cyl_bessel_i0(x); }
 inline float cyl_bessel_i1f(float x) { return cyl_bessel_i1(x); }
+inline float normcdff(float x) { return normcdf(x); }
+inline float normcdfinvf(float p) { return normcdfinv(p); }
 
 // xsf computes with std::complex where it is not compiled by NVRTC.
 #include <cupy/xsf/lambertw.h>
