@@ -118,6 +118,7 @@ def test_an_elementwise_chain_with_its_gradient_and_sum_is_one_kernel_and_a_fina
     assert len(kernel.outs) == 2
 
 
+@needs_shim
 def test_averages_that_nothing_waits_for_are_one_kernel_for_each_width(rng):
     def f(x, y, *averages):
         results = []
@@ -146,6 +147,7 @@ def test_no_step_moves_behind_an_effect(rng):
     assert any("exp" in s.name for s in steps[effect:]), [s.name for s in steps]
 
 
+@needs_shim
 def test_a_kernel_result_that_others_reshape_is_written_once(rng):
     def f(x, w):
         y = gg.exp(x)

@@ -168,6 +168,7 @@ def test_a_printed_loss_stays_separate_from_its_gradient(rng, capsys):
     assert len(names(join_losses(traced.lower(*args).program))) == 2
 
 
+@needs_shim
 def test_two_losses_of_the_same_scores_stay_separate(rng):
     def step(x):
         with gg.GradientTape() as tape:

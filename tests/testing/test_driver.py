@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needs import needs_driver
+from needs import needs_driver, needs_shim
 
 from gpugrad.core import backend
 from gpugrad.kernels.runtime.launch import OPTIONS, full_source
@@ -127,6 +127,7 @@ def test_a_build_says_what_is_missing(monkeypatch, tmp_path):
     assert "driver build" in driver.unavailable()
 
 
+@needs_shim
 def test_without_a_network_the_build_names_the_package_index(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUGRAD_CACHE_DIR", str(tmp_path))
     for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
