@@ -54,7 +54,9 @@ def backward(log: Entries, grads: Gradients, needed: Container[int], reading: Lo
                 if not op.rules:  # a user's own gradient function: its errors stay as they are
                     raise
                 reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
-            if g_input is not None:
+            if g_input is not None and shape_and_dtype is None and i not in grads:
+                grads[i] = g_input  # `add`, without a call
+            elif g_input is not None:
                 add(i, g_input, shape_and_dtype)
 
 
