@@ -164,9 +164,9 @@ if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
         softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
         sparse_softmax_cross_entropy_grad,
     )
-    from gpugrad.ops.linalg.solve import (
-        cholesky, solve_triangular, solve, inv, matrix_power, adjugate, det, slogdet,
-    )
+    from gpugrad.ops.linalg.cholesky import cholesky
+    from gpugrad.ops.linalg.determinants import adjugate, det, slogdet
+    from gpugrad.ops.linalg.solve import solve_triangular, solve, inv, matrix_power
     from gpugrad.ops.nn.losses import mse
     from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
     from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot

@@ -21,22 +21,21 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import saying_where
 from gpugrad.ops.arrays import arrange
 from gpugrad.ops.arrays.shape import matrix_transpose
-from gpugrad.ops.linalg import decompositions, factors, least_squares, special_matrices
-from gpugrad.ops.linalg import solve as _linalg
+from gpugrad.ops.linalg import (
+    decompositions,
+    determinants,
+    factors,
+    least_squares,
+    special_matrices,
+)
+from gpugrad.ops.linalg.cholesky import cholesky
 from gpugrad.ops.linalg.decompositions import eigvals, eigvalsh, svdvals
+from gpugrad.ops.linalg.determinants import adjugate, det
 from gpugrad.ops.linalg.factors import lu, lu_factor, pivots_to_permutation
 from gpugrad.ops.linalg.least_squares import cond, matrix_rank, pinv
 from gpugrad.ops.linalg.matrix_functions import expm, logm, polar, solve_sylvester, sqrtm
 from gpugrad.ops.linalg.norms import matrix_norm, norm, vector_norm
-from gpugrad.ops.linalg.solve import (
-    adjugate,
-    cholesky,
-    det,
-    inv,
-    matrix_power,
-    solve,
-    solve_triangular,
-)
+from gpugrad.ops.linalg.solve import inv, matrix_power, solve, solve_triangular
 from gpugrad.ops.linalg.special_matrices import (
     circulant,
     hankel,
@@ -129,7 +128,7 @@ def _name_results(op: Callable[..., Any], names: Callable[..., Result]) -> Calla
 
 eig = _name_results(decompositions.eig, EigResult)
 eigh = _name_results(decompositions.eigh, EighResult)
-slogdet = _name_results(_linalg.slogdet, SlogdetResult)
+slogdet = _name_results(determinants.slogdet, SlogdetResult)
 svd = _name_results(decompositions.svd, SVDResult)
 cond.__module__ = __name__  # gpugrad.cond is another function
 

@@ -27,7 +27,7 @@ from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.cpu import lapack
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
+from gpugrad.ops.linalg.common import NO_MATRIX, NOT_SQUARE, STACKS, as_inexact, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 

@@ -17,7 +17,7 @@ from gpugrad.errors import (
     SingularMatrixError,
 )
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import NO_MATRIX, STACKS, as_inexact
+from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate

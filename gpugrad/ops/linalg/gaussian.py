@@ -16,7 +16,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels.libraries import cusolver
-from gpugrad.ops.linalg.solve import as_inexact, need_square, square_op
+from gpugrad.ops.linalg.common import as_inexact, need_square, square_op
 from gpugrad.registry.record import op
 
 

@@ -15,7 +15,7 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.solve import NO_MATRIX, as_inexact
+from gpugrad.ops.linalg.common import NO_MATRIX, as_inexact
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 

@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.ops.linalg.solve import NO_MATRIX, STACKS, as_inexact, need_square, square_op
+from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact, need_square, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 

@@ -10,7 +10,7 @@ from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import ArgumentError, AxisError, NoGradientError, ShapeError
 from gpugrad.ops._axes import expand
 from gpugrad.ops._roots import root_of_powers
-from gpugrad.ops.linalg.solve import as_inexact
+from gpugrad.ops.linalg.common import as_inexact
 from gpugrad.registry.record import op
 
 _KEPT = {"keepdims": True}
