@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
 
-__all__ = ["concat", "copy", "row_major", "stack", "take", "take_along_axis"]
+__all__ = ["concat", "copy", "differ_along", "row_major", "stack", "take", "take_along_axis"]
 
 
 @functools.cache
@@ -54,10 +54,9 @@ def concat(arrays: Sequence[Any], axis: Any) -> Any:
     if axis is None or not -first.ndim <= axis < first.ndim or _library() is None:
         return NotImplemented
     axis, shape = axis % first.ndim, list(first.shape)
-    shape[axis] = 0
     for a in arrays:
-        rest = (*a.shape[:axis], 0, *a.shape[axis + 1 :])
-        if type(a) is not np.ndarray or a.dtype != first.dtype or rest != tuple(shape):
+        same = type(a) is np.ndarray and a.dtype == first.dtype
+        if not same or not differ_along(a.shape, first.shape, axis):
             return NotImplemented
     shape[axis] = sum(a.shape[axis] for a in arrays)
     out, start = np.empty(shape, first.dtype), 0
@@ -106,7 +105,7 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     index = _counted(indices)
     if index is None or index.size < LARGE or x.itemsize not in (4, 8):
         return NotImplemented
-    library = _library() if _differ_along(x.shape, index.shape, axis) else None
+    library = _library() if differ_along(x.shape, index.shape, axis) else None
     if library is None:
         return NotImplemented
     x, axis, out = row_major(x), axis % x.ndim, np.empty(index.shape, x.dtype)
@@ -116,7 +115,9 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     return out if library.gpugrad_take_along(*arrays, *sizes) else NotImplemented
 
 
-def _differ_along(a: tuple[int, ...], b: tuple[int, ...], axis: int) -> bool:
-    """Whether two shapes differ along an axis only."""
+def differ_along(a: tuple[int, ...], b: tuple[int, ...], axis: int) -> bool:
+    """Whether two shapes differ along an axis at most."""
+    if len(a) != len(b):
+        return False
     axis %= len(a)
-    return len(a) == len(b) and (*a[:axis], *a[axis + 1 :]) == (*b[:axis], *b[axis + 1 :])
+    return (*a[:axis], *a[axis + 1 :]) == (*b[:axis], *b[axis + 1 :])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["scaled_phases"]
@@ -27,6 +28,6 @@ def scaled_phases(g: Any, x: Any) -> Any:
     if library is None:
         return NotImplemented
     out = np.empty(x.shape, x.dtype)
-    arrays = [*map(np.ascontiguousarray, (g, x)), out]
+    arrays = [row_major(g), row_major(x), out]
     library.gpugrad_scaled_phases(WIDE[g.dtype], *(a.ctypes.data for a in arrays), x.size)
     return out

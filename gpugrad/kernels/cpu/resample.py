@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["resample"]
@@ -30,7 +31,7 @@ def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
     if max(x.size, x.size // max(n, 1) * m) < LARGE or _library() is None:
         return NotImplemented
     axis %= x.ndim
-    x, out = np.ascontiguousarray(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)
+    x, out = row_major(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)
     index, weights = taps.on_device_of(NUMPY, x)
     arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data, weights.ctypes.data
     sizes = len(index), math.prod(x.shape[:axis]), n, m, math.prod(x.shape[axis + 1 :])

@@ -14,17 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = [
-    "batch_norm",
-    "batch_norm_grads",
+    "affine_norm",
+    "affine_norm_grads",
     "cross_entropy",
     "cross_entropy_grad",
     "has_channels",
     "has_rows",
-    "layer_norm",
-    "layer_norm_grads",
     "log_softmax",
     "log_softmax_grad",
     "logsumexp",
@@ -58,6 +57,11 @@ def _takes(x: Any, *others: Any) -> bool:
     )
 
 
+def _row_major(*arrays: Any) -> list[Any]:
+    """`row_major` of each; None stays None."""
+    return [None if a is None else row_major(a) for a in arrays]
+
+
 def _is_last(x: Any, axis: Any) -> bool:
     """Whether an axis is the last one of an array."""
     return type(x) is np.ndarray and axis in (-1, x.ndim - 1, (-1,), (x.ndim - 1,))
@@ -81,7 +85,7 @@ def _along(kind: str, axis: int, *arrays: Any) -> Any:
         return NotImplemented
     out = np.empty(x.shape, x.dtype)
     # arrays that are copied must live until the kernel has run
-    arrays = (*map(np.ascontiguousarray, arrays), out)
+    arrays = (*_row_major(*arrays), out)
     _run(kind, x.shape[-1], arrays, x)
     return out
 
@@ -115,7 +119,7 @@ def logsumexp(xp: Any, x: Any, /, axis: Any = None, *, keepdims: bool = False) -
     """The launcher of `gpugrad.ops.math.reduction.logsumexp`."""
     if not _is_last(x, axis) or not _takes(x):
         return NotImplemented
-    x, out = np.ascontiguousarray(x), np.empty(x.shape[:-1], x.dtype)
+    x, out = row_major(x), np.empty(x.shape[:-1], x.dtype)
     _run("logsumexp", x.shape[-1], (x, out), x)
     return out[..., None] if keepdims else out
 
@@ -124,7 +128,7 @@ def logsumexp_grad(g: Any, x: Any, out: Any, axis: Any) -> Any:
     """The gradient of `logsumexp` by `x`, given that by its results."""
     if not _is_last(x, axis) or not _takes(x, g, out):
         return NotImplemented
-    g, x, out = map(np.ascontiguousarray, (g, x, out))
+    g, x, out = _row_major(g, x, out)
     d = np.empty(x.shape, x.dtype)
     _run("logsumexp_grad", x.shape[-1], (g, x, out, d), x)
     return d
@@ -146,7 +150,7 @@ def cross_entropy(x: Any, labels: Any, kept: Any) -> Any:
     """
     if not _takes(x):
         return NotImplemented
-    x, out = np.ascontiguousarray(x), np.empty(labels.shape, x.dtype)
+    x, out = row_major(x), np.empty(labels.shape, x.dtype)
     labels = _counted(labels, kept)
     _run("cross_entropy", x.shape[-1], (x, labels, out), x)
     return out
@@ -156,83 +160,40 @@ def cross_entropy_grad(g: Any, x: Any, labels: Any, kept: Any) -> Any:
     """The gradient of `cross_entropy` by `x`, given that by its results."""
     if g.shape != labels.shape or not _takes(x, g):
         return NotImplemented
-    x, g, out = np.ascontiguousarray(x), np.ascontiguousarray(g), np.empty(x.shape, x.dtype)
+    x, g, out = row_major(x), row_major(g), np.empty(x.shape, x.dtype)
     labels = _counted(labels, kept)
     _run("cross_entropy_grad", x.shape[-1], (x, labels, g, out), x)
     return out
 
 
 def has_rows(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `layer_norm` takes an array and an axis. Tiny variances are NumPy's to scale."""
+    """Whether `affine_norm` takes means over the last axis. Tiny variances are NumPy's to scale."""
     return _is_last(x, axis) and eps >= 1e-12 and _takes(x)
 
 
-def _is_of_rows(
-    x: Any,
-    weights: Sequence[Any],
-    axis: Any = -1,
-    along: Any = -1,
-    eps: float = 1e-5,
-    centered: bool = True,
-) -> bool:
-    """Whether means are over the last axis, and weights have its length and the same dtype."""
-    fits = all(w is None or (w.shape == x.shape[-1:] and w.dtype == x.dtype) for w in weights)
-    return centered and fits and has_rows(x, axis, eps) and has_rows(x, along, eps)
-
-
-def layer_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
-    """The launcher of `gpugrad.ops.nn.normalization_fused.standardize_affine`."""
-    if not _is_of_rows(x, (weight, bias), **params):
-        return NotImplemented
-    x, out = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
-    mean, var = np.empty((2, *x.shape[:-1], 1), x.dtype)
-    weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
-    arrays = (x, weight, bias, out, mean, var)
-    _run("layer_norm", x.shape[-1], arrays, x, params.get("eps", 1e-5))
-    return (out, mean, var) if math.isfinite(var.max()) else NotImplemented
-
-
-def layer_norm_grads(
-    xp: Any, g: Any, x: Any, /, *small: Any, weight: Any = None, **params: Any
-) -> Any:
-    """The launcher of the gradients by `x`, `weight` and bias; the first alone without `weight`.
-
-    `small` are the mean and the variance, and the gradients by them; then perhaps the weight.
-    """
-    mean, var, g_mean, g_var, *rest = small
-    weight = rest[0] if rest else weight
-    floats = _takes(g, x, mean, var, g_mean, g_var)
-    if g.shape != x.shape or not floats or not _is_of_rows(x, (weight,), **params):
-        return NotImplemented
-    if np.any(g_mean) or np.any(g_var):
-        return NotImplemented
-    n, out = x.shape[-1], np.empty(x.shape, x.dtype)
-    sums = np.empty((2, n), x.dtype)
-    g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
-    weight = None if weight is None else np.ascontiguousarray(weight)
-    arrays = (g, x, mean, var, weight, out, sums)
-    _run("layer_norm_grads", n, arrays, x, params.get("eps", 1e-5), sums=True)
-    return out if weight is None else (out, *sums)
-
-
 def has_channels(x: Any, axis: Any, eps: float) -> bool:
-    """Whether `batch_norm` takes an array: means are over all axes but the second of at least 3."""
+    """Whether `affine_norm` takes means over all axes but the second of at least three."""
     shaped = type(x) is np.ndarray and x.ndim > 2 and axis == (0, *range(2, x.ndim))
     return shaped and eps >= 1e-12 and _takes(x)
 
 
-def _is_of_channels(
+def _means(
     x: Any,
     weights: Sequence[Any],
     axis: Any = -1,
     along: Any = -1,
     eps: float = 1e-5,
     centered: bool = True,
-) -> bool:
-    """Whether `has_channels`, and weights are one number a channel, of the same dtype."""
-    if not centered or along not in (1, (1,)) or not has_channels(x, axis, eps):
-        return False
-    return all(w is None or (w.shape == x.shape[1:2] and _takes(x, w)) for w in weights)
+) -> str | None:
+    """Whether means are of rows or of channels, with weights of their size; None for others."""
+    if centered and has_rows(x, axis, eps) and _is_last(x, along):
+        means, shape = "rows", x.shape[-1:]
+    elif centered and has_channels(x, axis, eps) and along in (1, (1,)):
+        means, shape = "channels", x.shape[1:2]
+    else:
+        return None
+    fits = all(w is None or (w.shape == shape and w.dtype == x.dtype) for w in weights)
+    return means if fits else None
 
 
 def _run_channels(x: Any, arrays: Sequence[Any], eps: float) -> None:
@@ -242,32 +203,41 @@ def _run_channels(x: Any, arrays: Sequence[Any], eps: float) -> None:
     library.gpugrad_channels(WIDE[x.dtype], pointers, *x.shape[:2], x[0, 0].size, eps)
 
 
-def batch_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
-    """The launcher of `gpugrad.ops.nn.normalization_fused.standardize_affine`, for channels."""
-    if not _is_of_channels(x, (weight, bias), **params):
+def affine_norm(xp: Any, x: Any, /, weight: Any = None, bias: Any = None, **params: Any) -> Any:
+    """The launcher of `gpugrad.ops.nn.normalization_fused.standardize_affine`."""
+    means, eps = _means(x, (weight, bias), **params), params.get("eps", 1e-5)
+    if means is None:
         return NotImplemented
-    x, out = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
-    mean, var = np.empty((2, 1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
-    weight, bias = (None if w is None else np.ascontiguousarray(w) for w in (weight, bias))
-    arrays = (x, None, weight, bias, out, mean, var, None, None)
-    _run_channels(x, arrays, params.get("eps", 1e-5))
-    return (out, mean, var) if np.isfinite(var).all() else NotImplemented
+    x, weight, bias = _row_major(x, weight, bias)
+    out = np.empty(x.shape, x.dtype)
+    if means == "rows":
+        mean, var = np.empty((2, *x.shape[:-1], 1), x.dtype)
+        _run("layer_norm", x.shape[-1], (x, weight, bias, out, mean, var), x, eps)
+    else:
+        mean, var = np.empty((2, 1, x.shape[1], *(1,) * (x.ndim - 2)), x.dtype)
+        _run_channels(x, (x, None, weight, bias, out, mean, var, None, None), eps)
+    return (out, mean, var) if math.isfinite(var.max()) else NotImplemented
 
 
-def batch_norm_grads(
+def affine_norm_grads(
     xp: Any, g: Any, x: Any, /, *small: Any, weight: Any = None, **params: Any
 ) -> Any:
-    """The launcher of its gradients, for channels: see `layer_norm_grads`."""
+    """The launcher of the gradients by `x`, `weight` and bias; the first alone without `weight`.
+
+    `small` are the mean and the variance, and the gradients by them; then perhaps the weight.
+    """
     mean, var, g_mean, g_var, *rest = small
     weight = rest[0] if rest else weight
     floats = _takes(g, x, mean, var, g_mean, g_var)
-    if g.shape != x.shape or not floats or not _is_of_channels(x, (weight,), **params):
+    means = _means(x, (weight,), **params) if floats and g.shape == x.shape else None
+    if means is None or np.any(g_mean) or np.any(g_var) or not math.isfinite(var.max()):
         return NotImplemented
-    if np.any(g_mean) or np.any(g_var) or not np.isfinite(var).all():
-        return NotImplemented
-    out, (by_weight, by_bias) = np.empty(x.shape, x.dtype), np.empty((2, x.shape[1]), x.dtype)
-    g, x, mean, var = map(np.ascontiguousarray, (g, x, mean, var))
-    weight = None if weight is None else np.ascontiguousarray(weight)
-    arrays = (x, g, weight, None, out, mean, var, by_weight, by_bias)
-    _run_channels(x, arrays, params.get("eps", 1e-5))
-    return out if weight is None else (out, by_weight, by_bias)
+    g, x, mean, var, weight = _row_major(g, x, mean, var, weight)
+    out, eps = np.empty(x.shape, x.dtype), params.get("eps", 1e-5)
+    sums = np.empty((2, x.shape[-1 if means == "rows" else 1]), x.dtype)
+    if means == "rows":
+        arrays = (g, x, mean, var, weight, out, sums)
+        _run("layer_norm_grads", x.shape[-1], arrays, x, eps, sums=True)
+    else:
+        _run_channels(x, (x, g, weight, None, out, mean, var, *sums), eps)
+    return out if weight is None else (out, *sums)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.copies import row_major
+from gpugrad.kernels.cpu.copies import differ_along, row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
 __all__ = ["add_along", "add_rows", "reduced", "running_sum"]
@@ -76,13 +76,13 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
     """
     fits = values.size >= LARGE and values.dtype in WIDE and index.dtype.kind == "i"
     library, n = _library() if fits else None, values.ndim
-    if library is None or index.shape != values.shape or not -n <= axis < n or len(shape) != n:
+    if library is None or index.shape != values.shape or not -n <= axis < n:
         return NotImplemented
-    axis, out = axis % n, np.empty(shape, values.dtype)
-    before, after = shape[:axis], shape[axis + 1 :]
-    outer, inner = math.prod(before), math.prod(after)
-    if (*before, *after) != (*values.shape[:axis], *values.shape[axis + 1 :]) or outer < 4:
+    axis %= n
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    if not differ_along(values.shape, shape, axis) or outer < 4:
         return NotImplemented  # each slice is one thread's
+    out = np.empty(shape, values.dtype)
     index, values = np.ascontiguousarray(index, np.int64), row_major(values)
     arrays = values.ctypes.data, out.ctypes.data, index.ctypes.data
     sizes = outer, values.shape[axis], inner, shape[axis]

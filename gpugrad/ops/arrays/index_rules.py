@@ -229,7 +229,7 @@ def sum_at(xp: Any, index: Any, values: Any, shape: tuple[int, ...], base: Any =
     (rows,), width = index, math.prod(shape[1:])
     if values.shape != rows.shape + shape[1:] or (base is not None and base.dtype != values.dtype):
         return NotImplemented
-    base = base if base is None else np.ascontiguousarray(base)
+    base = base if base is None else kernels("copies").row_major(base)
     out = np.empty(shape, values.dtype)
     columns = out.reshape(-1, width), as_int64(rows).reshape(-1), values.reshape(-1, width), base
     return out if kernels("sums").add_rows(*columns) else NotImplemented

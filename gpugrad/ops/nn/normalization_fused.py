@@ -27,19 +27,6 @@ def narrowed(xp, y, x, *weights):
     return xp.astype(y, x.dtype) if same and y.dtype != x.dtype else y
 
 
-def _of_rows_or_channels(of_rows, of_channels):
-    """The launcher of one of two kernels, which take different arrays."""
-
-    def launch(*args, **params):
-        result = of_rows(*args, **params)
-        return of_channels(*args, **params) if result is NotImplemented else result
-
-    return launch
-
-
-_GRADS = _of_rows_or_channels(rows.layer_norm_grads, rows.batch_norm_grads)
-
-
 def _samples(rng):
     yield [uniform(rng, 2, 3), uniform(rng, 3), uniform(rng, 3)], {}
     params = {"axis": (1, 2), "along": (1, 2), "eps": 0.1, "centered": False}
@@ -115,7 +102,7 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     ref=_ref,
     errors=_errors,
     cuda=kernels.standardize_affine,
-    cpu=_of_rows_or_channels(rows.layer_norm, rows.batch_norm),
+    cpu=rows.affine_norm,
 )
 def standardize_affine(
     xp, x, /, weight=None, bias=None, *, axis=-1, along=-1, eps=1e-5, centered=True
@@ -192,7 +179,7 @@ def _by_channel(g, x, *others, axis=-1, **params):
     ref=_grad_ref,
     errors=_GRAD_ERRORS,
     cuda=kernels.standardize_affine_grad,
-    cpu=_GRADS,
+    cpu=rows.affine_norm_grads,
 )
 def standardize_affine_grad(
     xp, g, x, mean, var, g_mean, g_var, /, weight=None, *, axis=-1, along=-1, eps=1e-5,
@@ -238,7 +225,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,
-    cpu=_GRADS,
+    cpu=rows.affine_norm_grads,
 )
 def standardize_affine_grads(
     xp, g, x, mean, var, g_mean, g_var, weight, /, *, axis=-1, along=-1, eps=1e-5, centered=True
