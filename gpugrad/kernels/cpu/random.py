@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.copies import row_major
+from gpugrad.kernels.cpu.large import WIDE
 
 __all__ = ["LEAST", "noise", "stream_dropout", "stream_mask"]
 
@@ -19,7 +21,6 @@ LEAST = 1 << 13
 
 _REALS = ("uniform", "normal", "exponential", "laplace", "gumbel", "logistic")
 _KINDS = (*_REALS, "dropout", "keep")  # in the order of random.cpp
-_WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 _M64 = (1 << 64) - 1
 
 
@@ -54,7 +55,7 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
     Returns:
         Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
     """
-    wide = _WIDE.get(dtype)
+    wide = WIDE.get(dtype)
     if n < LEAST or wide is None or kind not in _REALS or _library() is None:
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
@@ -62,12 +63,10 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
 
 def stream_dropout(xp: Any, x: Any, /, *, key: tuple[int, int], first: int, p: float) -> Any:
     """The launcher of `gpugrad.ops.nn.dropout.stream_dropout`."""
-    if x.size < LEAST or x.dtype not in _WIDE or not 0 <= p < 1:
+    if x.size < LEAST or x.dtype not in WIDE or not 0 <= p < 1:
         return NotImplemented
     out = np.empty(x.shape, x.dtype)
-    return _draw(
-        "dropout", _WIDE[x.dtype], key, operator.index(first), out, np.ascontiguousarray(x), p
-    )
+    return _draw("dropout", WIDE[x.dtype], key, operator.index(first), out, row_major(x), p)
 
 
 def stream_mask(xp: Any, stream: Any, /, *, shape: tuple[int, ...], p: float) -> Any:
