@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from operator import is_
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
@@ -16,7 +14,8 @@ from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack
-from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
+from gpugrad.core.replaceable import Replaceable
+from gpugrad.core.scopes import scopes, updating
 from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
 from gpugrad.errors import (
     ArgumentError,
@@ -29,22 +28,12 @@ from gpugrad.errors import (
     saying_where,
 )
 
-__all__ = [
-    "Update",
-    "Variable",
-    "VariableRef",
-    "VariableSlice",
-    "put_together",
-    "read_together",
-    "still_hold",
-    "take_together",
-    "write_together",
-]
+__all__ = ["Variable", "VariableRef", "VariableSlice"]
 
 _ANY = object()
 
 
-class Variable(Tensor):
+class Variable(Replaceable):
     """A Tensor whose value can be replaced, and that tapes watch automatically.
 
     Args:
@@ -60,9 +49,7 @@ class Variable(Tensor):
     3.0
     """
 
-    __slots__ = ("_created_trainable", "_fits", "_name", "_trainable", "_value")
-
-    _value: Any  # the array that all threads see
+    __slots__ = ("_created_trainable", "_fits", "_name", "_trainable")
 
     @saying_where
     def __init__(
@@ -91,29 +78,6 @@ class Variable(Tensor):
         self._check_shape("Variable", data.shape)
         for recorder in threads.stack:
             recorder.assigned(self)
-
-    @property
-    def _data(self) -> Any:
-        """The array: this thread's own, or the one that all threads see."""
-        if scopes:
-            values = scopes.get(get_ident())
-            if values is not None:
-                array = values.get(self._id)
-                if array is not None:
-                    return array
-        try:
-            return self._value
-        except AttributeError:  # it was taken, to be written to: by another thread, or by this one
-            return _read_taken([self])[0]
-
-    @_data.setter
-    def _data(self, array: Any) -> None:
-        if scopes:
-            values = scopes.get(get_ident())
-            if values is not None:
-                values[self._id] = array
-                return
-        self._value = array
 
     @property
     def name(self) -> str:
@@ -361,113 +325,6 @@ def _unpickle_variable(
     v = Variable(values, trainable[0], name, shape=fits, device=device)
     v._created_trainable = trainable[1]
     return v
-
-
-# ---- several Variables at once: no bytecode runs in between, so no interrupt comes and no other
-# thread runs
-
-_slot: Any = vars(Variable)["_value"]
-_value_of, _set_value, _delete_value = _slot.__get__, _slot.__set__, _slot.__delete__
-
-
-def read_together(variables: Sequence[Variable]) -> list[Any]:
-    """The arrays of several Variables at one moment; in a scope of this thread, its own."""
-    if get_ident() in scopes:
-        return [variable._data for variable in variables]
-    try:
-        return list(map(_value_of, variables))
-    except AttributeError:  # as in `Variable._data`
-        return _read_taken(variables)
-
-
-def still_hold(variables: Sequence[Variable], arrays: Sequence[Any]) -> bool:
-    """Whether Variables have these very arrays, and no others in a scope of this thread.
-
-    The caller holds the lock `updating`.
-    """
-    return get_ident() not in scopes and all(map(is_, map(_value_of, variables), arrays))
-
-
-def _read_taken(variables: Sequence[Variable]) -> list[Any]:
-    """The arrays of Variables, once no other thread writes to them."""
-    with updating:
-        by_this_thread = (zip(*some, strict=True) for some in _taken)
-        taken = {v._id: array for pairs in by_this_thread for v, array in pairs}
-        return [taken[v._id] if v._id in taken else _value_of(v) for v in variables]
-
-
-def write_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
-    """Set the arrays of several Variables at one moment; in a scope of this thread, its own."""
-    if get_ident() in scopes:
-        scopes[get_ident()].update(zip([v._id for v in variables], arrays, strict=True))
-    else:
-        _run(map(_set_value, variables, arrays))
-
-
-_taken: list[tuple[Sequence[Variable], list[Any]]] = []  # what `take_together` has taken
-
-
-def take_together(variables: Sequence[Variable]) -> list[Any]:
-    """Take the arrays from Variables, so that nobody else sees what is written to them.
-
-    Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
-    also defers interrupts, until it has called `put_together`.
-    """
-    arrays = list(map(_value_of, variables))
-    _taken.append((variables, arrays))
-    _run(map(_delete_value, variables))
-    return arrays
-
-
-def put_together(variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
-    """Give Variables their arrays back, or new ones."""
-    _run(map(_set_value, variables, arrays))
-    _taken.pop()
-
-
-def _run(calls: Iterable[Any]) -> None:
-    deque(calls, maxlen=0)
-
-
-class Update:
-    """The updates of Variables in place by a replay, which holds the lock `updating`.
-
-    It takes the arrays from the Variables into a scope of this thread, where nobody else sees what
-    is written to them. In the end all Variables have their new arrays at once. Ctrl-C waits for
-    that: an update cannot be undone, and new arrays would add three passes over memory to the
-    seven of Adam.
-    """
-
-    def __init__(self) -> None:
-        self._deferred, self._scope = InterruptsDeferred(), Scope({})
-        self._variables: dict[int, Variable] = {}
-
-    def hold(self, variables: Sequence[Variable]) -> None:
-        """Take the arrays of Variables, except those that it has already."""
-        self._deferred.__enter__()
-        if self._scope.outer is not None:
-            return  # nobody else sees the values in it
-        self._scope.__enter__()
-        held = self._variables
-        new = [v for v in variables if v._id not in held] if held else variables
-        numbers = [v._id for v in new]
-        self._scope.values.update(zip(numbers, map(_value_of, new), strict=True))
-        held.update(zip(numbers, new, strict=True))
-        _run(map(_delete_value, new))
-
-    def finish(self, variables: Sequence[Variable], arrays: Sequence[Any]) -> None:
-        """Give these Variables, with all that it holds among them, their new arrays."""
-        try:
-            if self._variables:
-                self._scope.__exit__()
-            write_together(variables, arrays)
-        finally:
-            self._deferred.__exit__()
-
-    def fail(self) -> None:
-        """Give the Variables what they have been updated to before an error."""
-        held = self._variables
-        self.finish([*held.values()], [self._scope.values[i] for i in held])
 
 
 class VariableSlice(Tensor):

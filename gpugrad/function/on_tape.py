@@ -20,10 +20,11 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.replaceable import read_together
 from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, threads, wrap
-from gpugrad.core.variable import Variable, read_together
+from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes, split_arrays

@@ -12,10 +12,11 @@ from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.replaceable import put_together, take_together
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
-from gpugrad.core.variable import Variable, put_together, take_together
+from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, NumericsError, reraise, saying_where
 from gpugrad.optim.accumulate import add_gradients, mean_gradients
 from gpugrad.optim.apply_step import ApplyStep

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY
+from gpugrad.core.replaceable import Update, read_together, write_together
 from gpugrad.core.scopes import updating
-from gpugrad.core.variable import Update, read_together, write_together
 from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import (
     SMALLEST,

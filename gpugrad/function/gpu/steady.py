@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.replaceable import still_hold
 from gpugrad.core.tensor import ALONE
-from gpugrad.core.variable import still_hold
 from gpugrad.function.gpu.variables import VariableMemory, moves_so_far
 from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, order_after_graphs
 

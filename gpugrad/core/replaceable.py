@@ -1,0 +1,161 @@
+"""Arrays that are replaced while other threads read them: of one Variable, and of several at once.
+
+Several are read and replaced without bytecode in between: no interrupt comes, and no other thread
+runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from operator import is_
+from threading import get_ident
+from typing import Any
+
+from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
+from gpugrad.core.tensor import Tensor
+
+__all__ = [
+    "Replaceable",
+    "Update",
+    "put_together",
+    "read_together",
+    "still_hold",
+    "take_together",
+    "write_together",
+]
+
+
+class Replaceable(Tensor):
+    """A Tensor whose array can be replaced, in all threads or in the scope of one."""
+
+    __slots__ = ("_value",)
+
+    _value: Any  # the array that all threads see
+
+    @property
+    def _data(self) -> Any:
+        """The array: this thread's own, or the one that all threads see."""
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None:
+                array = values.get(self._id)
+                if array is not None:
+                    return array
+        try:
+            return self._value
+        except AttributeError:  # it was taken, to be written to: by another thread, or by this one
+            return _read_taken([self])[0]
+
+    @_data.setter
+    def _data(self, array: Any) -> None:
+        if scopes:
+            values = scopes.get(get_ident())
+            if values is not None:
+                values[self._id] = array
+                return
+        self._value = array
+
+
+_slot: Any = vars(Replaceable)["_value"]
+_value_of, _set_value, _delete_value = _slot.__get__, _slot.__set__, _slot.__delete__
+
+
+def read_together(variables: Sequence[Replaceable]) -> list[Any]:
+    """The arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        return [variable._data for variable in variables]
+    try:
+        return list(map(_value_of, variables))
+    except AttributeError:  # as in `Variable._data`
+        return _read_taken(variables)
+
+
+def still_hold(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> bool:
+    """Whether Variables have these very arrays, and no others in a scope of this thread.
+
+    The caller holds the lock `updating`.
+    """
+    return get_ident() not in scopes and all(map(is_, map(_value_of, variables), arrays))
+
+
+def _read_taken(variables: Sequence[Replaceable]) -> list[Any]:
+    """The arrays of Variables, once no other thread writes to them."""
+    with updating:
+        by_this_thread = (zip(*some, strict=True) for some in _taken)
+        taken = {v._id: array for pairs in by_this_thread for v, array in pairs}
+        return [taken[v._id] if v._id in taken else _value_of(v) for v in variables]
+
+
+def write_together(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
+    """Set the arrays of several Variables at one moment; in a scope of this thread, its own."""
+    if get_ident() in scopes:
+        scopes[get_ident()].update(zip([v._id for v in variables], arrays, strict=True))
+    else:
+        _run(map(_set_value, variables, arrays))
+
+
+_taken: list[tuple[Sequence[Replaceable], list[Any]]] = []  # what `take_together` has taken
+
+
+def take_together(variables: Sequence[Replaceable]) -> list[Any]:
+    """Take the arrays from Variables, so that nobody else sees what is written to them.
+
+    Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
+    also defers interrupts, until it has called `put_together`.
+    """
+    arrays = list(map(_value_of, variables))
+    _taken.append((variables, arrays))
+    _run(map(_delete_value, variables))
+    return arrays
+
+
+def put_together(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
+    """Give Variables their arrays back, or new ones."""
+    _run(map(_set_value, variables, arrays))
+    _taken.pop()
+
+
+def _run(calls: Iterable[Any]) -> None:
+    deque(calls, maxlen=0)
+
+
+class Update:
+    """The updates of Variables in place by a replay, which holds the lock `updating`.
+
+    It takes the arrays from the Variables into a scope of this thread, where nobody else sees what
+    is written to them. In the end all Variables have their new arrays at once. Ctrl-C waits for
+    that: an update cannot be undone, and new arrays would add three passes over memory to the
+    seven of Adam.
+    """
+
+    def __init__(self) -> None:
+        self._deferred, self._scope = InterruptsDeferred(), Scope({})
+        self._variables: dict[int, Replaceable] = {}
+
+    def hold(self, variables: Sequence[Replaceable]) -> None:
+        """Take the arrays of Variables, except those that it has already."""
+        self._deferred.__enter__()
+        if self._scope.outer is not None:
+            return  # nobody else sees the values in it
+        self._scope.__enter__()
+        held = self._variables
+        new = [v for v in variables if v._id not in held] if held else variables
+        numbers = [v._id for v in new]
+        self._scope.values.update(zip(numbers, map(_value_of, new), strict=True))
+        held.update(zip(numbers, new, strict=True))
+        _run(map(_delete_value, new))
+
+    def finish(self, variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
+        """Give these Variables, with all that it holds among them, their new arrays."""
+        try:
+            if self._variables:
+                self._scope.__exit__()
+            write_together(variables, arrays)
+        finally:
+            self._deferred.__exit__()
+
+    def fail(self) -> None:
+        """Give the Variables what they have been updated to before an error."""
+        held = self._variables
+        self.finish([*held.values()], [self._scope.values[i] for i in held])
