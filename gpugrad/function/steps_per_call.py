@@ -4,18 +4,75 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpugrad.autodiff.batched import levels_running
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_array
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Tensor, threads, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.function.callable import Function, Plan
+from gpugrad.function.donation import releaser
 from gpugrad.function.signature import Signature
+from gpugrad.function.structures import fill_holes
+from gpugrad.trace.array import current_trace
+from gpugrad.trace.profiling import in_span, profiles
+from gpugrad.trace.program import NotReplayable
 
-__all__ = ["split_steps", "stack_results"]
+__all__ = ["Steps"]
 
 
-def split_steps(
+class Steps(Function):
+    """A `Function` that takes several steps per call; `lower` and `memory` describe one step."""
+
+    def __init__(self, steps: int, *options: Any) -> None:
+        *others, donate = options
+        super().__init__(*others)  # each step reads a view, so the memory is free after the last
+        self._donate = Signature(self._f, donate=donate)
+        if type(steps) is not int or steps < 1:
+            raise ArgumentError(f"function: steps_per_call must be a positive int, got {steps!r}.")
+        self._steps = steps
+        self._arguments = (steps, *options)
+
+    def _parts(self, args: Any, keywords: Any, alone: bool = False) -> list[tuple[Any, Any]]:
+        return _split(self._signature, self.__name__, self._steps, args, keywords, alone)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Run the steps one after the other, and stack their results."""
+        if profiles and not in_span():
+            return self._timed(self.__call__, args, keywords)
+        alone = current_trace() is None and not levels_running() and not threads.stack
+        parts = self._parts(args, keywords, alone)
+        results = self._together(parts) if alone else None
+        if results is None:
+            call = super().__call__
+            results = [call(*args, **keywords) for args, keywords in parts]
+        if alone:
+            releaser(self._donate.donated(args, keywords), self.__name__)()
+        return _stack(self.__name__, results)
+
+    def _together(self, parts: list[tuple[Any, Any]]) -> list[Any] | None:
+        """The results of all steps by one CUDA graph; None if they must run one by one."""
+        keys = [self._signature.key(*part) for part in parts]
+        plan = self._plans.get(keys[0][0])
+        if plan is None or not plan.replay.repeats or any(key != keys[0][0] for key, _ in keys):
+            return None
+        try:
+            results = plan.replay.several([arrays for _, arrays in keys])
+        except NotReplayable:
+            return None
+        self._counts[0] += len(parts)
+        return [fill_holes(plan.result, iter(r)) for r in results]
+
+    def _plan(self, args: Any, keywords: Any) -> Plan:
+        args, keywords = self._parts(args, keywords)[0]
+        return super()._plan(args, keywords)
+
+    def _arrays(self, args: Any, keywords: Any) -> list[Any]:
+        return super()._arrays(*self._parts(args, keywords)[0])
+
+
+def _split(
     signature: Signature, name: str, k: int, args: Any, keywords: Any, alone: bool
 ) -> list[tuple[Any, Any]]:
     """Split the arguments into one set for each of `k` steps.
@@ -49,7 +106,7 @@ def _is_array(leaf: Any) -> bool:
     return is_array(leaf) or (isinstance(leaf, Tensor) and not isinstance(leaf, Variable))
 
 
-def stack_results(name: str, results: list[Any]) -> Any:
+def _stack(name: str, results: list[Any]) -> Any:
     """Stack the Tensors in the results of several steps; other leaves are the first step's.
 
     Raises:
