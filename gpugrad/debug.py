@@ -6,7 +6,8 @@ import builtins
 import contextlib
 from typing import Any
 
-from gpugrad.autodiff.batched import Level, levels_of, levels_running, unwrap_level
+from gpugrad.autodiff.batched import Level, levels_of, levels_running
+from gpugrad.autodiff.borders import unwrap_level
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.user_code import user_line

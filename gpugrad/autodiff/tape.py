@@ -18,7 +18,8 @@ from gpugrad.autodiff.arguments import (
     pack_tensors,
     zeros_for,
 )
-from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
+from gpugrad.autodiff.batched import Level
+from gpugrad.autodiff.borders import unwrap_level, wrap_level
 from gpugrad.autodiff.explain import why
 from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.readings import each_saved

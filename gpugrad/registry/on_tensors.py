@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Batched, give_each, meet_levels
+from gpugrad.autodiff.batched import Batched
+from gpugrad.autodiff.borders import give_each, meet_levels
 from gpugrad.autodiff.recorder import (
     block,
     graphs,

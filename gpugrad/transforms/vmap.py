@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import Level, unwrap_level, wrap_level
+from gpugrad.autodiff.batched import Level
+from gpugrad.autodiff.borders import unwrap_level, wrap_level
 from gpugrad.core import nest
 from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices

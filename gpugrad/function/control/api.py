@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import give_each_example, levels_of, levels_running, unwrap_levels
+from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels
+from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array

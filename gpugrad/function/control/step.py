@@ -19,16 +19,13 @@ import numpy as np
 
 from gpugrad.autodiff.batched import (
     Level,
-    give_each_example,
-    inside_levels_of,
     levels_of,
     levels_running,
     levels_stopped,
-    unwrap_level,
     unwrap_levels,
-    wrap_level,
     wrap_levels,
 )
+from gpugrad.autodiff.borders import give_each_example, inside_levels_of, unwrap_level, wrap_level
 from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape

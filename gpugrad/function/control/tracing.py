@@ -13,13 +13,8 @@ from copy import copy
 from threading import get_ident
 from typing import Any, NoReturn
 
-from gpugrad.autodiff.batched import (
-    give_each_example,
-    levels_of,
-    levels_running,
-    unwrap_levels,
-    wrap_levels,
-)
+from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels, wrap_levels
+from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact

@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import (
-    Level,
-    levels_of,
-    levels_running,
-    levels_stopped,
-    unwrap_level,
-    wrap_level,
-)
+from gpugrad.autodiff.batched import Level, levels_of, levels_running, levels_stopped
+from gpugrad.autodiff.borders import unwrap_level, wrap_level
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.forking import before_fork, in_child, new_lock
