@@ -9,7 +9,7 @@ from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.kernels.by_hand import random
 from gpugrad.kernels.runtime import launch
 from gpugrad.ops.random import philox
-from gpugrad.ops.random.generator import _KINDS
+from gpugrad.ops.random.kinds import KINDS
 from gpugrad.testing.cuda import nvrtc, shim
 
 pytestmark = needs_shim
@@ -24,7 +24,7 @@ def drawn(kind, key, first, n, dtype, *parameters, schedule="round robin", **sta
 
 
 def twin(kind, key, first, n, dtype, *parameters):
-    return _KINDS[kind][1](key, first, n, np.dtype(dtype), *parameters)
+    return KINDS[kind][1](key, first, n, np.dtype(dtype), *parameters)
 
 
 def assert_same(actual, desired):

@@ -24,88 +24,16 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.by_hand.random import draws, noise_on, state_of
 from gpugrad.kernels.cpu import random as cpu_kernels
-from gpugrad.ops.random import philox, rejection
+from gpugrad.ops.random import philox
 from gpugrad.ops.random.draws import Drawn, once
+from gpugrad.ops.random.kinds import KINDS, OWN, blocks
 from gpugrad.trace.array import current_trace
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
 # counter word 3 where keys are derived; it is 0 where numbers are drawn
 _SPLIT, _FOLD, _FORK = 1, 2, 3
-_M64 = (1 << 64) - 1
 _COUNTERS = 1 << 64
-
-
-def _bits(key: philox.Key, first: int, n: int, dtype: Any) -> Array:
-    return philox.words(key, first, n, 8 * np.dtype(dtype).itemsize)
-
-
-def _integers(key: philox.Key, first: int, n: int, dtype: Any, low: int, high: int) -> Array:
-    start = np.uint64(low & _M64)
-
-    def formula(w: Array) -> Array:
-        return philox.below(w, high - low) + start
-
-    with np.errstate(over="ignore"):  # integers are counted modulo 2^64
-        return philox.in_chunks(formula, key, first, n, np.uint64).astype(dtype)
-
-
-def _permutation(key: philox.Key, first: int, n: int, dtype: Any, length: int) -> Array:
-    """The sorting order of each `length` words.
-
-    Positions in the low bits make the words differ, and are the result after sorting. For 2^20
-    elements 44 bits stay random: ties are likely for one pair at most.
-    """
-    position = np.uint64((1 << max(length - 1, 0).bit_length()) - 1)
-    words = philox.words(key, first, n).reshape(-1, max(length, 1))
-    keys = words & ~position | np.arange(length, dtype=np.uint64)
-    return (np.sort(keys) & position).astype(dtype)
-
-
-def _truncated_normal(
-    key: philox.Key, first: int, n: int, dtype: Any, low: float, high: float
-) -> Array:
-    """The quantile of F(low) + u (F(high) - F(low)), on the side of 0 where F is small."""
-    if low > 0:
-        return -_truncated_normal(key, first, n, dtype, -high, -low)
-    start = 0.5 * math.erfc(-low / math.sqrt(2))
-    span = 0.5 * math.erfc(-high / math.sqrt(2)) - start
-
-    def formula(w: Array) -> Array:
-        p = start + span * (w.astype(np.float64) * 2.0**-64 + 2.0**-65)
-        return philox.quantile(p - 0.5, lambda at: np.minimum(p[at], 1.0 - p[at]))
-
-    numbers = philox.in_chunks(formula, key, first, n, np.float64)
-    return np.clip(numbers.astype(dtype), low, high)
-
-
-def _by_rejection(sampler: Callable[..., Array]) -> Callable[..., Array]:
-    def make(key: philox.Key, first: int, n: int, dtype: Any, *parameters: Array) -> Array:
-        return sampler(key, first, *parameters).astype(dtype, copy=False)
-
-    return make
-
-
-_OWN = 256  # bits of a block: each element has counters of its own
-_KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
-    # bits of an element (None: as many as its dtype has), function
-    "bits": (None, _bits),
-    "uniform": (None, philox.uniform),
-    "normal": (None, functools.partial(philox.in_chunks, philox.normal)),
-    "exponential": (None, functools.partial(philox.in_chunks, philox.exponential)),
-    "laplace": (None, functools.partial(philox.in_chunks, philox.laplace)),
-    "gumbel": (None, functools.partial(philox.in_chunks, philox.gumbel)),
-    "logistic": (None, functools.partial(philox.in_chunks, philox.logistic)),
-    "integers": (64, _integers),
-    "permutation": (64, _permutation),
-    "truncated_normal": (64, _truncated_normal),
-    "gamma": (_OWN, _by_rejection(rejection.gamma)),
-    "log_gamma": (_OWN, _by_rejection(rejection.log_gamma)),
-    "poisson": (_OWN, _by_rejection(rejection.poisson)),
-    "binomial": (_OWN, _by_rejection(rejection.binomial)),
-}
-
-
 _MOST_CHILDREN = 1 << 17  # of one call; each is an object
 
 
@@ -204,7 +132,7 @@ class Generator:
         True
         """
         data = _natural("fold_in", "data", data, 1 << 128)
-        child, words = self._unstarted(), (data & _M64, data >> 64, 0, _FOLD)
+        child, words = self._unstarted(), (data % _COUNTERS, data >> 64, 0, _FOLD)
         self._now_and_at_replay("fold_in", lambda: child._start(self._derived(words)))
         return child
 
@@ -280,7 +208,7 @@ class Generator:
         return once(("stream", n), write)
 
     def _draw(self, kind, shape, dtype, device, *parameters, before=None) -> Tensor:
-        """Noise of one of `_KINDS`, in `shape`, on `device`.
+        """Noise of one of `KINDS`, in `shape`, on `device`.
 
         `parameters` are numbers or, for samplers by rejection, also Tensors that broadcast to
         `shape`. `before` (a `Drawn` or None) holds earlier draws of the same call: the next draw
@@ -302,7 +230,7 @@ class Generator:
                 return trace.effect(f"random {kind}", written, tensors, **options)[0]
 
             return once((kind, shape), write)
-        bits, make = _KINDS[kind]
+        bits, make = KINDS[kind]
         lead = tuple(level.size for level in levels)
         n, dtype = math.prod(lead + shape), np.dtype(dtype)
         d = devices.require(devices.device(device))  # a call that fails takes no numbers
@@ -312,7 +240,7 @@ class Generator:
         else:
             values = noise_on(d, kind, key, first, n, dtype, *parameters)
         if values is NotImplemented:
-            on_host = [_on_host(p, shape, levels) if bits == _OWN else p for p in parameters]
+            on_host = [_on_host(p, shape, levels) if bits == OWN else p for p in parameters]
             values = make(key, first, n, dtype, *on_host)
             values = values if d.kind == "cpu" else devices.put(values, d)
         noise = wrap(values.reshape(lead + shape))
@@ -326,7 +254,7 @@ class Generator:
             key, first = before.places[0]
             first += len(before.places) << 128
         else:
-            key, first = self._take(_blocks(kind, n, dtype), (kind, n, dtype))
+            key, first = self._take(blocks(kind, n, dtype), (kind, n, dtype))
         if before is not None:
             before.places.append((key, first))
         return key, first
@@ -377,7 +305,7 @@ class _Written:
             self._before.places.pop()
         if self._before is None or not self._before.places:
             n = math.prod(self._shape)
-            self._generator._give_back(_blocks(self._kind, n, self._dtype))
+            self._generator._give_back(blocks(self._kind, n, self._dtype))
 
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """The numbers, from the key and counter on the device."""
@@ -414,11 +342,6 @@ class _Place:
     def launch(self, arrays: list[Any], values: list[Any], live: list[Any]) -> list[Any]:
         """The key and counter, which are on the device already."""
         return [live[0]]
-
-
-def _blocks(kind: str, n: int, dtype: np.dtype[Any]) -> int:
-    """The number of counters that a draw of `n` numbers takes."""
-    return -(-n * (_KINDS[kind][0] or 8 * dtype.itemsize) // 256)
 
 
 def _levels_with_own_numbers(kind: str) -> list[Level]:
