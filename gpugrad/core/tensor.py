@@ -257,9 +257,9 @@ class Tensor:
         return self._data
 
     def _own(self, views: Collection[Any] = ()) -> Any:
-        """The array for the caller to write to, copied first if others see it than `views`."""
+        """The array for the caller to write to, copied first if anyone but `views` sees it."""
         data = self._data
-        # here refer to it the attribute and `data`; for each view, its array and `_seen`
+        # the attribute and `data` refer to it, each view twice: its array's base and `_seen`
         if is_shared(data, 2 + 2 * len(views)) or any(
             sys.getrefcount(v._array) > ALONE for v in views if v._array is not data
         ):

@@ -180,7 +180,7 @@ class Signature:
         return nest.flatten((args, keywords))
 
     def paths(self, args: Any, keywords: Any) -> Iterator[tuple[str, Any]]:
-        """Those leaves, each with its path in source form."""
+        """The same leaves, each with its path in source form."""
         if self._static:
             args, keywords, _ = self._split(args, keywords)
         for name, value in self.named(args, keywords):

@@ -94,7 +94,7 @@ class Muon(AdamW):
         return super().sizes(variable)
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
-        """Those of AdamW, and of matrices."""
+        """AdamW's numbers, and two for matrices."""
         adam = super().numbers(h, rate * h.adam_learning_rate_ratio, step)
         keep = 1 - rate * h.weight_decay
         return {**adam, "rate": rate, "momentum": h.momentum, "keep_matrix": keep}

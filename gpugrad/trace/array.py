@@ -88,27 +88,27 @@ class Traced:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array."""
+        """Length along each axis."""
         return self.inner.shape
 
     @property
     def ndim(self) -> int:
-        """Of the array."""
+        """Number of axes."""
         return self.inner.ndim
 
     @property
     def size(self) -> int:
-        """Of the array."""
+        """Number of elements."""
         return self.inner.size
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the array."""
+        """Type of the elements."""
         return self.inner.dtype
 
     @property
     def nbytes(self) -> int:
-        """Of the array."""
+        """Size of all elements in bytes."""
         return self.inner.nbytes
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:

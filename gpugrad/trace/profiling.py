@@ -81,7 +81,7 @@ origins: dict[int, Where] = {}
 
 class _Here(threading.local):
     where: Where | None = None
-    """Of the span that this thread is in."""
+    """The place of the span that this thread is in."""
 
 
 _here = _Here()

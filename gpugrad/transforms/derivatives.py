@@ -68,7 +68,7 @@ def _sources(f: Function, n: int, structure: Any) -> tuple[Any, Any]:
 
 
 def _source(leaf: Any, alone: bool) -> Any:
-    """What to differentiate by in the place of a leaf; a constant beside others stays."""
+    """The Tensor to differentiate by in place of a leaf; a constant beside others stays."""
     if hasattr(leaf, "named_variables"):
         return {name: v for name, v in leaf.named_variables() if v.trainable}
     if nest.is_constant(leaf) and not alone:

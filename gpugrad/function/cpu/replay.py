@@ -227,7 +227,7 @@ class CpuReplay:
                 lines.append("if release: release()")
 
     def _named(self, done: set[int]) -> set[int]:
-        """Those values of `done` that have a name in the text."""
+        """The values in `done` that have a name in the text."""
         return done
 
     def _roots(self) -> dict[int, int]:

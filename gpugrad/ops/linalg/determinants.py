@@ -20,7 +20,7 @@ def _scaled(xp, g, x):
 
 
 def _adjugate_vjp(xp, g, out, x):
-    """Of adj(x) = det(x) inv(x), so d adj = (tr(adj dx) adj - adj dx adj) / det."""
+    """From adj(x) = det(x) inv(x) follows d adj = (tr(adj dx) adj - adj dx adj) / det."""
     a = adjoint(xp, out)
     along = xp.sum(conjugate(xp, out) * g, axis=(-2, -1))
     d = _scaled(xp, along, a) - xp.matmul(xp.matmul(a, g), a)
