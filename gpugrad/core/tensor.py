@@ -343,12 +343,17 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def operand(x: Any) -> Tensor:
+def operand(x: Any, *others: Any) -> Tensor:
     """The Tensor that an op reads for an argument, and nobody keeps.
 
-    Of a Variable it has the serial number, so that the op is recorded as one that reads it.
+    For a Variable it has the Variable's serial number, so that the op is recorded as one that reads
+    it. Lists and NumPy scalars go to the device of the `others`, the op's other arguments.
     """
-    return x._read() if isinstance(x, Tensor) else tensor(x)
+    if isinstance(x, Tensor):
+        return x._read()
+    beside = (y for y in others if isinstance(y, Tensor) or backend.is_array(y))
+    home = next((devices.device_of(getattr(y, "_data", y)) for y in beside), None)
+    return tensor(x, home)
 
 
 def glance(x: Any) -> Tensor:
@@ -364,11 +369,11 @@ def argument(name: str, x: Any) -> Tensor:
         reraise(error, name, {}, {})
 
 
-def tensor(x: Any) -> Tensor:
+def tensor(x: Any, home: Device | None = None) -> Tensor:
     """A Tensor for an argument: a Tensor itself, a Variable's value now, an array's copy.
 
-    An array stays on the device where it is; Python numbers and lists go to the default
-    device. Arrays are copied, so a later write to them changes no saved value.
+    An array stays on the device where it is; numbers and lists go to `home`, by default the
+    default device. Arrays are copied, so a later write to them changes no saved value.
     """
     kind = type(x)
     if kind is Tensor:
@@ -383,4 +388,4 @@ def tensor(x: Any) -> Tensor:
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
         return TENSOR.stack(list(x))
-    return wrap(devices.put(to_numpy(x), devices.default_device()))
+    return wrap(devices.put(to_numpy(x), home or devices.default_device()))

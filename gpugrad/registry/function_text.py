@@ -222,6 +222,7 @@ def _read_arguments(op: Any) -> list[str]:
     lines = [f"parent = {names[0]}"] if op.writes else []
     read = "glance" if op.writes else "operand"
     for n in names:
+        beside = n if op.writes else ", ".join(sorted(names, key=n.__ne__))
         first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"
         lines.append(first)
         if n in op.optional:
@@ -231,7 +232,7 @@ def _read_arguments(op: Any) -> list[str]:
         lines += [
             f"elif type({n}) is View and {n}.root._data is {n}._seen: "
             f"{n}_ = {n}._array; {n}i = {n}._number",
-            f"else: {n} = {read}({n}); {n}_ = {n}._data; {n}i = {n}._id",
+            f"else: {n} = {read}({beside}); {n}_ = {n}._data; {n}i = {n}._id",
         ]
     if "index" in op.params:
         n = names[0]

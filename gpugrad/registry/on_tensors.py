@@ -229,7 +229,8 @@ def _tensors(name: str, values: Any) -> list[Tensor]:
         values = list(values)
     if not isinstance(values, (list, tuple)) or not values:
         raise ArgumentError(f"{name}: a list of at least one array is needed, got {values!r:.60}.")
-    typed = [v if numbers_only(v) else operand(v) for v in values]
+    home = next((v for v in values if isinstance(v, Tensor) or type(v) in ARRAYS), None)
+    typed = [v if numbers_only(v) else operand(v, home) for v in values]
     arrays = [v for v in typed if isinstance(v, Tensor)]
     if not arrays or len(arrays) == len(typed):
         return [v if isinstance(v, Tensor) else tensor(v) for v in typed]

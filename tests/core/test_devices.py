@@ -278,6 +278,44 @@ def test_work_stays_on_the_device(cuda):
     np.testing.assert_allclose(gw.numpy(), [[0.3 * s], [0.4 * s]], rtol=1e-5)
 
 
+def beside_lists(device):
+    """Calls of ops of several arrays: the first array on a device, the others as lists."""
+    for name, op in sorted(gg.OPS.items()):
+        several = not op.variadic and len(op.arrays) > 1 and callable(op.samples)
+        for args, params in list(op.samples(np.random.default_rng(0)))[:1] if several else ():
+            first, *others = args
+            if not params.keys().isdisjoint(op.arrays):
+                continue
+            if others and np.ndim(first) and np.asarray(first).dtype.kind in "fiub":
+                lists = [y if y is None else np.asarray(y).tolist() for y in others]
+                yield name, op, [gg.asarray(first, device=device), *lists], params
+
+
+def test_lists_go_to_the_device_of_the_tensor_beside_them(cuda):
+    there, wrong = [], []
+    for name, op, args, params in beside_lists(cuda):
+        try:
+            results = op.eager(*args, **params)
+        except DTypeError:  # it takes arrays of one dtype
+            continue
+        except DeviceError as error:
+            wrong += [] if "on the CPU only" in str(error) else [name]
+            continue
+        results = results if isinstance(results, tuple) else (results,)
+        (there if {y.device for y in results} == {gg.device(cuda)} else wrong).append(name)
+    assert wrong == []
+    assert len(there) > 100
+
+
+@pytest.mark.parametrize("scalar", [np.float32(2), np.float64(2), np.int64(2)])
+def test_numpy_scalars_go_to_the_device_of_the_tensor(scalar, cuda):
+    x = gg.asarray(np.ones(3, np.float32), device=cuda)
+    results = [x * scalar, scalar * x, gg.where(x > scalar, x, scalar), gg.clip(x, 0, scalar)]
+    results += [gg.hypot(x, scalar), gg.stack([x, [scalar] * 3]), gg.lerp(x, scalar, 0.5)]
+    assert {y.device for y in results} == {gg.device(cuda)}
+    assert (gg.constant([1.0]) * scalar).device == gg.device("cpu")
+
+
 @pytest.mark.parametrize("name", [n for n in sorted(gg.OPS) if "c" in gg.OPS[n].kinds])
 def test_complex_arguments_run_on_the_device_or_the_error_names_the_device(name, cuda):
     subject = Subject(gg.OPS[name], 0, 1, gg.device(cuda))
