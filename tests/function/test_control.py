@@ -541,6 +541,35 @@ def test_variables_are_read_at_each_run_and_watched():
         v.assign(5.0)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("control", ["cond", "while_loop", "scan"])
+def test_gradients_by_variables_that_were_assigned_before(control, constant):
+    """A Variable that was assigned a constant is no constant for the tape."""
+
+    def call(x, w):
+        if control == "cond":
+            return gg.cond(gg.sum(x) > 0, lambda: gg.sum(w @ x), lambda: gg.sum(w @ w @ x))
+        if control == "while_loop":
+            return gg.sum(gg.while_loop(lambda c: gg.sum(c * c) < 1e3, lambda c: 2 * c + w @ c, x))
+        return gg.scan(lambda c, x: (c + gg.sum(w @ x), c), gg.sum(0 * x), gg.stack([x, 2 * x]))[0]
+
+    weights = np.abs(W.numpy())
+
+    def step_of(w):
+        def step(x):
+            with gg.GradientTape() as tape:
+                w.assign(weights if constant else x * weights)
+                y = call(x, w)
+            return y, tape.gradient(y, w)
+
+        return step
+
+    traced = gg.function(step_of(gg.Variable(W)))
+    eager = step_of(gg.Variable(W))
+    for x in (X, -X, gg.abs(X)):
+        near(traced(x), eager(x))
+
+
 @pytest.mark.parametrize("where", ["cond", "scan", "while_loop"])
 def test_assigning_a_variable_inside_is_refused_by_name(where):
     v = gg.Variable(1.0, name="counter")

@@ -143,7 +143,8 @@ class BranchTrace(Tracing):
             # a copy, so that later writes to `x` do not reach the program
             self._read.setdefault(id(array.value), {})[x._id] = copy(x)
         at_all_levels = set(levels_running()) <= set(levels_of(x._data))
-        if self._is_recorded(x) and not (at_all_levels and type(array) is Traced):
+        is_captured = type(array) is Traced and array.value.constant is None
+        if self._is_recorded(x) and not (at_all_levels and is_captured):
             read = self.variables.get(x._id, x)
             self.missed[id(read)] = read  # copies of one Tensor have its number
             if type(array) is not Traced and x._id in self._numbers:
