@@ -22,6 +22,7 @@ from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
+from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 
@@ -412,6 +413,8 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
     """
     if eps is None:
         eps = float(np.finfo(np.float32 if x.dtype in HALF else x.dtype).eps)
+    elif type(eps) is not float:
+        check_numbers("rms_norm", "biuf", eps=eps)
     if on_gpu(x) and type(weight) not in SCALARS:
         params = {"axis": axis, "along": axis, "eps": eps, "centered": False}
         return xp.standardize_affine(x, weight, **params)[0]
