@@ -192,6 +192,7 @@ def record_failure(name: str) -> Iterator[None]:
         yield
     except Exception as error:
         traceback.print_exc()
+        traceback.clear_frames(error.__traceback__)  # they hold its arrays
         failures.append(f"{name}: {type(error).__name__}")
         _free_memory()
         print(f"  {name} FAILED: {type(error).__name__}", flush=True)
