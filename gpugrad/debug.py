@@ -33,8 +33,8 @@ def nans(*, infinities: bool = True) -> contextlib.AbstractContextManager[None]:
     were before the call. Results are the same as outside, but everything takes longer, because on
     a GPU the host waits for each op. Other threads and asyncio tasks are not checked.
 
-    ``np.errstate(all="raise")`` does not find what this finds: it reaches neither a GPU, nor
-    gradients, nor a replay of a `gg.function`, which ignore it.
+    ``np.errstate(all="raise")`` does not find what this finds: it raises in eager ops on the CPU,
+    but a GPU, gradients, optimizers and replays of a `gg.function` ignore it.
 
     Args:
         infinities: whether an infinity raises, too.

@@ -95,7 +95,7 @@ class NoGradientError(GpugradError, LookupError):
 
 
 class NumericsError(GpugradError, FloatingPointError):
-    """A NaN or an infinity where `gg.debug` checks for them."""
+    """A NaN, an infinity or an overflow where `gg.debug` or `numpy.errstate` asks for an error."""
 
 
 class KernelError(GpugradError, RuntimeError):
@@ -382,6 +382,8 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
         if re.search(r"'(int|float|bool|complex|str|list|tuple)' object has", str(error)):
             return DTypeError, "Pass an array."
         return None
+    if isinstance(error, FloatingPointError):
+        return NumericsError, "np.errstate or np.seterr asks for an error here."
     if isinstance(error, OverflowError):
         return DTypeError, "The number does not fit the array's dtype."
     if not isinstance(error, (ValueError, LookupError, ArithmeticError)):

@@ -152,6 +152,27 @@ def test_singular_matrix_is_a_linalg_error_of_numpy():
             call(np.zeros((2, 2)))
 
 
+FLOATING_POINT_ERRORS = {
+    "multiply": lambda x: x * x,
+    "square": gg.square,  # a word that other errors have when shapes do not fit
+    "log": lambda x: gg.log(0 * x),
+    "divide": lambda x: x / 0,
+    "floor_divide": lambda x: gg.astype(x, "int64") // 0,
+    "sum": lambda x: gg.sum(x * 3e8),
+    "astype": lambda x: gg.astype(x, "float16"),
+    "softmax": lambda x: gg.softmax(x * np.inf),
+}
+
+
+@pytest.mark.parametrize("name", FLOATING_POINT_ERRORS)
+def test_errors_that_errstate_asks_for_are_floating_point_errors(name):
+    x = C([1e30, 1e30]) if name in ("multiply", "square", "sum", "softmax") else C([7e4, 7e4])
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match=r"encount") as caught:
+        FLOATING_POINT_ERRORS[name](x)
+    assert isinstance(caught.value, gg.errors.NumericsError)
+    assert str(caught.value).endswith("np.errstate or np.seterr asks for an error here.")
+
+
 CALLS_OF_A_FUNCTION = {
     "grad": lambda f, x: gg.grad(f)(x),
     "jacobian": lambda f, x: gg.jacobian(f)(x),

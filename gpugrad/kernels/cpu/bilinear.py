@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
 __all__ = ["bilinear", "bilinear_grads", "takes"]
 
@@ -30,6 +30,7 @@ def takes(x: Any, places: Any) -> bool:
         and x.shape[1] * places.size >= LARGE
         and x.shape[2] * x.shape[3] < 1 << 31
         and _library() is not None
+        and not errors_raise()
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import pool
+from gpugrad.kernels.cpu.large import errors_raise
 
 __all__ = ["LEAST", "launchers", "planners"]
 
@@ -69,6 +70,8 @@ class _Launchers:
 
 
 def _call(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> Any:
+    if errors_raise():
+        return NotImplemented
     out = np.empty(shape, np.float32)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     function((ctypes.c_long * 16)(*numbers), a.ctypes.data, b.ctypes.data, out.ctypes.data)

@@ -31,6 +31,7 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
+from gpugrad.kernels.cpu.large import errors_raise
 from gpugrad.kernels.cpu.lines import check, declared, lanes, vector
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.kernels.runtime.launch import type_name
@@ -75,6 +76,8 @@ class Loops:
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
         """A new array; NotImplemented unless all are float arrays of one shape and dtype."""
+        if errors_raise():
+            return NotImplemented
         first = arrays[0]
         dtype, shape = first.dtype, first.shape
         for a in arrays:

@@ -6,8 +6,9 @@ import importlib
 from typing import Any
 
 import numpy as np
+from numpy._core import _ufunc_config
 
-__all__ = ["LARGE", "WIDE", "kernels", "on_threads"]
+__all__ = ["LARGE", "WIDE", "errors_raise", "kernels", "on_threads"]
 
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
@@ -15,6 +16,25 @@ for all processes. Only the size decides, so that a run that is resumed computes
 
 WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 """The dtypes of kernels that are written for both, and the numbers by which C knows them."""
+
+
+_MODES = getattr(_ufunc_config, "_extobj_contextvar", None)  # an object for each np.errstate
+_harmless: Any = None  # the last one that turned no error into an exception
+
+
+def errors_raise() -> bool:
+    """Whether `np.errstate` turns floating-point errors into more than warnings.
+
+    C kernels report none, so they decline and NumPy computes, as it does for small arrays.
+    """
+    global _harmless
+    modes = _MODES and _MODES.get()
+    if modes is not None and modes is _harmless:  # np.geterr takes a microsecond
+        return False
+    if not {"ignore", "warn"}.issuperset(np.geterr().values()):
+        return True
+    _harmless = modes
+    return False
 
 
 def kernels(name: str) -> Any:

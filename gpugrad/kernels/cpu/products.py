@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu import blas
-from gpugrad.kernels.cpu.large import WIDE
+from gpugrad.kernels.cpu.large import WIDE, errors_raise
 
 __all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
 
@@ -78,7 +78,7 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
     if math.prod(stack) * m * k * columns < least:
         return NotImplemented
     products = library()
-    if products is None:
+    if products is None or errors_raise():
         return NotImplemented
     result = np.empty((*stack, m, columns), x1.dtype) if out is None else out
     done = products.gpugrad_product(x1, x2, result, wide)

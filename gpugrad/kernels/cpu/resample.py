@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
 __all__ = ["resample"]
 
@@ -28,7 +28,7 @@ def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
     if not fits or x.shape[axis] != taps.length:
         return NotImplemented
     m, n = len(taps.index), taps.length
-    if max(x.size, x.size // max(n, 1) * m) < LARGE or _library() is None:
+    if max(x.size, x.size // max(n, 1) * m) < LARGE or _library() is None or errors_raise():
         return NotImplemented
     axis %= x.ndim
     x, out = row_major(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
 __all__ = [
     "affine_norm",
@@ -54,6 +54,7 @@ def _takes(x: Any, *others: Any) -> bool:
         and x.dtype in WIDE
         and all(type(a) is np.ndarray and a.dtype == x.dtype for a in others)
         and _library() is not None
+        and not errors_raise()
     )
 
 

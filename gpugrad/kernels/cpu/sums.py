@@ -14,7 +14,7 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import differ_along, row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
 __all__ = ["add_along", "add_rows", "reduced", "running_sum"]
 
@@ -36,7 +36,7 @@ def _library() -> ctypes.CDLL | None:
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
     fits = x.size >= LARGE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
-    library = _library() if fits else None
+    library = _library() if fits and not errors_raise() else None
     if library is None:
         return NotImplemented
     x, out, axis = row_major(x), np.empty(x.shape, x.dtype), axis % x.ndim
@@ -92,7 +92,8 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, or over neighbours but for the last."""
-    library = _library() if x.size >= LARGE and x.dtype in WIDE else None
+    fits = x.size >= LARGE and x.dtype in WIDE
+    library = _library() if fits and not errors_raise() else None
     if library is None:
         return NotImplemented
     axes = range(x.ndim) if axis is None else (axis,) if type(axis) is int else axis

@@ -76,6 +76,48 @@ def test_a_large_array_gives_what_its_parts_give(name, dtype, threads):
         np.testing.assert_allclose(actual, desired, 30 * eps, 30 * eps * np.abs(desired).max())
 
 
+def square(x):
+    return gg.reshape(x, (-1, 4, 4))
+
+
+ERRORS = {
+    **{name: (op.eager, 0) for name, op in OPS.items() if op.cpu is True and len(op.arrays) == 1},
+    "sum": (gg.sum, 3e38),
+    "sum over rows": (lambda x: gg.sum(gg.reshape(x, (-1, 2, 4)), axis=1), 3e38),
+    "mean": (gg.mean, 3e38),
+    "cumulative_sum": (gg.cumulative_sum, 3e38),
+    "softmax": (gg.softmax, np.inf),
+    "log_softmax": (gg.log_softmax, np.inf),
+    "layer_norm": (lambda x: gg.layer_norm(square(x)), np.inf),
+    "batch_norm": (lambda x: gg.batch_norm(square(x), training=True), np.inf),
+    "cross entropy": (lambda x: gg.softmax_cross_entropy(square(x), square(x)), np.inf),
+    "matmul": (lambda x: square(x) @ square(x), 1e30),
+    "conv1d": (lambda x: gg.conv1d(gg.reshape(x, (1, 1, -1)), gg.full((9, 1, 2), 2.0)), 3e38),
+    "multiply": (lambda x: x * x, 1e30),
+}
+"""Functions, and an element for which NumPy reports an error; 0 for several to try."""
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errstate_raises_for_large_arrays_as_for_small_ones(name):
+    function, element = ERRORS[name]
+
+    def raises(size, element):
+        x = np.full(size, 0.5, np.float32)
+        x[-6:] = element
+        try:
+            with np.errstate(all="raise"):
+                function(gg.asarray(x))
+        except FloatingPointError:
+            return True
+        return False
+
+    for one in [element] if element else (200, -200, 1e30, -1e30, np.inf, -np.inf, np.nan, 0):
+        small = raises(16, one)
+        assert raises(2 * LARGE, one) == small, one
+        assert small or not element
+
+
 @pytest.mark.parametrize("reduction", ["none", "sum"])
 def test_cross_entropy_of_many_rows_is_that_of_each(reduction, threads):
     def losses(x, labels):
