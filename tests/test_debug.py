@@ -1,5 +1,6 @@
 """gg.debug: where the first NaN or infinity comes from, forward, backward and in replays."""
 
+import asyncio
 import functools
 import inspect
 import re
@@ -136,6 +137,31 @@ def test_nans_checks_only_its_own_thread():
         thread.start()
         thread.join()
     assert np.isnan(done[0].numpy()).all()
+
+
+@WRAPPED
+def test_nans_checks_its_own_task_and_those_it_starts(wrapped):
+    f, zeros = wrapped(gg.log), gg.zeros(2)
+
+    async def logarithm():
+        await asyncio.sleep(0)
+        with np.errstate(divide="ignore"):
+            return f(zeros)
+
+    async def checked(start):
+        with gg.debug.nans():
+            await asyncio.sleep(0)
+            return await start()
+
+    async def main():
+        for start in (logarithm, lambda: asyncio.create_task(logarithm())):
+            other = asyncio.create_task(logarithm())
+            with pytest.raises(NumericsError, match=r"^log: "):
+                await checked(start)
+            assert np.isinf((await other).numpy()).all()
+            assert np.isinf((await logarithm()).numpy()).all()
+
+    asyncio.run(main())
 
 
 # ---- backward ----------------------------------------------------------------------------
