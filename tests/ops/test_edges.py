@@ -613,6 +613,13 @@ def test_values_of_the_wrong_kind_are_refused(call, words):
         call()
 
 
+def test_a_slope_does_not_read_the_element_it_belongs_to():
+    x = np.array([[1.0, np.nan, 2.0, 5.0], [np.inf, 3.0, 4.0, 7.0]])
+    with np.errstate(invalid="ignore"):
+        for how in ({"axis": 0}, {"axis": 1}, {"axis": 1, "edge_order": 2}):
+            np.testing.assert_array_equal(gg.gradient(x, 0.5, **how), np.gradient(x, 0.5, **how))
+
+
 def test_histogram_of_nan_without_a_range_has_nan_edges():
     counts, edges = gg.histogram([1.0, nan])
     assert not counts.numpy().any()

@@ -149,10 +149,13 @@ def _uneven(xp, x, h, axis, edge_order):
     `h`, the distances between the points, is a number or broadcasts with `x`.
     """
     length = x.shape[axis]
-    right, left = (h, h) if type(h) in SCALARS else _two(xp, h, axis)
     a, b, c = (_part(xp, x, axis, k, length - 2 + k) for k in range(3))
-    both = left + right
-    inner = (c - b) * (left / (right * both)) + (b - a) * (right / (left * both))
+    if type(h) in SCALARS:  # the element between the two may be NaN
+        inner = (c - a) / (2 * h)
+    else:
+        right, left = _two(xp, h, axis)
+        both = left + right
+        inner = (c - b) * (left / (right * both)) + (b - a) * (right / (left * both))
     edges = []
     for at in (0, length - 2):
         near = h if type(h) in SCALARS else _part(xp, h, axis, at, at + 1)
