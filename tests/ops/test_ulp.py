@@ -125,10 +125,12 @@ CALLS = {
 }
 
 LIBRARY = "a difference of the library's functions, which cancels far out"
+BY_FORMULAS = "its derivatives are tested against their formulas, in FAR_OUT"
 GAMMA = "SciPy's function, with poles"
 ELSEWHERE = {
-    "i0e": LIBRARY, "i1e": LIBRARY, "k0": LIBRARY, "k1": LIBRARY, "k0e": LIBRARY, "k1e": LIBRARY,
-    "y0": LIBRARY, "y1": LIBRARY, "erfcx": LIBRARY, "dawsn": LIBRARY, "log_ndtr": LIBRARY,
+    "i0e": BY_FORMULAS, "i1e": BY_FORMULAS, "k0e": BY_FORMULAS, "k1e": BY_FORMULAS,
+    "erfcx": BY_FORMULAS, "dawsn": BY_FORMULAS, "log_ndtr": BY_FORMULAS,
+    "k0": LIBRARY, "k1": LIBRARY, "y0": LIBRARY, "y1": LIBRARY,
     "sinc": "sin(pi x) of large x", "gamma": GAMMA, "gammaln": GAMMA, "loggamma": GAMMA,
     "rgamma": GAMMA, "digamma": GAMMA, "trigamma": GAMMA,
     "ellipk": "singular at 1", "ellipkm1": "singular at 0", "ellipe": "singular at 1",
@@ -198,6 +200,75 @@ def test_value_and_two_derivatives_have_the_digits_of_mpmath(name, dtype):
             if not error <= ulps:
                 true = mp.nstr(expected[order], 9)
                 wrong.append(f"derivative {order} at {at}: {value}, not {true}")
+    assert not wrong, f"{name}: " + "; ".join(wrong)
+
+
+def scaled_i(order):
+    def values(x):
+        a, b = (mp.besseli(n, x) * exp(-x) for n in (0, 1))
+        slopes = b - a, a - b - b / x
+        second = slopes[1] - slopes[0], slopes[0] - slopes[1] - slopes[1] / x + b / x**2
+        return (a, b)[order], slopes[order], second[order]
+
+    return values
+
+
+def scaled_k(order):
+    def values(x):
+        a, b = (mp.besselk(n, x) * exp(x) for n in (0, 1))
+        slopes = a - b, b - a - b / x
+        second = slopes[0] - slopes[1], slopes[1] - slopes[0] - slopes[1] / x + b / x**2
+        return (a, b)[order], slopes[order], second[order]
+
+    return values
+
+
+def erfcx(x):
+    y = mp.erfc(x) * exp(x * x)
+    slope = 2 * x * y - 2 / sqrt(mp.pi)
+    return y, slope, 2 * y + 2 * x * slope
+
+
+def dawsn(x):
+    y = exp(-x * x) * mp.erfi(x) * sqrt(mp.pi) / 2
+    slope = 1 - 2 * x * y
+    return y, slope, -2 * y - 2 * x * slope
+
+
+def log_ndtr(x):
+    with mp.workdps(500):  # 1 - 1e-300 is not 1
+        slope = exp(-x * x / 2) / sqrt(2 * mp.pi) / normal(x)
+        return log(normal(x)), slope, -slope * (x + slope)
+
+
+FAR_OUT = {  # name: (function giving the value and two derivatives, up to where it is tested)
+    "i0e": (scaled_i(0), 1e5), "i1e": (scaled_i(1), 1e5),
+    "k0e": (scaled_k(0), 1e5), "k1e": (scaled_k(1), 1e5),
+    "erfcx": (erfcx, 1e4), "dawsn": (dawsn, 50.0), "log_ndtr": (log_ndtr, 12.5),
+}  # fmt: skip
+ULPS = 1024, 256, 1 << 14  # of the value, which is SciPy's, and of two derivatives
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", FAR_OUT)
+def test_derivatives_far_out_have_their_digits(name, dtype):
+    """Where they are small differences of the function and others, or their squares overflow."""
+    function, end = FAR_OUT[name]
+    x = np.append(np.geomspace(0.1, end, 25), [4.9, 5.1, 9.9, 10.1, 29.9, 30.1]).astype(dtype)
+    x = x[x <= end]
+    x = np.append(x, -x[x < 5] if name == "erfcx" else [] if name[0] == "k" else -x).astype(dtype)
+    wrong = []
+    for at, *actual in zip(x, *actual_values(gg.OPS[name].eager, gg.constant(x)), strict=True):
+        with mp.workdps(60):
+            size = mpf(abs(float(at)))
+            odd = -1 if at < 0 else 1  # i0e is even, and i1e and dawsn are odd
+            signs = {"i0e": (1, odd, 1), "i1e": (odd, 1, odd), "dawsn": (odd, 1, odd)}.get(name)
+            true = function(size if signs else mpf(float(at)))
+            true = [t * s for t, s in zip(true, signs or (1, 1, 1), strict=True)]
+            for order, value in enumerate(actual):
+                error = abs(mpf(float(value)) - true[order]) / abs(true[order])
+                if not error <= ULPS[order] * np.finfo(dtype).eps:
+                    wrong.append(f"derivative {order} at {at}: {value}")
     assert not wrong, f"{name}: " + "; ".join(wrong)
 
 

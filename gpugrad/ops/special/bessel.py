@@ -10,11 +10,42 @@ import math
 
 import numpy as np
 
-from gpugrad.ops.special.common import library_of_order, over_x, scipy_op
+from gpugrad.ops.special.common import horner, library_of_order, over_x, scipy_op
 
 # I1(x) / x as a polynomial of x^2, highest power first. That of J1 has alternating signs.
 _I1_OVER_X = [0.5 / (4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(8, -1, -1)]
 _J1_OVER_X = [c * (-1) ** k for k, c in enumerate(_I1_OVER_X)]
+
+
+_TERMS = 16
+
+
+def _asymptotic_terms(order, sign):
+    """Those of the derivative of x^-1/2 times the sum of sign^k a_k / x^k, from the last on.
+
+    That sum is sqrt(2 pi) I e^-x with sign -1, and sqrt(2 / pi) K e^x with sign 1 (DLMF 10.40.1-2).
+    """
+    a, terms = 1.0, []
+    for k in range(_TERMS):
+        terms.append(-(k + 0.5) * a)
+        a *= sign * (4 * order**2 - (2 * k + 1) ** 2) / (8 * (k + 1))
+    return terms[::-1]
+
+
+def _scaled_slope(order, sign, near):
+    """The rule of a scaled function: `near`, but far out, where that cancels, a series."""
+    terms = _asymptotic_terms(order, sign)
+    scale = math.sqrt(0.5 / math.pi if sign < 0 else 0.5 * math.pi)
+
+    def d(xp, out, x):
+        size, far = xp.abs(x), 10.0 if x.dtype == np.float32 else 30.0
+        inverse = 1 / xp.where(size > far, size, far)
+        series = scale * inverse**1.5 * horner(inverse, terms)
+        if sign < 0 and order == 0:  # of an even function
+            series = xp.sign(x) * series
+        return xp.where(size > far, series, near(xp, out, x))
+
+    return d
 
 
 _POSITIVE = {"singular": True, "domain": (0.3, 3)}
@@ -29,15 +60,23 @@ i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - over_x(xp, out, x, _I1_OVER
     example=("[0.0, 1.0]", "[0.        0.5651591]"),
 )
 
-i0e = scipy_op("i0e(x)", lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out, captures=True)(
+i0e = scipy_op(
+    "i0e(x)",
+    _scaled_slope(0, -1, lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out),
+    captures=True,
+)(
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
 )
 
 i1e = scipy_op(
     "i1e(x)",
-    lambda xp, out, x: (
-        xp.i0e(x) - xp.sign(x) * out - over_x(xp, out, x, _I1_OVER_X, xp.exp(-xp.abs(x)))
+    _scaled_slope(
+        1,
+        -1,
+        lambda xp, out, x: (
+            xp.i0e(x) - xp.sign(x) * out - over_x(xp, out, x, _I1_OVER_X, xp.exp(-xp.abs(x)))
+        ),
     ),
     captures=True,
 )(
@@ -57,7 +96,7 @@ k1 = scipy_op("k1(x)", lambda xp, out, x: -xp.k0(x) - out / x, **_POSITIVE, capt
 
 k0e = scipy_op(
     "k0e(x)",
-    lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x)),
+    _scaled_slope(0, 1, lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k1e(x))),
     **_POSITIVE,
     captures=True,
 )(
@@ -67,7 +106,11 @@ k0e = scipy_op(
 
 k1e = scipy_op(
     "k1e(x)",
-    lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x),
+    _scaled_slope(
+        1,
+        1,
+        lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x),
+    ),
     **_POSITIVE,
     captures=True,
 )(

@@ -20,26 +20,30 @@ from gpugrad.ops.special.common import double, horner, scipy_op
 from gpugrad.registry.record import elementwise
 
 _ROOT_PI, _ROOT_2, _ROOT_2PI = math.sqrt(math.pi), math.sqrt(2), math.sqrt(2 * math.pi)
-_FAR = 20.0  # from here on the asymptotic series below are exact to the last digit
+_TAIL_TERMS = [math.prod(range(1, 2 * k + 2, 2)) for k in range(15, -1, -1)]
+
+
+def _far(x):
+    """From here on the asymptotic series below are exact to the last digit."""
+    return 5.0 if x.dtype == np.float32 else 10.0
 
 
 def _asymptotic_tail(xp, x, sign):
-    """The sum of (2k + 1)!! (sign / (2 x^2))^k / x^2 from k = 0, for |x| > `_FAR`."""
-    inverse = 1 / xp.where(xp.abs(x) > _FAR, x, _FAR)
+    """The sum of (2k + 1)!! (sign / (2 x^2))^k / x^2 from k = 0, for |x| > `_far`."""
+    inverse = 1 / xp.where(xp.abs(x) > _far(x), x, _far(x))
     square = inverse * inverse
-    terms = [math.prod(range(1, 2 * k + 2, 2)) for k in range(7, -1, -1)]
-    return square * horner(0.5 * sign * square, terms)
+    return square * horner(0.5 * sign * square, _TAIL_TERMS)
 
 
 def _erfcx_d(xp, out, x):
     """2 x erfcx(x) - 2 / sqrt(pi) (DLMF 7.12.1 for its series)."""
-    near = 2 * x * xp.where(x > _FAR, 0, out) - 2 / _ROOT_PI
-    return xp.where(x > _FAR, -_asymptotic_tail(xp, x, -1) / _ROOT_PI, near)
+    near = 2 * x * xp.where(x > _far(x), 0, out) - 2 / _ROOT_PI
+    return xp.where(x > _far(x), -_asymptotic_tail(xp, x, -1) / _ROOT_PI, near)
 
 
 def _dawsn_d(xp, out, x):
     """1 - 2 x dawsn(x)."""
-    return xp.where(xp.abs(x) > _FAR, -0.5 * _asymptotic_tail(xp, x, 1), 1 - 2 * x * out)
+    return xp.where(xp.abs(x) > _far(x), -0.5 * _asymptotic_tail(xp, x, 1), 1 - 2 * x * out)
 
 
 def _dawsn(xp, x):
@@ -104,10 +108,19 @@ ndtri = scipy_op(
     domain=(0.1, 0.9),
 )(doc="The inverse of `ndtr`; NaN outside [0, 1].", example=("[0.5, 0.975]", "[0.       1.959964]"))
 
-# density / probability, without computing them, since both underflow for negative x
+def _log_ndtr_d(xp, x):
+    """Density / probability, which both underflow for negative x; there by their quotient."""
+    if x.dtype.kind == "c":
+        return math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2)
+    left = math.sqrt(2 / math.pi) / xp.erfcx(-xp.minimum(x, 0) / _ROOT_2)
+    # for positive x the square of erfcx, in the second derivative, would overflow
+    right = xp.maximum(x, 0)
+    return xp.where(x < 0, left, xp.exp(-0.5 * right * right) / (_ROOT_2PI * xp.ndtr(right)))
+
+
 log_ndtr = scipy_op(
     "log_ndtr(x)",
-    lambda xp, x: math.sqrt(2 / math.pi) / xp.erfcx(-x / _ROOT_2),
+    _log_ndtr_d,
     kinds="fc",
     domain=(-5, 2),
 )(
