@@ -102,6 +102,7 @@ def stepped(make):
 
 def step_scaled(grads_and_vars=None, gradient=X):
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD())
+    optimizer.scale_loss(gg.constant(1.0))
     v = gg.Variable([1.0, 2.0])
     optimizer.apply_gradients([(gradient, v)] if grads_and_vars is None else grads_and_vars)
 

@@ -71,6 +71,7 @@ class LossScale:
         self._good = Variable(np.int32(0), trainable=False, name="good_steps")
         self._outcome = Variable(np.int32(0), trainable=False, name="outcome")
         self._step = Variable(np.int32(0), trainable=False, name="step")
+        self._is_used = False  # whether a loss was scaled, or the factor was read
         self._calls = 0  # of scale_loss
         self._trace: Any = None  # a reference to the trace of the last of them
         declare_scale(self, self._scale)
@@ -78,6 +79,7 @@ class LossScale:
     @property
     def value(self) -> Tensor:
         """The factor of the next loss: a 0-d float32 Tensor."""
+        self._is_used = True
         return self._as_tensor(self._next(*self._values())[0])
 
     @saying_where
@@ -103,6 +105,7 @@ class LossScale:
             self._end_step()
         trace = current_trace()
         self._calls, self._trace = self._calls + 1, trace and weakref.ref(trace)
+        self._is_used = True
         return loss * self._scale
 
     def _values(self, applied: Variable | None = None) -> tuple[Any, list[Any]]:
@@ -159,7 +162,7 @@ class LossScale:
         declare_scale(self, self._scale)
 
     def __repr__(self) -> str:
-        return f"{self.name}({self.value.numpy():g})"
+        return f"{self.name}({self._next(*self._values())[0]:g})"
 
 
 class LossScaleOptimizer:
@@ -260,7 +263,7 @@ class LossScaleOptimizer:
             grads_and_vars: pairs, as for the inner optimizer.
 
         Raises:
-            ArgumentError: the loss was scaled by another `LossScale`.
+            ArgumentError: the loss was scaled by another `LossScale`, or none ever was.
             ArgumentError, ShapeError, DTypeError, DeviceError: as for the inner optimizer; neither
                 a Variable nor the scale changes then.
         """
@@ -272,6 +275,11 @@ class LossScaleOptimizer:
                     "LossScale has scaled. Give both optimizers one: scale = gg.optim.LossScale(), "
                     "then LossScaleOptimizer(optimizer, scale) for each."
                 )
+        if not self.scale._is_used:
+            raise ArgumentError(
+                f"{self.name}: no loss was multiplied by the scale, which gradients are divided by. "
+                "Differentiate the result of scale_loss(loss)."
+            )
         if current_trace() is not None:
             self._apply(pairs)
             return

@@ -1012,6 +1012,7 @@ def test_a_graph_updates_a_variable_whose_array_was_replaced(first):
         with gg.device(device):
             v = gg.Variable([1.0, 2.0])
             optimizer, scaled = gg.optim.SGD(0.5), gg.optim.LossScaleOptimizer(gg.optim.SGD(2.0))
+            scaled.scale_loss(gg.constant(1.0))
 
             def step(x):
                 if first == "scaled":

@@ -97,6 +97,7 @@ def test_float16_variables_are_updated_at_scales_beyond_float16():
     v = gg.Variable(np.float16([1.0]))
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0**20)
     g = gg.constant(np.float16([2.0])) * 2.0**12  # from a loss scaled by 2**12 only
+    assert float(optimizer.loss_scale) == 2.0**20
     optimizer.apply_gradients([(g, v)])
     assert v.numpy()[0] == np.float16(1 - 0.5 * 2.0**-7)
 
@@ -119,6 +120,7 @@ def test_sparse_and_missing_gradients_are_accepted(device):
 def test_an_error_changes_nothing():
     v = gg.Variable(np.ones(2, "f4"))
     optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 8.0)
+    optimizer.scale_loss(gg.constant(1.0))
     with pytest.raises(ShapeError):
         optimizer.apply_gradients([(gg.constant([np.inf]), v)])
     assert float(optimizer.loss_scale) == 8
@@ -151,8 +153,8 @@ def test_the_scale_stays_between_its_bounds():
     small = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0)
     large = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.5), 2.0**125, 1)
     for _ in range(3):
-        small.apply_gradients([(gg.constant([np.nan], "float32"), v)])
-        large.apply_gradients([(gg.constant([1.0], "float32"), v)])
+        small.apply_gradients([(np.nan * small.loss_scale * gg.ones(1), v)])
+        large.apply_gradients([(gg.ones(1) * large.loss_scale, v)])
     assert float(small.loss_scale) == 1
     assert float(large.loss_scale) == 2.0**126
 
@@ -181,7 +183,8 @@ def test_a_state_without_a_scale_is_refused():
     with pytest.raises(CheckpointError, match=r"lacks 'loss_scale'.*inner_optimizer"):
         optimizer.load_state_dict(gg.optim.SGD(0.1).state_dict())
     state = optimizer.state_dict()
-    optimizer.apply_gradients([(gg.constant([np.inf], "float32"), gg.Variable(np.ones(1, "f4")))])
+    infinite = gg.constant([np.inf], "float32") * optimizer.loss_scale
+    optimizer.apply_gradients([(infinite, gg.Variable(np.ones(1, "f4")))])
     with pytest.raises(CheckpointError, match=r"'loss_scale' must be a number, got float32 \(1,\)"):
         optimizer.load_state_dict({**state, "loss_scale": gg.ones(1)})
     for name, values in (("loss_scale", (np.nan, 0.0, np.inf)), ("good_steps", (-1, 0.5, np.nan))):
@@ -309,6 +312,27 @@ def test_gradients_scaled_by_another_scale_are_refused(wrapped):
             step(apply)
     assert v.numpy()[0] == 1
     step(lambda g: one.apply_gradients([(g[0], v)]))
+    assert v.numpy()[0] == 0
+
+
+@WRAPPED
+def test_gradients_of_a_loss_that_nobody_scaled_are_refused(wrapped):
+    """Divided by the scale they would move nothing."""
+    v, scale = gg.Variable(np.float32([1.0])), gg.optim.LossScale(4.0)
+    optimizers = [gg.optim.LossScaleOptimizer(gg.optim.SGD(1.0), scale) for _ in range(2)]
+
+    @wrapped
+    def step(factor):
+        with gg.GradientTape() as tape:
+            loss = factor(gg.sum(v * v))
+        g = tape.gradient(loss, v)
+        for optimizer in optimizers:
+            optimizer.apply_gradients([(g * 0.25, v)])
+
+    with pytest.raises(ArgumentError, match=r"^LossScaleOptimizer: no loss was .*scale_loss"):
+        step(lambda loss: loss)
+    assert v.numpy()[0] == 1
+    step(scale.scale_loss)
     assert v.numpy()[0] == 0
 
 
