@@ -277,7 +277,7 @@ class LossScaleOptimizer:
                 )
         if not self.scale._is_used:
             raise ArgumentError(
-                f"{self.name}: no loss was multiplied by the scale, which gradients are divided by. "
+                f"{self.name}: no loss was multiplied by the scale that divides gradients. "
                 "Differentiate the result of scale_loss(loss)."
             )
         if current_trace() is not None:

@@ -61,9 +61,7 @@ i1 = scipy_op("i1(x)", lambda xp, out, x: xp.i0(x) - over_x(xp, out, x, _I1_OVER
 )
 
 i0e = scipy_op(
-    "i0e(x)",
-    _scaled_slope(0, -1, lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out),
-    captures=True,
+    "i0e(x)", _scaled_slope(0, -1, lambda xp, out, x: xp.i1e(x) - xp.sign(x) * out), captures=True
 )(
     doc="exp(-|x|) times `i0`, which does not overflow. The gradient at 0 is 0.",
     example=("[0.0, 1.0]", "[1.        0.4657596]"),
@@ -107,9 +105,7 @@ k0e = scipy_op(
 k1e = scipy_op(
     "k1e(x)",
     _scaled_slope(
-        1,
-        1,
-        lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x),
+        1, 1, lambda xp, out, x: xp.where(x == 0, -float("inf"), out - xp.k0e(x) - out / x)
     ),
     **_POSITIVE,
     captures=True,

@@ -108,6 +108,7 @@ ndtri = scipy_op(
     domain=(0.1, 0.9),
 )(doc="The inverse of `ndtr`; NaN outside [0, 1].", example=("[0.5, 0.975]", "[0.       1.959964]"))
 
+
 def _log_ndtr_d(xp, x):
     """Density / probability, which both underflow for negative x; there by their quotient."""
     if x.dtype.kind == "c":
@@ -118,12 +119,7 @@ def _log_ndtr_d(xp, x):
     return xp.where(x < 0, left, xp.exp(-0.5 * right * right) / (_ROOT_2PI * xp.ndtr(right)))
 
 
-log_ndtr = scipy_op(
-    "log_ndtr(x)",
-    _log_ndtr_d,
-    kinds="fc",
-    domain=(-5, 2),
-)(
+log_ndtr = scipy_op("log_ndtr(x)", _log_ndtr_d, kinds="fc", domain=(-5, 2))(
     doc="Logarithm of `ndtr`, exact where that would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-5.0055244e+03 -6.9314718e-01]"),
 )
