@@ -79,6 +79,9 @@ def softmax(xp, x, /, axis=-1):
         x: scores, of at least one dimension.
         axis: int, along which the results sum to 1.
 
+    A score that leads by 17 in float32, or by 37 in float64, has a probability that rounds to 1.
+    Its gradient is then 0; those of the other scores keep their digits.
+
     >>> print(gg.softmax([0.0, 0.0]))
     [0.5 0.5]
     """
@@ -129,6 +132,9 @@ def log_softmax(xp, x, /, axis=-1):
 
     Args:
         x: array of at least one dimension.
+
+    The result of a score that leads by 17 in float32, or by 37 in float64, rounds to 0, and so does
+    the gradient of that result by the score.
 
     >>> print(gg.log_softmax([0.0, 100.0]))
     [-100.    0.]
