@@ -276,6 +276,9 @@ def test_second_derivative_of_a_norm_at_zero_is_zero_in_all_modes(f, cuda):
         lambda y: gg.fmax(y, 1.0),
         lambda y: gg.clip(y, 1.0, 2.0),
         lambda y: gg.nn.threshold(y, 1.0, 0.0),
+        lambda y: gg.nn.hardtanh(y, 1.0, 2.0),
+        lambda y: gg.nn.hardshrink(y),
+        lambda y: gg.nn.softshrink(y),
     ],
 )
 def test_mask_absorbs_an_infinite_tangent(f):

@@ -351,7 +351,9 @@ def _activation(vjp, ref, keywords, wrong=None):
 
 
 @_activation(
-    lambda xp, g, out, min_val, max_val: g * xp.logical_and(out > min_val, out < max_val),
+    lambda xp, g, out, min_val, max_val: xp.where(
+        xp.logical_and(out > min_val, out < max_val), g, 0
+    ),
     lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val),
     [{}, {"min_val": -0.5, "max_val": 1.5}],
     wrong={"min_val": 2},
@@ -439,7 +441,7 @@ def softplus(xp, x, /, beta=1.0):
 
 
 @_activation(
-    lambda xp, g, out: g * xp.not_equal(out, 0),
+    lambda xp, g, out: xp.where(xp.not_equal(out, 0), g, 0),
     lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x, 0),
     [{}, {"lambd": 1.0}],
     wrong={"lambd": -1},
@@ -459,7 +461,7 @@ def hardshrink(xp, x, /, lambd=0.5):
 
 
 @_activation(
-    lambda xp, g, out: g * xp.not_equal(out, 0),
+    lambda xp, g, out: xp.where(xp.not_equal(out, 0), g, 0),
     lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
     [{}, {"lambd": 1.0}],
     wrong={"lambd": -1},
