@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
@@ -52,25 +53,27 @@ class LoadReport(NamedTuple):
 class HookHandle:
     """A hook of a Module; `remove` takes it off."""
 
-    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
-        self._hooks = hooks
-        hooks[id(self)] = hook
+    def __init__(self, hooks: list[HookHandle], hook: Any) -> None:
+        self._hooks, self.hook = hooks, hook
+        hooks.append(self)
 
     def remove(self) -> None:
         """Take the hook off; a second time does nothing."""
-        self._hooks.pop(id(self), None)
+        with contextlib.suppress(ValueError):
+            self._hooks.remove(self)
 
 
 def _naming_parts(init: Callable[..., None]) -> Callable[..., None]:
     """An ``__init__`` after which Variables and Modules are named by their paths.
 
-    The Modules inside were constructed before, so a name ends as the path from the outermost.
+    The Modules inside were constructed before, so a name ends as the path from the outermost. The
+    ``__init__`` of a dataclass is written after its class, but ends with ``__post_init__``.
     """
 
     @functools.wraps(init)
     def named(self: Module, *args: Any, **keywords: Any) -> None:
         init(self, *args, **keywords)
-        if type(self).__init__ is not named:  # a subclass goes on
+        if getattr(type(self), init.__name__) is not named:  # a subclass goes on
             return
         for path, part in named_parts(self, Module):
             if isinstance(part, Variable):
@@ -104,10 +107,14 @@ class Module:
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        init = vars(cls).get("__init__")
-        if init is not None:
-            ours = cls.__module__.startswith("gpugrad.")
-            cls.__init__ = _naming_parts(saying_where(init) if ours else init)  # type: ignore[method-assign]
+        ours = cls.__module__.startswith("gpugrad.")
+        for name in ("__init__", "__post_init__"):
+            if (init := vars(cls).get(name)) is not None:
+                setattr(cls, name, _naming_parts(saying_where(init) if ours else init))
+
+    @_naming_parts
+    def __post_init__(self) -> None:
+        """What a dataclass runs at the end of its ``__init__``."""
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The result of `forward`, between the hooks."""
@@ -216,6 +223,8 @@ class Module:
     def register_forward_hook(self, hook: Callable[[Any, Any, Any], Any]) -> HookHandle:
         """Call ``hook(module, args, result)`` after each `forward`; other than None it replaces it.
 
+        In `gg.function` hooks run while it is traced: add them before the first call.
+
         >>> layer, sizes = gg.nn.Dense(3, 2), []
         >>> handle = layer.register_forward_hook(lambda module, args, y: sizes.append(y.shape))
         >>> _ = layer(gg.ones((5, 3)))
@@ -232,17 +241,17 @@ class Module:
     def _add_hook(self, when: str, hook: Any) -> HookHandle:
         if not callable(hook):
             raise ArgumentError(f"{type(self).__name__}: the hook must be callable, got {hook!r}.")
-        hooks = self.__dict__.setdefault("_hooks", {"before": {}, "after": {}})
+        hooks = self.__dict__.setdefault("_hooks", {"before": [], "after": []})
         return HookHandle(hooks[when], hook)
 
     def _call_with_hooks(self, args: Any, keywords: Any) -> Any:
         hooks = self.__dict__["_hooks"]
-        for hook in list(hooks["before"].values()):
+        for hook in [handle.hook for handle in hooks["before"]]:
             changed = hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
         result = self.forward(*args, **keywords)
-        for hook in list(hooks["after"].values()):
+        for hook in [handle.hook for handle in hooks["after"]]:
             changed = hook(self, args, result)
             if changed is not None:
                 result = changed

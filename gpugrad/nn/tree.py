@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
 from gpugrad.core.variable import Variable
+from gpugrad.errors import StructureError
 
 __all__ = ["INTERNAL", "named_parts", "parts_of", "replaced"]
 
@@ -25,14 +27,24 @@ def named_parts(root: Any, module_class: type) -> Iterator[tuple[str, Any]]:
     """Pairs of a dotted path and a Variable or a Module, each once, in the order of attributes.
 
     The root comes first, with the path "".
+
+    Raises:
+        StructureError: two have the same path, as those of the keys 1 and "1" of a dict.
     """
     seen: set[int] = set()
+    paths: set[str] = set()
 
     def walk(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(value, (Variable, module_class, list, tuple, dict)) or id(value) in seen:
             return
         seen.add(id(value))
         if isinstance(value, (Variable, module_class)):
+            if path in paths:
+                raise StructureError(
+                    f"{type(root).__name__}: two parts have the path '{path}'. Rename an "
+                    "attribute, or a key of a dict."
+                )
+            paths.add(path)
             yield path, value
         if not isinstance(value, Variable):
             for name, child in _children(value):
@@ -54,15 +66,19 @@ def replaced(root: Any, module_class: type, replace: Callable[[Variable], Any]) 
     """A copy of a Module with something else in the place of its Variables.
 
     Modules and the containers that hold parts are copied once each, so that shared weights stay
-    shared; everything else is the original's.
+    shared, and so are Modules whose methods are attributes; everything else is the original's.
     """
     copies: dict[int, Any] = {}
 
     def copy(value: Any) -> Any:
         if isinstance(value, Variable):
             return replace(value)
+        if isinstance(value, MethodType) and isinstance(value.__self__, module_class):
+            return MethodType(value.__func__, copy(value.__self__))
         if id(value) in copies:
             return copies[id(value)]
+        if isinstance(value, (tuple, list, dict)) and not any(parts_of("", value, module_class)):
+            return value
         if isinstance(value, tuple):
             items = map(copy, value)
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

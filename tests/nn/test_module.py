@@ -1,6 +1,7 @@
 """Modules: names, state, freezing, hooks, the summary, and calls with other values."""
 
 import copy
+import dataclasses
 import pickle
 import threading
 import warnings
@@ -41,6 +42,39 @@ def test_variables_are_named_by_their_path():
     assert [v.name for v in model.variables] == list(model.state())
     assert model.parts["pair"][1].name == "parts.pair.1"
     assert model.tied.name == "table.weight"  # the first of two paths
+
+
+@dataclasses.dataclass(eq=False)
+class Wrapped(nn.Module):
+    layer: nn.Module
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+@dataclasses.dataclass(eq=False)
+class WrappedAndMore(Wrapped):
+    width: int = 2
+
+    def __post_init__(self):
+        self.extra = gg.Variable(gg.ones(self.width))
+
+
+@pytest.mark.parametrize(("make", "more"), [(Wrapped, []), (WrappedAndMore, ["extra"])])
+def test_a_dataclass_names_its_parts(make, more):
+    model = make(nn.Dense(3, 2))
+    assert [v.name for v in model.variables] == ["layer.kernel", "layer.bias", *more]
+    with pytest.raises(ShapeError, match=r"^layer: Dense: the last axis"):
+        model(gg.ones((1, 2)))
+
+
+def test_two_parts_with_one_path_are_refused():
+    class Model(nn.Module):
+        def __init__(self):
+            self.parts = {1: gg.Variable(1.0), "1": gg.Variable(2.0)}
+
+    with pytest.raises(StructureError, match=r"Model: two parts have the path 'parts\.1'"):
+        Model()
 
 
 def test_errors_begin_with_the_path_of_the_innermost_layer():
@@ -127,6 +161,20 @@ def test_hooks_run_in_order_may_replace_and_can_be_removed():
         layer.register_forward_hook(3)
 
 
+def test_hooks_stay_without_their_handles():
+    layer, calls = nn.Identity(), []
+    for k in range(5):
+        layer.register_forward_pre_hook(lambda m, args, k=k: calls.append(k))
+        layer.register_forward_hook(lambda m, args, y, k=k: calls.append(10 + k))
+    layer.summary(1.0)  # which adds and removes one of its own
+    calls.clear()
+    layer(1.0)
+    assert calls == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+    copied = copy.deepcopy(layer)
+    copied(1.0)
+    assert len(calls) == 20
+
+
 def test_summary_changes_nothing_in_training_mode():
     model = nn.Sequential(nn.Dense(2, 3), nn.BatchNorm(3), nn.Dropout(0.5))
     before, draws = model.layers[1].running_mean.numpy(), gg.random.default_generator().state
@@ -177,6 +225,23 @@ def test_functional_call_differentiates_by_the_values_and_leaves_the_variables()
     np.testing.assert_allclose(loss(values).item(), desired.item(), rtol=1e-6)
     for name, g in zip(before, tape.gradient(desired, model.variables), strict=True):
         np.testing.assert_allclose(gradients[name].numpy(), gg.convert_to_tensor(g).numpy(), 1e-5)
+
+
+def test_functional_call_keeps_containers_without_parts_and_follows_methods():
+    class Model(nn.Module):
+        def __init__(self):
+            self.calls, self.scale, self.function = [], gg.Variable(2.0), self.scaled
+
+        def scaled(self, x):
+            return x * self.scale
+
+        def forward(self, x):
+            self.calls.append(x)
+            return self.function(x)
+
+    model = Model()
+    assert nn.functional_call(model, {"scale": 5.0}, 1.0).item() == 5
+    assert (model(1.0).item(), model.calls) == (2.0, [1.0, 1.0])
 
 
 def test_functional_call_under_vmap_runs_an_ensemble():
