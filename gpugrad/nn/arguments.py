@@ -13,6 +13,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.arguments import check_whole
 from gpugrad.core.settings import mode_is_chosen
 from gpugrad.core.tensor import threads
+from gpugrad.core.user_code import user_level
 from gpugrad.errors import ArgumentError
 
 __all__ = [
@@ -68,5 +69,5 @@ def warn_without_training(layer: Any) -> None:
         warnings.warn(
             f"{name} runs in inference mode under a GradientTape. To train, put the step in "
             "`with gg.nn.training():`; if inference is meant, in `with gg.nn.training(False):`.",
-            stacklevel=4,
+            stacklevel=user_level(),
         )

@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, ShapeError, saying_where
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.nn import functional
 from gpugrad.nn.arguments import Activation, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform
@@ -169,6 +169,10 @@ class MultiHeadAttention(Module):
             IndexOutOfBoundsError: the cache is full.
         """
         self._check(x, context, mask, cache)
+        if mask is not None:
+            mask = tensor(mask)
+            if mask.dtype.kind == "f":
+                mask = self._input(mask, self.out_proj.kernel, "mask")
         q, k, v = self._projections(x, context)
         start = 0 if cache is None else cache.used
         if self.rotary:
@@ -243,7 +247,13 @@ class MultiHeadAttention(Module):
         n, length = k.shape[-2], cache.keys.shape[-2]
         at = arange(n, dtype="int32", device=k.device) + cache.used
         keys, values = cache.keys.copy(), cache.values.copy()
-        keys[..., at, :] = k
+        try:
+            keys[..., at, :] = k
+        except IndexOutOfBoundsError as error:
+            raise IndexOutOfBoundsError(
+                f"MultiHeadAttention: the cache is full: its {length} positions are too few for "
+                f"{n} more. Give new_cache a larger length."
+            ) from error
         values[..., at, :] = v
         seen = arange(length, dtype="int32", device=k.device) <= TENSOR.expand_dims(at, axis=-1)
         return KeyValueCache(keys, values, cache.used + n), seen

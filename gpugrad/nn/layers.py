@@ -254,10 +254,13 @@ class EmbeddingBag(Module):
 
     def forward(self, indices: Any, per_sample_weights: Any = None) -> Tensor:
         """Map indices of shape (n, m) to (n, width); raises as `gg.nn.embedding_bag` does."""
+        factors = per_sample_weights
+        if factors is not None:
+            factors = self._input(factors, self.weight, "per_sample_weights")
         y: Tensor = functional.embedding_bag(
             argument("EmbeddingBag", indices),
             self.weight,
-            per_sample_weights,
+            factors,
             mode=self.mode,
             padding_idx=self.padding_idx,
             sparse=self.sparse,

@@ -297,18 +297,18 @@ class Module:
 
     # ---- for layers
 
-    def _input(self, x: Any, weight: Tensor | None) -> Tensor:
+    def _input(self, x: Any, weight: Tensor | None, what: str = "x") -> Tensor:
         """`x` as a Tensor that does not turn the results of a 32 or 16-bit layer into float64.
 
         Raises:
-            DTypeError: `x` is 64-bit, the layer's weights are not.
+            DTypeError: `x`, which is called `what`, is 64-bit, the layer's weights are not.
         """
         x = argument(type(self).__name__, x)
         if weight is not None and x.dtype.char in "dDiIlLqQ" and weight.dtype.char not in "dD":
             raise DTypeError(
-                f"{type(self).__name__}: x is {x.dtype} and the weights are {weight.dtype}, so the "
-                f"result would be float64. Pass gg.astype(x, '{weight.dtype}'), or create the "
-                f"layer with dtype='float64'."
+                f"{type(self).__name__}: {what} is {x.dtype} and the weights are {weight.dtype}, "
+                f"so the result would be float64. Pass gg.astype({what}, '{weight.dtype}'), or "
+                "create the layer with dtype='float64'."
             )
         return x
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
-from gpugrad.core.tensor import Tensor
+from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.function.control.api import scan
-from gpugrad.nn.arguments import whole_numbers
+from gpugrad.nn import functional
+from gpugrad.nn.arguments import check_activation, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform, orthogonal, zeros
 from gpugrad.nn.layers import Dropout
 from gpugrad.nn.module import Module
+from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator
 
 __all__ = ["GRU", "LSTM", "RNN", "Cell", "GRUCell", "LSTMCell", "RNNCell", "Recurrent"]
@@ -23,6 +26,7 @@ class Cell(Module):
     """One step of a recurrent layer. The gates' columns stand side by side in the kernels."""
 
     _gates: ClassVar[int]
+    _state: ClassVar[tuple[str, ...]] = ("h",)
 
     def __init__(
         self,
@@ -46,6 +50,34 @@ class Cell(Module):
     def initial_state(self, batch: tuple[int, ...]) -> Any:
         """Zeros of the batch's shape, as the state before the first step."""
         return constant(0, self.kernel.dtype, (*batch, self.units), device=self.kernel.device)
+
+    def as_state(self, state: Any, batch: tuple[int, ...]) -> Any:
+        """The user's state before the first step, or zeros if it is None.
+
+        Raises:
+            ArgumentError: it has not the parts of this cell's state.
+            ShapeError, DTypeError: a part does not fit the batch or the weights.
+        """
+        if state is None:
+            return self.initial_state(batch)
+        name, names = type(self).__name__, self._state
+        if len(names) == 1:
+            return self._as_part(state, batch, "state")
+        if not isinstance(state, (tuple, list)) or len(state) != len(names):
+            raise ArgumentError(
+                f"{name}: state must be ({', '.join(names)}), got {type(state).__name__} "
+                f"{state!r:.60}."
+            )
+        return tuple(self._as_part(part, batch, n) for part, n in zip(state, names, strict=True))
+
+    def _as_part(self, part: Any, batch: tuple[int, ...], what: str) -> Tensor:
+        part = self._input(part, self.kernel, what)
+        if part.shape != (*batch, self.units):
+            raise ShapeError(
+                f"{type(self).__name__}: {what} must have the shape {(*batch, self.units)}, got "
+                f"{part.shape}."
+            )
+        return part
 
     def project(self, x: Any) -> Tensor:
         """The input's part of the gates, for one step or for all at once."""
@@ -73,20 +105,19 @@ class Cell(Module):
     def forward(self, x: Any, state: Any = None) -> Any:
         """The next state, from x of shape (..., units_in) and the state; by default zeros."""
         projected = self.project(x)
-        return self.step(
-            projected, self.initial_state(projected.shape[:-1]) if state is None else state
-        )
+        return self.step(projected, self.as_state(state, projected.shape[:-1]))
 
     def _repr_args(self) -> str:
         return f"{self.units_in}, {self.units}"
 
 
 class RNNCell(Cell):
-    """h = tanh(x @ kernel + h @ recurrent_kernel + bias).
+    """h = activation(x @ kernel + h @ recurrent_kernel + bias).
 
     Args:
         units_in: length of the input's last axis.
         units: length of the state's last axis.
+        activation: function of a Tensor.
         use_bias: whether there is a bias.
         kernel_initializer, recurrent_initializer, bias_initializer, generator, dtype: as for
             `Dense`.
@@ -102,9 +133,18 @@ class RNNCell(Cell):
 
     _gates = 1
 
+    def __init__(
+        self, units_in: int, units: int, *, activation: Any = functional.tanh, **keywords: Any
+    ) -> None:
+        super().__init__(units_in, units, **keywords)
+        if activation is None:
+            raise ArgumentError(f"{type(self).__name__}: activation must be a function, got None.")
+        check_activation(type(self).__name__, activation)
+        self.activation = activation
+
     def step(self, projected: Tensor, state: Any) -> Any:
         """The next state."""
-        return TENSOR.tanh(projected + TENSOR.matmul(state, self.recurrent_kernel))
+        return self.activation(projected + TENSOR.matmul(state, self.recurrent_kernel))
 
 
 class LSTMCell(Cell):
@@ -114,8 +154,8 @@ class LSTMCell(Cell):
     ``x @ kernel + h @ recurrent_kernel + bias``: c = sigmoid(f) c + sigmoid(i) tanh(g), and
     h = sigmoid(o) tanh(c). The order is torch's and Keras's.
 
-    Args and attributes are those of `RNNCell`, but kernels and bias have 4 units columns. The part
-    of the bias for f begins at 1 with `unit_forget_bias`.
+    Args and attributes are those of `RNNCell`, without the activation, but kernels and bias have
+    4 units columns. The part of the bias for f begins at 1 with `unit_forget_bias`.
 
     >>> h, c = gg.nn.LSTMCell(3, 4)(gg.ones((2, 3)))
     >>> h.shape, c.shape
@@ -123,6 +163,7 @@ class LSTMCell(Cell):
     """
 
     _gates = 4
+    _state = ("h", "c")
 
     def __init__(
         self, units_in: int, units: int, *, unit_forget_bias: bool = True, **keywords: Any
@@ -161,8 +202,8 @@ class GRUCell(Cell):
     h = z h + (1 - z) tanh(n + r n'). The order and the place of r are torch's; in Keras they are
     those of ``reset_after=True``, with z before r.
 
-    Args and attributes are those of `RNNCell`, but kernels and biases have 3 units columns, and
-    there is a `recurrent_bias`.
+    Args and attributes are those of `RNNCell`, without the activation, but kernels and biases have
+    3 units columns, and there is a `recurrent_bias`.
 
     >>> gg.nn.GRUCell(3, 4)(gg.ones((2, 3))).shape
     (2, 4)
@@ -233,25 +274,33 @@ class Recurrent(Module):
         )
         self.dropout = Dropout(dropout) if dropout and layers > 1 else None
 
-    def forward(self, x: Any, state: Any = None) -> tuple[Tensor, list[Any]]:
+    def forward(
+        self, x: Any, state: Any = None, *, lengths: Any = None
+    ) -> tuple[Tensor, list[Any]]:
         """Run over x of shape (batch..., time, units_in).
 
         Args:
             x: the input.
             state: the states before the first step, as they are returned; by default zeros.
+            lengths: integers of shape (batch...), for sequences that are padded at their ends:
+                later steps change no state, and their outputs are 0. With a mask of the padding,
+                they are ``gg.sum(mask, axis=-1)``.
 
         Returns:
             The outputs of the last layer, of shape (batch..., time, units), twice as wide if
             bidirectional; and the last state of each layer, for a bidirectional layer a pair.
 
         Raises:
-            ShapeError: `x` has fewer than two axes, or its last is not `units_in` long.
+            ShapeError: `x` has fewer than two axes, its last is not `units_in` long, or `lengths`
+                or a state does not fit the batch.
+            DTypeError: `lengths` are no integers, or a state is 64-bit and the weights are not.
             ArgumentError: `state` has not one entry for each layer.
         """
+        name = type(self).__name__
         if state is not None and len(state) != len(self.cells):
             raise ArgumentError(
-                f"{type(self).__name__}: state must have {len(self.cells)} entries, one for each "
-                f"layer, got {len(state)}."
+                f"{name}: state must be a list of the states of {len(self.cells)} layers, its "
+                f"length is {len(state)}."
             )
         last: list[Any] = []
         for k, cell in enumerate(self.cells):
@@ -259,11 +308,16 @@ class Recurrent(Module):
                 x = self.dropout(x)
             before = None if state is None else state[k]
             if not self.bidirectional:
-                x, after = _run(cell, x, before)
+                x, after = _run(cell, x, before, lengths)
             else:
-                there, back = (None, None) if before is None else before
-                y, after_there = _run(cell, x, there)
-                z, after_back = _run(self.reverse_cells[k], x, back, reverse=True)
+                before = (None, None) if before is None else before
+                if not isinstance(before, (tuple, list)) or len(before) != 2:
+                    raise ArgumentError(
+                        f"{name}: the state of a bidirectional layer must be the pair (forwards, "
+                        f"backwards), got {type(before).__name__} {before!r:.60}."
+                    )
+                y, after_there = _run(cell, x, before[0], lengths)
+                z, after_back = _run(self.reverse_cells[k], x, before[1], lengths, reverse=True)
                 x, after = TENSOR.concat([y, z], axis=-1), (after_there, after_back)
             last.append(after)
         return x, last
@@ -274,22 +328,48 @@ class Recurrent(Module):
         return f"{self.units_in}, {self.units}{layers}{both}"
 
 
-def _run(cell: Cell, x: Any, state: Any, reverse: bool = False) -> tuple[Tensor, Any]:
+def _run(cell: Cell, x: Any, state: Any, lengths: Any, reverse: bool = False) -> tuple[Tensor, Any]:
     """The outputs of a cell along the time axis, and its last state."""
+    name = type(cell).__name__
     projected = cell.project(x)  # of all steps in one product
     if projected.ndim < 2:
-        raise ShapeError(
-            f"{type(cell).__name__}: x needs a time axis, but it has only {cell.units_in} features."
-        )
+        raise ShapeError(f"{name}: x needs a time axis, but it has only {cell.units_in} features.")
     steps = TENSOR.moveaxis(projected, source=-2, destination=0)
+    batch = steps.shape[1:-1]
+    first = cell.as_state(state, batch)
+    if lengths is None:
 
-    def step(carry: Any, part: Tensor) -> tuple[Any, Tensor]:
-        carry = cell.step(part, carry)
-        return carry, cell.output(carry)
+        def step(carry: Any, part: Any) -> tuple[Any, Tensor]:
+            carry = cell.step(part, carry)
+            return carry, cell.output(carry)
 
-    first = cell.initial_state(steps.shape[1:-1]) if state is None else state
-    state, ys = scan(step, first, steps, reverse=reverse)
+        state, ys = scan(step, first, steps, reverse=reverse)
+    else:
+
+        def masked_step(carry: Any, part: Any) -> tuple[Any, Tensor]:
+            projected, inside = part
+            new = cell.step(projected, carry)
+            y = cell.output(new)
+            pairs = zip(nest.flatten(new), nest.flatten(carry), strict=True)
+            kept = nest.pack(carry, [TENSOR.where(inside, n, c) for n, c in pairs])
+            return kept, TENSOR.where(inside, y, 0)
+
+        inside = _inside(name, lengths, len(steps), batch)
+        state, ys = scan(masked_step, first, (steps, inside), reverse=reverse)
     return TENSOR.moveaxis(ys, source=0, destination=-2), state
+
+
+def _inside(name: str, lengths: Any, steps: int, batch: tuple[int, ...]) -> Tensor:
+    """Booleans of shape (steps, *batch, 1): whether a step is before the end of its sequence."""
+    lengths = argument(name, lengths)
+    if lengths.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: lengths must be integers, got {lengths.dtype}.")
+    if lengths.shape != batch:
+        raise ShapeError(f"{name}: lengths must have the shape {batch}, got {lengths.shape}.")
+    times = arange(steps, dtype=lengths.dtype, device=lengths.device)
+    times = TENSOR.reshape(times, (steps, *(1,) * (len(batch) + 1)))
+    inside: Tensor = times < TENSOR.expand_dims(lengths, axis=-1)
+    return inside
 
 
 class RNN(Recurrent):
@@ -301,7 +381,7 @@ class RNN(Recurrent):
         layers: number of layers, each of which reads the outputs of the one before.
         bidirectional: whether cells of their own run backwards, too, and outputs are joined.
         dropout: probability with which `gg.nn.training` drops outputs between layers.
-        keywords: arguments of the cell, such as `use_bias`, `generator` and `dtype`.
+        keywords: arguments of the cell, such as `activation`, `use_bias`, `generator` and `dtype`.
 
     Attributes:
         cells, reverse_cells: the cell of each layer, forwards and backwards.

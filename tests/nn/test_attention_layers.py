@@ -95,6 +95,13 @@ def test_a_cache_needs_causal_attention_without_a_mask():
         layer(numbers(1, 2, 8), cache=layer.new_cache(1, 4))
 
 
+def test_a_full_cache_says_so():
+    layer = nn.MultiHeadAttention(8, 2, causal=True)
+    _, cache = layer(gg.ones((1, 3, 8)), cache=layer.new_cache(1, 4))
+    with pytest.raises(IndexOutOfBoundsError, match="MultiHeadAttention: the cache is full: its 4"):
+        layer(gg.ones((1, 2, 8)), cache=cache)
+
+
 def test_rotary_products_depend_on_the_distance_only():
     q, k = (nn.rotary_embedding(np.tile(numbers(1, 6), (9, 1))) for _ in range(2))
     products = (q @ gg.matrix_transpose(k)).numpy()

@@ -333,6 +333,18 @@ def test_a_float64_input_of_a_float32_layer_raises(name):
 
 
 @pytest.mark.parametrize(
+    ("what", "call"),
+    [
+        ("mask", lambda x: nn.MultiHeadAttention(2, 1)(gg.ones((1, 4, 2)), mask=x)),
+        ("per_sample_weights", lambda x: nn.EmbeddingBag(5, 2)(gg.ones((4, 4), dtype="int32"), x)),
+    ],
+)
+def test_other_float64_arguments_of_a_float32_layer_raise(what, call):
+    with pytest.raises(DTypeError, match=f"{what} is float64 and the weights are float32"):
+        call(np.ones((4, 4)))
+
+
+@pytest.mark.parametrize(
     "make", [lambda: nn.Dropout(0.5), lambda: nn.BatchNorm(2), lambda: nn.AlphaDropout(0.5)]
 )
 def test_a_layer_under_a_tape_without_a_mode_warns_once(make, monkeypatch):
@@ -348,6 +360,14 @@ def test_a_layer_under_a_tape_without_a_mode_warns_once(make, monkeypatch):
     with warnings.catch_warnings(), gg.GradientTape():
         warnings.simplefilter("error")
         layer(x)
+
+
+def test_the_warning_names_the_user_s_line_however_deep_the_layer_is(monkeypatch):
+    monkeypatch.setattr(arguments, "_warned", set())
+    model = nn.Sequential(nn.Sequential(nn.Dropout(0.5)), nn.Sequential(nn.BatchNorm(2)))
+    with pytest.warns(UserWarning, match="runs in inference mode") as warned:
+        gg.grad(lambda x: gg.sum(model(x)))(gg.ones((4, 2)))
+    assert [w.filename for w in warned] == [__file__, __file__]
 
 
 def test_modules_of_two_threads_do_not_share_values_of_functional_call():

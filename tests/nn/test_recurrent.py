@@ -5,7 +5,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core import nest
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 
 nn = gg.nn
 LAYERS = {"RNN": nn.RNN, "LSTM": nn.LSTM, "GRU": nn.GRU}
@@ -124,10 +124,90 @@ def test_wrong_inputs_name_the_layer():
         layer(numbers(2, 7, 5))
     with pytest.raises(ShapeError, match="x needs a time axis"):
         layer(numbers(3))
-    with pytest.raises(ArgumentError, match="LSTM: state must have 1 entries"):
+    with pytest.raises(ArgumentError, match="LSTM: state must be a list of the states of 1 "):
         layer(numbers(2, 7, 3), [None, None])
     with pytest.raises(ArgumentError, match="LSTM: layers"):
         nn.LSTM(3, 4, layers=0)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_state_that_does_not_fit_names_the_cell(name):
+    layer, x, h = LAYERS[name](3, 4), numbers(2, 7, 3), numbers(2, 4)
+    cell, wide, narrow = layer.cells[0], h.astype("f8"), numbers(1, 4)
+    if name == "LSTM":
+        wide, narrow = (h, wide), (narrow, h)
+        for wrong in (h, [h], (h, h, h)):
+            with pytest.raises(ArgumentError, match=r"LSTMCell: state must be \(h, c\), got"):
+                layer(x, [wrong])
+    for call in (lambda state: layer(x, [state]), lambda state: cell(x[:, 0], state)):
+        with pytest.raises(DTypeError, match=rf"{name}Cell: (state|c) is float64"):
+            call(wide)
+        with pytest.raises(ShapeError, match=rf"{name}Cell: (state|h) must .*\(2, 4\), got \(1, 4"):
+            call(narrow)
+    with pytest.raises(ArgumentError, match=rf"{name}: the state of a bidirectional layer"):
+        LAYERS[name](3, 4, bidirectional=True)(x, [[h, h, h]])
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_lengths_give_what_each_sequence_gives_alone(name, wrapped):
+    layer = randomised(LAYERS[name](3, 4, layers=2, bidirectional=True))
+    x, lengths = gg.Variable(numbers(4, 7, 3)), np.array([7, 1, 4, 0])
+
+    def run(x):
+        return layer(x, lengths=lengths)
+
+    with gg.GradientTape() as tape:
+        ys, states = (gg.function(run) if wrapped else run)(x)
+        loss = gg.sum(ys**2)
+    slopes = tape.gradient(loss, x).numpy()
+    for k, n in enumerate(lengths):
+        assert not ys.numpy()[k, n:].any()
+        assert not slopes[k, n:].any()
+        if n:
+            part = gg.Variable(x.numpy()[k, :n])
+            with gg.GradientTape() as tape:
+                y, last = layer(part)
+                loss = gg.sum(y**2)
+            np.testing.assert_allclose(ys.numpy()[k, :n], y.numpy(), 1e-5, 1e-6)
+            np.testing.assert_allclose(slopes[k, :n], tape.gradient(loss, part).numpy(), 1e-4, 1e-5)
+            for a, b in zip(nest.flatten(states), nest.flatten(last), strict=True):
+                np.testing.assert_allclose(a.numpy()[k], b.numpy(), 1e-5, 1e-6)
+        else:
+            assert not any(a.numpy()[k].any() for a in nest.flatten(states))
+
+
+def test_wrong_lengths_are_refused():
+    with pytest.raises(ShapeError, match=r"GRUCell: lengths must have the shape \(2,\), got \(3,"):
+        nn.GRU(3, 4)(numbers(2, 7, 3), lengths=[1, 2, 3])
+    with pytest.raises(DTypeError, match="GRUCell: lengths must be integers, got float32"):
+        nn.GRU(3, 4)(numbers(2, 7, 3), lengths=[1.0, 2.0])
+
+
+def test_an_rnn_may_have_another_activation():
+    layer, x = randomised(nn.RNN(3, 4, 2, activation=gg.relu)), numbers(1, 1, 3)
+    first, second = (cell.kernel.numpy() for cell in layer.cells)
+    h = np.maximum(x @ first + layer.cells[0].bias.numpy(), 0)
+    h = np.maximum(h @ second + layer.cells[1].bias.numpy(), 0)
+    np.testing.assert_allclose(layer(x)[0].numpy(), h, 1e-5)
+    with pytest.raises(ArgumentError, match="RNNCell: activation must be a function"):
+        nn.RNNCell(3, 4, activation="relu")
+
+
+@pytest.mark.peers
+def test_lengths_and_relu_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    rnn = torch.nn.utils.rnn
+    for name, how in (("LSTM", {}), ("GRU", {}), ("RNN", {"nonlinearity": "relu"})):
+        peer = getattr(torch.nn, name)(3, 4, 2, bidirectional=True, batch_first=True, **how)
+        ours = {"activation": gg.relu} if how else {}
+        layer = LAYERS[name](3, 4, 2, bidirectional=True, **ours)
+        nn.load_torch(layer, peer.state_dict())
+        x, lengths = numbers(3, 7, 3), [2, 7, 5]
+        packed = rnn.pack_padded_sequence(torch.tensor(x), lengths, True, enforce_sorted=False)
+        desired = rnn.pad_packed_sequence(peer(packed)[0], True)[0]
+        actual = layer(x, lengths=lengths)[0]
+        np.testing.assert_allclose(actual.numpy(), desired.detach().numpy(), 1e-4, 1e-5)
 
 
 @pytest.mark.peers
