@@ -15,7 +15,14 @@ from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
-from gpugrad.optim.checks import check_count, check_empty, take_array
+from gpugrad.optim.checks import (
+    check_count,
+    check_empty,
+    check_rule,
+    take_array,
+    warn_of_left_out,
+    write_rule,
+)
 from gpugrad.optim.groups import BELOW_1
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stateful import flatten_variables
@@ -115,13 +122,18 @@ class EMA:
             v.assign(TENSOR.astype(average.value(), v.dtype))
 
     def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
-        """The averages as ``NAME.average``, with ``updates``; `gg.checkpoint.save` takes an EMA.
+        """The averages as ``NAME.average``, with ``updates`` and the class as ``rule``.
+
+        `gg.checkpoint.save` takes an EMA in place of an optimizer.
 
         Args:
             names: Variables by name, as in ``module.state_dict()``. If None, they are numbered.
         """
+        if names is not None:
+            warn_of_left_out(type(self).__name__, names, self.variables)
         state = {f"{name}.average": a.value() for name, a in self._by_name(names).items()}
-        return state | {"updates": constant(np.array(self.updates), device="cpu")}
+        others = {"updates": np.array(self.updates), "rule": write_rule(type(self).__name__)}
+        return state | {k: constant(array, device="cpu") for k, array in others.items()}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
@@ -133,6 +145,7 @@ class EMA:
         """
         name, averages = type(self).__name__, self._by_name(names)
         left = dict(state)
+        check_rule(name, name, left)
         updates = check_count(name, "updates", take_array(name, left, "updates", ()))
         arrays = {
             key: take_array(name, left, f"{key}.average", a.shape, a.dtype)

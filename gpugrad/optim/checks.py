@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from gpugrad.core import devices
 from gpugrad.core.backend import READINGS, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, argument
+from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
@@ -31,6 +34,8 @@ __all__ = [
     "check_pairs",
     "check_rule",
     "take_array",
+    "warn_of_left_out",
+    "write_rule",
 ]
 
 Gradient = Tensor | IndexedSlices
@@ -91,6 +96,11 @@ def take_array(
     return array
 
 
+def write_rule(rule: str) -> np.ndarray[Any, Any]:
+    """The name of an update rule as `check_rule` reads it from a state: bytes in UTF-8."""
+    return np.frombuffer(rule.encode(), np.uint8).copy()
+
+
 def check_rule(name: str, rule: str, state: dict[str, Any]) -> None:
     """Remove the name of the update rule from a state that is being loaded; older ones lack it.
 
@@ -106,6 +116,18 @@ def check_rule(name: str, rule: str, state: dict[str, Any]) -> None:
         raise CheckpointError(
             f"{name}: the state belongs to {other:.60}, not to {rule}. To load it all the same, "
             "remove 'rule' from the state."
+        )
+
+
+def warn_of_left_out(name: str, names: Mapping[str, Variable], known: Iterable[Variable]) -> None:
+    """Warn of Variables that have a state, but are not among those whose state is saved."""
+    saved = {v._id for v in names.values()}
+    left_out = ", ".join(f"'{v.name}'" for v in known if v._id not in saved)
+    if left_out:
+        warnings.warn(
+            f"{name}: the state of {left_out} is left out, because the names do not include them. "
+            "Save them too to continue a run: in gg.train.Checkpoints they are parts.",
+            stacklevel=user_level(),
         )
 
 

@@ -13,7 +13,15 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.optim.accumulate import SUM
 from gpugrad.optim.arrays import Average, count_reals
-from gpugrad.optim.checks import check_count, check_empty, check_number, check_rule, take_array
+from gpugrad.optim.checks import (
+    check_count,
+    check_empty,
+    check_number,
+    check_rule,
+    take_array,
+    warn_of_left_out,
+    write_rule,
+)
 from gpugrad.optim.groups import Group
 from gpugrad.optim.states import State
 
@@ -128,10 +136,14 @@ class Stateful:
 
         Args:
             names: Variables by name, as in ``module.state_dict()``. If None, Variables are
-                numbered in the order of their first step.
+                numbered in the order of their first step. A warning names those with a state that
+                are not among them.
         """
-        rule = np.frombuffer(type(self).__name__.encode(), np.uint8)
-        arrays: dict[str, Any] = {"iterations": np.array(self.iterations), "rule": rule.copy()}
+        if names is not None:
+            known = [state.variable for state in self._states.values()]
+            warn_of_left_out(self.name, names, known)
+        rule = write_rule(type(self).__name__)
+        arrays: dict[str, Any] = {"iterations": np.array(self.iterations), "rule": rule}
         arrays |= {k: np.array(n) for k, n in self._counts().items() if n}
         for name, variable in self._named(names).items():
             state = self._states.get(variable._id)

@@ -77,6 +77,21 @@ def test_averages_of_a_module_are_saved_and_restored(tmp_path, rng):
         three.load_state_dict({k: t for k, t in state.items() if k != "0.average"})
     with pytest.raises(CheckpointError, match="unexpected state"):
         three.load_state_dict({**state, "5.average": state["0.average"]})
+    with pytest.raises(CheckpointError, match="SWA: the state belongs to EMA, not to SWA"):
+        optim.SWA(again).load_state_dict(state)
+    state.pop("rule")  # older files lack it
+    three.load_state_dict(state)
+
+
+@pytest.mark.parametrize("make", [optim.EMA, lambda vs: optim.Adam(0.1)])
+def test_a_saved_state_warns_of_variables_that_it_leaves_out(make, tmp_path):
+    model, other = nn.Dense(1, 1), gg.Variable([1.0], name="other")
+    keeper = make([*model.variables, other])
+    if isinstance(keeper, optim.Adam):
+        keeper.apply_gradients([(gg.ones_like(v), v) for v in [*model.variables, other]])
+    with pytest.warns(UserWarning, match="the state of 'other' is left out"):
+        gg.checkpoint.save(tmp_path / "a.safetensors", model, optimizer=keeper)
+    gg.checkpoint.save(tmp_path / "a.safetensors", {**model.state(), "o": other}, optimizer=keeper)
 
 
 def test_averages_of_16_bit_variables_are_float32():
