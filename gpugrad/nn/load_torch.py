@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,63 +41,88 @@ class TorchReport(NamedTuple):
         return "\n".join(lines)
 
 
+def _same(array: Array) -> Array:
+    return array
+
+
 class _Source(NamedTuple):
     """Where a Variable's value comes from: names in the state, and how their arrays become it."""
 
     variable: Variable
     names: tuple[str, ...]
-    convert: Callable[..., Array]
-
-
-def _same(array: Array) -> Array:
-    return array
-
-
-def _transposed(array: Array) -> Array:
-    return array.T
+    convert: Callable[..., Array] = _same
+    transposed: bool = False
+    """Whether the arrays are matrices that torch stores the other way round."""
 
 
 def _sources(module: Module, prefix: str) -> Iterator[_Source]:
     """The sources of the Variables that a layer owns itself, by torch's names after `prefix`."""
     if isinstance(module, Dense):
-        yield _Source(module.kernel, (f"{prefix}weight",), _transposed)
+        yield _Source(module.kernel, (f"{prefix}weight",), transposed=True)
         if module.bias is not None:
-            yield _Source(module.bias, (f"{prefix}bias",), _same)
+            yield _Source(module.bias, (f"{prefix}bias",))
         return
     for name, part in vars(module).items():
         if isinstance(part, Variable):
-            yield _Source(part, (prefix + name,), _same)
+            yield _Source(part, (prefix + name,))
 
 
 def _attention(module: MultiHeadAttention, prefix: str) -> Iterator[_Source]:
-    """torch.nn.MultiheadAttention joins queries, keys and values under names of its own."""
-    yield _Source(module.in_proj.kernel, (f"{prefix}in_proj_weight",), _transposed)
-    if module.in_proj.bias is not None:
-        yield _Source(module.in_proj.bias, (f"{prefix}in_proj_bias",), _same)
+    """Projections that are joined as in torch.nn.MultiheadAttention, or one by one, or as ours.
+
+    The queries of cross-attention are the first columns of those that torch joins.
+    """
+    own, context = module.in_proj, module.context_proj
+    queries = None if context is None else own.units_out
+    parts = [("in_proj", own, slice(queries), "qkv" if context is None else "q")]
+    if context is not None:
+        parts.append(("context_proj", context, slice(queries, None), "kv"))
+    for ours, dense, columns, letters in parts:
+        for what, variable in (("weight", dense.kernel), ("bias", dense.bias)):
+            if variable is None:
+                continue
+            transposed = what == "weight"
+            joined = functools.partial(_columns, columns)
+            yield _Source(variable, (f"{prefix}in_proj_{what}",), joined, transposed)
+            for separator in "._":  # that of layers, and that of torch with widths that differ
+                names = tuple(f"{prefix}{letter}_proj{separator}{what}" for letter in letters)
+                yield _Source(variable, names, _side_by_side, transposed)
+        yield from _sources(dense, f"{prefix}{ours}.")
     yield from _sources(module.out_proj, f"{prefix}out_proj.")
+
+
+def _columns(columns: slice, array: Array) -> Array:
+    return array[..., columns]
+
+
+def _side_by_side(*arrays: Array) -> Array:
+    return np.concatenate(arrays, -1)
 
 
 def _cell(cell: Cell, prefix: str, suffix: str = "") -> Iterator[_Source]:
     """A recurrent cell. torch adds two biases, of which RNN and LSTM need only the sum."""
-    yield _Source(cell.kernel, (f"{prefix}weight_ih{suffix}",), _transposed)
-    yield _Source(cell.recurrent_kernel, (f"{prefix}weight_hh{suffix}",), _transposed)
+    yield _Source(cell.kernel, (f"{prefix}weight_ih{suffix}",), transposed=True)
+    yield _Source(cell.recurrent_kernel, (f"{prefix}weight_hh{suffix}",), transposed=True)
     if cell.bias is None:
         return
     one, two = f"{prefix}bias_ih{suffix}", f"{prefix}bias_hh{suffix}"
     if isinstance(cell, GRUCell):
         assert cell.recurrent_bias is not None  # both or neither
-        yield _Source(cell.bias, (one,), _same)
-        yield _Source(cell.recurrent_bias, (two,), _same)
+        yield _Source(cell.bias, (one,))
+        yield _Source(cell.recurrent_bias, (two,))
     else:
         yield _Source(cell.bias, (one, two), np.add)
 
 
-def _walk(module: Any, prefix: str, state: Mapping[str, Any], seen: set[int]) -> Iterator[_Source]:
-    """The sources of all Variables in a Module or container. A Sequential's layers are numbered."""
-    if id(module) in seen:
+def _walk(module: Any, prefix: str, prefixes: Collection[str]) -> Iterator[_Source]:
+    """The sources of all Variables in a Module or container. A Sequential's layers are numbered.
+
+    Only those after `prefixes`, those of the state: so a reference to a parent ends, and a layer
+    that has two names is found by both.
+    """
+    if prefix not in prefixes:
         return
-    seen.add(id(module))
-    if isinstance(module, MultiHeadAttention) and f"{prefix}in_proj_weight" in state:
+    if isinstance(module, MultiHeadAttention):
         yield from _attention(module, prefix)
         return
     if isinstance(module, Cell):
@@ -118,9 +144,9 @@ def _walk(module: Any, prefix: str, state: Mapping[str, Any], seen: set[int]) ->
         parts = module.items() if isinstance(module, dict) else enumerate(module)
     for name, part in parts:
         if isinstance(part, (Module, list, tuple, dict)):
-            yield from _walk(part, f"{prefix}{name}.", state, seen)
+            yield from _walk(part, f"{prefix}{name}.", prefixes)
         elif isinstance(part, Variable) and not isinstance(module, Module):
-            yield _Source(part, (f"{prefix}{name}",), _same)
+            yield _Source(part, (f"{prefix}{name}",))
 
 
 @saying_where
@@ -134,9 +160,10 @@ def load_torch(
 ) -> TorchReport:
     """Load the weights of a torch model into a Module of the same structure: all, or none.
 
-    Layers are matched by type: `Dense` transposes the weight of a Linear, `MultiHeadAttention`,
-    `RNN`, `LSTM` and `GRU` and their cells read torch's joined arrays, and the layers of a
-    `Sequential` are numbered as torch numbers them.
+    Layers are matched by type: `Dense` transposes the weight of a Linear, `RNN`, `LSTM` and `GRU`
+    and their cells read torch's joined arrays, and the layers of a `Sequential` are numbered as
+    torch numbers them. `MultiHeadAttention` reads the arrays of torch's, or joins those of layers
+    ``q_proj``, ``k_proj`` and ``v_proj``.
 
     Args:
         module: the model.
@@ -166,22 +193,28 @@ def load_torch(
     [[6.]]
     """
     require_module("load_torch", module)
-    state = _renamed(_read(source), names or {})
+    originals = _read(source)
+    state = _renamed(originals, names or {})
     own = [as_is] if isinstance(as_is, str) else list(as_is)
     paths = {id(v): name for name, v in module.state().items()}
     matched: dict[str, str] = {}
     values: dict[str, Array] = {}
     used: set[str] = set()
-    for variable, theirs, convert in _walk(module, "", state, set()):
+    prefixes = {name[:at] for name in state for at in _ends_of_parts(name)}
+    for variable, theirs, convert, transposed in _walk(module, "", prefixes):
         ours = paths[id(variable)]
-        if ours in matched or any(name not in state for name in theirs):
+        if any(name not in state for name in theirs):
             continue
-        originals = [state[name][0] for name in theirs]
-        if convert is _transposed and any(re.search(pattern, originals[0]) for pattern in own):
-            convert = _same
-        value = convert(*(_array(state[name][1]) for name in theirs))
-        values[ours] = _fitted(value, variable, ours, originals)
-        matched[ours] = " + ".join(originals)
+        known = [state[name][0] for name in theirs]
+        arrays = [_array(state[name][1]) for name in theirs]
+        if transposed and not any(re.search(pattern, known[0]) for pattern in own):
+            arrays = [array.T for array in arrays]
+        if ours in matched:  # by another name: that of a layer that shares it, if it is the same
+            if np.array_equal(convert(*arrays).astype(variable.dtype), values[ours]):
+                used.update(theirs)
+            continue
+        values[ours] = _fitted(convert(*arrays), variable, ours, known)
+        matched[ours] = " + ".join(known)
         used.update(theirs)
     report = TorchReport(
         matched,
@@ -189,13 +222,21 @@ def load_torch(
         [original for name, (original, _) in state.items() if name not in used],
     )
     if bool(strict) and (report.missing or report.unexpected):
+        kept = {original for original, _ in state.values()}
+        dropped = [name for name in originals if name not in kept and names]
         raise StructureError(
-            f"load_torch: missing {report.missing}, unexpected {report.unexpected}. Map names with "
-            "names={pattern: replacement}, drop some with None, or load what matches with "
+            f"load_torch: missing {report.missing}, unexpected {report.unexpected}"
+            f"{f', dropped by names= {dropped}' if report.missing and dropped else ''}. Map names "
+            "with names={pattern: replacement}, drop some with None, or load what matches with "
             "strict=False."
         )
     module.load_state(values, strict=False)
     return report
+
+
+def _ends_of_parts(name: str) -> list[int]:
+    """Where the prefixes of a dotted name end: behind its dots, and at its start."""
+    return [0, *(at + 1 for at, c in enumerate(name) if c == ".")]
 
 
 def _read(source: Any) -> Mapping[str, Any]:

@@ -96,6 +96,48 @@ def test_wrong_shapes_and_names_that_meet_raise():
         nn.load_torch(model, 3)
 
 
+@pytest.mark.parametrize("as_is", [(), "_proj"])
+def test_attention_joins_projections_that_are_layers_of_their_own(as_is):
+    """As in Llama; with `as_is`, as if its matrices were (in, out)."""
+    layer = nn.MultiHeadAttention(8, 4, kv_heads=2, causal=True)
+    rng = np.random.default_rng(5)
+    state = {}
+    for letter, units in zip("qkvo", (8, 4, 4, 8), strict=True):
+        matrix = rng.normal(size=(units, 8)).astype("f4")
+        state[f"self_attn.{letter}_proj.weight"] = matrix.T if as_is else matrix
+        state[f"self_attn.{letter}_proj.bias"] = rng.normal(size=units).astype("f4")
+    names = {r"self_attn\.": "", r"^o_proj": "out_proj"}
+    report = nn.load_torch(layer, state, names=names, as_is=as_is)
+    assert report.matched["in_proj.bias"] == " + ".join(f"self_attn.{c}_proj.bias" for c in "qkv")
+    matrices = [state[f"self_attn.{c}_proj.weight"] for c in "qkv"]
+    joined = np.concatenate(matrices if as_is else [a.T for a in matrices], axis=1)
+    np.testing.assert_array_equal(layer.in_proj.kernel.numpy(), joined)
+
+
+def test_names_of_a_layer_that_is_shared_are_all_accepted_if_they_hold_the_same():
+    class Model(nn.Module):
+        def __init__(self):
+            self.encoder = self.decoder = nn.Embedding(3, 2)
+            self.layers = [nn.Dense(2, 2)] * 2
+            self.me, self.norm = self, nn.LayerNorm(2)
+            self.norm.all = self.layers
+
+    state = {f"{name}.weight": numbers(3, 2) for name in ("encoder", "decoder")}
+    state |= {f"layers.{k}.weight": numbers(2, 2) for k in range(2)}
+    state |= {f"{name}.bias": numbers(2) for name in ("layers.0", "layers.1", "norm")}
+    state["norm.weight"] = numbers(2)
+    assert nn.load_torch(Model(), state).unexpected == []
+    state["decoder.weight"] = numbers(3, 2) + 1
+    with pytest.raises(StructureError, match=r"unexpected \['decoder\.weight'\]"):
+        nn.load_torch(Model(), state)
+
+
+def test_the_message_lists_what_the_names_dropped():
+    state = {"weight": numbers(2, 2), "bias": numbers(2)}
+    with pytest.raises(StructureError, match=r"missing \['bias'\].*dropped by names= \['bias'\]"):
+        nn.load_torch(nn.Dense(2, 2), state, names={"b.as": None})
+
+
 def test_a_safetensors_file_is_read(tmp_path):
     path, model = tmp_path / "a.safetensors", nn.Dense(2, 1)
     gg.checkpoint.save(path, {"net.weight": numbers(1, 2), "net.bias": numbers(1)})
@@ -214,3 +256,19 @@ def test_models_of_torch_give_the_same_results(kind, tmp_path):
     actual = parts["conv"](parts["attention"](parts["gru"](parts["lstm"](x)[0])[0]))
     np.testing.assert_allclose(actual.numpy(), y, 1e-4, 1e-5)
     np.testing.assert_allclose(parts["bilinear"](actual, actual).numpy(), z, 1e-3, 1e-5)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("width", [8, 6])
+def test_cross_attention_of_torch_gives_the_same_results(width, bias):
+    """torch joins queries, keys and values if the context is as wide as they are."""
+    torch = pytest.importorskip("torch")
+    peer = torch.nn.MultiheadAttention(
+        8, 2, kdim=width, vdim=width, bias=bias, batch_first=True, dtype=torch.float64
+    )
+    layer = nn.MultiHeadAttention(8, 2, context_width=width, use_bias=bias, dtype="float64")
+    nn.load_torch(layer, peer.state_dict())
+    x, context = (numbers(2, n, w).astype("f8") for n, w in ((5, 8), (7, width)))
+    desired = peer(*map(torch.from_numpy, (x, context, context)))[0].detach().numpy()
+    np.testing.assert_allclose(layer(x, context).numpy(), desired, 1e-10)
