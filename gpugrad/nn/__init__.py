@@ -21,6 +21,7 @@ from gpugrad.nn.convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from gpugrad.nn.known_as import hint_of_class
 from gpugrad.nn.layers import (
     AlphaDropout,
     Bilinear,
@@ -191,30 +192,10 @@ __all__ = [
 ]
 
 
-_KNOWN_AS = {  # names in torch or Keras
-    "BatchNorm1d": "BatchNorm",
-    "BatchNorm2d": "BatchNorm",
-    "BatchNorm3d": "BatchNorm",
-    "Conv2D": "Conv2d",
-    "ConvTranspose2D": "ConvTranspose2d",
-    "Conv2DTranspose": "ConvTranspose2d",
-    "MaxPooling2D": "MaxPool2d",
-    "AveragePooling2D": "AvgPool2d",
-    "LayerNormalization": "LayerNorm",
-    "BatchNormalization": "BatchNorm",
-    "GroupNormalization": "GroupNorm",
-    "InstanceNorm1d": "InstanceNorm",
-    "InstanceNorm2d": "InstanceNorm",
-    "InstanceNorm3d": "InstanceNorm",
-    "Linear": "Dense",
-    "init": "initializers",
-}
-
-
 def __getattr__(name: str) -> Any:
     if name in functional.__all__:
         return getattr(functional, name)
-    hint = f" It is called gg.nn.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
+    hint = hint_of_class(name, __dir__())
     raise AttributeError(f"module 'gpugrad.nn' has no attribute {name!r}.{hint}")
 
 

@@ -19,6 +19,7 @@ from gpugrad.errors import (
     reraise,
     saying_where,
 )
+from gpugrad.nn.known_as import check_initializers, hint_of_method, named_keywords
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import named_parts, parts_of, replaced
 from gpugrad.trace.where import layer_calls
@@ -26,19 +27,6 @@ from gpugrad.trace.where import layer_calls
 __all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call", "require_module"]
 
 M = TypeVar("M", bound="Module")
-
-_TRAINING = "Set training mode for a block: with gg.nn.training():"
-_HINTS = {  # for names of torch and Keras
-    "train": _TRAINING,
-    "eval": _TRAINING,
-    "parameters": "It has trainable_variables.",
-    "trainable_weights": "It has trainable_variables.",
-    "weights": "It has variables.",
-    "named_parameters": "It has named_variables().",
-    "requires_grad_": "It has freeze() and unfreeze().",
-    "zero_grad": "Gradients are not stored: tape.gradient returns them.",
-    "to": "Its Variables stay on their device; create it inside with gg.device(device):",
-}
 
 
 class LoadReport(NamedTuple):
@@ -84,6 +72,22 @@ def _naming_parts(init: Callable[..., None]) -> Callable[..., None]:
     return named
 
 
+def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """The ``__init__`` of a layer, whose errors say what an argument of other libraries is here."""
+
+    @functools.wraps(init)
+    def checked(self: Module, *args: Any, **keywords: Any) -> None:
+        check_initializers(type(self).__name__, keywords)
+        try:
+            init(self, *args, **keywords)
+        except TypeError as error:
+            if "__init__() " not in str(error):
+                raise
+            raise named_keywords(type(self).__name__, keywords, error) from None
+
+    return checked
+
+
 class Module:
     """Base class of layers and models.
 
@@ -110,7 +114,9 @@ class Module:
         ours = cls.__module__.startswith("gpugrad.")
         for name in ("__init__", "__post_init__"):
             if (init := vars(cls).get(name)) is not None:
-                setattr(cls, name, _naming_parts(saying_where(init) if ours else init))
+                if ours:
+                    init = _explaining_arguments(saying_where(init))
+                setattr(cls, name, _naming_parts(init))
 
     @_naming_parts
     def __post_init__(self) -> None:
@@ -128,7 +134,8 @@ class Module:
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result; a subclass must implement it."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement forward.")
+        hint = " Rename its method call." if hasattr(type(self), "call") else ""
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward.{hint}")
 
     # ---- parts
 
@@ -192,12 +199,18 @@ class Module:
 
         Raises:
             StructureError: `strict`, and names are missing or unexpected.
-            ShapeError, DTypeError, DeviceError: a value does not fit its Variable.
+            ShapeError, DTypeError, DeviceError: a value does not fit its Variable, or `values` is
+                no dict.
 
         >>> layer = gg.nn.Dense(1, 1)
         >>> layer.load_state({"kernel": [[2.0]], "scale": 1.0}, strict=False)
         LoadReport(missing=['bias'], unexpected=['scale'])
         """
+        if not isinstance(values, Mapping):
+            raise DTypeError(
+                f"load_state: values must be a dict of arrays by name, got a "
+                f"{type(values).__name__}."
+            )
         mine = self.state()
         report = LoadReport(sorted(set(mine) - set(values)), sorted(set(values) - set(mine)))
         if strict and any(report):
@@ -277,8 +290,9 @@ class Module:
         return summary(self, inputs)
 
     def __getattr__(self, name: str) -> Any:
-        hint = f" {_HINTS[name]}" if name in _HINTS else ""
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute {name!r}.{hint_of_method(name)}"
+        )
 
     @reprlib.recursive_repr()  # a child may have a reference to its parent
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.nn import functional
 from gpugrad.nn.arguments import whole_numbers
+from gpugrad.nn.known_as import named_keywords
 from gpugrad.nn.module import Module
 
 __all__ = [
@@ -83,7 +84,8 @@ class _Layer(Module):
         try:
             options = self._parameters.bind(*args, **keywords)
         except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}.") from None
+            named = TypeError(f"{type(self).__name__}: {error}")
+            raise named_keywords(type(self).__name__, keywords, named) from None
         options.apply_defaults()
         self.__dict__.update(options.arguments)
 

@@ -7,6 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.nn import known_as
 
 
 def close(actual, desired, rtol=1e-6):
@@ -168,11 +169,67 @@ def test_names_from_other_libraries_raise_with_the_name_here(name, words):
     assert not hasattr(gg.nn.Dense(1, 1), "weight")
 
 
-@pytest.mark.parametrize(("name", "here"), gg.nn._KNOWN_AS.items())
+CASES = {
+    "Conv2D": "Conv2d", "MaxPool3D": "MaxPool3d", "MultiheadAttention": "MultiHeadAttention",
+    "CrossEntropyLoss": "cross_entropy", "MSELoss": "mse", "BCEWithLogitsLoss":
+    "bce_with_logits_loss", "Leakyrelu": "LeakyReLU",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "here"), {**known_as.CLASSES, **CASES}.items())
 def test_layer_names_from_other_libraries_raise_with_the_name_here(name, here):
     with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.nn\.{here} here"):
         getattr(gg.nn, name)
     assert hasattr(gg.nn, here)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("ZeroPad2d", r"gg\.pad"), ("ModuleList", "lists and dicts"), ("Dropout3d", "noise_shape"),
+     ("GlobalAveragePooling2D", r"gg\.mean"), ("Parameter", r"gg\.Variable")],
+)  # fmt: skip
+def test_layers_that_need_none_here_say_what_does_it(name, words):
+    with pytest.raises(AttributeError, match=rf"'{name}'\. .*{words}"):
+        getattr(gg.nn, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'Nothing'\.$"):
+        _ = gg.nn.Nothing
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: gg.nn.Dense(in_features=2), "^Dense: .*in_features is called units_in"),
+        (lambda: gg.nn.Dense(2, 3, bias=False), "^Dense: .*'bias'. bias is called use_bias here"),
+        (lambda: gg.nn.Conv2d(2, 3, kernel_size=3), "^Conv2d: .*kernel_size is called size here"),
+        (lambda: gg.nn.LSTM(2, 3, batch_first=True), "^LSTMCell: .*second-to-last axis"),
+        (lambda: gg.nn.GRU(2, hidden_size=3), "^GRU: missing .*hidden_size is called units"),
+        (lambda: gg.nn.Softmax(dim=1), "^Softmax: .*dim is called axis here"),
+        (lambda: gg.nn.Dense(2), r"^Dense: missing 1 required positional argument: 'units_out'\.$"),
+    ],
+)  # fmt: skip
+def test_arguments_from_other_libraries_raise_with_the_name_here(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("make", [gg.nn.Dense, gg.nn.Embedding, gg.nn.GRUCell, gg.nn.LSTM])
+def test_an_initializer_that_is_no_function_is_refused(make):
+    what = "initializer" if make is gg.nn.Embedding else "bias_initializer"
+    with pytest.raises(
+        ArgumentError, match=rf"{make.__name__}.*: {what} must be a function such as"
+    ):
+        make(2, 3, **{what: "zeros"})
+
+
+def test_a_keras_layer_and_values_that_are_no_dict_are_told_what_is_needed():
+    class Layer(gg.nn.Module):
+        def call(self, x):
+            return x
+
+    with pytest.raises(NotImplementedError, match=r"Layer does not implement forward\. Rename"):
+        Layer()(1.0)
+    with pytest.raises(DTypeError, match=r"load_state: values must be a dict .* got a list"):
+        gg.nn.Dense(1, 1).load_state([1.0])
 
 
 # ---- training
