@@ -379,8 +379,13 @@ class Sequential(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.layers)
 
-    def __getitem__(self, index: int) -> Any:
-        return self.layers[index]
+    def __getitem__(self, index: int | slice) -> Any:
+        """A layer; for a slice a Sequential of these layers, whose Variables keep their names."""
+        if not isinstance(index, slice):
+            return self.layers[index]
+        part = Sequential.__new__(Sequential)
+        part.layers = self.layers[index]
+        return part
 
 
 class Flatten(Module):

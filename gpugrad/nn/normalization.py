@@ -26,11 +26,12 @@ class LayerNorm(Module):
     Args:
         shape: lengths of the last axes, or one length.
         eps: added to the variance.
+        affine: whether there are weight and bias.
         use_bias: whether there is a bias.
         dtype: dtype of the Variables.
 
     Attributes:
-        weight: Variable of shape `shape`, initially ones.
+        weight: Variable of shape `shape`, initially ones, or None.
         bias: Variable of shape `shape`, initially zeros, or None.
 
     >>> print(gg.nn.LayerNorm(2, eps=0)([[1.0, 3.0]]))
@@ -42,13 +43,14 @@ class LayerNorm(Module):
         shape: int | tuple[int, ...],
         *,
         eps: float = 1e-5,
+        affine: bool = True,
         use_bias: bool = True,
         dtype: Any = "float32",
     ) -> None:
         self.shape = _lengths("LayerNorm", shape)
         self.eps = check_range("LayerNorm", "eps", eps, math.inf)
-        self.weight = Variable(ones(self.shape, dtype=dtype))
-        self.bias = Variable(zeros(self.shape, dtype=dtype)) if use_bias else None
+        self.weight = Variable(ones(self.shape, dtype=dtype)) if affine else None
+        self.bias = Variable(zeros(self.shape, dtype=dtype)) if affine and use_bias else None
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.layer_norm` does."""
@@ -70,21 +72,27 @@ class RMSNorm(Module):
     Args:
         shape: lengths of the last axes, or one length.
         eps: added to the mean square; if None, the smallest step of the dtype.
+        affine: whether there is a weight.
         dtype: dtype of the Variable.
 
     Attributes:
-        weight: Variable of shape `shape`, initially ones.
+        weight: Variable of shape `shape`, initially ones, or None.
 
     >>> print(gg.nn.RMSNorm(2, eps=0)([[3.0, 3.0]]))
     [[1. 1.]]
     """
 
     def __init__(
-        self, shape: int | tuple[int, ...], *, eps: float | None = None, dtype: Any = "float32"
+        self,
+        shape: int | tuple[int, ...],
+        *,
+        eps: float | None = None,
+        affine: bool = True,
+        dtype: Any = "float32",
     ) -> None:
         self.shape = _lengths("RMSNorm", shape)
         self.eps = None if eps is None else check_range("RMSNorm", "eps", eps, math.inf)
-        self.weight = Variable(ones(self.shape, dtype=dtype))
+        self.weight = Variable(ones(self.shape, dtype=dtype)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.rms_norm` does."""
@@ -105,11 +113,12 @@ class GroupNorm(Module):
         groups: number of groups; must divide `channels`.
         channels: number of channels.
         eps: added to the variance.
+        affine: whether there are a trainable scale and shift.
         axis: axis of the channels.
         dtype: dtype of the Variables.
 
     Attributes:
-        weight, bias: Variables of shape (channels,), initially ones and zeros.
+        weight, bias: Variables of shape (channels,), initially ones and zeros, or None.
 
     >>> gg.nn.GroupNorm(2, 4)(gg.ones((1, 4, 3, 3))).shape
     (1, 4, 3, 3)
@@ -121,6 +130,7 @@ class GroupNorm(Module):
         channels: int,
         *,
         eps: float = 1e-5,
+        affine: bool = True,
         axis: int = 1,
         dtype: Any = "float32",
     ) -> None:
@@ -129,8 +139,8 @@ class GroupNorm(Module):
             raise ArgumentError(f"GroupNorm: groups={groups} must divide channels={channels}.")
         self.groups, self.channels, self.axis = groups, channels, axis
         self.eps = check_range("GroupNorm", "eps", eps, math.inf)
-        self.weight = Variable(ones((channels,), dtype=dtype))
-        self.bias = Variable(zeros((channels,), dtype=dtype))
+        self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
+        self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; raises as `gg.nn.group_norm` does."""
@@ -206,6 +216,7 @@ class BatchNorm(Module):
         momentum: weight of the new statistics in the running ones, as in torch. (In Keras it is
             the weight of the old ones: 0.99 there is 0.01 here.)
         eps: added to the variance.
+        affine: whether there are a trainable scale and shift.
         axis: axis of the channels.
         dtype: dtype of the Variables. Intermediate results for 16-bit inputs are float32.
 
@@ -213,7 +224,7 @@ class BatchNorm(Module):
         ArgumentError: `momentum` is not between 0 and 1, or `eps` is below 0.
 
     Attributes:
-        weight, bias: Variables of shape (channels,), initially ones and zeros.
+        weight, bias: Variables of shape (channels,), initially ones and zeros, or None.
         running_mean, running_var: Variables of shape (channels,), initially zeros and ones, not
             trainable.
 
@@ -232,6 +243,7 @@ class BatchNorm(Module):
         *,
         momentum: float = 0.1,
         eps: float = 1e-5,
+        affine: bool = True,
         axis: int = 1,
         dtype: Any = "float32",
     ) -> None:
@@ -240,8 +252,8 @@ class BatchNorm(Module):
         self.momentum = check_range("BatchNorm", "momentum", momentum, 1)
         self.eps = check_range("BatchNorm", "eps", eps, math.inf)
         shape = (channels,)
-        self.weight = Variable(ones(shape, dtype=dtype))
-        self.bias = Variable(zeros(shape, dtype=dtype))
+        self.weight = Variable(ones(shape, dtype=dtype)) if affine else None
+        self.bias = Variable(zeros(shape, dtype=dtype)) if affine else None
         self.running_mean = Variable(zeros(shape, dtype=dtype), trainable=False)
         self.running_var = Variable(ones(shape, dtype=dtype), trainable=False)
 
@@ -253,7 +265,7 @@ class BatchNorm(Module):
             DTypeError: x is complex.
             ArgumentError: in training, under vmap.
         """
-        x, trains = self._input(x, self.weight), is_training()
+        x, trains = self._input(x, self.running_mean), is_training()
         warn_without_training(self)
         if x.dtype.kind == "c":
             raise DTypeError(

@@ -188,6 +188,25 @@ def test_norms_call_their_functions():
         nn.GroupNorm(3, 4)
 
 
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **how: nn.LayerNorm(5, **how),
+        lambda **how: nn.RMSNorm(5, **how),
+        lambda **how: nn.GroupNorm(2, 4, **how),
+        lambda **how: nn.InstanceNorm(4, **how),
+        lambda **how: nn.BatchNorm(4, **how),
+    ],
+)
+def test_norms_without_scale_and_shift_are_those_with_ones_and_zeros(make, training):
+    x, bare = numbers(3, 4, 5), make(affine=False)
+    assert bare.trainable_variables == []
+    with nn.training(training):
+        np.testing.assert_array_equal(bare(x).numpy(), make()(x).numpy())
+        assert bare(gg.constant(x, "bfloat16")).dtype == "bfloat16"
+
+
 # ---- initializers
 
 

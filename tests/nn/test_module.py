@@ -272,6 +272,16 @@ def test_functional_call_names_what_does_not_fit():
         nn.functional_call(model, {"layers.0.bias": gg.ones(4)}, gg.ones((4, 2)))
 
 
+def test_a_slice_of_a_sequential_is_one_and_its_variables_keep_their_names():
+    model = small_model()
+    names, x = [v.name for v in model.variables], gg.ones((4, 2))
+    head, tail = model[:1], model[1:]
+    assert isinstance(tail, nn.Sequential)
+    np.testing.assert_array_equal(tail(head(x)).numpy(), model(x).numpy())
+    assert [v.name for v in head.variables + tail.variables] == names
+    assert tail[0] is model[1]
+
+
 # ---- inputs and modes
 
 LAYERS = {
