@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 from typing import Any, Unpack
 
@@ -32,6 +32,26 @@ from gpugrad.trace.profiling import Span, profiles
 from gpugrad.trace.tracing import Tracing
 
 __all__ = ["Optimizer", "Schedule"]
+
+_KEYWORDS = {  # of torch, Keras and optax
+    "alpha": "It is called rho here.",
+    "betas": "They are called beta_1 and beta_2 here.",
+    "b1": "It is called beta_1 here.",
+    "b2": "It is called beta_2 here.",
+    "eps": "It is called epsilon here.",
+    "lr": "It is called learning_rate here.",
+    "max_grad_norm": "It is called global_clipnorm here.",
+    "nesterov": "gg.optim.NAdam is Adam with Nesterov's momentum.",
+    "params": "Variables come with their gradients, to apply_gradients.",
+    "weight_decay": "gg.optim.AdamW decays weights.",
+}
+_ATTRIBUTES = {
+    "lr": "It is called learning_rate here.",
+    "param_groups": "It is called groups here.",
+    "step": "Call apply_gradients(zip(gradients, variables)).",
+    "update": "Call apply_gradients(zip(gradients, variables)).",
+    "zero_grad": "Gradients are not stored: tape.gradient returns them.",
+}
 
 
 class Optimizer(Stepping):
@@ -89,7 +109,9 @@ class Optimizer(Stepping):
         super().__init__()
         self.name = name or type(self).__name__
         if unknown := options.keys() - Options.__annotations__.keys():
-            raise TypeError(f"{self.name}: got an unexpected keyword argument {min(unknown)!r}.")
+            key = min(unknown)
+            hint = f" {_KEYWORDS[key]}" if key in _KEYWORDS else ""
+            raise TypeError(f"{self.name}: got an unexpected keyword argument {key!r}.{hint}")
         limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment]
         check_limits(self.name, limits)
         self.limits: Limits = limits if any(limits.values()) else {}
@@ -121,6 +143,12 @@ class Optimizer(Stepping):
                 f"{self.name}: the learning rate must be a number or a function, got the Variable "
                 f"'{value.name}', whose later values the optimizer would not see. Pass a function "
                 "of the number of steps, as lambda _: rate, or set optimizer.learning_rate."
+            )
+        if hasattr(value, "named_variables") or isinstance(value, (list, tuple, Mapping)):
+            raise ArgumentError(
+                f"{self.name}: the learning rate must be a number or a function, got a "
+                f"{type(value).__name__}. Variables come with their gradients: call "
+                "optimizer.apply_gradients(zip(gradients, variables))."
             )
         return value if callable(value) else self._rate(value)
 
@@ -338,6 +366,10 @@ class Optimizer(Stepping):
         gradients = tape.gradient(value, variables)
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f" {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
 
     # -- checking
 

@@ -387,3 +387,24 @@ def test_an_optimizer_of_ones_own_needs_one_formula(device, rng):
             m = 0.5 * m + 0.5 * g
             p = p - 0.5 * np.sign(m)
     np.testing.assert_allclose(v.numpy(), p)
+
+
+# ---- names of other libraries
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: optim.SGD(lr=0.1), TypeError, "SGD: .*'lr'. It is called learning_rate here"),
+        (lambda: optim.Adam(0.1, betas=(0.9, 0.9)), TypeError, "beta_1 and beta_2"),
+        (lambda: optim.Adam(0.1, weight_decay=0.1), TypeError, "AdamW decays"),
+        (lambda: optim.Adam(0.1, other=1), TypeError, r"unexpected keyword argument 'other'\.$"),
+        (lambda: optim.Adam(nn.Dense(1, 1), 0.1), ArgumentError, "Adam: .*got a Dense.*zip"),
+        (lambda: optim.SGD([gg.Variable(1.0)]), ArgumentError, "SGD: .*got a list.*zip"),
+        (lambda: optim.SGD(0.1).step(), AttributeError, r"SGD has .*'step'\. Call apply_gradients"),
+        (lambda: optim.SGD(0.1).nothing, AttributeError, r"SGD has no attribute 'nothing'\.$"),
+    ],
+)
+def test_names_of_other_libraries_raise_with_what_they_are_here(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
