@@ -1,8 +1,10 @@
 """What importing gpugrad loads, and what it offers."""
 
 import operator
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +95,30 @@ def test_name_that_others_use_is_answered_with_the_one_here(name):
         getattr(gg, name)
     here = str(caught.value).rpartition("gg.")[2].removesuffix(" here.")
     assert callable(operator.attrgetter(here)(gg))
+
+
+def _names_elsewhere():
+    """The names of other libraries in the table of the guide: the last part of each."""
+    guide = Path(__file__).parent.parent / "docs" / "moving.md"
+    rows = [line.split("|")[1:-2] for line in guide.read_text().splitlines() if line[:2] == "| "]
+    cells = [cell.strip() for row in rows[1:] for cell in row]
+    others = {"backward", "key", "orbax"}  # of a tensor, of jax.random, and a library
+    return sorted(
+        {m[1] for c in cells if (m := re.fullmatch(r"`(?!x\.)[\w.]*?(\w+)(\(\))?`", c))} - others
+    )
+
+
+@pytest.mark.parametrize("name", _names_elsewhere())
+def test_names_in_the_guide_for_users_of_other_libraries_are_answered(name):
+    for namespace in (gg, gg.nn, gg.optim, gg.train, gg.data, gg.random):
+        try:
+            getattr(namespace, name)
+        except AttributeError as error:
+            if "It is called gg." in str(error):
+                return
+        else:
+            return
+    raise AssertionError(f"{name} is neither a name here nor told what it is called")
 
 
 def test_ops_that_failed_to_load_are_loaded_when_asked_for_again():

@@ -33,6 +33,7 @@ CLASSES = {
     "MaxPooling1D": "MaxPool1d",
     "MaxPooling2D": "MaxPool2d",
     "MaxPooling3D": "MaxPool3d",
+    "Model": "Module",
     "RMSNormalization": "RMSNorm",
     "SimpleRNN": "RNN",
     "SimpleRNNCell": "RNNCell",

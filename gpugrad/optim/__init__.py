@@ -13,6 +13,8 @@ All but `LBFGS` and `NaturalGradient` take the options of `Optimizer`: groups of
 accumulation of gradients, and skipping of steps that are not finite.
 """
 
+from typing import Any
+
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor
 from gpugrad.optim.adagrad import Adadelta, Adagrad
@@ -61,3 +63,11 @@ __all__ = [
     "ranges",
     "schedules",
 ]
+
+_KNOWN_AS = {"GradScaler": "LossScaleOptimizer", "SparseAdam": "Adam", "lr_scheduler": "schedules"}
+
+
+def __getattr__(name: str) -> Any:
+    here = _KNOWN_AS.get(name) or next((k for k in __all__ if k.lower() == name.lower()), None)
+    hint = f" It is called gg.optim.{here} here." if here else ""
+    raise AttributeError(f"module 'gpugrad.optim' has no attribute {name!r}.{hint}")

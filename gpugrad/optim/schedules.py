@@ -314,3 +314,25 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
         )
     if any(b <= a for a, b in pairwise(boundaries)):
         raise ArgumentError(f"{name}: boundaries must increase, got {list(boundaries)}.")
+
+
+_KNOWN_AS = {  # by torch or Keras
+    "ConstantLR": "constant",
+    "CosineAnnealingLR": "cosine",
+    "CosineDecay": "cosine",
+    "ExponentialDecay": "exponential",
+    "ExponentialLR": "exponential",
+    "LinearLR": "warmup",
+    "MultiStepLR": "piecewise",
+    "OneCycleLR": "one_cycle",
+    "PiecewiseConstantDecay": "piecewise",
+    "PolynomialDecay": "polynomial",
+    "PolynomialLR": "polynomial",
+    "SequentialLR": "join",
+    "StepLR": "step",
+}
+
+
+def __getattr__(name: str) -> Any:
+    hint = f" It is called {_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
+    raise AttributeError(f"module 'gpugrad.optim.schedules' has no attribute {name!r}.{hint}")

@@ -402,6 +402,8 @@ def test_an_optimizer_of_ones_own_needs_one_formula(device, rng):
         (lambda: optim.Adam(nn.Dense(1, 1), 0.1), ArgumentError, "Adam: .*got a Dense.*zip"),
         (lambda: optim.SGD([gg.Variable(1.0)]), ArgumentError, "SGD: .*got a list.*zip"),
         (lambda: optim.SGD(0.1).step(), AttributeError, r"SGD has .*'step'\. Call apply_gradients"),
+        (lambda: optim.adamw, AttributeError, r"It is called gg\.optim\.AdamW here"),
+        (lambda: optim.schedules.StepLR, AttributeError, r"'StepLR'\. It is called step here"),
         (lambda: optim.SGD(0.1).nothing, AttributeError, r"SGD has no attribute 'nothing'\.$"),
     ],
 )
