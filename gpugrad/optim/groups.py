@@ -49,7 +49,7 @@ def ranges(**settings: Range) -> Mapping[str, Range]:
     return settings
 
 
-Selector = str | Callable[[str, Variable], Any] | Iterable[Variable]
+Selector = str | Callable[..., Any] | Iterable[Variable]  # a Module is callable, too
 Groups = Sequence[tuple[Selector, Mapping[str, Any]]] | Mapping[str, Mapping[str, Any]]
 
 
@@ -87,12 +87,13 @@ class Group:
     """Variables that share settings.
 
     Attributes:
-        selector: a function of the name and the Variable, a pattern for names, or Variables; None
-            for those that no other group selects.
+        selector: a function of the name and the Variable, a pattern for names, a Module, or
+            Variables; None for those that no other group selects.
         settings: the settings that differ from those of the optimizer.
     """
 
     def __init__(self, selector: Selector | None, settings: Mapping[str, Any]) -> None:
+        selector = getattr(selector, "variables", selector)  # of a Module
         if not (selector is None or isinstance(selector, str) or callable(selector)):
             selector = list(selector)
         self.selector, self.settings = selector, dict(settings)
@@ -137,7 +138,7 @@ def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[G
         if not (isinstance(selector, str) or callable(selector) or _are_variables(selector)):
             raise ArgumentError(
                 f"{name}: a group is selected by a pattern for names, by a function of the name "
-                f"and the Variable, or by a list of Variables, got {selector!r:.60}."
+                f"and the Variable, by a Module, or by a list of Variables, got {selector!r:.60}."
             )
         for key, value in settings.items():
             if key != "learning_rate" and key not in known:

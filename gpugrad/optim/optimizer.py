@@ -86,10 +86,10 @@ class Optimizer(Stepping):
             what it uses: with `LossScaleOptimizer`, gradients that were divided by the scale.
         groups: pairs (selector, settings) of Variables with settings of their own, and the first
             that selects a Variable counts. A selector is a function of the name and the Variable, a
-            shell-style pattern for names, or a list of Variables. Settings are a dict of the
-            optimizer's arguments, as ``{"weight_decay": 0.0, "learning_rate": 1e-4}``. Names are
-            the paths in a Module that was passed to `build`, otherwise those of the Variables. May
-            also be a dict of settings by pattern.
+            shell-style pattern for names, a Module, or a list of Variables. Settings are a dict of
+            the optimizer's arguments, as ``{"weight_decay": 0.0, "learning_rate": 1e-4}``. Names
+            are the paths in a Module that was passed to `build`, otherwise those of the Variables.
+            May also be a dict of settings by pattern.
         accumulate: the number of calls of `apply_gradients` that make one step, with the mean of
             their gradients. `iterations` counts steps; clipping and `skip_nonfinite` apply to the
             mean.

@@ -36,6 +36,15 @@ def test_groups_select_by_the_path_in_a_module():
     assert 0 < len(moved) < len(before)
 
 
+def test_a_group_may_be_a_module():
+    model = nn.Sequential(nn.Dense(2, 2), nn.Dense(2, 2))
+    optimizer = optim.SGD(1.0, groups=[(model[1], {"learning_rate": 0.5})])
+    before = [v.numpy() for v in model.variables]
+    optimizer.apply_gradients([(gg.ones_like(v), v) for v in model.variables])
+    for old, v, rate in zip(before, model.variables, (1, 1, 0.5, 0.5), strict=True):
+        np.testing.assert_allclose(v.numpy(), old - rate, rtol=1e-6)
+
+
 def test_build_after_a_step_moves_variables_to_their_groups():
     groups = [(lambda name, v: name == "part.kernel", {"learning_rate": 0.5})]
     v, optimizer = gg.Variable(1.0), optim.SGD(1.0, groups=groups)
