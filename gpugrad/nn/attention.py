@@ -63,7 +63,8 @@ def rotary_embedding(x: Any, positions: Any = None, *, base: float = 10_000.0) -
             f"rotary_embedding: x must have the shape (..., length, even width), got {x.shape}."
         )
     half = x.shape[-1] // 2
-    frequencies = constant(base ** (-np.arange(half) / half), "float32", device=x.device)
+    wide = "float64" if x.dtype.char in "dD" else "float32"
+    frequencies = constant(base ** (-np.arange(half) / half), wide, device=x.device)
     if positions is None:
         positions = arange(x.shape[-2], device=x.device)
     angles = TENSOR.multiply(

@@ -102,6 +102,17 @@ def test_a_full_cache_says_so():
         layer(gg.ones((1, 2, 8)), cache=cache)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_rotary_angles_are_as_precise_as_the_input(dtype, tolerance):
+    x = np.random.default_rng(0).normal(size=(50, 8))
+    angles = np.outer(np.arange(50), 1e4 ** (-np.arange(4) / 4))
+    turned = (x[:, :4] + 1j * x[:, 4:]) * np.exp(1j * angles)
+    actual = nn.rotary_embedding(gg.constant(x, dtype))
+    assert actual.dtype == dtype
+    desired = np.concatenate([turned.real, turned.imag], axis=1)
+    np.testing.assert_allclose(actual.numpy(), desired, tolerance, 50 * tolerance)
+
+
 def test_rotary_products_depend_on_the_distance_only():
     q, k = (nn.rotary_embedding(np.tile(numbers(1, 6), (9, 1))) for _ in range(2))
     products = (q @ gg.matrix_transpose(k)).numpy()
