@@ -63,13 +63,18 @@ def _naming_parts(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *args, **keywords)
         if getattr(type(self), init.__name__) is not named:  # a subclass goes on
             return
-        for path, part in named_parts(self, Module):
-            if isinstance(part, Variable):
-                part.name = path
-            else:
-                part.__dict__["_path"] = path
+        _name_parts(self, "")
 
     return named
+
+
+def _name_parts(module: Module, prefix: str) -> None:
+    for path, part in named_parts(module, Module):
+        path = f"{prefix}.{path}".strip(".")
+        if isinstance(part, Variable):
+            part.name = path
+        else:
+            part.__dict__["_path"] = path
 
 
 def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
@@ -97,7 +102,8 @@ class Module:
     attributes, and in the Modules among these, in the order in which the attributes were first
     assigned. A Variable that is reachable twice counts once, under its first name. When a Module
     has been constructed, its Variables are named by their paths, such as ``layers.0.kernel``, and
-    errors in the `forward` of a layer begin with the layer's path.
+    errors in the `forward` of a layer begin with the layer's path. So is a Module that is assigned
+    later, such as a new head; one that is put into a list later keeps names of its own.
 
     >>> class Scale(gg.nn.Module):
     ...     def __init__(self):
@@ -121,6 +127,15 @@ class Module:
     @_naming_parts
     def __post_init__(self) -> None:
         """What a dataclass runs at the end of its ``__init__``."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign; a Module that comes after the construction, such as a new head, gets its path."""
+        object.__setattr__(self, name, value)
+        path = self.__dict__.get("_path")
+        if path is None or not isinstance(value, Module) or value.__dict__.get("_path") != "":
+            return
+        if all(part is not self for _, part in named_parts(value, Module)):  # no parent of this
+            _name_parts(value, f"{path}.{name}".strip("."))
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """The result of `forward`, between the hooks."""

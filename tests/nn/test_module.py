@@ -68,6 +68,17 @@ def test_a_dataclass_names_its_parts(make, more):
         model(gg.ones((1, 2)))
 
 
+def test_a_layer_that_is_assigned_later_is_named_by_its_path():
+    model = nn.Sequential(nn.Dense(2, 3), nn.TransformerBlock(4, 2))
+    model[1].out = nn.Sequential(nn.Dense(16, 4))
+    model.head, tied = nn.Dense(4, 4), model[0]
+    model.again = tied  # which has its name already
+    tied.parent = model
+    assert [v.name for v in model.variables] == [*model.state()]
+    with pytest.raises(ShapeError, match=r"^layers\.1\.out\.layers\.0: Dense"):
+        model[1].out(gg.ones((1, 2)))
+
+
 def test_two_parts_with_one_path_are_refused():
     class Model(nn.Module):
         def __init__(self):
