@@ -181,8 +181,8 @@ def load_torch(
     Raises:
         StructureError: `strict`, and names are missing or unexpected; the message lists them.
         ShapeError: a value does not fit its Variable.
-        CheckpointError: the file is missing or damaged.
-        ArgumentError: two names in the source become one.
+        CheckpointError: the file is missing or damaged, or holds more than arrays.
+        ArgumentError: two names in the source become one, or it holds dicts of its own.
 
     >>> model = gg.nn.Sequential(gg.nn.Dense(2, 1), gg.nn.ReLU())
     >>> state = {"0.weight": np.array([[1.0, 2.0]]), "0.bias": np.array([3.0])}
@@ -240,24 +240,45 @@ def _ends_of_parts(name: str) -> list[int]:
 
 
 def _read(source: Any) -> Mapping[str, Any]:
-    if isinstance(source, Mapping):
-        return source
     if not isinstance(source, (str, os.PathLike)):
-        raise ArgumentError(
-            f"load_torch: expected a path or a state dict, got {type(source).__name__}."
-        )
-    if Path(source).suffix == ".safetensors":
-        return checkpoint.load(source)[0]
-    if not Path(source).exists():
-        raise CheckpointError(f"load_torch: there is no file {source}.")
+        if not isinstance(source, Mapping):
+            hint = " Pass its state_dict()." if hasattr(source, "state_dict") else ""
+            raise ArgumentError(
+                f"load_torch: expected a path or a state dict, got {type(source).__name__}.{hint}"
+            )
+        state: Mapping[str, Any] = source
+    elif Path(source).suffix == ".safetensors":
+        state = checkpoint.load(source)[0]
+    else:
+        state = _read_pickle(Path(source))
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            raise ArgumentError(
+                f"load_torch: the source's {name!r} is a dict of its own. Pass that one, as "
+                f"torch.load(path)[{name!r}]."
+            )
+    return state
+
+
+def _read_pickle(path: Path) -> Any:
+    if not path.is_file():
+        raise CheckpointError(f"load_torch: there is no file {path}.")
     try:
         import torch
     except ImportError as error:
         raise ArgumentError(
-            f"load_torch: only torch can read {source}. Install it, or save the weights as "
+            f"load_torch: only torch can read {path}. Install it, or save the weights as "
             "safetensors."
         ) from error
-    state: Mapping[str, Any] = torch.load(source, map_location="cpu", weights_only=True)
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of any kind: it unpickles
+        raise CheckpointError(
+            f"load_torch: {path} is damaged, or holds more than arrays: save model.state_dict(), "
+            f"not the model. {type(error).__name__} {error!s:.80}"
+        ) from error
+    if not isinstance(state, Mapping):
+        raise CheckpointError(f"load_torch: {path} holds a {type(state).__name__}, not a state.")
     return state
 
 

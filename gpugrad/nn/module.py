@@ -102,8 +102,8 @@ class Module:
     attributes, and in the Modules among these, in the order in which the attributes were first
     assigned. A Variable that is reachable twice counts once, under its first name. When a Module
     has been constructed, its Variables are named by their paths, such as ``layers.0.kernel``, and
-    errors in the `forward` of a layer begin with the layer's path. So is a Module that is assigned
-    later, such as a new head; one that is put into a list later keeps names of its own.
+    errors in the `forward` of a layer begin with the layer's path. A Module that is assigned later,
+    such as a new head, is named in the same way; one that is put into a list later is not.
 
     >>> class Scale(gg.nn.Module):
     ...     def __init__(self):

@@ -156,6 +156,30 @@ def test_a_file_of_torch_needs_torch(tmp_path, monkeypatch):
         nn.load_torch(nn.Dense(1, 1), tmp_path / "model.pt")
 
 
+def test_a_dict_in_the_state_and_a_model_in_its_place_are_told_what_to_pass():
+    with pytest.raises(ArgumentError, match=r"source's 'model' is a dict .*\['model'\]"):
+        nn.load_torch(nn.Dense(1, 1), {"model": {"weight": numbers(1, 1)}, "epoch": 3})
+    with pytest.raises(ArgumentError, match=r"got Dense\. Pass its state_dict\(\)"):
+        nn.load_torch(nn.Dense(1, 1), nn.Dense(1, 1))
+
+
+@pytest.mark.peers
+def test_files_of_torch_that_hold_no_state_are_refused(tmp_path):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"hello")
+    with pytest.raises(CheckpointError, match=r"model\.pt is damaged, or holds more than arrays"):
+        nn.load_torch(nn.Dense(1, 1), path)
+    torch.save(torch.nn.Linear(1, 1), path)
+    with pytest.raises(CheckpointError, match=r"holds more than arrays: save model\.state_dict"):
+        nn.load_torch(nn.Dense(1, 1), path)
+    torch.save([torch.ones(1)], path)
+    with pytest.raises(CheckpointError, match=r"holds a list, not a state"):
+        nn.load_torch(nn.Dense(1, 1), path)
+    with pytest.raises(CheckpointError, match=r"there is no file"):
+        nn.load_torch(nn.Dense(1, 1), tmp_path)
+
+
 def gpt2_state(tokens=11, length=8, width=12, layers=2):
     """A state with Hugging Face's names; its Conv1D matrices are (in, out)."""
     rng = np.random.default_rng(3)
