@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -255,6 +255,35 @@ class LossScaleOptimizer:
     def scale_loss(self, loss: Tensor) -> Tensor:
         """The loss times the scale, as `LossScale.scale_loss`; differentiate this."""
         return self.scale.scale_loss(loss)
+
+    def minimize(self, loss: Callable[[], Tensor], var_list: Any = None) -> Tensor:
+        """Scale a loss and take one step that makes it smaller, as `Optimizer.minimize`.
+
+        Args:
+            loss: a function without arguments that computes the loss.
+            var_list: as for the inner optimizer.
+
+        Returns:
+            The loss before the step, without the scale.
+
+        >>> v = gg.Variable(4.0)
+        >>> optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.25))
+        >>> print(optimizer.minimize(lambda: v * v), v.value())
+        16.0 2.0
+        """
+        if not callable(loss):
+            raise ArgumentError(
+                f"{self.name}: minimize needs a function that computes the loss, because the loss "
+                f"is scaled on the tape. Got a {type(loss).__name__}."
+            )
+        losses: list[Tensor] = []
+
+        def scaled() -> Tensor:
+            losses.append(loss())
+            return self.scale_loss(losses[-1])
+
+        Optimizer.minimize(cast(Any, self), scaled, var_list)
+        return losses[-1]
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Gradient | None, Variable]]) -> None:
         """Take a step with gradients of the scaled loss, if all of them are finite.

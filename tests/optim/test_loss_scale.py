@@ -398,3 +398,20 @@ def test_gradients_may_be_scaled_by_hand(wrapped):
         values.append(float(optimizer.loss_scale))
     assert values == [16, 32, 16, 16, 32]
     assert v.numpy()[0] == 4
+
+
+@WRAPPED
+def test_minimize_scales_the_loss_on_its_own_tape(wrapped):
+    v = gg.Variable([1.0, 2.0])
+    optimizer = gg.optim.LossScaleOptimizer(gg.optim.SGD(0.25), 2.0**20)
+
+    @wrapped
+    def step():
+        return optimizer.minimize(lambda: gg.sum(gg.astype(v, "float16") ** 2))
+
+    losses = [step().item() for _ in range(8)]
+    assert losses[0] == 5
+    assert (optimizer.skipped, optimizer.iterations) == (7, 1)  # 2**14 * 4 overflows float16
+    assert v.tolist() == [0.5, 1.0]
+    with pytest.raises(ArgumentError, match=r"minimize needs a function .* Got a Tensor"):
+        optimizer.minimize(gg.sum(v))
