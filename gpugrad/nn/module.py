@@ -146,6 +146,10 @@ class Module:
         except GpugradError as error:
             _name_layer(error, self)
             raise
+        except TypeError as error:
+            if "training" not in keywords or "'training'" not in str(error):
+                raise
+            raise TypeError(f"{error}.{hint_of_method('train')}") from error
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result; a subclass must implement it."""

@@ -64,7 +64,7 @@ __all__ = [
     "schedules",
 ]
 
-_KNOWN_AS = {"GradScaler": "LossScaleOptimizer", "SparseAdam": "Adam", "lr_scheduler": "schedules"}
+_KNOWN_AS = {"GradScaler": "LossScaleOptimizer", "lr_scheduler": "schedules"}
 
 
 def __getattr__(name: str) -> Any:

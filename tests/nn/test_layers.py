@@ -228,6 +228,8 @@ def test_a_keras_layer_and_values_that_are_no_dict_are_told_what_is_needed():
 
     with pytest.raises(NotImplementedError, match=r"Layer does not implement forward\. Rename"):
         Layer()(1.0)
+    with pytest.raises(TypeError, match=r"argument 'training'\. .* with gg\.nn\.training\(\):"):
+        gg.nn.Dropout()(1.0, training=True)
     with pytest.raises(DTypeError, match=r"load_state: values must be a dict .* got a list"):
         gg.nn.Dense(1, 1).load_state([1.0])
 
