@@ -109,6 +109,7 @@ _METHOD_HINTS = {
     "to": _DEVICE,
     "train": _TRAINING,
     "trainable_weights": "It has trainable_variables.",
+    "training": "gg.nn.is_training() says whether a block of gg.nn.training() runs.",
     "weights": "It has variables.",
     "zero_grad": "Gradients are not stored: tape.gradient returns them.",
 }

@@ -199,6 +199,18 @@ class Module:
                 variable.trainable = True
         return self
 
+    @property
+    def trainable(self) -> bool:
+        """Whether any Variable is trainable; False freezes all of them, True unfreezes."""
+        return bool(self.trainable_variables)
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        if value:
+            self.unfreeze()
+        else:
+            self.freeze()
+
     # ---- state
 
     def state(self) -> dict[str, Variable]:

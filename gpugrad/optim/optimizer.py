@@ -331,8 +331,9 @@ class Optimizer(Stepping):
         Args:
             loss: a function without arguments that computes the loss; or a Tensor, with the
                 `tape` that recorded it.
-            var_list: Variables to update, possibly in nested lists. If None, `loss` must be a
-                function, and all trainable Variables that it reads are updated.
+            var_list: Variables to update, possibly in nested lists; or a Module, for its trainable
+                Variables. If None, `loss` must be a function, and all trainable Variables that it
+                reads are updated.
 
         Raises:
             ArgumentError: `loss` is a Tensor without a tape or `var_list`. Also raises what
@@ -366,6 +367,11 @@ class Optimizer(Stepping):
         gradients = tape.gradient(value, variables)
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
+
+    def _refuse_lr(self, _: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} has no attribute 'lr'. {_KEYWORDS['lr']}")
+
+    lr = property(fset=_refuse_lr)  # an attribute of this name would change nothing
 
     def __getattr__(self, name: str) -> Any:
         hint = f" {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""

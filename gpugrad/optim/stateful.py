@@ -230,8 +230,12 @@ class Stateful:
 
 
 def flatten_variables(variables: Any) -> list[Variable]:
-    """The Variables in a nested structure; DTypeError if it holds anything else."""
-    leaves = nest.flatten(variables)
+    """The Variables in a nested structure, or the trainable ones of a Module.
+
+    Raises:
+        DTypeError: there is anything else.
+    """
+    leaves = nest.flatten(getattr(variables, "trainable_variables", variables))
     for v in leaves:
         if not isinstance(v, Variable):
             raise DTypeError(f"Expected Variables, got a {type(v).__name__} {v!r:.60}.")

@@ -151,6 +151,15 @@ def test_frozen_variables_get_no_gradient_and_running_statistics_stay_as_they_ar
     ]
 
 
+def test_trainable_may_be_set_on_a_module():
+    model = small_model()
+    model.layers[1].trainable = model.layers[0].trainable = False
+    assert [v.name for v in model.trainable_variables] == ["layers.2.kernel", "layers.2.bias"]
+    assert (model.trainable, model.layers[0].trainable) == (True, False)
+    model.trainable = True
+    assert len(model.trainable_variables) == 6
+
+
 # ---- hooks and the summary
 
 

@@ -445,6 +445,14 @@ def test_minimize_finds_the_variables_that_the_loss_reads():
     assert (v.numpy(), w.numpy()) == (0, 1)
 
 
+def test_minimize_takes_the_trainable_variables_of_a_module():
+    model = gg.nn.Sequential(gg.nn.Dense(2, 2).freeze(), gg.nn.Dense(2, 1))
+    before = [v.numpy() for v in model.variables]
+    gg.optim.SGD(0.5).minimize(lambda: gg.sum(model(gg.ones((1, 2)))), model)
+    moved = [bool((v.numpy() != old).any()) for v, old in zip(model.variables, before, strict=True)]
+    assert moved == [False, False, True, True]
+
+
 def test_minimize_of_a_tensor_without_its_tape_says_what_is_needed():
     v = gg.Variable(1.0)
     with pytest.raises(ArgumentError, match="tape="):

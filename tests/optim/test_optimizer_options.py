@@ -413,6 +413,8 @@ def test_an_optimizer_of_ones_own_needs_one_formula(device, rng):
         (lambda: optim.SGD(0.1).step(), AttributeError, r"SGD has .*'step'\. Call apply_gradients"),
         (lambda: optim.adamw, AttributeError, r"It is called gg\.optim\.AdamW here"),
         (lambda: optim.schedules.StepLR, AttributeError, r"'StepLR'\. It is called step here"),
+        (lambda: setattr(optim.SGD(0.1), "lr", 0.2), AttributeError, "called learning_rate here"),
+        (lambda: optim.SGD(0.1).lr, AttributeError, "called learning_rate here"),
         (lambda: optim.SGD(0.1).nothing, AttributeError, r"SGD has no attribute 'nothing'\.$"),
     ],
 )
