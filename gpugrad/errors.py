@@ -289,7 +289,7 @@ def saying_where(function: F, name: str = "") -> F:
             named = isinstance(error, (GpugradError, TypeError))
             if named and str(error).startswith(f"{title}: "):
                 raise
-            if type(error) is TypeError and re.match(r"\w+: ", str(error)):  # of a part's call
+            if type(error) is TypeError and re.match(r"[A-Z]\w*: ", str(error)):  # of a layer
                 raise
             if isinstance(error, AttributeError):  # perhaps of an argument of another type
                 reraise(error, title, {}, arrays | keywords)

@@ -489,7 +489,8 @@ ALSO = {
 
 
 OTHERS = {  # a keyword that a function passes on
-    **dict.fromkeys((gg.nn.LSTMCell, gg.nn.GRUCell, gg.nn.RNN, gg.nn.LSTM, gg.nn.GRU), "dtype")
+    getattr(gg.nn, name): "dtype"
+    for name in ("RNNCell", "LSTMCell", "GRUCell", "RNN", "LSTM", "GRU")
 }
 
 
