@@ -408,4 +408,6 @@ class Optimizer(Stepping):
     def __repr__(self) -> str:
         rate = self._learning_rate
         shown = getattr(rate, "__name__", repr(rate)) if callable(rate) else repr(rate)
-        return f"{type(self).__name__}(learning_rate={shown}, iterations={self.iterations})"
+        skipped = f", skipped={self.skipped}" if self.skipped else ""
+        name = type(self).__name__
+        return f"{name}(learning_rate={shown}, iterations={self.iterations}{skipped})"

@@ -363,6 +363,7 @@ def test_the_count_of_skipped_steps_is_saved():
     other = optim.SGD(0.1, skip_nonfinite=True)
     other.load_state_dict(optimizer.state_dict({"v": v}), {"v": v})
     assert other.skipped == 1
+    assert repr(other) == "SGD(learning_rate=0.1, iterations=0, skipped=1)"
 
 
 # ---- an optimizer of one's own
