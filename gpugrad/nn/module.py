@@ -21,7 +21,7 @@ from gpugrad.errors import (
 )
 from gpugrad.nn.known_as import check_initializers, hint_of_method, named_keywords
 from gpugrad.nn.summary import summary
-from gpugrad.nn.tree import named_parts, parts_of, replaced
+from gpugrad.nn.tree import by_path, named_parts, parts_of, replaced
 from gpugrad.trace.where import layer_calls
 
 __all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call", "require_module"]
@@ -69,7 +69,7 @@ def _naming_parts(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _name_parts(module: Module, prefix: str) -> None:
-    for path, part in named_parts(module, Module):
+    for path, part in by_path(module, named_parts(module, Module)).items():
         path = f"{prefix}.{path}".strip(".")
         if isinstance(part, Variable):
             part.name = path
@@ -215,7 +215,7 @@ class Module:
 
     def state(self) -> dict[str, Variable]:
         """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
-        return dict(self.named_variables())
+        return by_path(self, self.named_variables())
 
     @saying_where
     def load_state(self, values: Mapping[str, Any], *, strict: bool = True) -> LoadReport:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import MethodType
 from typing import Any
 
 from gpugrad.core.variable import Variable
 from gpugrad.errors import StructureError
 
-__all__ = ["INTERNAL", "named_parts", "parts_of", "replaced"]
+__all__ = ["INTERNAL", "by_path", "named_parts", "parts_of", "replaced"]
 
 INTERNAL = ("_path", "_hooks")
 """Attributes of a Module that hold no parts."""
@@ -27,30 +27,38 @@ def named_parts(root: Any, module_class: type) -> Iterator[tuple[str, Any]]:
     """Pairs of a dotted path and a Variable or a Module, each once, in the order of attributes.
 
     The root comes first, with the path "".
-
-    Raises:
-        StructureError: two have the same path, as those of the keys 1 and "1" of a dict.
     """
     seen: set[int] = set()
-    paths: set[str] = set()
 
     def walk(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(value, (Variable, module_class, list, tuple, dict)) or id(value) in seen:
             return
         seen.add(id(value))
         if isinstance(value, (Variable, module_class)):
-            if path in paths:
-                raise StructureError(
-                    f"{type(root).__name__}: two parts have the path '{path}'. Rename an "
-                    "attribute, or a key of a dict."
-                )
-            paths.add(path)
             yield path, value
         if not isinstance(value, Variable):
             for name, child in _children(value):
                 yield from walk(f"{path}.{name}" if path else name, child)
 
     return walk("", root)
+
+
+def by_path(root: Any, parts: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The dict of pairs of a path and a part of `root`.
+
+    Raises:
+        StructureError: two have the same path, as those of the keys 1 and "1" of a dict.
+    """
+    pairs = list(parts)
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        paths = [path for path, _ in pairs]
+        path = next(path for path in paths if paths.count(path) > 1)
+        raise StructureError(
+            f"{type(root).__name__}: two parts have the path '{path}'. Rename an attribute, or a "
+            "key of a dict."
+        )
+    return result
 
 
 def parts_of(name: str, value: Any, module_class: type) -> Iterator[tuple[str, Any]]:

@@ -86,6 +86,10 @@ def test_two_parts_with_one_path_are_refused():
 
     with pytest.raises(StructureError, match=r"Model: two parts have the path 'parts\.1'"):
         Model()
+    later = small_model()
+    later.parts = {1: gg.Variable(1.0), "1": gg.Variable(2.0)}
+    with pytest.raises(StructureError, match=r"Sequential: two parts have the path 'parts\.1'"):
+        later.state()
 
 
 def test_errors_begin_with_the_path_of_the_innermost_layer():
