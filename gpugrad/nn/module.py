@@ -6,7 +6,7 @@ import contextlib
 import functools
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.tensor import Tensor, argument, tensor
@@ -114,6 +114,9 @@ class Module:
     >>> print(model(3.0), list(model.state()))
     6.0 ['factor']
     """
+
+    _without_result: ClassVar[str] = "not called"
+    """What the summary shows of a Module that was not called."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

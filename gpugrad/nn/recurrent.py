@@ -27,6 +27,7 @@ class Cell(Module):
 
     _gates: ClassVar[int]
     _state: ClassVar[tuple[str, ...]] = ("h",)
+    _without_result = "in a loop"  # of a layer, which calls its parts
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ def summary(module: Any, inputs: Sequence[Any]) -> str:
             (
                 path,
                 type(part).__name__,
-                *((results.get(id(part), "not called"),) if inputs else ()),
+                *((results.get(id(part), part._without_result),) if inputs else ()),
                 f"{sum(v.size for v in variables):,}",
                 format_bytes(sum(v.nbytes for v in variables)),
             )

@@ -155,6 +155,12 @@ def test_frozen_variables_get_no_gradient_and_running_statistics_stay_as_they_ar
     ]
 
 
+def test_summary_does_not_call_the_cells_of_a_layer_unused():
+    table = nn.GRU(2, 3).summary(gg.ones((1, 4, 2)))
+    assert "not called" not in table
+    assert "GRUCell  in a loop" in table
+
+
 def test_trainable_may_be_set_on_a_module():
     model = small_model()
     model.layers[1].trainable = model.layers[0].trainable = False
