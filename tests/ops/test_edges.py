@@ -716,6 +716,24 @@ def test_16_bit_gradients_are_right_beyond_the_largest_count_of_float16(name, eq
     np.testing.assert_allclose(*grads, rtol=0.03, atol=0.02 * np.abs(grads[1]).mean() + 1e-3)
 
 
+MODES = {
+    "eager": lambda f, x: f(x),
+    "function": lambda f, x: gg.function(f)(x),
+    "vmap": lambda f, x: gg.vmap(f)(x[None])[0],
+    "jvp": lambda f, x: gg.jvp(f, [x], [x])[0],
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", COUNTING)
+def test_16_bit_values_beyond_the_largest_count_are_right_in_every_mode(name, mode, dtype):
+    x = gg.asarray(32.0 * np.random.default_rng(0).integers(1, 9, MANY), dtype=dtype)
+    y, exact = MODES[mode](COUNTING[name], x), COUNTING[name](gg.astype(x, "float64"))
+    assert y.dtype == x.dtype
+    np.testing.assert_allclose(gg.astype(y, "float64"), exact, rtol=0.02, atol=0.02)
+
+
 NAN_REDUCTIONS = [
     name for name, op in gg.OPS.items()
     if name.startswith("nan") and op.differentiable and not name.startswith("nanarg")

@@ -18,7 +18,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.registry.on_arrays import typed
+from gpugrad.registry.on_arrays import typed, wide
 from gpugrad.registry.record import elementwise, op
 
 
@@ -150,12 +150,12 @@ def _mse_x(xp, g, x, y, reduction):
 
 
 def _mse_batch(xp, batched, x, y, *, reduction):
-    squares = xp.square(xp.subtract(*all_batched(xp, batched, (x, y))))
-    if reduction == "none":
-        return squares
-    total = xp.sum(squares, axis=tuple(range(1, squares.ndim)))
-    size = math.prod(squares.shape[1:])
-    return total if reduction == "sum" else total * (1 / size if size else math.nan)
+    arrays, dtype = all_batched(xp, batched, (x, y)), np.result_type(x.dtype, y.dtype)
+    squares = xp.square(xp.subtract(*(wide(xp, a) for a in arrays)))
+    if reduction != "none":
+        reduce = xp.sum if reduction == "sum" else xp.mean
+        squares = reduce(squares, axis=tuple(range(1, squares.ndim)))
+    return xp.astype(squares, dtype)
 
 
 @op(
