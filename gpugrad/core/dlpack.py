@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
-from gpugrad.core.tensor import Tensor, next_id
+from gpugrad.core.tensor import Tensor, next_id, tensor
 from gpugrad.core.views import Shared, share
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
@@ -211,7 +211,8 @@ def from_cuda_memory(x: Any, /, *, device: Any = None, copy: bool | None = None)
 
 
 def _on_device(x: Tensor, here: Device, device: Any, copy: bool | None) -> Tensor:
-    """`x` on the requested device, shared or copied as `copy` says."""
+    """`x` on the requested device, shared or copied as `copy` says; of a Variable its value."""
+    x = tensor(x)
     there = here if device is None else devices.device(device)
     if there != here:
         if copy is False:

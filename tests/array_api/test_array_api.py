@@ -604,6 +604,10 @@ def test_dlpack_never_cuts_a_gradient_silently():
         with pytest.raises(DTypeError, match="cut its gradient"):
             np.from_dlpack(x)
     assert gg.from_dlpack(x) is x
+    v = gg.Variable([1.0, 2.0])
+    read = gg.from_dlpack(v)
+    v.assign([5.0, 6.0])
+    assert read.tolist() == [1.0, 2.0], "a read is a value of its own"
     assert gg.grad(lambda x: gg.sum(gg.from_dlpack(x, copy=True) ** 2))(x).tolist() == [2.0] * 3
 
 
