@@ -123,8 +123,13 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
+def _sort(self: Tensor, axis: int = -1) -> None:
+    """Sort the elements in place along an axis, as NumPy's method; differentiable."""
+    self[...] = sort.sort(self, axis=axis)
+
+
 def _view(self: Tensor, dtype: Any = None) -> Any:
-    """The same tensor, or its bytes reinterpreted as another dtype, as NumPy's method.
+    """A view of the same tensor, or a copy of its bytes as numbers of another dtype.
 
     Viewing complex numbers as real and imaginary parts is differentiable; other changes of dtype
     have no gradient. Bytes without a meaning, such as ``"V8"``, are those of a NumPy array, by
@@ -202,7 +207,7 @@ _METHODS = {
     "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
     "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,
     "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal, "repeat": arrange.repeat,
-    "take": gather.take, "nonzero": gather.nonzero, "sort": sort.sort, "argsort": sort.argsort,
+    "take": gather.take, "nonzero": gather.nonzero, "sort": _sort, "argsort": sort.argsort,
     "searchsorted": sort.searchsorted, "copy": _copy, "fill": _fill, "view": _view,
     "to_device": _to_device, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,

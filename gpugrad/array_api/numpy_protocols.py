@@ -65,13 +65,18 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
     for x in inputs:
         if type(x) is not Tensor and not _defers_to_tensor(x):
             return NotImplemented
-    (out,) = keywords.pop("out", None) or (None,)
-    if out is not None:
+    outs = keywords.pop("out", None)
+    if outs is not None:
         where = keywords.pop("where", True) if method == "__call__" else True
         result = array_ufunc(self, ufunc, method, *inputs, **keywords)
-        if where is not True:
-            result = TENSOR.where(where, result, out)
-        return _write(_title(ufunc, method), out, result)
+        title, results = _title(ufunc, method), result if len(outs) > 1 else (result,)
+        written = tuple(
+            r
+            if out is None
+            else _write(title, out, r if where is True else TENSOR.where(where, r, out))
+            for out, r in zip(outs, results, strict=True)
+        )
+        return written if len(outs) > 1 else written[0]
     if method == "at":
         return _at(ufunc, *inputs)
     function = _ufunc(ufunc, method)

@@ -127,39 +127,75 @@ def leaves(result):
 
 
 def effects(function, make, args, places):
-    """What `x` is after a write to each array of ``function(x)``; "refused" where that raises."""
+    """What `x` and the array it is a view of are after a write to each array of ``function(x)``.
+
+    "refused" where that raises.
+    """
     seen = []
     for k in places:
-        x = make()
+        base, x = make()
         try:
             leaves(function(x, *args))[k][...] = 77
         except (ValueError, TypeError):
             seen.append("refused")
         else:
-            seen.append(np.array(x.tolist()).tolist())
+            seen.append([np.array(x.tolist()).tolist(), np.array(base.tolist()).tolist()])
     return seen
 
 
+PARTS = {  # the shape of an array, and how the argument is a view of it, or None: it is the array
+    "vector": ((12,), None), "matrix": ((3, 4), None), "block": ((2, 3, 4), None),
+    "part of a vector": ((12,), lambda a: a[2:10]), "element": ((12,), lambda a: a[1, ...]),
+    "rows": ((5, 4), lambda a: a[1:4]), "transpose": ((4, 3), lambda a: a.T),
+    "part of a block": ((3, 2, 4), lambda a: a[1:, ::-1]),
+}  # fmt: skip
 REFUSES_MORE = {"meshgrid": "one-dimensional arrays only", "where": "it takes three arguments"}
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize(("name", "args"), list(public_functions()))
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_functions_result_is_a_view_where_numpys_is(name, args, dtype):
-    a = A.astype(dtype)
-    try:
-        results = leaves(getattr(np, name)(a, *args))
-        places = [k for k, leaf in enumerate(results) if isinstance(leaf, np.ndarray)]
-        expected = effects(getattr(np, name), a.copy, args, places)
-    except Exception:  # it takes other arguments
-        return
-    if name in REFUSES_MORE or (name.startswith("histogram") and dtype == "complex128"):
-        return
-    seen = effects(getattr(gg, name), lambda: gg.asarray(a), args, places)
-    if name == "diag":  # a copy here, read-only in NumPy
-        expected = [a.tolist()]
-    assert seen == expected
+def test_a_functions_result_is_a_view_where_numpys_is(part, dtype):
+    shape, view = PARTS[part]
+
+    def make(as_array):
+        a = as_array(np.arange(1.0, np.prod(shape) + 1).reshape(shape).astype(dtype))
+        return a, a if view is None else view(a)
+
+    compared = set()
+    for name, args in public_functions():
+        try:
+            results = leaves(getattr(np, name)(make(np.copy)[1], *args))
+            places = [k for k, leaf in enumerate(results) if isinstance(leaf, np.ndarray)]
+            expected = effects(getattr(np, name), lambda: make(np.copy), args, places)
+        except Exception:  # it takes other arguments
+            continue
+        if name in REFUSES_MORE or (name.startswith("histogram") and dtype == "complex128"):
+            continue
+        try:
+            getattr(gg, name)(make(gg.asarray)[1], *args)
+        except (TypeError, ValueError):  # it refuses the argument, so no write is lost
+            continue
+        seen = effects(getattr(gg, name), lambda: make(gg.asarray), args, places)
+        if name == "diag" and expected == ["refused"]:  # a copy here, read-only in NumPy
+            continue
+        assert seen == expected, name
+        compared.add(name)
+    assert compared >= {"asarray", "broadcast_arrays", "ravel", "real", "trim_zeros"}
+
+
+@pytest.mark.parametrize("part", [lambda a: a, lambda a: a[1:]])
+def test_a_cast_that_need_not_copy_returns_the_tensor_itself(part):
+    y, a = gg.asarray(A), A.copy()
+    for z in (y, a):
+        part(z).astype(z.dtype, copy=False)[0] = 5
+        part(z).astype(np.float32, copy=False)[0] = 9
+        part(z).astype(z.dtype)[0] = 9
+    np.testing.assert_array_equal(y, a)
+    v = gg.Variable(A)
+    kept = gg.astype(v, v.dtype, copy=False)
+    v.assign(A + 1)
+    np.testing.assert_array_equal(kept, A)
 
 
 def test_writes_to_an_ops_result_reach_the_argument_recorded_or_not(rng):
@@ -403,6 +439,35 @@ def test_out_and_at_write_to_tensors():
     np.testing.assert_allclose(np.exp(x, out=np.zeros((3, 4))), np.exp(A))
     with pytest.raises(ShapeError, match=r"numpy\.exp"):
         np.exp(x, out=gg.zeros(3))
+    tensors, arrays = (gg.asarray(A), gg.zeros((3, 4), dtype=gg.float64)), (A.copy(), A * 0)
+    for quotient, rest in (tensors, arrays):
+        assert np.divmod(quotient, 5.0, out=(quotient, rest), where=A > 2)[1] is rest
+        np.modf(rest, rest, quotient)
+    np.testing.assert_array_equal(tensors, arrays)
+
+
+def test_methods_and_options_of_numpy_that_write_do():
+    a = np.array([[3.0, np.nan, 1.0], [-np.inf, 5.0, 4.0]])
+    x = gg.asarray(a)
+    for y in (x, a):
+        y[1].sort()
+        y.sort(axis=0)
+    np.testing.assert_array_equal(x, a)
+    for namespace in (gg, np):
+        y = gg.asarray(a)
+        assert namespace.nan_to_num(y, copy=False, neginf=-7.0) is y
+        np.testing.assert_array_equal(y, np.nan_to_num(a, neginf=-7.0))
+    with pytest.raises(DTypeError, match="nan_to_num: copy=False writes to a Tensor, got a list"):
+        gg.nan_to_num([1.0], copy=False)
+
+    def f(x):
+        y = x * 2.0
+        gg.nan_to_num(y[0], copy=False, nan=1.0)
+        y.sort(axis=1)
+        return gg.sum(y[0] * gg.constant([1.0, 2.0, 3.0], gg.float64))
+
+    x = gg.asarray([[3.0, np.nan, 2.0]], gg.float64)
+    assert gg.grad(f)(x).tolist() == gg.function(gg.grad(f))(x).tolist() == [[6.0, 0.0, 4.0]]
 
 
 # ---- memory that others write to ------------------------------------------------------------

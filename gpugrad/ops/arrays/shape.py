@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import batch_axis_of
+from gpugrad.core.arguments import check_flag
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import shaped
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import add_reduce, as_tuple
@@ -85,8 +87,7 @@ def reshape(xp, x, /, shape, *, copy=None):
 
     Args:
         shape: tuple of ints, or one int; one of them may be -1 and is then inferred.
-        copy: False forbids a copy, True forces one. Tensors are immutable, so only the memory
-            used differs.
+        copy: True returns a copy, not a view; False raises where NumPy would copy.
 
     Returns:
         Tensor of that shape.
@@ -451,12 +452,11 @@ def _astype_vjp(xp, g, x_dtype):
     captures=True,
     cost=0,
 )
-def _astype(xp, x, /, dtype, *, copy=True):
+def _astype(xp, x, /, dtype):
     """Cast to another dtype; `gg.astype` also takes a device.
 
     Args:
         dtype: a dtype, or its name; complex numbers cannot be cast to real ones.
-        copy: ignored, since tensors are immutable; part of the array API.
 
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
@@ -479,7 +479,7 @@ def astype(x, /, dtype, *, copy=True, device=None):
     Args:
         x: array of any shape.
         dtype: a dtype, or its name. A cast to integers truncates, and stops gradients.
-        copy: ignored, since tensors are immutable; part of the array API.
+        copy: False returns a Tensor that has the dtype already itself, as NumPy does.
         device: device of the result; None for that of `x`.
 
     Returns:
@@ -492,5 +492,7 @@ def astype(x, /, dtype, *, copy=True, device=None):
     >>> print(gg.astype([1.5, -2.5], "int64"))
     [ 1 -2]
     """
-    out = _astype(x, dtype, copy=copy)
+    out = _astype(x, dtype)
+    if not check_flag("astype", "copy", copy) and isinstance(x, Tensor) and x.dtype == out.dtype:
+        out = tensor(x)
     return out if device is None else out.to_device(device)

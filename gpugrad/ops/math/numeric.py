@@ -9,9 +9,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gpugrad.core.arguments import check_flag
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, grid, integers, shaped, uniform
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.parameters import check_numbers
@@ -95,18 +96,18 @@ def _with_nan(rng):
 
 
 @op(
+    name="nan_to_num",
     kinds="fi",
     native_half=True,
-    ref=lambda x, copy=True, **how: np.nan_to_num(x, **how),
+    ref=lambda x, **how: np.nan_to_num(x, **how),
     samples=shaped([(2, 3)], [()], [(0,)], ([(2,)], {"nan": 1.0, "posinf": 2.0, "neginf": -2.0})),
     errors=_TEXT,
 )
-def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
+def _nan_to_num(xp, x, /, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the gradient there is 0.
 
     Args:
         x: array of any shape; the parts of complex numbers are replaced separately.
-        copy: accepted for compatibility with NumPy; tensors are immutable.
         nan: number in the place of NaN.
         posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
 
@@ -125,6 +126,30 @@ def nan_to_num(xp, x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     y = xp.where(x == math.inf, limit if posinf is None else posinf, y)
     y = xp.where(x == -math.inf, -limit if neginf is None else neginf, y)
     return xp.astype(y, x.dtype)
+
+
+def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None):
+    """Replace NaN and infinities by numbers; the gradient there is 0.
+
+    Args:
+        x: array of any shape; the parts of complex numbers are replaced separately.
+        copy: False writes to `x`, which must be a Tensor, and returns it; differentiable.
+        nan: number in the place of NaN.
+        posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
+
+    Raises:
+        DTypeError: `copy=False`, and `x` is not a Tensor.
+
+    >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
+    [1. 0. 9.]
+    """
+    out = _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+    if check_flag("nan_to_num", "copy", copy):
+        return out
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"nan_to_num: copy=False writes to a Tensor, got a {type(x).__name__}.")
+    x[...] = out
+    return x
 
 
 # ---- quotients and parts of floats -------------------------------------------------------
