@@ -66,7 +66,7 @@ def text_of(op: Any) -> str:
         *(f"    {line}" for line in (*lines, *_run(op, call))),
         f"except Exception as e: reraise(e, NAME, {shown}, {params})",
     ]
-    lines += _result(op)
+    lines += _result(op, params)
     if not op.is_opened:
         refusal = [
             f"    if {_unusual(op)}:",
@@ -117,11 +117,17 @@ def _usual(op: Any, parameter: str, default: Any) -> str:
     return "USUAL_COMPLEX" if "c" in op.kinds else "USUAL"
 
 
-def _result(op: Any) -> list[str]:
+def _result(op: Any, params: str) -> list[str]:
     """The lines that wrap a result, in a View where NumPy returns one."""
     if op.outputs > 1:
         return ["out = tuple([wrap(asarray(r, kind)) for r in r_])"]
     lines = ["if type(r_) not in ARRAYS: r_ = asarray(r_, kind)"]
+    if op.params and op.differentiable:  # a Tensor in a parameter makes a Tensor of the result
+        lines = [
+            "if type(r_) not in ARRAYS:",
+            f"    if type(r_) is Tensor: refuse_parameters(NAME, {params})",
+            "    r_ = asarray(r_, kind)",
+        ]
     wrapped = "out = new(Tensor); out._data = r_; out._id = 0"
     if not op.writes:
         return [*lines, wrapped]

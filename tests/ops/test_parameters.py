@@ -84,6 +84,38 @@ def test_watched_parameter_without_a_gradient_is_named_with_the_way_out(read):
     assert tape.gradient(y, v) is None
 
 
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_a_refused_parameter_is_named_whether_the_array_is_watched_or_not(name):
+    op = gg.OPS[name]
+    if op.is_opened or op.outputs > 1 or op.variadic:
+        return
+    for arrays, params, parameter, value in calls_with(op):
+        messages = []
+        for watch in (False, True):
+            t = gg.constant(value)
+            xs = [gg.constant(a) if isinstance(a, np.ndarray) else a for a in arrays]
+            with gg.GradientTape() as tape:
+                tape.watch(t)
+                if watch:
+                    tape.watch([x for x in xs if hasattr(x, "dtype") and is_inexact(x.dtype)])
+                try:
+                    op.eager(*xs, **{**params, parameter: t})
+                except DTypeError as error:
+                    messages.append(str(error))
+                except Exception:  # it does not take the value
+                    messages.append("")
+        if any("gets no gradient here" in message for message in messages):
+            assert all(f"{name}: " in m and f"{parameter}=" in m for m in messages), messages
+
+
+@pytest.mark.parametrize("bound", ["low", "high"])
+def test_watched_bound_of_truncated_normal_is_refused(bound):
+    t = gg.constant(0.5)
+    with pytest.raises(DTypeError, match=rf"truncated_normal: .* {bound}=.*gg.stop_gradient"):
+        gg.grad(lambda t: gg.sum(gg.random.truncated_normal(3, **{bound: t})))(t)
+    gg.random.truncated_normal(3, **{bound: t})
+
+
 def test_watched_tensor_in_a_tuple_in_a_parameter_is_refused():
     v = gg.Variable(3.0)
     with gg.GradientTape(), pytest.raises(DTypeError, match="pad"):

@@ -40,7 +40,9 @@ def concat(arrays, /, axis=_d_axis):
         if axis is not _d_axis and type(axis) not in AXES: axis = check_unusual(op, 'axis', axis)
         r_ = impl[kind](arrays_, axis=axis)
     except Exception as e: reraise(e, 'concat', {'arrays': arrays}, {'axis': axis})
-    if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
+    if type(r_) not in ARRAYS:
+        if type(r_) is Tensor: refuse_parameters('concat', {'axis': axis})
+        r_ = asarray(r_, kind)
     out = new(Tensor); out._data = r_; out._id = 0
     if recorders:
         if not (type(axis) in PLAIN or type(axis) is tuple and PLAIN.issuperset(map(type, axis))):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpugrad.autodiff.recorder import refuse_parameters
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
@@ -323,10 +324,12 @@ def truncated_normal(
 
     Raises:
         ArgumentError: bounds out of order, or both beyond 37 on one side; see also `normal`.
+        DTypeError: a tape watches a bound.
 
     >>> bool(gg.all(gg.abs(gg.random.truncated_normal(5, 0.0, 3.0)) <= 6))
     True
     """
+    refuse_parameters("truncated_normal", {"low": low, "high": high})
     low, high = float(low), float(high)
     if not low < high:
         raise ArgumentError(f"truncated_normal: low={low} is not below high={high}.")
