@@ -206,9 +206,9 @@ def _writable(name: str, x: Any) -> Tensor:
     return x
 
 
-def _repeated(name: str, values: Any, n: int) -> Tensor:
-    """The first `n` of the values, which repeat if there are fewer."""
-    flat = TENSOR.ravel(operand(values))
+def _repeated(name: str, x: Tensor, values: Any, n: int) -> Tensor:
+    """The first `n` of the values for `x`, which repeat if there are fewer."""
+    flat = TENSOR.ravel(operand(values, x))
     if n and not flat.size:
         raise ArgumentError(f"{name}: there are no values to write.")
     return TENSOR.take(flat, np.arange(n) % max(flat.size, 1), axis=0)
@@ -235,7 +235,7 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
     [1. 0. 3.]
     """
     x = _writable("copyto", dst)
-    values = tensor(src) if not isinstance(src, (bool, int, float, complex)) else constant(src)
+    values = operand(src, x)
     weak = values.ndim == 0 and not isinstance(src, Tensor) and not hasattr(src, "dtype")
     if not weak and not np.can_cast(values.dtype, x.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
@@ -264,7 +264,7 @@ def putmask(a: Tensor, mask: Any, values: Any) -> None:
     [1. 0. 1. 2.]
     """
     x = _writable("putmask", a)
-    filled = TENSOR.reshape(_repeated("putmask", values, x.size), x.shape)
+    filled = TENSOR.reshape(_repeated("putmask", x, values, x.size), x.shape)
     x[...] = TENSOR.where(mask, TENSOR.astype(filled, x.dtype), x)
 
 
@@ -288,7 +288,7 @@ def place(arr: Tensor, mask: Any, vals: Any) -> None:
     """
     x = _writable("place", arr)
     index = nonzero(TENSOR.broadcast_to(TENSOR.astype(operand(mask), np.dtype(bool)), x.shape))
-    x[index] = _repeated("place", vals, index[0].size)
+    x[index] = _repeated("place", x, vals, index[0].size)
 
 
 @saying_where
@@ -317,7 +317,7 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode != "raise":
         n = max(x.size, 1)
         places = TENSOR.remainder(places, n) if mode == "wrap" else TENSOR.clip(places, 0, n - 1)
-    flat = TENSOR.setitem(TENSOR.ravel(x), _repeated("put", v, places.size), index=places)
+    flat = TENSOR.setitem(TENSOR.ravel(x), _repeated("put", x, v, places.size), index=places)
     x[...] = TENSOR.reshape(flat, x.shape)
 
 
@@ -380,5 +380,5 @@ def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
     places = np.arange(x.size)[diagonal_slice(x.shape, wrap)]
     value = val
     if not isinstance(val, (bool, int, float, complex)):
-        value = _repeated("fill_diagonal", val, places.size)
+        value = _repeated("fill_diagonal", x, val, places.size)
     x[tuple(np.unravel_index(places, x.shape))] = value

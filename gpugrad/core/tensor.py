@@ -40,6 +40,8 @@ __all__ = [
     "wrap",
 ]
 
+_DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
+
 new = object.__new__
 next_id = itertools.count(1025).__next__
 """Serial numbers. A Tensor has 0 until a recorder needs it; a Variable has one from the start.
@@ -344,16 +346,12 @@ def holds_tensor(value: Any) -> bool:
 
 
 def operand(x: Any, *others: Any) -> Tensor:
-    """The Tensor that an op reads for an argument, and nobody keeps.
+    """The Tensor that an op reads for an argument beside others, and nobody keeps.
 
     For a Variable it has the Variable's serial number, so that the op is recorded as one that reads
-    it. Lists and NumPy scalars go to the device of the `others`, the op's other arguments.
+    it.
     """
-    if isinstance(x, Tensor):
-        return x._read()
-    beside = (y for y in others if isinstance(y, Tensor) or backend.is_array(y))
-    home = next((devices.device_of(getattr(y, "_data", y)) for y in beside), None)
-    return tensor(x, home)
+    return x._read() if isinstance(x, Tensor) else tensor(x, *others)
 
 
 def glance(x: Any) -> Tensor:
@@ -369,11 +367,13 @@ def argument(name: str, x: Any) -> Tensor:
         reraise(error, name, {}, {})
 
 
-def tensor(x: Any, home: Device | None = None) -> Tensor:
+def tensor(x: Any, *others: Any) -> Tensor:
     """A Tensor for an argument: a Tensor itself, a Variable's value now, an array's copy.
 
-    An array stays on the device where it is; numbers and lists go to `home`, by default the
-    default device. Arrays are copied, so a later write to them changes no saved value.
+    An array stays on the device where it is; numbers and lists go to that of the `others`, the
+    arguments beside it, or else to the default device. Python floats are float32, but float64
+    beside an argument in double precision. Arrays are copied, so a later write to them changes no
+    saved value.
     """
     kind = type(x)
     if kind is Tensor:
@@ -388,4 +388,8 @@ def tensor(x: Any, home: Device | None = None) -> Tensor:
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
         return TENSOR.stack(list(x))
-    return wrap(devices.put(to_numpy(x), home or devices.default_device()))
+    double = any(getattr(y, "dtype", "") in _DOUBLE for y in others)
+    beside = (y for y in others if isinstance(y, Tensor) or backend.is_array(y))
+    home = next((devices.device_of(getattr(y, "_data", y)) for y in beside), None)
+    values = to_numpy(x, np.float64 if double else None)
+    return wrap(devices.put(values, home or devices.default_device()))

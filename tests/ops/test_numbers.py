@@ -25,6 +25,58 @@ def test_number_joined_with_an_array_has_every_digit_of_its_dtype(join, dtype):
     assert joined[1].item() == gg.astype(gg.constant(np.float64(1.3)), dtype).item()
 
 
+BESIDE = {
+    "add": lambda t: gg.add(t, [1.3, 1.3]), "radd": lambda t: gg.add((1.3, 1.3), t),
+    "iadd": lambda t: written(t, lambda x: x.__iadd__([1.3, 1.3])),
+    "where": lambda t: gg.where([True, False], [1.3, 0.0], t),
+    "dot": lambda t: gg.dot(t, [1.3, 1.3]), "matmul": lambda t: gg.matmul([[1.3, 1.3]], t),
+    "kron": lambda t: gg.kron(t, [1.3]), "polyval": lambda t: gg.polyval([1.3, 2.0], t),
+    "solve": lambda t: gg.linalg.solve(gg.diag(t), [1.3, 1.3]),
+    "interp": lambda t: gg.interp(t, [0.0, 1.3], [1.3, 2]),
+    "average": lambda t: gg.average(t, weights=[1.3, 1.0]),
+    "averaged": lambda t: gg.average([1.3, 1.0], weights=t), "block": lambda t: gg.block([t, 1.3]),
+    "histogram": lambda t: gg.histogram(t, bins=[0, 1.3, 2])[1],
+    "complex": lambda t: gg.abs(t * [1.3j, 1.3]),
+    "copyto": lambda t: written(t, lambda x: gg.copyto(x, 1.3)),
+    "copyto list": lambda t: written(t, lambda x: gg.copyto(x, [1.3, 1.3], where=[True, False])),
+    "put": lambda t: written(t, lambda x: gg.put(x, [0], 1.3)),
+    "place": lambda t: written(t, lambda x: gg.place(x, x > 1, [1.3])),
+    "putmask": lambda t: written(t, lambda x: gg.putmask(x, x > 1, [1.3])),
+    "put_along_axis": lambda t: written(t, lambda x: gg.put_along_axis(x, [0], [1.3], 0)),
+    "fill_diagonal": lambda t: written(gg.diag(t), lambda x: gg.fill_diagonal(x, [1.3, 0.1])),
+    "setitem": lambda t: written(t, lambda x: x.__setitem__(slice(None), [1.3, 0.1])),
+}  # fmt: skip
+
+
+def written(x, write):
+    x = x.copy()
+    write(x)
+    return x
+
+
+@pytest.mark.parametrize("call", BESIDE.values(), ids=BESIDE)
+def test_lists_of_numbers_beside_float64_keep_all_digits(call, monkeypatch):
+    t = gg.constant(np.array([0.7, 1.9]))
+    expected = call(t)
+    with gg.GradientTape() as tape:
+        tape.watch(t)
+        recorded = call(t)
+    gradient = tape.gradient(recorded, t)
+    assert (expected.dtype, recorded.dtype) == (gg.float64, gg.float64)
+    assert call(gg.astype(t, "float32")).dtype == "float32"
+    with monkeypatch.context() as patch:  # as if Python floats became float64 anywhere
+        exact = lambda x, dtype=None: np.asarray(x)  # noqa: E731
+        for module in ("gpugrad.core.tensor", "gpugrad.core.convert"):
+            patch.setattr(f"{module}.to_numpy", exact)
+        np.testing.assert_allclose(expected, call(t), rtol=1e-15)
+        with gg.GradientTape() as tape:
+            tape.watch(t)
+            y = call(t)
+        np.testing.assert_allclose(recorded, y, rtol=1e-15)
+        if gradient is not None:
+            np.testing.assert_allclose(gradient, tape.gradient(y, t), rtol=1e-15)
+
+
 def test_number_joined_with_integers_has_every_digit():
     assert gg.stack([gg.constant(1), 1.3])[1].item() == 1.3
     assert gg.stack([gg.constant(1.0), 2]).dtype == "float32"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
@@ -162,11 +163,11 @@ def block(arrays, /):
      [1. 2.]
      [3. 4.]]
     """
-    rank, leaves = _depth(arrays), []
+    rank, leaves, parts = _depth(arrays), [], nest.flatten(arrays)
 
     def blocks(part, depth):
         if depth == 0:
-            leaves.append(tensor(part))
+            leaves.append(tensor(part, *parts))
             return leaves[-1]
         return [blocks(p, depth - 1) for p in part]
 

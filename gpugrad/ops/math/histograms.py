@@ -261,7 +261,7 @@ def _edges_of(name: str, x: Tensor, bins: Any, range: Any) -> Tensor:
         return TENSOR.bin_edges(TENSOR.reshape(x, (x.size,)), bins=int(bins), range=range)
     if isinstance(bins, str):
         raise ArgumentError(f"{name}: bins={bins!r} must be a number of bins, or their edges.")
-    edges = tensor(bins)
+    edges = tensor(bins, x)
     # reading the edges of a Tensor from a GPU would synchronize
     known = edges._data if isinstance(bins, Tensor) else edges.numpy()
     if type(known) is np.ndarray and known.ndim and (known[1:] < known[:-1]).any():

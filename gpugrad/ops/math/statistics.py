@@ -134,8 +134,8 @@ def average(
     >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
     2.0
     """
-    x = tensor(x)
-    weights = None if weights is None else tensor(weights)
+    x = tensor(x, weights)
+    weights = None if weights is None else tensor(weights, x)
     mean = TENSOR.average(x, weights, axis=axis, keepdims=keepdims)
     if not returned:
         return mean
