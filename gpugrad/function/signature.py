@@ -81,7 +81,7 @@ class Signature:
             leaves = []
             forms = _form(args, leaves), _form(keywords, leaves)
         elif len(args) == 1 or len(set(map(id, args))) == len(args):  # most calls
-            own = [leaf._data for leaf in args]
+            own = [leaf._kept() for leaf in args]
             kinds = tuple(
                 [
                     (k, a.shape, a.dtype, "cpu" if type(a) is np.ndarray else gpu_of(a))
@@ -99,7 +99,7 @@ class Signature:
                 at = seen.get(id(leaf))
                 if at is None:
                     at = seen[id(leaf)] = len(arrays)
-                    arrays.append(tensor(leaf)._data)
+                    arrays.append(tensor(leaf)._kept())
                 array = arrays[at]
                 device = "cpu" if type(array) is np.ndarray else gpu_of(array)
                 parts.append((at, array.shape, array.dtype, device))
@@ -136,6 +136,7 @@ class Signature:
         for k, (x, a) in enumerate(zip(args, data, strict=True)):
             scope |= {f"t{k}": type(x), f"k{k}": type(a), f"s{k}": a.shape, f"d{k}": a.dtype}
         several = [k for k in places if type(data[k]) is not np.ndarray and gpu_count() > 1]
+        reads = ["_data" if type(x) is Tensor else "_kept()" for x in args]
         tensors = [f"type(x{k}) is t{k}" for k in places]
         tensors += [f"x{j} is not x{k}" for k in places for j in range(k)]
         arrays = [
@@ -147,7 +148,7 @@ class Signature:
             f"    if len(args) != {len(args)} or in_force() is not settings:\n        return None\n"
             f"    {', '.join(f'x{k}' for k in places)}, = args\n"
             f"    if not ({' and '.join(tensors)}):\n        return None\n"
-            + "".join(f"    a{k} = x{k}._data\n" for k in places)
+            + "".join(f"    a{k} = x{k}.{read}\n" for k, read in enumerate(reads))
             + f"    if {' and '.join(arrays)}:\n"
             f"        return [{', '.join(f'a{k}' for k in places)}]\n"
         )

@@ -34,7 +34,8 @@ def recompute_grad(f: Function) -> Function:
             forward and once in each backward pass, where it draws the same random numbers. In place
             of a Variable among its arguments it gets a Tensor, the value at the call. Its arguments
             and the Variables that it reads have gradients. Both calls assign to the Variables that
-            it assigns to; `gg.nn.BatchNorm` counts a batch once.
+            it assigns to; `gg.nn.BatchNorm` counts a batch once. Do not write to Tensors that it
+            closes over before the backward pass: it would read the new values.
 
     Raises:
         TapeError: `f` closes over a Tensor that a tape watches. TensorFlow loses its gradient
