@@ -8,6 +8,9 @@ from test_fuse import assert_right, normal, program_of
 import gpugrad as gg
 from gpugrad.function.passes.fuse import launches
 from gpugrad.function.passes.pieces import Pieces, write_pieces_in_place
+from gpugrad.trace.program import Step
+
+inputs = Step.inputs.fget
 
 WEIGHTS = (1.5, -2.0, 0.25)
 
@@ -104,3 +107,21 @@ def test_a_gradient_with_another_reader_keeps_its_axes(rng):
     (pieces,) = pieces_of(f, x)
     assert pieces.outs[0].shape == (2, 3, 4)
     near(gg.function(f)(x)[1], f(x)[1], 1e-6)
+
+
+def test_a_long_chain_of_additions_is_traced_in_linear_time(monkeypatch):
+    reads = []
+    monkeypatch.setattr(Step, "inputs", property(lambda step: reads.append(1) or inputs(step)))
+
+    def chain(n):
+        def f(x):
+            total = x
+            for _ in range(n):
+                total = total * 0.5 + x
+            return total * 0.0 + x
+
+        reads.clear()
+        assert gg.function(f)(gg.ones(3)).tolist() == [1.0] * 3
+        return len(reads)
+
+    assert chain(1200) < 3 * chain(600)  # a recursion would be too deep

@@ -96,14 +96,10 @@ class FusedKernel(Step):
         """Remove and return the reshapes that only other steps read: one result, not two."""
         views: list[Step] = []
         for step in reversed(self.steps):
-            read = {id(v) for s in self.parts for v in s.inputs}
             (out,) = step.outs
-            if (
-                step.op.view == "reshape"
-                and out.view
-                and id(out) in leaving
-                and id(out) not in read
-            ):
+            if step.op.view != "reshape" or not out.view or id(out) not in leaving:
+                continue
+            if not any(v is out for s in self.parts for v in s.inputs):
                 self.steps.remove(step)
                 leaving.update(map(id, step.inputs))
                 views.append(step)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
@@ -102,7 +102,7 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
         if most == 0 and _is_padded(step):
             _pad(step, rewriter)
             continue
-        parts = list(_terms(step, readers)) if step.name == "add" else []
+        parts = _terms(step, readers) if step.name == "add" else []
         if not _is_partition(parts):
             rewriter.keep(step)
             continue
@@ -173,19 +173,26 @@ def _pad(step: Step, rewriter: Rewriter) -> None:
     _put(rewriter, step, pieces, out)
 
 
-def _terms(add: Step, readers: Readers) -> Iterator[Step]:
-    """The steps that make the terms of a chain of additions."""
-    for a in add.args:
+def _terms(add: Step, readers: Readers) -> list[Step]:
+    """The steps that make the terms of a chain of additions; none if one does not pad."""
+    left, terms = list(add.args), []
+    while left:
+        a = left.pop()
         maker = readers.maker.get(id(a)) if isinstance(a, Value) else None
-        if maker is not None and maker.name == "add" and readers.only(a) is not None:
-            yield from _terms(maker, readers)
+        if maker is None or maker.name not in ("add", "scatter_at"):
+            return []
+        if maker.name == "scatter_at":
+            terms.append(maker)
+        elif readers.only(a) is None:
+            return []
         else:
-            yield maker or add
+            left += maker.args
+    return terms[::-1]
 
 
 def _is_partition(parts: Sequence[Step]) -> bool:
     """Whether each element of the whole is in exactly one piece."""
-    if not parts or any(p.name != "scatter_at" for p in parts):
+    if not parts:
         return False
     whole = parts[0].outs[0]
     places = []
