@@ -31,7 +31,8 @@ def function(
             may depend only on the values of its Tensor arguments and of Variables; other values
             that it reads, and its own branches, are frozen in the first call. `gg.cond`,
             `gg.while_loop` and `gg.scan` branch and loop in every call. Tapes, optimizers and
-            random numbers work inside it as they do outside.
+            random numbers work inside it as they do outside. A Variable among its results is
+            returned itself; return ``v.value()`` for its value.
         static: names or positions of arguments that are compared by value and passed to `f`
             unchanged. This is the default for everything except Tensors and arrays. If a Tensor or
             an array is declared static, `f` may read its values (its bytes are compared in every
