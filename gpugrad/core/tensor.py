@@ -32,6 +32,7 @@ __all__ = [
     "new",
     "next_id",
     "operand",
+    "promoted",
     "recorders",
     "require_one_library",
     "tensor",
@@ -40,7 +41,8 @@ __all__ = [
     "wrap",
 ]
 
-_DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
+_DOUBLE = frozenset(map(np.dtype, ("float64", "complex128")))
+_TO_DOUBLE = _DOUBLE | frozenset(map(np.dtype, ("int32", "int64", "uint32", "uint64")))
 
 new = object.__new__
 next_id = itertools.count(1025).__next__
@@ -354,6 +356,11 @@ def operand(x: Any, *others: Any) -> Tensor:
     return x._read() if isinstance(x, Tensor) else tensor(x, *others)
 
 
+def promoted(x: Any, *others: Any) -> Tensor:
+    """`operand` for a ufunc, by which floats beside integers become float64."""
+    return x._read() if isinstance(x, Tensor) else tensor(x, *others, double=_TO_DOUBLE)
+
+
 def glance(x: Any) -> Tensor:
     """`operand`, for an op that moves elements, and saves none of them."""
     return x._glance() if isinstance(x, Tensor) else tensor(x)
@@ -367,7 +374,7 @@ def argument(name: str, x: Any) -> Tensor:
         reraise(error, name, {}, {})
 
 
-def tensor(x: Any, *others: Any) -> Tensor:
+def tensor(x: Any, *others: Any, double: frozenset[Any] = _DOUBLE) -> Tensor:
     """A Tensor for an argument: a Tensor itself, a Variable's value now, an array's copy.
 
     An array stays on the device where it is; numbers and lists go to that of the `others`, the
@@ -388,8 +395,8 @@ def tensor(x: Any, *others: Any) -> Tensor:
         return x.to_dense()
     if isinstance(x, (list, tuple)) and holds_tensor(x):
         return TENSOR.stack(list(x))
-    double = any(getattr(y, "dtype", "") in _DOUBLE for y in others)
     beside = (y for y in others if isinstance(y, Tensor) or backend.is_array(y))
     home = next((devices.device_of(getattr(y, "_data", y)) for y in beside), None)
-    values = to_numpy(x, np.float64 if double else None)
+    is_double = any(getattr(y, "dtype", "") in double for y in others)
+    values = to_numpy(x, np.float64 if is_double else None)
     return wrap(devices.put(values, home or devices.default_device()))

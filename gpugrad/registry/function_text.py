@@ -226,7 +226,8 @@ class _Named:
 def _read_arguments(op: Any) -> list[str]:
     names, several = op.arrays, len(op.arrays) > 1
     lines = [f"parent = {names[0]}"] if op.writes else []
-    read = "glance" if op.writes else "operand"
+    read = "promoted" if several and op.ufunc is not None else "operand"
+    read = "glance" if op.writes else read
     for n in names:
         beside = n if op.writes else ", ".join(sorted(names, key=n.__ne__))
         first = f"if type({n}) is Tensor: {n}_ = {n}._data; {n}i = {n}._id"

@@ -37,7 +37,17 @@ from gpugrad.core.backend import (
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.settings import as_written, mixed_dtype, numerics
-from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, recorders, tensor, wrap
+from gpugrad.core.tensor import (
+    Tensor,
+    glance,
+    index_parts,
+    new,
+    operand,
+    promoted,
+    recorders,
+    tensor,
+    wrap,
+)
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
@@ -270,7 +280,8 @@ _SCOPE = {
     "open_with_parameters": open_with_parameters, "record": record,
     "record_many": record_many, "recorders": recorders, "refuse_complex": refuse_complex,
     "refuse_parameters": refuse_parameters, "watched_in": watched_in,
-    "reraise": reraise, "split": _split, "operand": operand, "own": _own, "tensors": _tensors,
+    "reraise": reraise, "split": _split, "operand": operand, "promoted": promoted,
+    "own": _own, "tensors": _tensors,
     "view_or_copy": view_or_copy, "wrap": wrap,
 }  # fmt: skip
 """What every generated text may name."""

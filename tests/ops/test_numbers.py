@@ -77,6 +77,16 @@ def test_lists_of_numbers_beside_float64_keep_all_digits(call, monkeypatch):
             np.testing.assert_allclose(gradient, tape.gradient(y, t), rtol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64", "int16", "bool"])
+def test_lists_of_numbers_beside_integers_keep_all_digits_of_the_result(dtype):
+    x = gg.constant([1, 1], dtype=dtype)
+    for y in (x * [1.3, 1.3], gg.maximum([1.3, 1.3], x), x * [1.3 + 0j, 1.3]):
+        assert y[0].item() == y.dtype.type(1.3)
+        assert y.dtype.char in ("dD" if x.dtype.itemsize > 2 else "fF")
+    if dtype not in ("bool", "uint64"):  # no indices; no exponents
+        assert gg.take([1.3, 1.4], x).dtype == gg.ldexp([1.3, 1.4], x).dtype == "float32"
+
+
 def test_number_joined_with_integers_has_every_digit():
     assert gg.stack([gg.constant(1), 1.3])[1].item() == 1.3
     assert gg.stack([gg.constant(1.0), 2]).dtype == "float32"
