@@ -217,7 +217,15 @@ class Module:
     # ---- state
 
     def state(self) -> dict[str, Variable]:
-        """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict."""
+        """The Variables themselves, by dotted name; `gg.checkpoint.save` takes this dict.
+
+        Training changes them. For values to come back to, read each one:
+
+        >>> model = gg.nn.Dense(2, 1)
+        >>> best = {name: v.value() for name, v in model.state().items()}
+        >>> model.load_state(best)
+        LoadReport(missing=[], unexpected=[])
+        """
         return by_path(self, self.named_variables())
 
     @saying_where
