@@ -298,7 +298,7 @@ def test_an_optimizers_step_that_overflows_is_taken_back(wrapped, device):
             with pytest.raises(NumericsError, match=r"SGD.apply_gradients of 'w'"):
                 step(gg.constant([1e30]))
     assert (v.numpy()[0], w.numpy()[0], optimizer.iterations) == (1, 1, 1)
-    assert optimizer.state_dict({"w": w})["w.velocity"].numpy()[0] == 0
+    assert optimizer.state_dict({"v": v, "w": w})["w.velocity"].numpy()[0] == 0
 
 
 @DEVICES
