@@ -253,8 +253,8 @@ class Tensor:
         return self._read()
 
     def _snapshot(self) -> Tensor:
-        """The Tensor that a caller may keep."""
-        return self._read()
+        """The Tensor for an argument: itself, so that its views are views of the argument."""
+        return self
 
     def _kept(self) -> Any:
         """The array, for a caller that keeps it: nobody will write to it."""

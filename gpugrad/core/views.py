@@ -84,9 +84,6 @@ class View(Tensor):
     def _glance(self) -> Tensor:
         return tensor_with_id(self._data, self._id)
 
-    def _snapshot(self) -> Tensor:
-        return self
-
     def _kept(self) -> Any:
         return devices.copy_array(self._data) if type(self.root) is Shared else self._data
 
@@ -114,9 +111,6 @@ class Shared(Tensor):
 
     def _glance(self) -> Tensor:
         return tensor_with_id(self._data, self._id)
-
-    def _snapshot(self) -> Tensor:
-        return self
 
     def _kept(self) -> Any:
         return devices.copy_array(self._data)

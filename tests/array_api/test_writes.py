@@ -2,13 +2,14 @@
 
 import contextlib
 import ctypes
+import math
 import weakref
 
 import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError
 
 A = np.arange(12.0).reshape(3, 4)
 
@@ -196,6 +197,44 @@ def test_a_cast_that_need_not_copy_returns_the_tensor_itself(part):
     kept = gg.astype(v, v.dtype, copy=False)
     v.assign(A + 1)
     np.testing.assert_array_equal(kept, A)
+
+
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[::-1, ::-1]], ids=["itself", "view"])
+def test_functions_of_more_arguments_return_views_where_numpys_do(part):
+    calls = {
+        "dsplit": lambda m, x: m.dsplit(m.reshape(x, (1, 3, 4)), 2)[1],
+        "astype": lambda m, x: m.astype(x, x.dtype, copy=False),
+        "array": lambda m, x: m.array(x, copy=False),
+        "nan_to_num": lambda m, x: m.nan_to_num(x, copy=False),
+        "einsum": lambda m, x: m.einsum("ij->ji", x),
+        "einsum of labels": lambda m, x: m.einsum(x, [..., 1], [1, ...]),
+        "einsum of a sum": lambda m, x: m.einsum("ij->j", x),
+        "split": lambda m, x: m.split(x.T, [1, 3])[1],
+        "iteration over unstack": lambda m, x: list(m.unstack(x, axis=1))[2],
+        "broadcast_arrays": lambda m, x: m.broadcast_arrays(x, x[0])[0],
+    }
+    for name, call in calls.items():
+        seen = []
+        for m, x in ((np, A.copy()), (gg, gg.asarray(A))):
+            call(m, part(x))[...] = 77
+            seen.append(np.array(x.tolist()).tolist())
+        assert seen[0] == seen[1], name
+
+
+def test_einsum_of_a_diagonal_refuses_writes_and_names_another_way():
+    with pytest.raises(GpugradError, match="fill_diagonal"):
+        gg.einsum("ii->i", gg.ones((3, 3)))[:] = 5.0
+
+
+def test_nan_to_num_without_a_copy_writes_to_its_argument_and_is_recorded():
+    x = gg.asarray([2.0, math.nan, 3.0])
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 1.0
+        assert np.nan_to_num(y[1:], copy=False, nan=7.0).tolist() == [7.0, 3.0]
+        total = gg.sum(y * y)
+    assert y.tolist() == [2.0, 7.0, 3.0]
+    assert tape.gradient(total, x).tolist() == [4.0, 0.0, 6.0]
 
 
 def test_writes_to_an_ops_result_reach_the_argument_recorded_or_not(rng):

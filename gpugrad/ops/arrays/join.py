@@ -219,13 +219,15 @@ def broadcast_arrays(*arrays):
 
 
 @saying_where
-def meshgrid(*arrays, indexing="xy"):
+def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """Coordinates of the points of a grid, from the coordinates along each axis.
 
     Args:
         *arrays: one-dimensional arrays, or numbers.
         indexing: ``"ij"``: the i-th array varies along axis i. ``"xy"``: the first varies along
             axis 1, the second along axis 0, as in an image.
+        sparse: whether axes along which an array does not vary have length 1.
+        copy: ignored; part of NumPy's signature. Results that are broadcast are read-only.
 
     Returns:
         Tuple of Tensors of the shape of the grid, one for each array.
@@ -251,4 +253,4 @@ def meshgrid(*arrays, indexing="xy"):
     shape = tuple(xs[i].size for i in order)
     shapes = [tuple(-1 if i == k else 1 for i in order) for k in range(len(xs))]
     xs = [TENSOR.reshape(x, s) for x, s in zip(xs, shapes, strict=True)]
-    return tuple(TENSOR.broadcast_to(x, shape) for x in xs)
+    return tuple(xs if sparse else (TENSOR.broadcast_to(x, shape) for x in xs))

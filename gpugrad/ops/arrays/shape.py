@@ -115,7 +115,10 @@ def ravel(xp, x, /):
     >>> print(gg.ravel([[1.0, 2.0], [3.0, 4.0]]))
     [1. 2. 3. 4.]
     """
-    return xp.reshape(x, (x.size,))
+    y = xp.reshape(x, (x.size,))
+    # of elements that do not lie side by side NumPy's reshape is a view, and its ravel a copy
+    flags = getattr(y, "flags", None)  # arrays of vmap, and of a trace, have none
+    return y if flags is None or flags.c_contiguous else y.copy()
 
 
 @op(kinds="fc", ref="numpy.ravel", samples=_RAVELED, errors=NOT_NUMBERS)

@@ -8,8 +8,9 @@ import operator
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import uniform
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops.math.products import captures_products
 from gpugrad.registry.on_arrays import through_float32
@@ -227,7 +228,8 @@ def einsum(subscripts, *operands, optimize=None):
         optimize: accepted for NumPy; the order of the products is always chosen.
 
     Returns:
-        Tensor with the axes that the subscripts name.
+        Tensor with the axes that the subscripts name. Of one Tensor whose axes are only reordered
+        it is a view, as in NumPy; a diagonal is read-only.
 
     Raises:
         ArgumentError: the subscripts do not fit the operands.
@@ -238,4 +240,8 @@ def einsum(subscripts, *operands, optimize=None):
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt([subscripts, *operands])
+    if len(operands) == 1 and isinstance(operands[0], Tensor) and "," not in subscripts:
+        (term,), result = _labels(subscripts, (operands[0].ndim,))
+        if len(term) == operands[0].ndim and sorted(result) == sorted(set(term)):
+            return _by_products(TENSOR, operands, subscripts)
     return _einsum(list(operands), subscripts=subscripts)

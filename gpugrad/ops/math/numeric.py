@@ -128,6 +128,7 @@ def _nan_to_num(xp, x, /, nan=0.0, posinf=None, neginf=None):
     return xp.astype(y, x.dtype)
 
 
+@saying_where
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     """Replace NaN and infinities by numbers; the gradient there is 0.
 
