@@ -116,13 +116,14 @@ def _power_x(xp, g, x, y):
 def _power_y(xp, g, out, x):
     if type(x) in SCALARS:
         if not isinstance(x, complex):
-            return g * 0 if x <= 0 else g * (out * math.log(x))
+            d = out * math.log(x) if x > 0 else xp.where(out != out, out, 0)
+            return g * d if x > 0 else xp.masked_multiply(g, d)
         d = out * cmath.log(x)
     elif x.dtype.kind == "c":
         d = out * xp.log(xp.where(x == 0, 1, x))
-    else:  # 0 where x <= 0: there x ** y is defined for whole numbers y only
+    else:  # 0 where x <= 0: there x ** y is defined for whole numbers y only, and NaN for others
         d = out * xp.log(xp.where(x > 0, x, 1))
-        d = xp.where(x > 0, d, 0)
+        d = xp.where((x > 0) | (out != out), d, 0)
     return xp.masked_multiply(g, xp.conj(d) if d.dtype.kind == "c" else d)
 
 
