@@ -27,7 +27,7 @@ from gpugrad.core.backend import (
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import index_parts, require_one_library
-from gpugrad.errors import ArgumentError, AxisError
+from gpugrad.errors import ArgumentError, AxisError, ShapeError
 
 __all__ = [
     "BATCHED",
@@ -42,6 +42,7 @@ __all__ = [
     "levels_running",
     "levels_stopped",
     "loop",
+    "need_axes",
     "stack",
     "unwrap_levels",
     "wrap_levels",
@@ -275,11 +276,31 @@ def aligned(xp: Any, batched: Sequence[bool], arrays: Sequence[Any]) -> list[Any
     return [align(a) if b and a.ndim <= rank else a for a, b in pairs]
 
 
+def need_axes(name: str, batched: Sequence[bool], arrays: Sequence[Any], least: Any) -> None:
+    """ShapeError if an example has too few axes: the op would take the batch axis for one."""
+    for a, b, n in zip(arrays, batched, least, strict=True):
+        if b and a.ndim - 1 < n:
+            raise ShapeError(
+                f"{name}: an example has shape {a.shape[1:]}, at least {n} axes are needed."
+            )
+
+
 def stack(op: Any) -> Rule:
     """Batch rule of an op that broadcasts any number of leading axes: the op itself."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         return getattr(xp, op.name)(*aligned(xp, batched, arrays), **params)
+
+    return rule
+
+
+def _matrices(op: Any) -> Rule:
+    """Batch rule of an op of stacks of matrices: a batch of vectors is not one matrix."""
+    run = stack(op)
+
+    def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
+        need_axes(op.name, batched, arrays, (2,) * len(arrays))
+        return run(xp, batched, *arrays, **params)
 
     return rule
 
@@ -334,7 +355,7 @@ def loop(op: Any) -> Rule:
     return rule
 
 
-_FAMILIES = {"stack": stack, "axis": _axis, "loop": loop}
+_FAMILIES = {"stack": stack, "matrices": _matrices, "axis": _axis, "loop": loop}
 
 
 # ---- an index with a value for each example ----------------------------------------------

@@ -100,6 +100,20 @@ def batch_axis(axis, ndim):
     return axis + 1 if axis >= 0 else axis
 
 
+def reducing(name):
+    """The vmap rule of a reduction: along the same axes of a stack of examples.
+
+    A 0-d example has no axes to reduce, and takes axis 0, as a 0-d array does.
+    """
+
+    def batch(xp, batched, x, *, axis, **params):
+        n = x.ndim - 1
+        axes = batch_axis(axis, n) if n or axis not in (0, -1) else ()
+        return getattr(xp, name)(x, axis=axes, **params)
+
+    return batch
+
+
 def batch_all(xp, batched, arrays):
     """Arrays that all have the batch axis: those without one are broadcast along it."""
     size = next(x.shape[0] for x, has_one in zip(arrays, batched, strict=True) if has_one)

@@ -86,8 +86,9 @@ class Forward:
             if all arrays have its dtype, float32 or float64, and its shape, and share no memory
             with it.
         batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
-            ``"stack"`` (the op broadcasts any axes in front of those that it works on), ``"axis"``
-            (it works along its argument ``axis``), ``"loop"`` (one example at a time), or a formula
+            ``"stack"`` (the op broadcasts any axes in front of those that it works on),
+            ``"matrices"`` (the same, for matrices in the last two axes), ``"axis"`` (it works along
+            its argument ``axis``), ``"loop"`` (one example at a time), or a formula
             ``(xp, batched, *arrays, **params)`` that gets arrays with the batch as axis 0, as
             `batched` (a tuple of bools) says for each, and returns results with the batch as axis
             0. None means ``"loop"``. Composites need none.

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradError
 
 HOME = Path(gg.__file__).parent
 
@@ -83,3 +84,81 @@ def test_page_of_the_ops_matches_the_registry():
     script = HOME.parent / "ci" / "ops_page"
     page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert (HOME / "ops" / "README.md").read_text() == page.stdout
+
+
+# ---- what vmap refuses as the op itself does ------------------------------------------------
+
+INTERNAL = {  # public functions check the axes of an example before they call these
+    "bin_edges", "cholesky_grad", "flash_attention", "masked_softmax", "order_statistics",
+    "window_argmax", "window_max",
+}  # fmt: skip
+WRITES = {"index_put", "setitem"}  # they broadcast a value with too many axes of length 1
+
+
+def _calls(op):
+    """The arrays and parameters of the samples of an op, for those that are arrays only."""
+    for sample in op.samples(np.random.default_rng(0)):
+        arrays, params = sample if isinstance(sample, tuple) else (sample, {})
+        if all(isinstance(a, (np.ndarray, np.generic, float)) for a in arrays):
+            yield [np.asarray(a) for a in arrays], params
+
+
+def _raises(f):
+    try:
+        f()
+    except GpugradError:
+        return True
+    return False
+
+
+def _accepts_only_batched(op, arrays, params):
+    """Whether an op refuses arrays, but takes two examples of the first: then it mixes them."""
+    first, *others = arrays
+
+    def call(x):
+        return op.eager(x, *map(gg.asarray, others), **params)
+
+    both = gg.asarray(np.stack([first] * max(2, *first.shape, 2)))
+    with np.errstate(all="ignore"):
+        return _raises(lambda: call(gg.asarray(first))) and not _raises(lambda: gg.vmap(call)(both))
+
+
+def _primitives():
+    return {n: op for n, op in gg.OPS.items() if not op.variadic and "<" not in op.home}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_axis_out_of_bounds_is_never_the_batch_axis_of_vmap():
+    mixed = set()
+    for name, op in _primitives().items():
+        key = next((k for k in ("axis", "axes") if k in op.params), None)
+        for arrays, params in _calls(op) if key else ():
+            n = arrays[0].ndim
+            for axis in (n, -n - 1):
+                old = params.get(key)
+                value = (axis, *old[1:]) if isinstance(old, tuple) else axis
+                if _accepts_only_batched(op, arrays, {**params, key: value}):
+                    mixed.add(name)
+    assert not mixed
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_batch_of_examples_with_too_few_axes_is_not_one_matrix():
+    mixed = set()
+    for name, op in _primitives().items():
+        if name in INTERNAL | WRITES:
+            continue
+        for (first, *others), params in _calls(op):
+            for n in range(first.ndim if first.size else 0):
+                less = np.asarray(first[(0,) * (first.ndim - n)])
+                if _accepts_only_batched(op, [less, *others], params):
+                    mixed.add(name)
+    assert not mixed
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min", "std", "any", "nanmax"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_reductions_of_0d_examples_take_axis_0_as_those_of_0d_arrays_do(name, axis):
+    x, f = gg.asarray([1.5, -2.0, 4.0]), getattr(gg, name)
+    got = gg.vmap(lambda example: f(example, axis=axis))(x)
+    assert got.tolist() == [f(example, axis=axis).item() for example in x]

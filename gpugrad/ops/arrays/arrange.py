@@ -226,7 +226,7 @@ Args:
         vjp=[lambda xp, g, k: getattr(xp, name)(g, k=k)],
         name=name,
         captures=True,
-        batch="stack",
+        batch="matrices",
         samples=_SOME_MATRICES,
         errors=[([np.ones(3)], {}, ShapeError, rf"{name}.*\(3,\)")],
     )(triangle)

@@ -13,7 +13,7 @@ from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.ops._axes import as_tuple, check_axis
+from gpugrad.ops._axes import as_tuple, batch_axis, check_axis
 from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
 
@@ -96,11 +96,11 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
     return windows[(*starts, slice(None, None, dilation))]
 
 
-def _shift_axis(name):
-    """The vmap rule: an axis that counts from the front moves by the batch axis."""
+def _shift_axis(name, more):
+    """The vmap rule: the axis is one of the image, which has `more` axes fewer than a batch."""
 
     def batch(xp, batched, x, *, axis, **params):
-        return getattr(xp, name)(x, axis=axis + 1 if axis >= 0 else axis, **params)
+        return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - more), **params)
 
     return batch
 
@@ -112,7 +112,7 @@ def _shift_axis(name):
         )
     ],
     ref=_windows_ref,
-    batch=_shift_axis("windows"),
+    batch=_shift_axis("windows", 1),
     samples=shaped(
         ([(5,)], {"size": 2}),
         ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
@@ -177,7 +177,7 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     linear=True,
     kinds="fc",
     ref=_overlap_add_ref,
-    batch=_shift_axis("overlap_add"),
+    batch=_shift_axis("overlap_add", 2),
     cuda=kernels.overlap_add,
     samples=shaped(
         ([(4, 2)], {"axis": 0, "length": 5}),

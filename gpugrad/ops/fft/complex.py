@@ -15,6 +15,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.ops._axes import batch_axis
 from gpugrad.registry.record import op
 
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -100,11 +101,6 @@ def along_axes(xp, name, x, pairs, **params):
     return xp.fft_c2c(x, axes=tuple(axes), **params)
 
 
-def shifted(axes):
-    """Axes of one example as axes of the batch, which has one more axis in front."""
-    return tuple(a if a < 0 else a + 1 for a in axes)
-
-
 def wide(name, kinds, x):
     """`x` with integers as float64; DTypeError unless its dtype is of one of the kinds."""
     if x.dtype.kind not in kinds:
@@ -133,7 +129,9 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
     vjp=[_fft_c2c_vjp],
     linear=True,
     kinds="fci",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2c(x, axes=shifted(axes), **how),
+    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2c(
+        x, axes=batch_axis(axes, x.ndim - 1), **how
+    ),
     ref=_fft_c2c_reference,
     samples=shaped(
         ([(5,)], {"axes": (-1,)}),

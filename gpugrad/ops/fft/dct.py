@@ -18,6 +18,7 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
+from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, computed, from_end, resized
 from gpugrad.registry.record import op
 
@@ -65,7 +66,7 @@ def _trigonometric_vjp(xp, g, sine, variant, axis, norm, orthogonalize):
 
 
 def _trigonometric_batch(xp, batched, x, *, axis, **params):
-    return xp.trigonometric_transform(x, axis=axis + (axis >= 0), **params)
+    return xp.trigonometric_transform(x, axis=batch_axis(axis, x.ndim - 1), **params)
 
 
 def _trigonometric_reference(x, sine, variant, **how):

@@ -12,13 +12,13 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
+from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.fft.complex import (
     ADJOINT_NORM,
     checked_norm,
     computed,
     from_end,
     need_length,
-    shifted,
     wide,
 )
 from gpugrad.registry.record import op
@@ -53,7 +53,9 @@ def _fold(x, n, axis, weight):
     vjp=[_fft_r2c_vjp],
     linear=True,
     kinds="fi",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_r2c(x, axes=shifted(axes), **how),
+    batch=lambda xp, batched, x, *, axes, **how: xp.fft_r2c(
+        x, axes=batch_axis(axes, x.ndim - 1), **how
+    ),
     ref=_fft_r2c_reference,
     samples=shaped(
         ([(5,)], {"axes": (-1,)}),
@@ -115,7 +117,9 @@ def _fft_c2r_reference(x, axes, n, norm="backward", folded=False):
     vjp=[_fft_c2r_vjp],
     linear=True,
     kinds="fc",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2r(x, axes=shifted(axes), **how),
+    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2r(
+        x, axes=batch_axis(axes, x.ndim - 1), **how
+    ),
     ref=_fft_c2r_reference,
     samples=shaped(
         ([(3,)], {"axes": (-1,), "n": 5}),

@@ -13,7 +13,7 @@ from gpugrad.registry.record import op
 SQUARE = [((1, 1),), ((2, 2),), ((3, 3),), ((2, 2, 2),), ((0, 2, 2),), ((0, 0),)]
 NO_MATRIX: tuple[Any, ...] = ([np.ones(3)], {}, ShapeError, r"\(3,\)")
 NOT_SQUARE: tuple[Any, ...] = ([np.ones((2, 3))], {}, ShapeError, r"square.*\(2, 3\)")
-STACKS: dict[str, Any] = {"kinds": "fc", "batch": "stack"}
+STACKS: dict[str, Any] = {"kinds": "fc", "batch": "matrices"}
 
 
 def matrices(*shapes, shift=2.0):
@@ -38,7 +38,7 @@ def square_op(vjp=None, *, errors=(), **record):
         forward.__doc__ = head + mark + example
         defaults = {"samples": calls(*matrices(*SQUARE)), "kinds": "fc"}
         if vjp is not None:
-            defaults["batch"] = "stack"
+            defaults["batch"] = "matrices"
         return op(vjp, errors=[NOT_SQUARE, *errors], **defaults | record)(forward)
 
     return declare

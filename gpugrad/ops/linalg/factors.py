@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import need_axes
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.errors import (
@@ -138,11 +139,16 @@ def _order_of(pivots, size):
     return out
 
 
+def _order_batch(xp, batched, pivots, *, size):
+    need_axes("pivots_to_permutation", batched, (pivots,), (1,))
+    return xp.pivots_to_permutation(pivots, size=size)
+
+
 @op(
     differentiable=False,
     kinds="i",
     ref=_order_of,
-    batch="stack",
+    batch=_order_batch,
     samples=calls(
         lambda rng: ([np.array([2, 1, 2], np.int32)], {"size": 3}),
         lambda rng: ([rng.integers(2, 4, (2, 2))], {"size": 4}),

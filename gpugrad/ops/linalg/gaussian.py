@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from gpugrad.autodiff.batched import need_axes
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
@@ -111,6 +112,7 @@ def _covariance_vjp(xp, g, residual, cov):
 
 def _density_batch(xp, batched, residual, cov):
     """The batch axis goes in front of both stacks, which get the same number of axes."""
+    need_axes("gaussian_log_density", batched, (residual, cov), (1, 2))
     ranks = [a.ndim - own - b for a, own, b in zip((residual, cov), (1, 2), batched, strict=True)]
 
     def spread(a, rank, is_batched):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import aligned
+from gpugrad.autodiff.batched import aligned, need_axes
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
@@ -36,6 +36,7 @@ def _rank_batch(name):
     """The vmap rule of an op on matrices with a tolerance for each."""
 
     def batch(xp, batched, x, rtol):
+        need_axes(name, batched, (x, rtol), (2, 0))
         if hasattr(rtol, "ndim"):  # as a matrix of one element, to align the stacks
             x, rtol = aligned(xp, batched, (x, xp.expand_dims(rtol, axis=(-2, -1))))
             rtol = xp.squeeze(rtol, (-2, -1))

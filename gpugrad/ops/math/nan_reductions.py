@@ -14,7 +14,7 @@ import numpy as np
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError
-from gpugrad.ops._axes import expand, how_many, per_count
+from gpugrad.ops._axes import expand, how_many, per_count, reducing
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.parameters import check_numbers
@@ -247,19 +247,9 @@ def _extreme_jvp(xp, t, out, x, axis, keepdims):
     return per_count(xp, total, xp.maximum(share, 1))
 
 
-def _from_end(x, axis):
-    """Axes of one example, counted from the end, where axis 0 of `x` is the batch."""
-    n = x.ndim - 1
-    axes = range(n) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(a - n if a >= 0 else a for a in axes)
-
-
 def _nan_extreme(name, which, of, beyond, result):
     def extreme(xp, x, /, axis=None, *, keepdims=False):
         return _extreme(xp, x, axis, keepdims, getattr(xp.lib, of), beyond)
-
-    def batch(xp, batched, x, *, axis, keepdims):
-        return getattr(xp, name)(x, axis=_from_end(x, axis), keepdims=keepdims)
 
     extreme.__doc__ = f"""{which} element along axes that is not NaN; equal ones share the gradient.
 
@@ -274,7 +264,7 @@ def _nan_extreme(name, which, of, beyond, result):
     """
     more = {"kinds": "fc", "ref": quiet(name), "samples": _EVERY, "errors": EMPTY}
     rules = {"vjp": [_extreme_vjp], "jvp": [_extreme_jvp]}
-    return op(name=name, **rules, batch=batch, captures=True, **more)(extreme)
+    return op(name=name, **rules, batch=reducing(name), captures=True, **more)(extreme)
 
 
 nanmax = _nan_extreme("nanmax", "Largest", "max", -np.inf, "2.0")

@@ -166,7 +166,10 @@ def _vecdot_rules(multiply):
 
 
 def _vecdot_batch(xp, batched, x1, x2, *, axis):
-    rank = max(x1.ndim - batched[0], x2.ndim - batched[1])  # an axis from 0 on is of equal ranks
+    ranks = x1.ndim - batched[0], x2.ndim - batched[1]  # an axis from 0 on is of equal ranks
+    rank = max(ranks)
+    if not -min(ranks) <= axis < rank:
+        raise AxisError(f"vecdot: axis {axis} is out of bounds for examples of {ranks} axes.")
     return xp.vecdot(*aligned(xp, batched, (x1, x2)), axis=axis - rank if axis >= 0 else axis)
 
 

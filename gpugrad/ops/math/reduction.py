@@ -22,6 +22,7 @@ from gpugrad.ops._axes import (
     how_many,
     per_count,
     reduced,
+    reducing,
 )
 from gpugrad.ops._roots import root_of_powers
 from gpugrad.ops.math.cumulative import REAL_DTYPE
@@ -32,15 +33,6 @@ _KEPT = {"axis": (-1, 1), "keepdims": True}
 _EVERY = along_axis({"axis": None}, {"axis": (0, 2)}, _KEPT, {"axis": ()})
 NO_AXIS: list[Any] = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 EMPTY = [*NO_AXIS, ([np.ones((0, 3))], {"axis": 0}, ShapeError, "zero-size|empty")]
-
-
-def _reducing(name):
-    """How vmap runs a reduction: along the same axes of a stack of examples."""
-
-    def batch(xp, batched, x, *, axis, **params):
-        return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), **params)
-
-    return batch
 
 
 # ---- sums and products -------------------------------------------------------------------
@@ -64,7 +56,7 @@ def _sum_vjp(xp, g, x_shape, x_dtype, axis, keepdims):
     [_sum_vjp],
     linear=True,
     name="sum",
-    batch=_reducing("sum"),
+    batch=reducing("sum"),
     **_TOTALS,
     captures=True,
     reduces="sum",
@@ -114,7 +106,7 @@ def _prod_vjp(xp, g, x, axis, dtype, keepdims):
     return cast_back(xp, expand(xp, g, x.shape, axis, keepdims) * d, x_dtype)
 
 
-@op([_prod_vjp], batch=_reducing("prod"), **_TOTALS, captures=True, mixed="float32")
+@op([_prod_vjp], batch=reducing("prod"), **_TOTALS, captures=True, mixed="float32")
 def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     """Product along axes; 1 if there are no elements. Gradients are exact next to zeros.
 
@@ -147,7 +139,7 @@ def _mean_vjp(xp, g, x_shape, axis, keepdims):
     kinds="fc",
     samples=_EVERY,
     errors=NO_AXIS,
-    batch=_reducing("mean"),
+    batch=reducing("mean"),
     captures=True,
     reduces="mean",
     mixed="float32",
@@ -253,7 +245,7 @@ std = _spread(
     vjp=[_std_vjp],
     masked=[_std_masked],
     kinds="fc",
-    batch=_reducing("std"),
+    batch=reducing("std"),
     captures=True,
     mixed="float32",
 )
@@ -283,7 +275,7 @@ def _extreme(name, which, result):
     >>> print(gg.{name}([[1.0, 2.0], [3.0, 0.0]], axis=1))
     {result}
     """
-    more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": _reducing(name)}
+    more = {"kinds": "fci", "samples": _EVERY, "errors": EMPTY, "batch": reducing(name)}
     return op([_extreme_vjp], name=name, captures=True, reduces=name, **more)(extreme)
 
 
@@ -306,7 +298,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     kinds="fc",
     ref="scipy.special.logsumexp",
     errors=NO_AXIS,
-    batch=_reducing("logsumexp"),
+    batch=reducing("logsumexp"),
     cuda=kernels.logsumexp,
     cpu=lambda *args, **params: large.kernels("rows").logsumexp(*args, **params),
     large=large.LARGE,
@@ -386,7 +378,7 @@ def _test(name, what, result):
     >>> print(gg.{name}([True, False]))
     {result}
     """
-    more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": _reducing(name)}
+    more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": reducing(name)}
     return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
@@ -398,7 +390,7 @@ all_ = _test("all", "Whether all elements are", False)
     differentiable=False,
     kinds="fib",
     errors=NO_AXIS,
-    batch=_reducing("count_nonzero"),
+    batch=reducing("count_nonzero"),
     samples=calls(
         lambda rng: ([uniform(rng, 2, 3) > 0], {"axis": 0}), lambda rng: [uniform(rng, 3)]
     ),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import need_axes
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -42,6 +43,7 @@ def _convolve_rule(xp, g, n, other, mode):
 
 def _convolve_batch(xp, batched, x1, x2, *, mode):
     """By Fourier transforms: no array library convolves many pairs of lines at a time."""
+    need_axes("convolve", batched, (x1, x2), (1, 1))
     n, m = x1.shape[-1], x2.shape[-1]
     exact = x1.dtype.kind in "biu" and x2.dtype.kind in "biu"
     if x1.dtype.kind == "c" or x2.dtype.kind == "c":

@@ -158,7 +158,7 @@ def _check_pairs(name, x1, x2):
             _swapped(xp, g), x2, x1, _swapped(xp, out)
         ),
     ],
-    batch="stack",
+    batch="matrices",
     cpu=pairs.distances,
     captures=True,
     ref=lambda x1, x2: np.linalg.norm(_differences(NUMPY, x1, x2), axis=-1),

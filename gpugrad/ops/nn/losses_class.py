@@ -15,6 +15,7 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
+from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
@@ -35,7 +36,7 @@ def _class_scores_vjp(xp, g, x_shape, labels, axis, ignore_index):
 
 def _class_scores_batch(xp, batched, x, labels, *, axis, ignore_index):
     x, labels = all_batched(xp, batched, (x, labels))
-    axis = axis + 1 if axis >= 0 else axis
+    axis = batch_axis(axis, x.ndim - 1)
     return xp.class_scores(x, labels, axis=axis, ignore_index=ignore_index)
 
 

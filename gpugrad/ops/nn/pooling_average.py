@@ -11,6 +11,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
+from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
@@ -26,7 +27,7 @@ def _window_sum_vjp(xp, g, x_shape, size, axis, step):
 
 
 def _window_sum_batch(xp, batched, x, *, size, axis, step):
-    return xp.window_sum(x, size, axis=axis + 1 if axis >= 0 else axis, step=step)
+    return xp.window_sum(x, size, axis=batch_axis(axis, x.ndim - 1), step=step)
 
 
 def _window_sum_ref(x, size, axis=-1, step=1):

@@ -17,6 +17,7 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import resample as kernels
+from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.arrays.windows import ints
 from gpugrad.registry.record import op
 
@@ -92,7 +93,7 @@ def _matrix(taps):
 
 
 def _resample_batch(xp, batched, x, *, taps, axis):
-    return xp.resample(x, taps, axis=axis + 1 if axis >= 0 else axis)
+    return xp.resample(x, taps, axis=batch_axis(axis, x.ndim - 1))
 
 
 def _resample_samples(rng):
