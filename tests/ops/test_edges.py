@@ -756,3 +756,13 @@ def test_a_nan_reduction_ignores_the_tangent_of_a_nan(name, axis):
     reverse = gg.grad(f)(t)
     assert np.isfinite(reverse.numpy())
     np.testing.assert_allclose(forward.numpy(), reverse.numpy(), rtol=1e-12)
+
+
+def test_sigmoid_of_a_complex_number_is_finite_where_exp_overflows():
+    z = gg.asarray(np.array([-1000.0 + 1.0j, 1000.0 - 2.0j, -0.5 + 0.3j]))
+    middle = 1 / (1 + np.exp(0.5 - 0.3j))
+    for f in (gg.sigmoid, gg.function(gg.sigmoid)):
+        np.testing.assert_allclose(f(z).numpy(), [0.0, 1.0, middle], rtol=1e-15)
+    slopes = gg.grad(lambda z: gg.sum(gg.real(gg.sigmoid(z))))(z)
+    np.testing.assert_allclose(slopes, [0.0, 0.0, np.conj(middle * (1 - middle))], rtol=1e-14)
+    np.testing.assert_allclose(gg.silu(z)[:2], [0.0, 1000.0 - 2.0j])

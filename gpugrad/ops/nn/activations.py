@@ -70,8 +70,12 @@ selu = elementwise(
 
 def _sigmoid(xp, x):
     """By NumPy's exp, as SciPy's expit takes six times as long; CuPy's is one kernel."""
+    if x.dtype.kind == "c":  # exp of a part below 0, since 1 / (1 + inf) is NaN for complex inf
+        left = x.real < 0
+        e = xp.lib.exp(xp.lib.where(left, x, -x))
+        return xp.lib.where(left, e, 1) / (1 + e)
     if xp is not NUMPY:
-        return 1 / (1 + xp.lib.exp(-x)) if x.dtype.kind == "c" else xp.special.expit(x)
+        return xp.special.expit(x)
     t = np.asarray(x * -1.0)  # not -x, which wraps around in unsigned integers
     with np.errstate(over="ignore"):  # 1 / inf is right
         np.exp(t, out=t)
