@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.arguments import check_choice, check_whole
+from gpugrad.core import nest
+from gpugrad.core.arguments import check_choice, check_flag, check_whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, argument, tensor
@@ -67,39 +68,55 @@ class Mean(Metric):
 class Accuracy(Mean):
     """The share of examples whose label has the largest output.
 
-    Labels are integers of shape (...), outputs have shape (..., classes); with one output or none
-    for each label, an output above 0 stands for the label 1.
+    Labels are class numbers of shape (...), outputs have shape (..., classes). Outputs that are
+    integers are class numbers, too. For labels 0 and 1, outputs may also be one logit each, of the
+    shape of the labels: one above 0 stands for the label 1.
+
+    Args:
+        name: the name in logs.
+        multilabel: whether an example has several labels 0 or 1. If not, outputs and labels of one
+            shape (..., 2 or more) raise, because one-hot labels look the same.
 
     >>> metric = gg.train.Accuracy()
     >>> metric.result(metric.sums(gg.constant([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1])).numpy())
     0.5
     """
 
-    def __init__(self, name: str = "accuracy") -> None:
-        super().__init__(_is_right, name)
+    def __init__(self, name: str = "accuracy", *, multilabel: bool = False) -> None:
+        self.multilabel = check_flag("Accuracy", "multilabel", multilabel)
+        super().__init__(self._is_right, name)
+
+    def _is_right(self, outputs: Any, labels: Any) -> Tensor:
+        outputs, labels = argument("Accuracy", outputs), argument("Accuracy", labels)
+        if outputs.shape == labels.shape:
+            right = self._is_right_each(outputs, labels)
+        elif outputs.shape[:-1] == labels.shape:
+            right = TENSOR.equal(TENSOR.argmax(outputs, axis=-1), labels)
+        else:
+            raise ShapeError(
+                f"Accuracy: outputs of shape {outputs.shape} need labels of shape "
+                f"{outputs.shape[:-1]} or {outputs.shape}, got {labels.shape}."
+            )
+        return TENSOR.mean(
+            TENSOR.astype(TENSOR.reshape(right, (right.shape[0], -1)), np.dtype("float32")), axis=-1
+        )
+
+    def _is_right_each(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        if outputs.dtype.kind in "iub":
+            return TENSOR.equal(outputs, labels)
+        if not self.multilabel and labels.shape[1:] and labels.shape[-1] > 1:
+            raise ShapeError(
+                f"Accuracy: outputs and labels both have the shape {labels.shape}. If labels are "
+                "one-hot, pass class numbers: gg.argmax(labels, axis=-1). If each label is 0 or 1 "
+                "by itself, use Accuracy(multilabel=True)."
+            )
+        return TENSOR.equal(TENSOR.greater(outputs, 0), TENSOR.greater(labels, 0.5))
 
 
 def _checked_name(metric: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"{metric}: name must be text, got {name!r:.60}.")
     return name
-
-
-def _is_right(outputs: Any, labels: Any) -> Tensor:
-    outputs, labels = argument("Accuracy", outputs), argument("Accuracy", labels)
-    if outputs.shape == labels.shape:
-        guess = TENSOR.greater(outputs, 0)
-        right = TENSOR.equal(guess, TENSOR.greater(labels, 0.5))
-    elif outputs.shape[:-1] == labels.shape:
-        right = TENSOR.equal(TENSOR.argmax(outputs, axis=-1), labels)
-    else:
-        raise ShapeError(
-            f"Accuracy: outputs of shape {outputs.shape} need labels of shape {outputs.shape[:-1]} "
-            f"or {outputs.shape}, got {labels.shape}."
-        )
-    return TENSOR.mean(
-        TENSOR.astype(TENSOR.reshape(right, (right.shape[0], -1)), np.dtype("float32")), axis=-1
-    )
 
 
 class TopK(Mean):
@@ -121,7 +138,8 @@ class TopK(Mean):
                 f"TopK: outputs of shape {outputs.shape} need labels of shape "
                 f"{outputs.shape[:-1]}, got {labels.shape}."
             )
-        own = TENSOR.take_along_axis(outputs, TENSOR.expand_dims(labels, axis=-1), axis=-1)
+        own = TENSOR.class_scores(outputs, labels, axis=-1, ignore_index=-1 << 31)
+        own = TENSOR.expand_dims(own, axis=-1)
         better = TENSOR.sum(TENSOR.greater(outputs, own), axis=-1)  # a tie counts as right
         right = TENSOR.astype(TENSOR.less(better, self.k), np.dtype("float32"))
         return TENSOR.mean(TENSOR.reshape(right, (right.shape[0], -1)), axis=-1)
@@ -173,7 +191,7 @@ class F1(Metric):
 def sums_of_mean(value: Any, outputs: Any) -> Tensor:
     """The sum and the number of examples, from their mean or from a value for each."""
     value = tensor(value)
-    first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+    first = nest.flatten(outputs)[0]
     n = np.shape(first)[0] if np.ndim(first) else 1
     total = TENSOR.sum(value) if value.ndim else TENSOR.multiply(value, n)
     count = constant(n, total.dtype, device=total.device)

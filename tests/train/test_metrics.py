@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
 
 train = gg.train
 RNG = np.random.default_rng(0)
@@ -78,3 +78,22 @@ def test_shapes_that_do_not_fit_raise():
 def test_no_examples_give_nan():
     assert np.isnan(train.Accuracy().result(np.zeros(2)))
     assert train.F1(2).result(np.zeros(6)) == 0
+
+
+def test_accuracy_refuses_labels_that_may_be_one_hot():
+    outputs, labels = np.array([[2.0, 1.0], [-1.0, 1.0]]), np.array([[1, 0], [1, 0]])
+    with pytest.raises(ShapeError, match=r"one-hot, pass class numbers.*multilabel=True"):
+        train.Accuracy().sums(outputs, labels)
+    assert over_batches(train.Accuracy(multilabel=True), outputs, labels, (2,)) == 0.25
+
+
+def test_accuracy_of_class_numbers_compares_them():
+    guesses, labels = np.array([2, 1, 0, 2]), np.array([2, 2, 1, 2])
+    assert over_batches(train.Accuracy(), guesses, labels, (3, 1)) == 0.5
+
+
+def test_labels_that_are_no_class_raise():
+    for wrong in (-1, 4):
+        labels = np.where(np.arange(len(LABELS)) == 3, wrong, LABELS)
+        with pytest.raises(IndexOutOfBoundsError, match=f"{wrong}.*classes from 0 to 3"):
+            train.TopK(2).sums(OUTPUTS, labels)
