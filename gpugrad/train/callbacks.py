@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import importlib
 import math
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from gpugrad.core.arguments import check_choice, check_flag, check_number, check_path, check_whole
@@ -105,16 +106,23 @@ def _text(logs: dict[str, float]) -> str:
 class EarlyStopping(Callback):
     """End the run when a number has not improved for some epochs.
 
+    A run that continues at a checkpoint counts its earlier epochs, too. With `restore_best`, also
+    make this callback a part of `Checkpoints`, which then keep the weights of the best epoch.
+
     Args:
         monitor: the number's name in ``run.logs``.
         patience: epochs without improvement before the run ends.
         mode: ``"min"`` or ``"max"``; by default max for names that contain accuracy, top or f1.
         min_delta: smallest change that is an improvement.
-        restore_best: whether the model gets the weights of its best epoch at the end.
+        restore_best: whether the model gets the weights of its best epoch at the end; not after
+            Ctrl-C, so that such a run can continue.
 
     Raises:
         ArgumentError: `mode` is unknown; at the first epoch's end, the logs lack `monitor`, or
-            `restore_best` is set and the run has no model.
+            `restore_best` is set and the run has no model, or continues without the best weights.
+
+    Attributes:
+        best_epoch: the number of the best epoch, from 1; 0 before the first has ended.
     """
 
     def __init__(
@@ -136,18 +144,26 @@ class EarlyStopping(Callback):
         )
         self._sign = -1.0 if (mode or guess) == "max" else 1.0
         self._restores = check_flag("EarlyStopping", "restore_best", restore_best)
-        self._clear()
-
-    def _clear(self) -> None:
-        self.best_epoch, self._best, self._weights = 0, math.inf, dict[str, Any]()
+        self.best_epoch, self._weights_epoch, self._weights = 0, 0, dict[str, Any]()
 
     def begin(self, run: Any) -> None:
-        """Forget an earlier run."""
-        self._clear()
+        """Check that there is a model to restore."""
         if self._restores and run.model is None:
             raise ArgumentError(
                 "EarlyStopping: restore_best needs a model: fit((model, loss), ...)."
             )
+
+    def begin_epoch(self, run: Any) -> None:
+        """Go on from the history of a run that continues."""
+        self._find_best(run)
+        if self._restores and self._weights_epoch != self.best_epoch:
+            if self.best_epoch != run.epoch or run.batch:
+                raise ArgumentError(
+                    "EarlyStopping: the run continues without the weights of its best epoch, "
+                    f"{self.best_epoch}. Save them: Checkpoints(folder, stopping=stopping, ...)."
+                )
+            self._keep_weights(run)
+        self._stop_if_due(run)
 
     def end_of_epoch(self, run: Any) -> None:
         """Compare with the best epoch, and stop."""
@@ -155,18 +171,43 @@ class EarlyStopping(Callback):
             raise ArgumentError(
                 f"EarlyStopping: there is no {self.monitor!r} among {sorted(run.logs)}."
             )
-        value = self._sign * run.logs[self.monitor]
-        if value < self._best - self.min_delta:
-            self._best, self.best_epoch = value, run.epoch
-            if self._restores:
-                self._weights = {k: v.numpy().copy() for k, v in run.model.state().items()}
-        elif run.epoch - self.best_epoch >= self.patience:
-            run.stop()
+        self._find_best(run)
+        if self.best_epoch == run.epoch:
+            self._keep_weights(run)
+        self._stop_if_due(run)
 
     def end(self, run: Any) -> None:
-        """Restore the weights of the best epoch."""
+        """Restore the weights of the best epoch, unless Ctrl-C ended the run."""
+        if run.interrupted:
+            return  # callbacks that end later may save the weights
         if self._weights:
             run.model.load_state(self._weights)
+        self._weights_epoch, self._weights = 0, {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights of the best epoch, for `Checkpoints`."""
+        return {"epoch": self._weights_epoch, **self._weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Load what `state_dict` returned."""
+        self._weights = {k: v for k, v in state.items() if k != "epoch"}
+        self._weights_epoch = int(state["epoch"])
+
+    def _find_best(self, run: Any) -> None:
+        self.best_epoch, best = 0, math.inf
+        for epoch, logs in enumerate(run.history, 1):
+            value = self._sign * logs.get(self.monitor, math.nan)
+            if value < best - self.min_delta:
+                self.best_epoch, best = epoch, value
+
+    def _keep_weights(self, run: Any) -> None:
+        if self._restores:
+            self._weights = {k: v.numpy().copy() for k, v in run.model.state().items()}
+            self._weights_epoch = run.epoch
+
+    def _stop_if_due(self, run: Any) -> None:
+        if run.epoch - self.best_epoch >= max(self.patience, 1):
+            run.stop()
 
 
 class Plot(Callback):
@@ -174,6 +215,9 @@ class Plot(Callback):
 
     Args:
         path: the file; its suffix is the format, such as .png or .svg.
+
+    Raises:
+        ArgumentError: the format is unknown; at the run's begin, the file cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -182,10 +226,26 @@ class Plot(Callback):
             self._figure: Any = importlib.import_module("matplotlib.figure").Figure
         except ImportError as error:
             raise ArgumentError("Plot: needs matplotlib: pip install matplotlib.") from error
+        formats = self._figure().canvas.get_supported_filetypes()
+        if self.path.suffix and self.path.suffix[1:].lower() not in formats:
+            raise ArgumentError(
+                f"Plot: {self.path} must end in one of {', '.join(f'.{x}' for x in formats)}."
+            )
+
+    def begin(self, run: Any) -> None:
+        """Create the folder."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        except OSError as error:
+            raise ArgumentError(f"Plot: {self.path} cannot be written: {error.strerror}") from error
 
     def end_of_epoch(self, run: Any) -> None:
         """Draw a number and its ``val_`` partner into one panel."""
-        names = [n for n in run.logs if n != "seconds" and not n.startswith("val_")]
+        names = list(dict.fromkeys(n.removeprefix("val_") for n in run.logs if n != "seconds"))
+        if not names:
+            return
         figure = self._figure(figsize=(6.4, 2.6 * len(names)), layout="constrained")
         epochs = range(1, len(run.history) + 1)
         for axes, name in zip(figure.subplots(len(names), squeeze=False)[:, 0], names, strict=True):
@@ -196,7 +256,6 @@ class Plot(Callback):
             axes.set_ylabel(name)
             axes.set_xlabel("epoch")
             axes.grid(alpha=0.3)
-            axes.legend(frameon=False)
-        with contextlib.suppress(FileExistsError):
-            self.path.parent.mkdir(parents=True)
+            if axes.lines:
+                axes.legend(frameon=False)
         figure.savefig(self.path, dpi=120)

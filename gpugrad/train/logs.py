@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ __all__ = ["CSVLog", "JSONLog", "TensorBoard"]
 
 class JSONLog(Callback):
     """A line of JSON for each epoch, appended: its number, the steps taken and all numbers.
+
+    A number that is NaN or infinite, which JSON cannot hold, is null.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -37,8 +40,9 @@ class JSONLog(Callback):
 
     def end_of_epoch(self, run: Any) -> None:
         """Append a line."""
+        numbers = {name: x if math.isfinite(x) else None for name, x in run.logs.items()}
         with self.path.open("a") as file:
-            file.write(json.dumps({"epoch": run.epoch, "step": run.step, **run.logs}) + "\n")
+            file.write(json.dumps({"epoch": run.epoch, "step": run.step, **numbers}) + "\n")
 
 
 class CSVLog(Callback):

@@ -18,6 +18,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.cuda import prefetch_to_device
+from gpugrad.data.datasets import Arrays, Windows
 from gpugrad.errors import ArgumentError, GpugradError, NumericsError
 from gpugrad.function import function
 from gpugrad.nn.module import Module
@@ -55,12 +56,25 @@ class Sums:
                 self.totals.setdefault("loss", np.zeros(2))  # of no examples: the mean is NaN
                 continue  # the optimizer has skipped the step
             for name, value in named.items():
-                values = np.asarray(tensor(value).numpy(), np.float64)
-                if not isinstance(result, _MetricSums):
-                    values = np.array([values.item() * n, n])
+                if isinstance(result, _MetricSums):
+                    values = np.asarray(value.numpy(), np.float64)
+                else:
+                    what = f"fit: the step must return a loss or a dict of numbers, but {name!r}"
+                    values = np.array([_number(what, value) * n, n])
                 self.totals[name] = self.totals.get(name, 0.0) + values
         self._waiting.clear()
         return {n: self._results.get(n, mean_of)(t) for n, t in self.totals.items()}
+
+
+def _number(what: str, value: Any) -> float:
+    """A number of a step or a callback, as float."""
+    try:
+        array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+        if array.dtype.kind not in "cSUO":
+            return float(array.item())
+    except (TypeError, ValueError, GpugradError):
+        pass
+    raise ArgumentError(f"{what} is {value!r:.80}.")
 
 
 class Run:
@@ -95,7 +109,7 @@ class Run:
         self._sums = Sums(metrics, optimizer)
 
     def stop(self) -> None:
-        """End the run after this epoch."""
+        """End the run after this epoch; in `begin_epoch`, before it."""
         self.stopped = True
 
     def state(self) -> dict[str, Any]:
@@ -109,6 +123,7 @@ class Run:
         """Continue where another run was."""
         self.epoch, self.step, self.batch = state["epoch"], state["step"], state["batch"]
         self.history = list(state["history"])
+        self.logs = dict(self.history[-1]) if self.history else {}
         self._sums.totals = {name: np.asarray(t) for name, t in state["totals"].items()}
 
     def __repr__(self) -> str:
@@ -168,6 +183,7 @@ def fit(
     log_every = check_whole("fit", "log_every", log_every, 1)
     run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
     run.data, run.steps_per_epoch = data, _count_batches(data)
+    _check_names("fit", measured)
     listeners = check_list("fit", "callbacks", callbacks, Callback)
     listeners += [Progress()] if check_flag("fit", "progress", progress) else []
     with _interrupts_between_steps(run):
@@ -184,6 +200,10 @@ def fit(
                 run.epoch, run.batch = run.epoch + 1, 0
                 for callback in listeners:
                     callback.end_of_epoch(run)
+                    about = f"fit: logs must be numbers, but after {type(callback).__name__} "
+                    for name, value in run.logs.items():
+                        if type(value) is not float:
+                            run.logs[name] = _number(f"{about}{name!r}", value)
         except KeyboardInterrupt:
             run.interrupted = True
         finally:
@@ -204,7 +224,17 @@ def _on_device(name: str, data: Any) -> Iterator[Any]:
     """The batches on the default device; ArgumentError if there can be none."""
     if not (hasattr(data, "__iter__") or hasattr(data, "__getitem__")):
         raise ArgumentError(f"{name}: data must be an iterable of batches, got {data!r:.60}.")
+    if isinstance(data, (Arrays, Windows)):
+        raise ArgumentError(
+            f"{name}: data must be batches, and {type(data).__name__} has single examples: pass "
+            "gg.data.DataLoader(data, batch_size)."
+        )
     return prefetch_to_device(data)
+
+
+_NO_BATCHES = (
+    "has no batches. An iterator can be read only once: pass what makes one, such as a list."
+)
 
 
 @contextlib.contextmanager
@@ -243,6 +273,8 @@ def _epoch(
         run._sums.totals.clear()
     for callback in callbacks:
         callback.begin_epoch(run)
+    if run.stopped:
+        return False
     batch = None
     for batch in _on_device("fit", data):
         if run.interrupted:
@@ -255,7 +287,7 @@ def _epoch(
         for callback in callbacks:
             callback.end_of_step(run)
     if not run.batch:
-        raise ArgumentError("fit: the data has no batches.")
+        raise ArgumentError(f"fit: the data {_NO_BATCHES}")
     _read(run, batch)
     run.logs["seconds"] = time.perf_counter() - start
     return True
@@ -267,7 +299,7 @@ def _parts(batch: Any) -> Sequence[Any]:
 
 def _count_examples(name: str, batch: Any) -> int:
     """The length of the first array of a batch; 1 if there is none."""
-    shapes = [np.shape(part) for part in _parts(batch)]
+    shapes = [np.shape(leaf) for leaf in nest.flatten(batch)]
     lengths = [shape[0] for shape in shapes if shape]
     if lengths[:1] == [0]:
         raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shapes}.")
@@ -301,6 +333,12 @@ def _is_finite(t: Tensor) -> bool:
     return bool(TENSOR.all(TENSOR.isfinite(t)))
 
 
+def _check_names(name: str, metrics: Sequence[Metric]) -> None:
+    names = [metric.name for metric in metrics]
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"{name}: two metrics have one name among {names}: pass name=.")
+
+
 def _pair(step: tuple[Any, ...]) -> tuple[Module, Any]:
     if len(step) != 2 or not isinstance(step[0], Module) or not callable(step[1]):
         raise ArgumentError(
@@ -313,7 +351,7 @@ def _step_of(
     model: Module, loss: Callable[[Any, Any], Any], optimizer: Any, metrics: Sequence[Metric]
 ) -> Callable[..., _MetricSums]:
     """The traced training step of a model."""
-    if not hasattr(optimizer, "apply_gradients"):
+    if not hasattr(optimizer, "apply_gradients") or isinstance(optimizer, type):
         raise ArgumentError(
             f"fit: a pair (model, loss) needs optimizer=, one of gg.optim, got {optimizer!r:.60}."
         )
@@ -337,7 +375,9 @@ def _step_of(
 def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:
     if len(batch) < 2:
         raise ArgumentError(
-            f"{name}: a batch for a model must have inputs and labels, got {len(batch)} part."
+            f"{name}: a batch for a model must be a tuple of inputs and labels, got "
+            f"{batch!r:.60}. Arrays become batches by "
+            "gg.data.DataLoader(gg.data.Arrays(x, labels), batch_size)."
         )
     return batch
 
@@ -363,6 +403,7 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
     if not callable(model):
         raise ArgumentError(f"evaluate: model must be callable, got {model!r:.60}.")
     metrics = check_list("evaluate", "metrics", metrics, Metric)
+    _check_names("evaluate", metrics)
     sums = Sums(metrics)
 
     @function
@@ -384,4 +425,4 @@ def _some(batches: Iterable[Any]) -> Iterator[Any]:
         empty = False
         yield batch
     if empty:
-        raise ArgumentError("evaluate: the data has no batches.")
+        raise ArgumentError(f"evaluate: the data {_NO_BATCHES}")

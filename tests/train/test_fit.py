@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.core import nest
 from gpugrad.errors import ArgumentError, NumericsError
 
 train = gg.train
@@ -234,6 +235,60 @@ def test_numbers_of_a_callback_stand_in_the_history():
     assert seen.best_epoch == 1
 
 
+@pytest.mark.parametrize("value", [0.25, np.float32(0.25), gg.constant(0.25), gg.Variable(0.25)])
+def test_numbers_of_a_callback_may_be_of_any_kind(value, tmp_path):
+    class Rate(train.Callback):
+        def end_of_epoch(self, run):
+            run.logs["rate"] = value
+
+    checkpoints = train.Checkpoints(tmp_path, v=gg.Variable(0.0))
+    logs = [train.JSONLog(tmp_path / "a.jsonl"), train.CSVLog(tmp_path / "a.csv")]
+    run = fit(lambda x: x, [1.0], callbacks=[Rate(), *logs, checkpoints, train.Progress()])
+    assert run.history[0]["rate"] == 0.25
+    assert json.loads(logs[0].path.read_text())["rate"] == 0.25
+    Rate.end_of_epoch = lambda self, run: run.logs.update(rate="high")
+    with pytest.raises(
+        ArgumentError, match="logs must be numbers, but after Rate 'rate' is 'high'"
+    ):
+        fit(lambda x: x, [1.0], callbacks=[Rate()])
+
+
+def test_numbers_that_json_cannot_hold_are_null(tmp_path):
+    log = train.JSONLog(tmp_path / "log.jsonl")
+    fit(lambda x: {"a": np.nan, "b": -np.inf, "c": 1.0}, [1.0], callbacks=[log])
+    numbers = json.loads(log.path.read_text())
+    assert [numbers[k] for k in "abc"] == [None, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        lambda x: x,
+        lambda x: (x, 1.0),
+        lambda x: {"a": x},
+        lambda x: ((x, x), x),
+        lambda x: [{1: x}],
+    ],
+)
+def test_batches_of_any_structure_count_their_examples(pack):
+    batches = [pack(np.full(n, k, "f4")) for k, n in enumerate((9, 1))]
+    first = lambda *parts: gg.mean(nest.flatten(parts)[0])  # noqa: E731
+    assert fit(first, batches).logs["loss"] == pytest.approx(0.1)
+
+
+def test_inputs_may_be_nested():
+    class Two(gg.nn.Module):
+        def __init__(self):
+            self.layers = [gg.nn.Dense(4, 3), gg.nn.Dense(2, 3)]
+
+        def forward(self, inputs):
+            return self.layers[0](inputs[0]) + self.layers[1](inputs[1])
+
+    data = gg.data.DataLoader(gg.data.Arrays((X, X[:, :2]), LABELS), 16)
+    run = fit((Two(), loss), data, 2, optimizer=gg.optim.SGD(0.1), validation=data)
+    assert run.logs["val_loss"] < run.history[0]["loss"]
+
+
 def test_fit_scales_the_loss_of_an_optimizer_with_a_loss_scale():
     weights = []
     for wrapped in (lambda o: o, gg.optim.LossScaleOptimizer):
@@ -254,8 +309,19 @@ def test_fit_scales_the_loss_of_an_optimizer_with_a_loss_scale():
         (lambda: fit((3, loss), [], optimizer=gg.optim.SGD(0.1)), "expected a pair"),
         (
             lambda: fit((model_and_data()[0], loss), [X], optimizer=gg.optim.SGD(0.1)),
-            "must have inputs and labels, got 1 part",
+            "must be a tuple of inputs and labels, got .*Tensor.*DataLoader",
         ),
+        (lambda: fit(lambda x: None, [1.0]), "the step must return a loss .* 'loss' is None"),
+        (lambda: fit(lambda x: np.ones(2), [1.0]), "the step must return .* 'loss' is array"),
+        (lambda: fit(lambda x: {"a": "text"}, [1.0]), "the step must return .* 'a' is 'text'"),
+        (lambda: fit(lambda x: x, gg.data.Arrays(X)), "Arrays has single examples"),
+        (lambda: fit(lambda x: x, iter([1.0]), 2), "no batches. An iterator can be read only"),
+        (lambda: fit((model_and_data()[0], loss), [], optimizer=gg.optim.SGD), "needs optim"),
+        (
+            lambda: train.evaluate(lambda x: x, [], [train.Accuracy(), train.Accuracy()]),
+            "two metrics have one name",
+        ),
+        (lambda: train.Plot("a.foo"), r"Plot: a.foo must end in one of .*\.png"),
         (lambda: train.evaluate(lambda x: x, [], [train.Accuracy()]), "no batches"),
     ],
 )
