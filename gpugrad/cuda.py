@@ -328,7 +328,8 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
         size: how many batches are copied or being copied, at least 1; 2 is enough to overlap.
 
     Returns:
-        An iterator of the same structures.
+        An iterator of the same structures. In a loop over it, the `state` of a
+        `gg.data.DataLoader` is the position after the batch that the loop got last.
 
     Raises:
         ArgumentError: `size` is not a positive int.
@@ -344,6 +345,7 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
     """
     if type(size) is not int or size < 1:
         raise ArgumentError(f"prefetch_to_device: size must be a positive int, got {size!r}.")
+    source = batches
     try:
         batches = iter(batches)
     except (TypeError, GpugradError):
@@ -351,7 +353,21 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
             f"prefetch_to_device: batches must be iterable, got {batches!r:.60}."
         ) from None
     d = devices.require(devices.device(device))
-    return _prefetch_to_gpu(batches, d, size) if d.kind != "cpu" else _convert_all(batches, d)
+    if d.kind == "cpu":
+        return _convert_all(batches, d)
+    return _prefetch_to_gpu(batches, d, size, _Position(source))
+
+
+class _Position:
+    """The position of a `gg.data.DataLoader`, if that is what the batches come from.
+
+    It is some batches ahead of the loop; what the loop sees as its state must not be.
+    """
+
+    def __init__(self, source: Any) -> None:
+        known = hasattr(source, "note_returned")
+        self.read: Callable[[], Any] = source.state if known else lambda: None
+        self.set: Callable[[Any], None] = source.note_returned if known else lambda _: None
 
 
 def _convert_all(batches: Iterable[Any], d: Device) -> Iterator[Any]:
@@ -388,7 +404,9 @@ def _convert(leaf: Any, d: Device) -> Any:
     return constant(leaf, device=d) if isinstance(leaf, (np.ndarray, Tensor)) else leaf
 
 
-def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[Any]:
+def _prefetch_to_gpu(
+    batches: Iterable[Any], d: Device, size: int, position: _Position
+) -> Iterator[Any]:
     with cupy().cuda.Device(d.index):
         staging = Staging()
 
@@ -400,29 +418,36 @@ def _prefetch_to_gpu(batches: Iterable[Any], d: Device, size: int) -> Iterator[A
         finish_copy = staging(array)
         return lambda: wrap(finish_copy())
 
-    def start(batch: Any) -> tuple[Any, list[Callable[[], Any]]]:
+    def start(batch: Any) -> tuple[Any, Any, list[Callable[[], Any]]]:
         with cupy().cuda.Device(d.index):
-            return batch, [start_leaf(leaf) for leaf in nest.flatten(batch)]
+            return position.read(), batch, [start_leaf(leaf) for leaf in nest.flatten(batch)]
 
     def finish(batch: Any, leaves: list[Callable[[], Any]]) -> Any:
         with cupy().cuda.Device(d.index):
             return nest.pack(batch, [leaf() for leaf in leaves])
 
-    waiting: deque[tuple[Any, list[Callable[[], Any]]]] = deque()
+    def oldest() -> Any:
+        after, *started = waiting.popleft()
+        position.set(after)
+        return finish(*started)
+
+    waiting: deque[tuple[Any, Any, list[Callable[[], Any]]]] = deque()
     failure: Exception | None = None
     try:
         try:
             for batch in batches:
                 waiting.append(start(batch))
                 if len(waiting) >= size:
-                    yield finish(*waiting.popleft())
+                    yield oldest()
         except Exception as error:  # raised after the batches that came before it
             failure = error
+        end = position.read()
         while waiting:
-            yield finish(*waiting.popleft())
+            yield oldest()
         if failure is not None:
             raise failure
+        position.set(end)
     finally:
         while waiting:  # the caller stopped: copies must finish before their memory is freed
-            finish(*waiting.popleft())
+            finish(*waiting.popleft()[1:])
         staging.finish()

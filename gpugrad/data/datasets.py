@@ -12,7 +12,14 @@ from gpugrad.core import nest
 from gpugrad.core.arguments import check_whole
 from gpugrad.core.backend import as_dtype
 from gpugrad.data.files import map_bytes
-from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
+from gpugrad.errors import (
+    ArgumentError,
+    DataError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    saying_where,
+)
 
 __all__ = ["Arrays", "Dataset", "Lines", "Windows"]
 
@@ -37,7 +44,7 @@ class Arrays:
 
     Raises:
         ArgumentError: there is no array.
-        ShapeError: first axes differ in length.
+        ShapeError: first axes differ in length, or there is a number in place of an array.
 
     >>> gg.data.Arrays({"x": np.ones((3, 2)), "y": np.arange(3)})[1]["y"].item()
     1
@@ -49,7 +56,12 @@ class Arrays:
         if not leaves:
             raise ArgumentError("Arrays: no array was passed.")
         shapes = [np.shape(leaf) for leaf in leaves]
-        if any(not shape for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
+        if any(not shape for shape in shapes):
+            raise ShapeError(
+                "Arrays: each array needs a first axis, the axis of the examples. A list is a "
+                "structure of arrays here: pass np.asarray(list)."
+            )
+        if len({shape[0] for shape in shapes}) > 1:
             raise ShapeError(f"Arrays: first axes must have one length; the shapes are {shapes}.")
         self._length = shapes[0][0]
 
@@ -68,7 +80,7 @@ class Windows:
     """Pairs of a window of tokens and the same window one token later, for language models.
 
     Args:
-        tokens: array of one axis, also memory-mapped: see `open_text` and `open_npy`.
+        tokens: array of one axis, also memory-mapped: see `open_text` and `open_npy`; or a list.
         length: tokens in a window.
         stride: distance between the starts of windows; by default `length`.
         dtype: dtype of the results; indices are int32 or int64.
@@ -76,6 +88,8 @@ class Windows:
     Raises:
         ShapeError: `tokens` has not one axis, or fewer than length + 1 elements.
         ArgumentError: `length` or `stride` is not above 0.
+        DTypeError: `tokens` are floats and `dtype` is not.
+        DataError: while indexing, `dtype` cannot hold a token.
 
     >>> dataset = gg.data.Windows(np.arange(10), length=4)
     >>> len(dataset), [a.tolist() for a in dataset[1]]
@@ -88,12 +102,18 @@ class Windows:
     ) -> None:
         length = check_whole("Windows", "length", length, 1)
         stride = length if stride is None else check_whole("Windows", "stride", stride, 1)
+        tokens, dtype = np.asarray(tokens) if isinstance(tokens, list) else tokens, as_dtype(dtype)
         if np.ndim(tokens) != 1 or len(tokens) <= length:
             raise ShapeError(
                 f"Windows: tokens must have one axis with more than length={length} elements, got "
                 f"the shape {np.shape(tokens)}."
             )
-        self.tokens, self.length, self.stride, self.dtype = tokens, length, stride, as_dtype(dtype)
+        if dtype.kind in "iu" and as_dtype(tokens.dtype).kind not in "iub":
+            raise DTypeError(
+                f"Windows: tokens are {tokens.dtype}, and dtype={dtype} would drop their "
+                "fractions. Pass dtype='float32', or convert the tokens."
+            )
+        self.tokens, self.length, self.stride, self.dtype = tokens, length, stride, dtype
 
     def __len__(self) -> int:
         return int((len(self.tokens) - 1 - self.length) // self.stride + 1)
@@ -107,7 +127,13 @@ class Windows:
         if np.any((indices < 0) | (indices >= len(self))):
             raise IndexOutOfBoundsError(f"Windows: an index is out of bounds for {len(self)}.")
         starts = np.asarray(indices)[:, None] * self.stride + np.arange(self.length + 1)
-        both = np.asarray(self.tokens[starts], self.dtype)
+        tokens = np.asarray(self.tokens[starts])
+        both = tokens.astype(self.dtype, copy=False)
+        if self.dtype.kind in "iu" and (both != tokens).any():
+            raise DataError(
+                f"Windows: dtype={self.dtype} cannot hold tokens from {tokens.min()} to "
+                f"{tokens.max()}. Pass a wider dtype=."
+            )
         return both[:, :-1], both[:, 1:]
 
 

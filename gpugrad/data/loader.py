@@ -11,7 +11,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
@@ -57,7 +57,7 @@ class _Work(NamedTuple):
 
     def batch(self, epoch: int, number: int, items: Sequence[Any]) -> Any:
         """The batch of these indices, or of these (position, item) pairs of an iterable."""
-        if self.map is None and _takes(self.dataset):
+        if self.map is None and self.collate_fn is stack and _takes(self.dataset):
             batch = self._checked(items, lambda: self.dataset.take(np.asarray(items)))
         else:
             batch = self._checked(items, lambda: self.collate_fn(self._examples(epoch, items)))
@@ -99,7 +99,7 @@ def _range(items: Sequence[Any]) -> str:
 
 def _takes(dataset: Any) -> bool:
     """Whether a dataset makes a whole batch; `take` of an array counts elements, not rows."""
-    return hasattr(dataset, "take") and not isinstance(dataset, (np.ndarray, Tensor))
+    return hasattr(dataset, "take") and not hasattr(dataset, "__dlpack__")
 
 
 def _text(error: Exception) -> str:
@@ -120,8 +120,9 @@ def _takes_rng(f: Any) -> bool:
 
 def stack(examples: list[Any]) -> Any:
     """Stack the leaves of examples of one structure: the default `collate_fn`."""
-    leaves = zip(*map(nest.flatten, examples), strict=True)
-    return nest.pack(examples[0], [_stacked(list(column)) for column in leaves])
+    first = examples[0]
+    leaves = zip(*(nest.flatten_like(first, e, "an example") for e in examples), strict=True)
+    return nest.pack(first, [_stacked(list(column)) for column in leaves])
 
 
 def _stacked(column: list[Any]) -> Any:
@@ -202,8 +203,9 @@ class DataLoader:
         ArgumentError: the dataset is empty; a number is wrong; `drop_last` would leave nothing.
         DataError: while iterating, an exception of the dataset or of a map, with the item's index.
 
-    `state` and `load_state` continue in the middle of an epoch, exactly. ``gg.prefetch_to_device``
-    copies the batches to a GPU ahead of time.
+    An iteration that ends early, such as ``next(iter(loader))``, has had its epoch: the next one
+    is a new epoch. `state` and `load_state` continue in the middle of one, exactly.
+    ``gg.prefetch_to_device`` copies the batches to a GPU ahead of time.
 
     >>> loader = gg.data.DataLoader(range(5), batch_size=2, map=lambda k: k * 10)
     >>> [batch.tolist() for batch in loader], len(loader)
@@ -236,14 +238,13 @@ class DataLoader:
         self.shuffle, self.drop_last = flag("shuffle", shuffle), flag("drop_last", drop_last)
         self.processes = flag("processes", processes)
         self._buffer = whole("shuffle_buffer", shuffle_buffer, 1)
-        self._indexed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
-        if not self._indexed and (iter(dataset) is dataset):
-            raise ArgumentError(
-                "DataLoader: an iterator can be read only once. Pass what makes one, such as a "
-                "list or a class with __iter__."
-            )
+        self._indexed = _is_indexed(dataset)
+        functions = {"map": map, "batch_map": batch_map, "collate_fn": collate_fn}
+        for name, f in functions.items():
+            if not (callable(f) or (f is None and name != "collate_fn")):
+                raise ArgumentError(f"DataLoader: {name} must be a function, got {f!r:.60}.")
         self._work = _Work(dataset, map, batch_map, collate_fn, self.seed)
-        self._epoch = self._batch = 0
+        self._position, self._resumes = LoaderState(0, 0), False
         self._executor: Executor | None = None
         if self._indexed:
             self._check_length(len(dataset))
@@ -266,16 +267,26 @@ class DataLoader:
     # ---- state
 
     def state(self) -> LoaderState:
-        """The position after the last batch that was returned.
+        """The position after the last batch that your loop got, also through prefetching."""
+        return self._position
 
-        `gg.prefetch_to_device` takes batches from the loader before your loop gets them. In such a
-        loop on a GPU, count epochs and batches yourself: a state is a pair of both.
+    def upcoming(self) -> LoaderState:
+        """The position at which the next iteration will begin.
+
+        That is a new epoch, unless `load_state` was called since the last iteration began.
         """
-        return LoaderState(self._epoch, self._batch)
+        epoch, batch = self._position
+        if batch and (not self._resumes or (self._indexed and batch == len(self))):
+            return LoaderState(epoch + 1, 0)
+        return self._position
+
+    def note_returned(self, position: LoaderState) -> None:
+        """Set `state`: called by prefetchers, which take batches before your loop gets them."""
+        self._position = position
 
     @saying_where
     def load_state(self, state: Sequence[int]) -> None:
-        """Continue at a position that `state` returned: first comes the rest of its epoch.
+        """Continue at a position that `state` returned: the next iteration is what its epoch lacks.
 
         >>> loader = gg.data.DataLoader(range(6), batch_size=2, shuffle=True)
         >>> batches = iter(loader)
@@ -285,6 +296,8 @@ class DataLoader:
         >>> [b.tolist() for b in other] == [b.tolist() for b in batches]
         True
         """
+        if not isinstance(state, Sequence) or len(state) != 2:
+            raise ArgumentError(f"DataLoader: expected a pair (epoch, batch), got {state!r:.60}.")
         epoch, batch = (
             check_whole("DataLoader", name, n)
             for name, n in zip(LoaderState._fields, state, strict=True)
@@ -294,24 +307,22 @@ class DataLoader:
                 f"DataLoader: the state is at batch {batch}, but an epoch has {len(self)}: it is "
                 "of other data or of another batch_size."
             )
-        self._epoch, self._batch = epoch, batch
+        self._position, self._resumes = LoaderState(epoch, batch), True
 
     # ---- iteration
 
     def __iter__(self) -> Iterator[Any]:
-        if self._indexed and self._batch == len(self):
-            self._epoch, self._batch = self._epoch + 1, 0
-        epoch, skipped = self._epoch, self._batch
-        numbered = itertools.islice(enumerate(self._items(epoch)), skipped, None)
-        any_batch = skipped > 0
+        epoch, done = self._position = self.upcoming()
+        self._resumes = False
+        numbered = itertools.islice(enumerate(self._items(epoch)), done, None)
         with contextlib.closing(self._made(epoch, numbered)) as batches:
             for batch in timed_batches("DataLoader", batches):
-                any_batch = True
-                self._batch += 1
+                done += 1
+                self._position = LoaderState(epoch, done)
                 yield batch
-        if not any_batch:
+        if not done:
             raise ArgumentError("DataLoader: the iterable is empty, or has less than a batch.")
-        self._epoch, self._batch = epoch + 1, 0
+        self._position = LoaderState(epoch + 1, 0)
 
     def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
         """What the batches of an epoch are made of: indices, or pairs of position and item."""
@@ -382,6 +393,13 @@ class DataLoader:
                 "Processes import the main script anew, which must start its work below "
                 '`if __name__ == "__main__":`. Or the memory did not suffice.'
             ) from error
+        except DataError:
+            raise
+        except Exception as error:  # all others are of the way back
+            raise DataError(
+                f"DataLoader: a worker process cannot return the batch of {_range(items)}, which "
+                f"must be picklable: {_text(error)}"
+            ) from error
 
     def _workers(self) -> Executor:
         if self._executor is None:
@@ -398,6 +416,30 @@ class DataLoader:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
             self._executor = None
+
+
+def _is_indexed(dataset: Any) -> bool:
+    """Whether a dataset has a length and examples by index, and not only an iterator."""
+    if isinstance(dataset, Mapping) and 0 not in dataset:
+        raise ArgumentError(
+            "DataLoader: a dict has no examples 0, 1, ...; if it holds arrays of one length, pass "
+            "gg.data.Arrays(dict)."
+        )
+    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
+        if getattr(dataset, "shape", None) == ():
+            raise ArgumentError(f"DataLoader: an array of shape () has no examples: {dataset!r}.")
+        return True
+    if not hasattr(dataset, "__iter__"):
+        raise ArgumentError(
+            "DataLoader: dataset must have a length and examples by index, such as gg.data.Arrays, "
+            f"or be iterable, got {dataset!r:.60}."
+        )
+    if iter(dataset) is dataset:
+        raise ArgumentError(
+            "DataLoader: an iterator can be read only once. Pass what makes one, such as a list or "
+            "a class with __iter__."
+        )
+    return False
 
 
 def _chunks(items: Iterable[Any], n: int) -> Iterator[list[Any]]:

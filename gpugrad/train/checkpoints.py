@@ -24,7 +24,7 @@ from gpugrad.train.loop import Run
 __all__ = ["Checkpoints"]
 
 _DEFAULT = "default random generator"
-_RUN = "run"
+_RUN = "state of the run"
 
 
 class Checkpoints(Callback):
@@ -78,7 +78,8 @@ class Checkpoints(Callback):
                 )
         self.parts = parts
         self._saved = -1
-        self._data_epochs: dict[str, int] = {}
+        self._begun = 0
+        self._data_starts: dict[str, LoaderState] = {}
 
     # ---- by hand
 
@@ -133,12 +134,15 @@ class Checkpoints(Callback):
         self._saved = run.step if path is not None else -1
 
     def begin_epoch(self, run: Run) -> None:
-        """Note the epoch of the data, which batches are taken from ahead of time."""
-        self._data_epochs.clear()
+        """Note where the epoch begins in the data, which batches are taken from ahead of time."""
+        self._begun = run.epoch
+        self._data_starts.clear()
         loaders = {k: part for k, part in self.parts.items() if isinstance(part, DataLoader)}
+        wrapped = len(loaders) == 1 and not isinstance(run.data, DataLoader)
         for name, loader in loaders.items():
-            if loader is run.data or len(loaders) == 1:  # which a run may read through another
-                self._data_epochs[name] = loader.state().epoch
+            if loader is run.data or wrapped:
+                epoch, batch = loader.upcoming()
+                self._data_starts[name] = LoaderState(epoch, batch - run.batch)
 
     def end_of_step(self, run: Run) -> None:
         """Save every few steps, but not at the end of an epoch, which has its own checkpoint."""
@@ -183,10 +187,11 @@ class Checkpoints(Callback):
 
     def _position(self, name: str, loader: DataLoader, run: Run | None) -> LoaderState:
         """The position of a run in its data; the loader itself may be some batches ahead."""
-        if run is None or name not in self._data_epochs:
+        if run is None or name not in self._data_starts:
             return loader.state()
-        epoch = self._data_epochs[name]
-        return LoaderState(epoch, run.batch) if run.batch else LoaderState(epoch + 1, 0)
+        epoch, batch = self._data_starts[name]
+        ended = run.epoch > self._begun
+        return LoaderState(epoch + 1, 0) if ended else LoaderState(epoch, batch + run.batch)
 
     def _state_of(self, part: Any) -> Mapping[str, Any]:
         state: Mapping[str, Any] = (

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, CheckpointError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    CheckpointError,
+    DataError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    ShapeError,
+)
 
 data = gg.data
 
@@ -23,7 +30,7 @@ def test_arrays_of_any_structure_have_examples_and_batches():
 def test_arrays_of_different_lengths_raise():
     with pytest.raises(ShapeError, match=r"one length; the shapes are \[\(4,\), \(3,\)\]"):
         data.Arrays(np.ones(4), np.ones(3))
-    with pytest.raises(ShapeError, match="one length"):
+    with pytest.raises(ShapeError, match=r"needs a first axis.*np\.asarray"):
         data.Arrays(np.ones(4), 3.0)
     with pytest.raises(ArgumentError, match="no array"):
         data.Arrays()
@@ -105,3 +112,17 @@ def test_files_that_are_missing_or_damaged_raise(tmp_path):
         data.open_text(empty)
     with pytest.raises(ArgumentError, match=r"not an \.npy file"):
         data.open_npy(bad)
+
+
+def test_windows_never_change_a_token():
+    assert [a.tolist() for a in data.Windows(list(range(5)), 2)[1]] == [[2, 3], [3, 4]]
+    series = data.Windows(np.linspace(0, 1, 5), 2, dtype="float32")
+    assert series[0][1].tolist() == [0.25, 0.5]
+    with pytest.raises(DTypeError, match="tokens are float64, and dtype=int32 would drop"):
+        data.Windows(np.linspace(0, 1, 5), 2)
+    large = np.full(5, 3_000_000_000)
+    assert data.Windows(large, 2, dtype="int64")[0][0].tolist() == [3_000_000_000] * 2
+    with pytest.raises(DataError, match="dtype=int32 cannot hold tokens from 3000000000"):
+        data.Windows(large, 2)[0]
+    with pytest.raises(DataError, match="dtype=uint8 cannot hold tokens from -1 to 3"):
+        data.Windows(np.arange(-1, 4), 4, dtype="uint8")[0]

@@ -184,6 +184,9 @@ def test_a_state_of_other_data_raises():
         DataLoader(range(4), 2).load_state((0, 9))
     with pytest.raises(ArgumentError, match="epoch must be a whole number"):
         DataLoader(range(4), 2).load_state((-1, 0))
+    for wrong in ((1,), 5, None):
+        with pytest.raises(ArgumentError, match="expected a pair"):
+            DataLoader(range(4), 2).load_state(wrong)
 
 
 @pytest.mark.parametrize(
@@ -195,6 +198,12 @@ def test_a_state_of_other_data_raises():
         (lambda: DataLoader(range(3), 1.5), "batch_size.*got 1.5"),
         (lambda: DataLoader(range(3), num_workers=-1), "num_workers.*got -1"),
         (lambda: DataLoader(iter([1, 2])), "an iterator can be read only once"),
+        (lambda: DataLoader(None), "must have a length and examples by index.*got None"),
+        (lambda: DataLoader(3.0), "must have a length and examples by index.*got 3.0"),
+        (lambda: DataLoader(np.array(1.0)), r"shape \(\) has no examples"),
+        (lambda: DataLoader({"x": np.ones(3)}), r"gg\.data\.Arrays\(dict\)"),
+        (lambda: DataLoader(range(3), map=3), "map must be a function, got 3"),
+        (lambda: DataLoader(range(3), collate_fn=None), "collate_fn must be a function"),
         (lambda: values(DataLoader(Stream(0), 2)), "the iterable is empty"),
     ],
 )
@@ -233,3 +242,95 @@ def test_loader_of_an_array_gives_rows(kind):
     assert [np.asarray(batch).tolist() for batch in batches] == [
         rows[:2].tolist(), rows[2:].tolist()
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [{}, {"num_workers": 2}])
+def test_an_iteration_that_ends_early_has_had_its_epoch(how):
+    loader = DataLoader(range(6), 2, **how)
+    assert next(iter(loader)).tolist() == [0, 1]
+    assert values(loader) == [[0, 1], [2, 3], [4, 5]]
+    assert loader.state() == (2, 0)
+    shuffled = DataLoader(range(50), 10, shuffle=True, **how)
+    firsts = {tuple(next(iter(shuffled)).tolist()) for _ in range(4)}
+    assert len(firsts) == 4
+    shuffled.load_state((1, 2))
+    assert len(values(shuffled)) == 3
+    assert len(values(shuffled)) == 5
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_state_is_that_of_the_loop_also_through_prefetching(device, size, request):
+    device = request.getfixturevalue("cuda") if device == "cuda" else device
+
+    def loader():
+        return DataLoader(np.arange(14.0), 4, shuffle=True, num_workers=1)
+
+    whole, position, state = [], [], loader()
+    for _ in range(3):
+        for batch in gg.prefetch_to_device(state, device, size):
+            whole.append(batch.tolist())
+            position.append(state.state())
+        assert state.state().batch == 0
+    state.close()
+    assert position == [(epoch, batch) for epoch in range(3) for batch in range(1, 5)]
+    for k in (0, 2, 3, 6):
+        other = loader()
+        other.load_state(position[k])
+        rest = []
+        while len(rest) < len(whole) - k - 1:
+            rest += [b.tolist() for b in gg.prefetch_to_device(other, device, size)]
+        assert rest == whole[k + 1 :]
+        other.close()
+    for _batch in gg.prefetch_to_device(state, device, size):
+        break
+    assert state.state() == (3, 1)
+
+
+def test_collate_fn_is_called_for_arrays_too():
+    loader = DataLoader(Arrays(np.arange(5.0)), 2, collate_fn=lambda examples: tuple(examples))
+    assert list(loader) == [(0, 1), (2, 3), (4,)]
+
+
+def test_dicts_are_stacked_by_key():
+    (batch,) = DataLoader([{"a": 1, "b": 2}, {"b": 3, "a": 4}], 2)
+    assert {k: v.tolist() for k, v in batch.items()} == {"a": [1, 4], "b": [2, 3]}
+    for other in ({"b": 1, "c": 2}, {"a": 1}, 5):
+        with pytest.raises(DataError, match=r"items 0\.\.\.1: StructureError.*'a', 'b'"):
+            values(DataLoader([{"a": 1, "b": 2}, other], 2))
+
+
+class Foreign:
+    """An array of another library, whose `take` counts elements, as NumPy's does."""
+
+    def __init__(self, array):
+        self.array = array
+        self.shape = array.shape
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, index):
+        return self.array[index]
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def take(self, indices):
+        return self.array.take(indices)
+
+
+def test_loader_of_a_foreign_array_gives_rows():
+    rows = np.arange(12.0).reshape(4, 3)
+    assert values(DataLoader(Foreign(rows), 2)) == [rows[:2].tolist(), rows[2:].tolist()]
+
+
+def unpicklable(k):
+    return (lambda: k) if k == 5 else k
+
+
+def test_what_a_worker_process_cannot_return_names_the_batch():
+    loader = DataLoader(range(8), 2, map=unpicklable, num_workers=1, processes=True)
+    with pytest.raises(DataError, match=r"return the batch of items 4\.\.\.5.*picklable"):
+        values(loader)
+    loader.close()

@@ -1,5 +1,6 @@
 """Checkpoints: all parts or none, rotation, and runs that continue bit for bit."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -49,6 +50,7 @@ def same(a, b):
 
 def take_step(p):
     model, variables = p["model"], p["model"].trainable_variables
+    p["loader"].load_state(p["loader"].state())  # to go on in the epoch
     x, y = next(iter(p["loader"]))
     for optimizer in (p["optimizer"], p["second"]):
         with gg.GradientTape() as tape, nn.training():
@@ -181,6 +183,101 @@ def test_a_second_loader_keeps_its_own_position(tmp_path):
         run(stop_at=11)  # at batch 5 of the second epoch; an epoch of validation has 2
     r, position = run()
     assert (r.step, position) == (12, (2, 0))
+
+
+def test_a_run_after_a_look_at_the_first_batch_resumes_exactly(tmp_path):
+    def run(folder, stop_at=None):
+        p = parts()
+        next(iter(p["loader"]))
+
+        class Stop(train.Callback):
+            def end_of_step(self, r):
+                if r.step == stop_at:
+                    raise ZeroDivisionError
+
+        gg.set_seed(5)
+        r = train.fit(
+            (p["model"], gg.mse), p["loader"], 2, optimizer=p["optimizer"], progress=False,
+            callbacks=[train.Checkpoints(folder, every_steps=1, **p), Stop()],
+        )  # fmt: skip
+        return r.step, values(p)
+
+    steps, desired = run(tmp_path / "whole")
+    assert steps == 12  # the batch that was looked at comes again
+    for stop_at in (2, 8):
+        with pytest.raises(ZeroDivisionError):
+            run(tmp_path / str(stop_at), stop_at)
+        steps, resumed = run(tmp_path / str(stop_at))
+        assert steps == 12
+        same(resumed, desired)
+
+
+def test_ctrl_c_before_the_first_batch_of_an_epoch_keeps_the_epoch(tmp_path):
+    class Data(gg.data.Arrays):
+        taken = 0
+
+        def take(self, indices):
+            self.taken += 1
+            if self.stop and self.taken == 4:  # the first batch of the second epoch
+                signal.raise_signal(signal.SIGINT)
+            return super().take(indices)
+
+    def fit():
+        v = gg.Variable(0.0)
+        checkpoints = train.Checkpoints(tmp_path, every_epochs=2, loader=loader, v=v)
+        return train.fit(
+            lambda x, y: v.assign_add(gg.sum(x)), loader, 3, callbacks=[checkpoints], progress=False
+        )
+
+    for Data.stop in (True, False):
+        loader = gg.data.DataLoader(Data(X, Y), 8, shuffle=True)
+        r = fit()
+        assert (r.interrupted, r.step) == ((True, 3) if Data.stop else (False, 9))
+    assert loader.state() == (3, 0)
+
+
+@pytest.mark.parametrize("ctrl_c", [False, True])
+@pytest.mark.parametrize("stopping_first", [False, True])
+def test_early_stopping_resumes_with_the_best_weights(stopping_first, ctrl_c, tmp_path):
+    scores = [3.0, 1.0, 2.0, 1.0, 5.0, 0.0]
+
+    def run(folder, stop_at=None, is_part=True):
+        model = nn.Dense(1, 1, use_bias=False)
+
+        class Score(train.Callback):
+            def end_of_step(self, r):
+                if r.step == stop_at:
+                    if not ctrl_c:
+                        raise ZeroDivisionError
+                    signal.raise_signal(signal.SIGINT)
+
+            def end_of_epoch(self, r):
+                model.kernel.assign([[float(r.epoch)]])
+                r.logs["score"] = np.float32(scores[r.epoch - 1])
+
+        stopping = train.EarlyStopping("score", patience=3, restore_best=True)
+        loader = gg.data.DataLoader(gg.data.Arrays(X[:4, :1], Y[:4]), 1)
+        some = {"stopping": stopping} if is_part else {}
+        checkpoints = train.Checkpoints(folder, model=model, loader=loader, **some)
+        both = [stopping, checkpoints] if stopping_first else [checkpoints, stopping]
+        r = train.fit(
+            (model, gg.mse), loader, 9, optimizer=optim.SGD(0), progress=False,
+            callbacks=[Score(), *both],
+        )  # fmt: skip
+        return r.epoch, stopping.best_epoch, model.kernel.numpy().item(), r.logs.get("score")
+
+    for stop_at in range(2, 20, 4):
+        if ctrl_c:
+            run(tmp_path / str(stop_at), stop_at)
+        else:
+            with pytest.raises(ZeroDivisionError):
+                run(tmp_path / str(stop_at), stop_at)
+        for _ in range(2):  # also a run that has ended
+            assert run(tmp_path / str(stop_at)) == (5, 2, 2.0, 5.0)
+    with contextlib.suppress(ZeroDivisionError):
+        run(tmp_path / "alone", 15, is_part=False)
+    with pytest.raises(ArgumentError, match=r"the weights of its best epoch, 2\. Save them"):
+        run(tmp_path / "alone", is_part=False)
 
 
 def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
