@@ -11,7 +11,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
@@ -326,16 +326,24 @@ class DataLoader:
 
     def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
         """What the batches of an epoch are made of: indices, or pairs of position and item."""
-        order: Iterable[Any]
         rng = np.random.default_rng([self.seed, epoch])
-        if self._indexed:
-            n = len(self._work.dataset)
-            order = (rng.permutation(n) if self.shuffle else np.arange(n)).tolist()
-        else:
-            order = self._from_iterable(rng)
-        for chunk in _chunks(order, self.batch_size):
+        chunks = self._indices(rng) if self._indexed else self._chunks_of_iterable(rng)
+        for chunk in chunks:
             if len(chunk) == self.batch_size or not self.drop_last:
                 yield chunk
+
+    def _indices(self, rng: np.random.Generator) -> Iterator[list[int]]:
+        """The indices of each batch; a list of all would take 36 bytes an example."""
+        n = len(self._work.dataset)
+        order = rng.permutation(n) if self.shuffle else None
+        for start in range(0, n, self.batch_size):
+            stop = min(start + self.batch_size, n)
+            yield list(range(start, stop)) if order is None else order[start:stop].tolist()
+
+    def _chunks_of_iterable(self, rng: np.random.Generator) -> Iterator[list[tuple[int, Any]]]:
+        pairs = self._from_iterable(rng)
+        while chunk := list(itertools.islice(pairs, self.batch_size)):
+            yield chunk
 
     def _from_iterable(self, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
         pairs = enumerate(self._work.dataset)
@@ -440,9 +448,3 @@ def _is_indexed(dataset: Any) -> bool:
             "a class with __iter__."
         )
     return False
-
-
-def _chunks(items: Iterable[Any], n: int) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, n)):
-        yield chunk

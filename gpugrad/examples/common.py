@@ -134,7 +134,7 @@ def main(name: str, run: Callable[[argparse.Namespace], None], args: argparse.Na
         with gg.device(args.device):
             gg.set_seed(args.seed)
             run(args)
-    except (UsageError, GpugradError) as error:
+    except (UsageError, GpugradError, OSError) as error:  # such as a full disk
         print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

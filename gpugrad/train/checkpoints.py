@@ -24,7 +24,7 @@ from gpugrad.train.loop import Run
 __all__ = ["Checkpoints"]
 
 _DEFAULT = "default random generator"
-_RUN = "state of the run"
+_RUN = "run"
 
 
 class Checkpoints(Callback):
@@ -44,7 +44,7 @@ class Checkpoints(Callback):
             Generators, and objects with ``state_dict()`` and ``load_state_dict(state)``.
 
     Raises:
-        ArgumentError: a part is none of these.
+        ArgumentError: a part is none of these, or is named ``run``.
 
     >>> import tempfile
     >>> model, optimizer = gg.nn.Dense(2, 1), gg.optim.Adam(0.1)
@@ -69,6 +69,10 @@ class Checkpoints(Callback):
         self.keep = None if keep is None else whole("keep", keep)
         self.every_epochs = whole("every_epochs", every_epochs)
         self.every_steps = None if every_steps is None else whole("every_steps", every_steps)
+        if _RUN in parts:
+            raise ArgumentError(
+                "Checkpoints: no part may be named 'run', as the run's own state is."
+            )
         for name, part in parts.items():
             kinds = (Module, Variable, DataLoader, Generator)
             if not isinstance(part, kinds) and not hasattr(part, "load_state_dict"):

@@ -150,6 +150,9 @@ def test_missing_device_and_folder_that_cannot_be_made_are_errors(tmp_path, caps
     (tmp_path / "file").touch()
     assert run(tmp_path / "file" / "x") == 2
     assert "--output" in capsys.readouterr().err
+    (tmp_path / "digits.png").mkdir()
+    assert run(tmp_path) == 2
+    assert "digits.png" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,8 @@ def test_a_checkpoint_by_hand_is_refused_by_a_run(tmp_path):
 def test_wrong_arguments_raise(tmp_path):
     with pytest.raises(ArgumentError, match=r"thing is a int, which has no state_dict"):
         train.Checkpoints(tmp_path, thing=3)
+    with pytest.raises(ArgumentError, match="no part may be named 'run'"):
+        train.Checkpoints(tmp_path, run=gg.random.Generator(0))
     with pytest.raises(ArgumentError, match="keep must be a whole number above 0"):
         train.Checkpoints(tmp_path, keep=0)
     callback = train.Checkpoints(tmp_path, every_steps=1, v=gg.Variable(1.0))
