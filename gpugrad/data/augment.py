@@ -1,7 +1,7 @@
 """Random changes of a batch of images (n, channels, height, width), for `DataLoader(batch_map=)`.
 
 Each takes the images first and a `numpy.random.Generator` as `rng`, works on the whole batch at
-once and returns what it got: NumPy arrays, or Tensors on their device.
+once, and returns NumPy arrays, or for Tensors a Tensor on their device.
 
 >>> from functools import partial
 >>> images = np.arange(32.0).reshape(2, 1, 4, 4)
@@ -13,6 +13,7 @@ once and returns what it got: NumPy arrays, or Tensors on their device.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from gpugrad.core.arguments import check_number, check_whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, ShapeError, saying_where
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.nn import functional
 
 __all__ = ["random_affine", "random_crop", "random_flip"]
@@ -29,15 +30,19 @@ __all__ = ["random_affine", "random_crop", "random_flip"]
 
 @saying_where
 def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: int = -1) -> Any:
-    """Reverse each image along an axis with probability `p`: -1 flips left and right.
+    """Reverse each image along an axis with probability `p`: -1 left and right, -2 up and down.
 
     Raises:
         ShapeError: the images have not four axes.
-        ArgumentError: `p` is not from 0 to 1, or there is no such axis.
+        ArgumentError: `p` is not from 0 to 1, or the axis is another one.
     """
-    n = _count("random_flip", images, rng)
+    images = _checked("random_flip", images, rng)
+    if type(axis) is not int or axis not in (-2, -1, 2, 3):
+        raise ArgumentError(
+            f"random_flip: axis must be -1 for left and right or -2 for up and down, got {axis!r}."
+        )
     p = check_number("random_flip", "p", p, lambda x: 0 <= x <= 1, "from 0 to 1")
-    chosen = (rng.random(n) < p)[:, None, None, None]
+    chosen = (rng.random(len(images)) < p)[:, None, None, None]
     if isinstance(images, Tensor):
         flipped = TENSOR.flip(images, axis=axis)
         return TENSOR.where(constant(chosen, device=images.device), flipped, images)
@@ -54,7 +59,7 @@ def random_crop(
         ShapeError: the images have not four axes, or are smaller than the window.
         ArgumentError: a size is not a whole number above 0.
     """
-    n = _count("random_crop", images, rng)
+    images = _checked("random_crop", images, rng)
     sizes = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
     height, width = (check_whole("random_crop", "size", s, 1) for s in sizes)
     padding = check_whole("random_crop", "padding", padding)
@@ -64,6 +69,7 @@ def random_crop(
             f"random_crop: a window of {(height, width)} does not fit into images of shape "
             f"{tuple(images.shape)} with padding={padding}."
         )
+    n = len(images)
     tops = rng.integers(lengths[0] - height + 1, size=n)
     lefts = rng.integers(lengths[1] - width + 1, size=n)
     rows = (tops[:, None] + np.arange(height))[:, None, :, None]
@@ -74,7 +80,7 @@ def random_crop(
     if isinstance(images, Tensor):
         padded = TENSOR.pad(images, pad_width=around) if padding else images
         return padded[examples, channels, rows, columns]
-    padded = np.pad(images, around) if padding else np.asarray(images)
+    padded = np.pad(images, around) if padding else images
     return padded[examples, channels, rows, columns]
 
 
@@ -104,8 +110,14 @@ def random_affine(
     Raises:
         ShapeError: the images have not four axes.
         ArgumentError: a number is not 0 or above, or a scale not above 0.
+        DTypeError: the images are integers, which cannot be interpolated.
     """
-    n = _count("random_affine", images, rng)
+    images = _checked("random_affine", images, rng)
+    if images.dtype.kind in "biu":
+        raise DTypeError(
+            f"random_affine: images are {images.dtype}; interpolation needs floats, such as "
+            "images / np.float32(255)."
+        )
     degrees, translate, shear = (
         check_number("random_affine", what, value, lambda x: 0 <= x < math.inf, "0 or above")
         for what, value in (("degrees", degrees), ("translate", translate), ("shear", shear))
@@ -116,6 +128,7 @@ def random_affine(
         check_number("random_affine", "scale", factor, lambda x: 0 < x < math.inf, "above 0")
     if scale[0] > scale[1]:
         raise ArgumentError(f"random_affine: scale must be a pair that rises, got {scale!r:.60}.")
+    n = len(images)
     angle, slant = (np.radians(rng.uniform(-d, d, n)) for d in (degrees, shear))
     factors = np.exp(rng.uniform(math.log(scale[0]), math.log(scale[1]), n))
     move = rng.uniform(-2 * translate, 2 * translate, (n, 2))  # heights and widths are 2 long
@@ -130,7 +143,13 @@ def random_affine(
     return y if isinstance(images, Tensor) else y.numpy()
 
 
-def _count(name: str, images: Any, rng: Any) -> int:
+def _checked(name: str, images: Any, rng: Any) -> Any:
+    """The images as Tensor or NumPy array."""
+    if isinstance(images, (tuple, list, Mapping)):
+        raise ArgumentError(
+            f"{name}: expected images, got a {type(images).__name__}. For batches of images and "
+            f"labels write batch_map=lambda batch, rng: ({name}(batch[0], rng=rng), batch[1])."
+        )
     if not isinstance(rng, np.random.Generator):
         raise ArgumentError(f"{name}: rng must be a numpy.random.Generator, got {rng!r:.60}.")
     if np.ndim(images) != 4:
@@ -138,4 +157,4 @@ def _count(name: str, images: Any, rng: Any) -> int:
             f"{name}: images must have the shape (n, channels, height, width), got "
             f"{np.shape(images)}."
         )
-    return int(images.shape[0])
+    return images if isinstance(images, Tensor) else np.asarray(images)

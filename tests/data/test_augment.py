@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 
 augment = gg.data.augment
 IMAGES = np.arange(3 * 2 * 6 * 8, dtype="f4").reshape(3, 2, 6, 8)
@@ -73,5 +73,14 @@ def test_images_of_wrong_shape_raise():
         augment.random_crop(IMAGES, size=7, rng=rng)
     with pytest.raises(ArgumentError, match="p must be from 0 to 1"):
         augment.random_flip(IMAGES, rng=rng, p=2)
+    for axis in (0, 1, -3, 1.0, True):  # 0 would give images the labels of others
+        with pytest.raises(ArgumentError, match=r"axis must be -1 .* or -2"):
+            augment.random_flip(IMAGES, rng=rng, axis=axis)
+    with pytest.raises(DTypeError, match="images are uint8; interpolation needs floats"):
+        augment.random_affine(IMAGES.astype("u1"), rng=rng)
+    for call in CALLS.values():
+        for batch in ((IMAGES, np.arange(len(IMAGES))), {"x": IMAGES}, [IMAGES]):
+            with pytest.raises(ArgumentError, match=r"expected images, got .*batch_map=lambda"):
+                call(batch, rng)
     with pytest.raises(ArgumentError, match="scale must be above 0"):
         augment.random_affine(IMAGES, rng=rng, scale=(0, 1))
