@@ -40,7 +40,7 @@ class Sums:
     def __init__(self, metrics: Sequence[Metric], optimizer: Any = None) -> None:
         self._results = {metric.name: metric.result for metric in metrics}
         inner = getattr(optimizer, "inner_optimizer", None)  # of a loss scale, which skips, too
-        self._skips = inner is not None or getattr(optimizer, "skip_nonfinite", False)
+        self.skips = inner is not None or getattr(optimizer, "skip_nonfinite", False)
         self.totals: dict[str, Array] = {}
         self._waiting: list[tuple[Any, int]] = []
 
@@ -52,7 +52,7 @@ class Sums:
         """The metrics so far."""
         for result, n in self._waiting:
             named = result if isinstance(result, Mapping) else {"loss": result}
-            if self._skips and not _is_finite(tensor(named.get("loss", 0.0))):
+            if self.skips and not _is_finite(tensor(named.get("loss", 0.0))):
                 self.totals.setdefault("loss", np.zeros(2))  # of no examples: the mean is NaN
                 continue  # the optimizer has skipped the step
             for name, value in named.items():
@@ -113,8 +113,14 @@ class Run:
         self.stopped = True
 
     def state(self) -> dict[str, Any]:
-        """What `load_state` needs to continue, also in the middle of an epoch; JSON can hold it."""
+        """What `load_state` needs to continue, also in the middle of an epoch; JSON can hold it.
+
+        Raises:
+            NumericsError: the loss is NaN or infinite, so the weights are not worth saving.
+        """
         self.logs = self.logs | self._sums.read()  # a new dict: the old one is in the history
+        if not self._sums.skips:
+            _check_loss(self, None)
         totals = {name: t.tolist() for name, t in self._sums.totals.items()}
         names = "epoch", "step", "batch", "history"
         return {**{name: getattr(self, name) for name in names}, "totals": totals}
@@ -309,6 +315,10 @@ def _count_examples(name: str, batch: Any) -> int:
 def _read(run: Run, batch: Any) -> None:
     """Read the numbers of the epoch so far, and check the loss."""
     run.logs = run._sums.read()
+    _check_loss(run, batch)
+
+
+def _check_loss(run: Run, batch: Any) -> None:
     loss = run.logs.get("loss", 0.0)
     if not np.isfinite(loss):
         raise NumericsError(

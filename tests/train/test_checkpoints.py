@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, CheckpointError
+from gpugrad.errors import ArgumentError, CheckpointError, NumericsError
 
 train, nn, optim = gg.train, gg.nn, gg.optim
 RNG = np.random.default_rng(0)
@@ -278,6 +278,41 @@ def test_early_stopping_resumes_with_the_best_weights(stopping_first, ctrl_c, tm
         run(tmp_path / "alone", 15, is_part=False)
     with pytest.raises(ArgumentError, match=r"the weights of its best epoch, 2\. Save them"):
         run(tmp_path / "alone", is_part=False)
+
+
+def test_a_loss_that_is_nan_is_not_saved_over_good_files(tmp_path):
+    v = gg.Variable(1.0)
+
+    def step(x):
+        if v.numpy() == 4:
+            v.assign(np.nan)
+        v.assign_add(1.0)
+        return v.numpy().copy()
+
+    loader = gg.data.DataLoader(np.ones(20), 2)
+    checkpoints = train.Checkpoints(tmp_path, keep=1, every_steps=1, v=v, loader=loader)
+    with pytest.raises(NumericsError, match="the loss is nan at step 4"):
+        train.fit(step, loader, callbacks=[checkpoints], progress=False)
+    checkpoints.restore()
+    assert (v.numpy(), checkpoints.latest().name) == (4, "00000003.safetensors")
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_steps_that_an_optimizer_skips_are_saved(skips, tmp_path):
+    model = nn.Dense(1, 1)
+    data = gg.data.Arrays(np.full((4, 1), np.inf if skips else 1.0, "f4"), np.ones((4, 1), "f4"))
+    loader = gg.data.DataLoader(data, 1)
+
+    class Stop(train.Callback):
+        def end_of_step(self, r):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train.fit(
+            (model, gg.mse), loader, optimizer=optim.SGD(0.1, skip_nonfinite=True), progress=False,
+            callbacks=[train.Checkpoints(tmp_path, every_steps=1, m=model, loader=loader), Stop()],
+        )  # fmt: skip
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
