@@ -401,7 +401,12 @@ def _convert(leaf: Any, d: Device) -> Any:
     if isinstance(leaf, IndexedSlices):
         values, indices = (constant(part, device=d) for part in (leaf.values, leaf.indices))
         return IndexedSlices(values, indices, leaf.dense_shape)
-    return constant(leaf, device=d) if isinstance(leaf, (np.ndarray, Tensor)) else leaf
+    if not isinstance(leaf, (np.ndarray, Tensor)):
+        return leaf
+    try:
+        return constant(leaf, device=d)
+    except GpugradError as error:
+        reraise(error, "prefetch_to_device", {}, {})
 
 
 def _prefetch_to_gpu(

@@ -255,6 +255,7 @@ class Plot(Callback):
                     axes.plot(epochs, values, marker="." if len(values) < 30 else "", label=label)
             axes.set_ylabel(name)
             axes.set_xlabel("epoch")
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.grid(alpha=0.3)
             if axes.lines:
                 axes.legend(frameon=False)

@@ -363,7 +363,8 @@ def _step_of(
     """The traced training step of a model."""
     if not hasattr(optimizer, "apply_gradients") or isinstance(optimizer, type):
         raise ArgumentError(
-            f"fit: a pair (model, loss) needs optimizer=, one of gg.optim, got {optimizer!r:.60}."
+            "fit: a pair (model, loss) needs optimizer=, one of gg.optim with apply_gradients, got "
+            f"{optimizer!r:.60}."
         )
 
     @function
