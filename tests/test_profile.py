@@ -181,6 +181,25 @@ def test_profiles_nest_and_the_inner_one_sees_less():
     assert (len(outer.events), len(inner.events)) == (2, 1)
 
 
+def test_profile_divides_the_steps_of_fit_among_modules():
+    model = gg.nn.Sequential(gg.nn.Dense(3, 4), gg.nn.Dense(4, 1))
+    data = [(np.ones((2, 3), "f4"), np.ones((2, 1), "f4"))] * 3
+    with gg.profile() as profile:
+        gg.train.fit(
+            (model, gg.mse), data, 3, optimizer=gg.optim.SGD(0.1), validation=data, progress=False
+        )
+    assert {"layers.0", "layers.1"} <= set(profile.by_module())
+    calls = {name: total.calls for name, total in profile.by_op().items()}
+    assert calls["trace train_step"] == calls["trace evaluation_step"] == 1
+
+
+def test_profile_refuses_a_path_before_it_measures(tmp_path):
+    with pytest.raises(ArgumentError, match="there is no folder"):
+        gg.profile(tmp_path / "none" / "trace.json")
+    with pytest.raises(ArgumentError, match="path must be a path, got 3"):
+        gg.profile(3)
+
+
 def test_profile_is_used_once():
     profile = gg.profile()
     with profile:

@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpugrad.core.arguments import check_path
 from gpugrad.core.backend import OPS
 from gpugrad.core.format import format_bytes
 from gpugrad.core.listening import recorders
@@ -50,7 +52,7 @@ class profile(Profile):  # it reads as a statement
             nanoseconds, `nbytes`, `where` (the user's line, and the layer's path) and `thread`.
 
     Raises:
-        ArgumentError: the profile has been used before.
+        ArgumentError: the profile has been used before, or the folder of `path` does not exist.
 
     >>> with gg.profile() as profile:
     ...     y = gg.tanh(gg.ones((100, 100)) @ gg.ones((100, 100)))
@@ -60,6 +62,8 @@ class profile(Profile):  # it reads as a statement
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
+        if path is not None and not check_path("profile", "path", path).parent.is_dir():
+            raise ArgumentError(f"profile: there is no folder {Path(path).parent}.")
         self._path = path
         self._steps: dict[str, list[tuple[Any, float]]] = {}
         self._entered = False

@@ -190,6 +190,7 @@ def fit(
     run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
     run.data, run.steps_per_epoch = data, _count_batches(data)
     _check_names("fit", measured)
+    evaluated = _evaluation(model, measured)
     listeners = check_list("fit", "callbacks", callbacks, Callback)
     listeners += [Progress()] if check_flag("fit", "progress", progress) else []
     with _interrupts_between_steps(run):
@@ -200,7 +201,7 @@ def fit(
                 if not _epoch(run, step, data, listeners, log_every):
                     break
                 if validation is not None:
-                    values = evaluate(model, validation, measured)
+                    values = evaluated(validation)
                     run.logs.update({f"val_{name}": value for name, value in values.items()})
                 run.history.append(run.logs)
                 run.epoch, run.batch = run.epoch + 1, 0
@@ -368,7 +369,7 @@ def _step_of(
         )
 
     @function
-    def step(*batch: Any) -> dict[str, Tensor]:
+    def train_step(*batch: Any) -> dict[str, Tensor]:
         *inputs, labels = _labelled("fit", batch)
         with GradientTape() as tape, training():
             outputs = model(*inputs)
@@ -380,7 +381,7 @@ def _step_of(
         sums = {"loss": sums_of_mean(value, outputs)}
         return sums | {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
-    return lambda *batch: _MetricSums(step(*batch))
+    return lambda *batch: _MetricSums(train_step(*batch))
 
 
 def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:
@@ -415,19 +416,29 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
         raise ArgumentError(f"evaluate: model must be callable, got {model!r:.60}.")
     metrics = check_list("evaluate", "metrics", metrics, Metric)
     _check_names("evaluate", metrics)
-    sums = Sums(metrics)
+    return _evaluation(model, metrics)(data)
+
+
+def _evaluation(
+    model: Any, metrics: Sequence[Metric]
+) -> Callable[[Iterable[Any]], dict[str, float]]:
+    """`evaluate` as a function of the data, which is traced once for all epochs."""
 
     @function
-    def step(*batch: Any) -> dict[str, Tensor]:
+    def evaluation_step(*batch: Any) -> dict[str, Tensor]:
         *inputs, labels = _labelled("evaluate", batch)
         with training(False):
             outputs = model(*inputs)
         return {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
-    for batch in _some(_on_device("evaluate", data)):
-        n = _count_examples("evaluate", batch)
-        sums.add(_MetricSums(step(*_parts(batch))), n)
-    return sums.read()
+    def evaluated(data: Iterable[Any]) -> dict[str, float]:
+        sums = Sums(metrics)
+        for batch in _some(_on_device("evaluate", data)):
+            n = _count_examples("evaluate", batch)
+            sums.add(_MetricSums(evaluation_step(*_parts(batch))), n)
+        return sums.read()
+
+    return evaluated
 
 
 def _some(batches: Iterable[Any]) -> Iterator[Any]:
