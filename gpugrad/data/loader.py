@@ -399,7 +399,8 @@ class DataLoader:
             raise DataError(
                 f"DataLoader: a worker process died, and with it the batch of {_range(items)}. "
                 "Processes import the main script anew, which must start its work below "
-                '`if __name__ == "__main__":`. Or the memory did not suffice.'
+                '`if __name__ == "__main__":`; functions of a notebook must be in a module. Or the '
+                "memory did not suffice."
             ) from error
         except DataError:
             raise
