@@ -120,9 +120,25 @@ def _takes_rng(f: Any) -> bool:
 
 def stack(examples: list[Any]) -> Any:
     """Stack the leaves of examples of one structure: the default `collate_fn`."""
+    return nest.pack(examples[0], [_stacked(column) for column in _columns(examples)])
+
+
+def _columns(examples: list[Any]) -> Iterator[list[Any]]:
+    """The values of each leaf; StructureError if the examples have different structures."""
     first = examples[0]
-    leaves = zip(*(nest.flatten_like(first, e, "an example") for e in examples), strict=True)
-    return nest.pack(first, [_stacked(list(column)) for column in leaves])
+    pairs = nest.children(first)
+    if pairs is None:
+        yield examples
+        return
+    if type(first) is dict and all(type(e) is dict and e.keys() == first.keys() for e in examples):
+        inner = [[e[key] for e in examples] for key, _ in pairs]
+    elif type(first) is tuple and all(type(e) is tuple and len(e) == len(first) for e in examples):
+        inner = [list(column) for column in zip(*examples, strict=True)]
+    else:
+        rows = [nest.flatten_like(first, e, "an example") for e in examples]
+        inner = [list(column) for column in zip(*rows, strict=True)]
+    for column in inner:
+        yield from _columns(column)
 
 
 def _stacked(column: list[Any]) -> Any:
