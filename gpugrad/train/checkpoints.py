@@ -160,9 +160,10 @@ class Checkpoints(Callback):
             self._save_run(run)
 
     def end(self, run: Run) -> None:
-        """Save what Ctrl-C has left."""
+        """Save what Ctrl-C has left, unless it broke off a step: that may have changed a part."""
         has_loader = any(isinstance(part, DataLoader) for part in self.parts.values())
-        if run.interrupted and run.step != self._saved and (has_loader or not run.batch):
+        is_new = run.interrupted and run.step != self._saved and not run.in_step
+        if is_new and (has_loader or not run.batch):
             self._save_run(run)
 
     def _save_run(self, run: Run) -> None:

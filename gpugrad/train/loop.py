@@ -90,6 +90,7 @@ class Run:
         history: the logs of each epoch that has ended.
         model, optimizer, data: as passed to `fit`, or None.
         interrupted: whether Ctrl-C ended the run.
+        in_step: whether a step is running, or a second Ctrl-C has broken one off.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Run:
         self.data: Any = None
         self.logs: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
-        self.stopped = self.interrupted = False
+        self.stopped = self.interrupted = self.in_step = False
         self._sums = Sums(metrics, optimizer)
 
     def stop(self) -> None:
@@ -287,8 +288,10 @@ def _epoch(
         if run.interrupted:
             return False
         n = _count_examples("fit", batch)
+        run.in_step = True
         run._sums.add(step(*_parts(batch)), n)
         run.step, run.batch = run.step + 1, run.batch + 1
+        run.in_step = False
         if run.step % log_every == 0:
             _read(run, batch)
         for callback in callbacks:

@@ -280,6 +280,36 @@ def test_early_stopping_resumes_with_the_best_weights(stopping_first, ctrl_c, tm
         run(tmp_path / "alone", is_part=False)
 
 
+def test_a_step_that_a_second_ctrl_c_breaks_off_is_taken_again(tmp_path):
+    loader = gg.data.DataLoader(np.arange(8.0), 2)
+
+    def run(stop_at):
+        v = gg.Variable(0.0, dtype="float64")
+        steps = []
+
+        def step(x):
+            v.assign(2 * v + gg.sum(x))
+            steps.append(1)
+            if len(steps) == stop_at:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+            return 0.0
+
+        checkpoints = train.Checkpoints(tmp_path, every_steps=2, v=v, loader=loader)
+        r = train.fit(step, loader, 2, callbacks=[checkpoints], progress=False)
+        return r, v.numpy()
+
+    r, _ = run(4)
+    assert (r.interrupted, r.step) == (True, 3)
+    loader = gg.data.DataLoader(np.arange(8.0), 2)
+    r, v = run(None)
+    assert (r.interrupted, r.step) == (False, 8)
+    expected = 0.0
+    for total in [1.0, 5.0, 9.0, 13.0] * 2:
+        expected = 2 * expected + total
+    assert v == expected
+
+
 def test_a_loss_that_is_nan_is_not_saved_over_good_files(tmp_path):
     v = gg.Variable(1.0)
 
