@@ -57,13 +57,13 @@ class Sums:
                 continue  # the optimizer has skipped the step
             for name, value in named.items():
                 if isinstance(result, _MetricSums):
-                    values = np.asarray(value.numpy(), np.float64)
+                    values = np.asarray(tensor(value).numpy(), np.float64)
                 else:
                     what = f"fit: the step must return a loss or a dict of numbers, but {name!r}"
                     values = np.array([_number(what, value) * n, n])
                 self.totals[name] = self.totals.get(name, 0.0) + values
         self._waiting.clear()
-        return {n: self._results.get(n, mean_of)(t) for n, t in self.totals.items()}
+        return {n: float(self._results.get(n, mean_of)(t)) for n, t in self.totals.items()}
 
 
 def _number(what: str, value: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,9 @@ class Mean(Metric):
     Args:
         f: returns the mean over a batch, as losses do; or a value for each example.
         name: the name in logs; by default the function's.
+
+    Raises:
+        ShapeError: in `sums`, `f` returned another number of values, such as one for each token.
 
     >>> metric = gg.train.Mean(gg.mse, "error")
     >>> metric.result(metric.sums(gg.constant([[3.0], [1.0]]), [[0.0], [0.0]]).numpy())
@@ -193,6 +197,13 @@ def sums_of_mean(value: Any, outputs: Any) -> Tensor:
     value = tensor(value)
     first = nest.flatten(outputs)[0]
     n = np.shape(first)[0] if np.ndim(first) else 1
+    if value.ndim and math.prod(value.shape) != n:
+        raise ShapeError(
+            f"Mean: expected the mean over the batch or a value for each of {n} examples, got "
+            f"values of shape {value.shape}: apply gg.mean."
+        )
+    if value.dtype.itemsize == 2:  # whose sums end at 65504, or have 8 bits
+        value = TENSOR.astype(value, np.dtype("float32"))
     total = TENSOR.sum(value) if value.ndim else TENSOR.multiply(value, n)
     count = constant(n, total.dtype, device=total.device)
     sums: Tensor = TENSOR.stack([total, count], axis=0)

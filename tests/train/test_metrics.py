@@ -97,3 +97,18 @@ def test_labels_that_are_no_class_raise():
         labels = np.where(np.arange(len(LABELS)) == 3, wrong, LABELS)
         with pytest.raises(IndexOutOfBoundsError, match=f"{wrong}.*classes from 0 to 3"):
             train.TopK(2).sums(OUTPUTS, labels)
+
+
+def test_mean_takes_one_value_or_one_for_each_example():
+    per_token = train.Mean(lambda y, t: (y - t) ** 2)
+    with pytest.raises(ShapeError, match=r"each of 2 examples, got values of shape \(2, 5\)"):
+        per_token.sums(np.ones((2, 5)), np.zeros((2, 5)))
+    column = np.array([[1.0], [2.0], [4.0]])
+    assert over_batches(per_token, column, 0 * column, (2, 1)) == 7
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("f", [lambda y, _: gg.mean(y), lambda y, _: y])
+def test_mean_of_16_bit_values_adds_in_float32(f, dtype):
+    metric, outputs = train.Mean(f), gg.full((70_001,), 3.0, dtype=dtype)
+    assert metric.result(metric.sums(outputs, outputs).numpy()) == 3
