@@ -20,6 +20,7 @@ from gpugrad.autodiff.arguments import (
     zeros_for,
 )
 from gpugrad.autodiff.backward import refit, zeros
+from gpugrad.autodiff.dead_branches import ForwardGrowing
 from gpugrad.autodiff.readings import each_saved, revive
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import GradientTape
@@ -30,13 +31,13 @@ from gpugrad.core.listening import current_stack, nobody, set_stack
 from gpugrad.core.settings import as_written
 from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
-from gpugrad.trace.listener import EndOfBlock, Listener
+from gpugrad.trace.listener import EndOfBlock
 from gpugrad.trace.numerics import check, checks, unchecked
 
 __all__ = ["ForwardAccumulator", "tangent_by"]
 
 
-class ForwardAccumulator(Listener):
+class ForwardAccumulator(ForwardGrowing):
     """Computes Jacobian-vector products while the program runs.
 
     Args:
@@ -57,8 +58,6 @@ class ForwardAccumulator(Listener):
     6.0
     """
 
-    passive = False
-
     def __init__(self, primals: Any, tangents: Any) -> None:
         leaves = flatten_tensors("primals", primals)
         directions = nest.flatten_like(primals, tangents, "tangents")
@@ -73,6 +72,7 @@ class ForwardAccumulator(Listener):
                 )
             # a copy: ``t[i] = v`` on the user's object must not change the tangent
             self.known[primal._id] = copy(check_like("tangents", "primal", primal, t))
+        self._primals = tuple(self.known)  # a reference to each number: its tangent stays
 
     def __enter__(self) -> ForwardAccumulator:
         if self._stack is not None:

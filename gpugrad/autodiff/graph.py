@@ -41,6 +41,12 @@ class _Everything:
     def update(self, ids: Any) -> None:
         """Do nothing: every number is in the set already."""
 
+    def discard(self, i: int) -> None:
+        """Do nothing: nobody can ask for a number that is dropped."""
+
+    def difference_update(self, ids: Any) -> None:
+        """Do nothing: nobody can ask for a number that is dropped."""
+
 
 class Graph(Recorder):
     """Records every op inside ``with gg.Graph().as_default():``, for `gradients`.

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
-from bisect import bisect_left
 from collections.abc import Sequence
 from threading import get_ident
 from typing import Any
 
+from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.forking import drop_other_entries, in_child, new_lock
 from gpugrad.core.listening import current_stack
-from gpugrad.core.tensor import Tensor, next_id, recorders, threads
+from gpugrad.core.tensor import Tensor, next_id, threads
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
 from gpugrad.trace.array import current_trace
-from gpugrad.trace.listener import Listener
 
 __all__ = [
     "Recorder",
@@ -90,8 +88,8 @@ def record(
                     serial = out._id
                     if not serial:
                         out._id = serial = next_id()
-                        if not serial & 63:  # a look at the logs' growth now and then
-                            _grow(out)
+                        if not serial % STRIDE:  # a look at the logs' growth now and then
+                            grow(out)
                     entry = (op, serial, ids, shapes_and_dtypes, saved, params)
                 log = recorder.log
                 if log is None:  # a ForwardAccumulator
@@ -103,17 +101,6 @@ def record(
         else:
             if recorder.dead:
                 recorder.bury(ids, out)
-
-
-_ENTRY_BYTES = 1000
-_LEAST_BYTES = 2**24  # that a log must have grown by before its dead branches are looked for
-
-
-def _grow(out: Tensor) -> None:
-    """Tell the recorders of this thread that some entries like that of `out` have been added."""
-    for recorder in threads.stack:
-        if type(recorder.known) is set:
-            recorder.grow(64 * (out.nbytes + _ENTRY_BYTES))
 
 
 def record_many(
@@ -131,8 +118,8 @@ def record_many(
             if entry is None:
                 for out in outs:
                     out._id = serial = out._id or next_id()
-                    if not serial & 63:
-                        _grow(out)
+                    if not serial % STRIDE:
+                        grow(out)
                 numbered = tuple((out._id, out.shape, out.dtype) for out in outs)
                 entry = (op, numbered, ids, shapes_and_dtypes, saved, params)
             recorder.take(entry, outs)
@@ -221,13 +208,7 @@ class recording_stopped:
 # ---- recorders --------------------------------------------------------------------------
 
 
-def _is_reachable(holder: Any, position: int, tapes: Sequence[Any]) -> bool:
-    """Whether a serial number has references beyond its holder and the `known` of tapes."""
-    extra = sys.getrefcount(holder[position]) - 2
-    return extra > sum(holder[position] in tape.known for tape in tapes)
-
-
-class Recorder(Listener):
+class Recorder(LogGrowing):
     """What a tape and a graph share: a log of what was executed.
 
     Attributes:
@@ -239,8 +220,6 @@ class Recorder(Listener):
         dead: serial numbers of results behind an op without a gradient.
         barriers: those ops, for `explain`.
     """
-
-    passive = False
 
     def __init__(self) -> None:
         self._clear()
@@ -267,44 +246,6 @@ class Recorder(Listener):
             self.known.add(serial)
         else:
             self.known.update(i for i, _, dtype in serial if is_inexact(dtype))
-
-    def grow(self, estimate: int) -> None:
-        """Note that the log holds more bytes. If they have doubled, look for dead branches."""
-        self._new_bytes += estimate
-        if self._new_bytes > max(self._bytes, _LEAST_BYTES):
-            before = len(self.log)
-            self.drop_unreachable()
-            held = (self._bytes + self._new_bytes) * len(self.log) // max(before, 1)
-            self._bytes, self._new_bytes = held, 0
-
-    def drop_unreachable(self) -> None:
-        """Drop the entries whose results nothing can reach: dead branches of a computation.
-
-        A serial number is one int object, shared by the Tensor, by the entry that computes it and
-        by the entries that read it. So its reference count tells whether anyone can ask for it.
-        """
-        log: list[Entry] = list(self.log)  # a backward pass may be reading the old list
-        self.log = []  # frees that list, so that the ints of dropped entries lose its references
-        tapes = [r for r in recorders if type(getattr(r, "known", None)) is set]
-        kept, places, many = list[Entry](), list[int](), 2 + len(tapes)
-        try:
-            while log:
-                entry = log.pop()
-                if type(entry[1]) is int:  # from the entry and from this call come two references
-                    reachable = sys.getrefcount(entry[1]) > many or _is_reachable(entry, 1, tapes)
-                else:
-                    reachable = any(_is_reachable(out, 0, tapes) for out in entry[1])
-                if reachable:
-                    kept.append(entry)
-                    places.append(len(log))
-                elif type(entry[1]) is int:
-                    self.known.discard(entry[1])
-                else:
-                    self.known.difference_update(out[0] for out in entry[1])
-        finally:
-            self.log = log + kept[::-1]
-        places.reverse()
-        self.barriers = [(bisect_left(places, b[0]), *b[1:]) for b in self.barriers]
 
     def bury(self, ids: Sequence[int], out: Tensor) -> None:
         """Note that `out` was computed from a dead result, so that `explain` finds the way back."""

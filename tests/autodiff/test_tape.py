@@ -19,6 +19,7 @@ from comparing import value
 
 import gpugrad as gg
 from gpugrad.autodiff import backward as backward_module
+from gpugrad.autodiff import dead_branches
 from gpugrad.autodiff import recorder as recorder_module
 from gpugrad.core import tensor as tensor_module
 from gpugrad.errors import (
@@ -1870,8 +1871,108 @@ def test_a_tape_drops_what_nothing_can_reach_any_more():
     assert tape.gradient(z, x).item() == pytest.approx(36 + 1e5 * np.cos(2.0), rel=1e-3)
 
 
+DEAD = {  # 400 times, on a tape that watches x
+    "an index": lambda x, big, v: gg.argmax(big * x),
+    "a step": lambda x, big, v: gg.round(gg.sin(big * x)) + 1,
+    "a mask": lambda x, big, v: gg.where(big * x > 1, 1.0, 0.0),
+    "a stopped gradient": lambda x, big, v: big * x - gg.stop_gradient(gg.max(big * x)),
+    "an assignment": lambda x, big, v: v.assign(gg.sin(big * x)),
+    "an update": lambda x, big, v: v.assign_add(gg.round(gg.sin(big * x))),
+}
+
+
+def test_nested_tapes_drop_deep_branches():
+    x, big = C(2.0), gg.ones(100_000)
+    with gg.GradientTape() as outer, gg.GradientTape() as middle, gg.GradientTape() as inner:
+        tapes = outer, middle, inner
+        outer.watch(x)
+        middle.watch([x, big])
+        y = big * x
+        inner.watch(y)
+        for _ in range(20):
+            z = y
+            for _ in range(50):
+                z = gg.nn.softmax(gg.sin(z) * big)
+        loss = gg.sum(y * z)
+    assert max(len(tape.log) for tape in tapes) < 600  # 300 of the last iterations
+    for tape, source in zip(tapes, (x, x, y), strict=True):
+        assert tape.gradient(loss, source) is not None
+
+
+def test_a_tape_notices_each_op_of_a_loop():
+    x, big = C(2.0), gg.ones(100_000)
+    for first in range(8):
+        with gg.GradientTape() as tape:
+            tape.watch([x, *(C(0.0) for _ in range(first))])
+            for _ in range(600):
+                gg.sum(big * x)
+                gg.sum(gg.sum(gg.abs(big * x)))
+        assert len(tape.log) < 1500
+
+
+@pytest.mark.parametrize("branch", DEAD)
+def test_a_tape_drops_branches_that_end_without_a_gradient(branch):
+    x, big = C(2.0), gg.ones(100_000)
+    v = gg.Variable(big)
+    with gg.GradientTape() as outer, gg.GradientTape() as tape:
+        for t in (outer, tape):
+            t.watch(x)
+        for _ in range(400):
+            DEAD[branch](x, big, v)
+    assert max(len(tape.log), len(outer.log)) < 300
+    assert max(len(tape.barriers), len(outer.barriers)) < 300
+
+
+def test_explain_tells_of_a_barrier_after_dead_branches_were_dropped():
+    x, v = C(2.0), gg.Variable(1.0)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        for _ in range(5):
+            gg.round(x * 3)
+            v.assign(gg.sin(x))
+        y = v * 2.0
+        z = gg.stop_gradient(x * 2) + 1
+        dead_branches.drop_unreachable([tape])
+    assert len(tape.log) == 3
+    assert "assign" in tape.explain(y, x)
+    assert "stop_gradient" in tape.explain(z, x)
+
+
+def test_an_accumulator_drops_tangents_that_nothing_can_reach_any_more():
+    x, big = C(2.0), gg.ones(100_000)
+    with gg.GradientTape() as tape, gg.ForwardAccumulator(x, C(1.0)) as forward:
+        tape.watch(x)
+        y = big * x
+        for _ in range(400):
+            y = gg.sin(y)
+            gg.split(big * x, 4)
+    assert len(forward.known) < 600  # the tape can reach 400
+    forward = gg.ForwardAccumulator(x, C(1.0))
+    with forward:
+        y = big * x
+        for _ in range(400):
+            y = gg.sin(y)
+            gg.split(big * x, 4)
+    assert len(forward.known) < 200
+    value, slope = 2.0, 1.0
+    for _ in range(400):
+        value, slope = np.sin(value), slope * np.cos(value)
+    assert forward.jvp(y)[0].item() == pytest.approx(slope, rel=1e-4)
+    assert forward.jvp(x).item() == 1.0
+
+
+def test_a_graph_drops_what_nothing_can_reach_any_more():
+    with gg.Graph().as_default() as graph:
+        x, big = C(2.0), gg.ones(100_000)
+        for _ in range(400):
+            y = gg.sin(big * x)
+        (g,) = gg.gradients(y, x)
+    assert len(graph.log) < 200
+    assert g.item() == pytest.approx(1e5 * np.cos(2.0), rel=1e-3)
+
+
 def test_what_a_tape_drops_changes_no_gradient(monkeypatch, rng):
-    monkeypatch.setattr(recorder_module, "_LEAST_BYTES", -1)  # it looks at each 64th number
+    monkeypatch.setattr(dead_branches, "_LEAST_BYTES", -1)  # it looks at each 61st number
 
     def f(x, w):
         total = gg.zeros((), dtype=gg.float64)
@@ -1893,3 +1994,11 @@ def test_what_a_tape_drops_changes_no_gradient(monkeypatch, rng):
         gradients = [tape.gradient(y, x) for _ in range(30)]  # recorded too
     for g in gradients:
         np.testing.assert_array_equal(g, gradients[0])
+    with gg.Graph().as_default():
+        graph_gradients = [gg.gradients(f(x, w), x)[0] for _ in range(3)]
+    for g in graph_gradients:
+        np.testing.assert_array_equal(g, gradients[0])
+    t = gg.asarray(rng.normal(size=(4, 3)))
+    with gg.ForwardAccumulator(x, t) as forward:
+        tangent = forward.jvp(f(x, w))
+    assert tangent.item() == pytest.approx(gg.sum(gradients[0] * t).item())
