@@ -52,9 +52,11 @@ def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[
         if isinstance(leaf, IndexedSlices):
             raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
         if not isinstance(leaf, Tensor):
+            is_module = hasattr(leaf, "trainable_variables")
             raise DTypeError(
                 f"{what}: expected Tensors and Variables, or nested lists, tuples and dicts of "
                 f"them; got {type(leaf).__name__} {leaf!r:.60}."
+                f"{' Pass its trainable_variables.' if is_module else ''}"
             )
     return leaves
 

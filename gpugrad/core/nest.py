@@ -81,7 +81,7 @@ def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
         return type(structure)(*values) if hasattr(structure, "_fields") else tuple(values)
     if isinstance(structure, dict):
         new = copy.copy(structure)
-        new.update(items)
+        dict.update(new, items)  # a Counter's own would add
         return new
     if isinstance(structure, Mapping):
         return type(structure)(dict(items))  # type: ignore[call-arg]  # by convention

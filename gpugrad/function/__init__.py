@@ -50,8 +50,9 @@ def function(
             `memory_limit`; None to recompute nothing. Results are the same bit for bit.
         memory_limit: bytes that a replay may take, including its arguments, Variables and what
             optimizers keep, as `Function.memory` reports them. The first call keeps to it as well:
-            it traces shapes, and replays. It takes more under a tape, and where the length of a
-            result depends on values.
+            it traces shapes, and replays. It takes more under a tape, where the length of a result
+            depends on values, and for what `cond`, `while_loop` and `scan` keep for their
+            gradient: neither is counted, and `remat` does not recompute it.
         passes: the optimizations to run; all if None. ``("constants", "transposes", "outer",
             "identities", "ones", "common", "dead")`` run on all programs; "groups" fuses steps,
             on a GPU together with "narrow", "losses", "pieces", "norms", "products", "casts",

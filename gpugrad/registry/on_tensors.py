@@ -89,7 +89,9 @@ def eager_function(op: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {}
     function: Any = types.FunctionType(_unwritten.__code__, scope, op.name)
     scope["write"] = functools.partial(_write, function)
-    function.__qualname__, function.__module__ = op.name, "gpugrad"
+    # for pickle, which looks functions up
+    function.__module__ = "gpugrad" if op.home.startswith("gpugrad.") else op.home
+    function.__qualname__ = op.name
     function.__signature__, function.op, function.__doc__ = op.signature, op, op.doc
     return cast(Callable[..., Any], function)
 

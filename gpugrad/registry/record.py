@@ -34,7 +34,7 @@ import numpy as np
 from gpugrad.core import backend
 from gpugrad.core.backend import READINGS, SCALARS, Reading, forget
 from gpugrad.core.devices import meet
-from gpugrad.core.forking import cached_property
+from gpugrad.core.forking import cached_property, import_module
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
@@ -171,12 +171,19 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         return f"<{self.kind} op {self.name}{self.signature}>"
 
     def __reduce__(self) -> Any:
-        """By name: whoever loads it has declared the op too."""
-        return _registered, (self.name,)
+        """By name, and the module that declares it."""
+        return _registered, (self.name, self.home)
 
 
-def _registered(name: str) -> Op:
+def _registered(name: str, home: str) -> Op:
     """The op of a pickle."""
+    if name not in OPS and home != "__main__":
+        import_module(home)
+    if name not in OPS:
+        raise ArgumentError(
+            f"{name}: this process has no such op; {home} declared it where it was pickled. "
+            "Declare it in a module that both processes import."
+        )
     return OPS[name]
 
 

@@ -186,33 +186,37 @@ def custom_gradient(f: Function | None = None) -> Function:
 
     @functools.wraps(f)
     def with_own_gradient(*args: Any, **keywords: Any) -> Any:
+        # no more: cloudpickle copies this function, and all globals that it reads, as `recorders`
         bound = signature.bind(*args, **keywords)
-        args, keywords = nest.map_structure(_as_input, (bound.args, bound.kwargs))
-        positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
-        inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
-        is_input = [isinstance(x, Tensor) for x in nest.flatten((args, keywords))]
-        args, keywords = nest.map_structure(_as_value, (args, keywords))
-        with Accesses() as read:
-            pair = f(*args, **keywords)
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
-            raise StructureError(
-                f"{name}: a custom_gradient function must return (result, grad_fn)."
-            )
-        result, grad_fn = pair
-        outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
-        arguments = {x._id for x in inputs if isinstance(x, Variable)}
-        variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
-        if variables and not _takes_variables(grad_fn):
-            raise StructureError(
-                f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
-                "gradient function must take a keyword argument `variables`."
-            )
-        if recorders:
-            call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
-            outs = _record(call, outs, inputs, variables)
-        return nest.pack(result, outs)
+        return _with_own_gradient(f, name, bound.args, bound.kwargs)
 
     return with_own_gradient
+
+
+def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
+    """The result of a custom_gradient function, recorded with its own gradient."""
+    args, keywords = nest.map_structure(_as_input, (args, keywords))
+    positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
+    inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
+    is_input = [isinstance(x, Tensor) for x in nest.flatten((args, keywords))]
+    args, keywords = nest.map_structure(_as_value, (args, keywords))
+    with Accesses() as read:
+        pair = f(*args, **keywords)
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
+        raise StructureError(f"{name}: a custom_gradient function must return (result, grad_fn).")
+    result, grad_fn = pair
+    outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
+    arguments = {x._id for x in inputs if isinstance(x, Variable)}
+    variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
+    if variables and not _takes_variables(grad_fn):
+        raise StructureError(
+            f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
+            "gradient function must take a keyword argument `variables`."
+        )
+    if recorders:
+        call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
+        outs = _record(call, outs, inputs, variables)
+    return nest.pack(result, outs)
 
 
 def _as_input(leaf: Any) -> Any:
@@ -381,7 +385,7 @@ def implicit_diff(
 
             def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
                 # for the gradient's own derivative, the solution depends on params
-                solution = solved(*params) if recorders else x
+                solution = solved(*params) if _is_recorded() else x
                 grads = _adjoint(residual, solve, solution, params, upstream, variables)
                 n = len(grads) - len(variables)
                 return (grads[:n], grads[n:]) if variables else grads
@@ -391,6 +395,10 @@ def implicit_diff(
         return solved
 
     return declare
+
+
+def _is_recorded() -> bool:
+    return bool(recorders)
 
 
 def _vector(leaves: Sequence[Tensor]) -> Tensor:

@@ -23,7 +23,7 @@ import scipy.special
 
 import gpugrad as gg
 from gpugrad.core import backend
-from gpugrad.errors import DeviceError, DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(2, 3, 4))
@@ -619,6 +619,65 @@ def test_cloudpickle_takes_functions_that_use_the_package():
         decorated = [(d(f), x) for d in (gg.function, gg.grad, gg.value_and_grad)]
         for g, value in [(f, x), (gg.vmap(f), one), *decorated]:
             np.testing.assert_equal(pickle.loads(cloudpickle.dumps(g))(value), g(value))
+
+
+def test_cloudpickle_keeps_custom_derivatives():
+    cloudpickle = pytest.importorskip("cloudpickle")
+
+    def tripled(x):
+        return gg.sin(x), lambda dy: 3 * dy
+
+    pushed = gg.custom_jvp(lambda x: gg.sin(x))
+    pushed.defjvp(lambda p, t: (gg.sin(p[0]), 3 * t[0]))
+    root = gg.implicit_diff(lambda y, a: y * y - a)(lambda a: gg.sqrt(a))
+    passed = gg.grad_pass_through(lambda x: gg.round(x))
+    for f in (gg.custom_gradient(tripled), pushed, root, passed):
+        twin = pickle.loads(cloudpickle.dumps(f))
+        derivatives = [(gg.grad(g)(4.0), gg.grad(gg.grad(lambda x, g=g: g(x) ** 2))(4.0))
+                       for g in (f, twin)]  # fmt: skip
+        np.testing.assert_array_equal(*derivatives)
+        assert derivatives[0][0].item() != 0
+
+
+_OP_IN_A_MODULE = """
+import gpugrad as gg
+
+@gg.op(samples=lambda rng: [], vjp=[lambda xp, g, x: g * 2 * x])
+def squared_elsewhere(xp, x, /):
+    return x * x
+"""
+
+
+def test_an_op_in_a_users_module_is_pickled_by_its_place(tmp_path, monkeypatch):
+    (tmp_path / "users_ops.py").write_text(_OP_IN_A_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    ops = importlib.import_module("users_ops")
+    try:
+        stored = pickle.dumps([ops.squared_elsewhere, ops.squared_elsewhere.op])
+        assert pickle.loads(stored) == [ops.squared_elsewhere, ops.squared_elsewhere.op]
+    finally:
+        gg.OPS.pop("squared_elsewhere")
+    (tmp_path / "ops.pkl").write_bytes(stored)
+    code = (
+        "import pickle; f, op = pickle.load(open('ops.pkl', 'rb')); print(f(3.0).item(), op.name)"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+    assert output.split() == ["9.0", "squared_elsewhere"]
+
+
+def test_an_op_that_a_process_lacks_is_named():
+    @gg.op(samples=lambda rng: [], name="declared_in_main")
+    def declared_in_main(xp, x, /):
+        return x * x
+
+    object.__setattr__(declared_in_main.op, "home", "__main__")
+    stored = pickle.dumps(declared_in_main.op)
+    gg.OPS.pop("declared_in_main")
+    with pytest.raises(ArgumentError, match="declared_in_main: this process has no such op"):
+        pickle.loads(stored)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i8", "c8", "?"])

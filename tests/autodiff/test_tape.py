@@ -463,6 +463,20 @@ def test_sources_may_be_dict_values_and_dataclasses():
     assert frozen.weight.item() == 4.0
 
 
+def test_results_in_a_counter_are_not_added_up():
+    x = collections.Counter(a=gg.constant(1.0), b=gg.constant(2.0))
+    results = gg.function(lambda tree: tree)(x)
+    assert type(results) is collections.Counter
+    assert {k: v.item() for k, v in results.items()} == {"a": 1.0, "b": 2.0}
+
+
+def test_a_module_among_sources_is_refused_with_the_way_out():
+    with gg.GradientTape() as tape:
+        y = gg.Variable(1.0) * 2
+    with pytest.raises(DTypeError, match="Pass its trainable_variables"):
+        tape.gradient(y, gg.nn.Dense(2, 2))
+
+
 def test_sources_in_a_defaultdict_keep_its_class():
     x = C(2.0)
     tape, y = squared(x)
@@ -1871,7 +1885,7 @@ def test_a_tape_drops_what_nothing_can_reach_any_more():
     assert tape.gradient(z, x).item() == pytest.approx(36 + 1e5 * np.cos(2.0), rel=1e-3)
 
 
-DEAD = {  # 400 times, on a tape that watches x
+DEAD = {  # 1000 times, on a tape that watches x
     "an index": lambda x, big, v: gg.argmax(big * x),
     "a step": lambda x, big, v: gg.round(gg.sin(big * x)) + 1,
     "a mask": lambda x, big, v: gg.where(big * x > 1, 1.0, 0.0),
@@ -1917,10 +1931,10 @@ def test_a_tape_drops_branches_that_end_without_a_gradient(branch):
     with gg.GradientTape() as outer, gg.GradientTape() as tape:
         for t in (outer, tape):
             t.watch(x)
-        for _ in range(400):
+        for _ in range(1000):
             DEAD[branch](x, big, v)
-    assert max(len(tape.log), len(outer.log)) < 300
-    assert max(len(tape.barriers), len(outer.barriers)) < 300
+    assert max(len(tape.log), len(outer.log)) < 500
+    assert max(len(tape.barriers), len(outer.barriers)) < 500
 
 
 def test_explain_tells_of_a_barrier_after_dead_branches_were_dropped():
@@ -1946,14 +1960,14 @@ def test_an_accumulator_drops_tangents_that_nothing_can_reach_any_more():
         for _ in range(400):
             y = gg.sin(y)
             gg.split(big * x, 4)
-    assert len(forward.known) < 600  # the tape can reach 400
+    assert len(forward.known) < 1000  # the tape can reach 400
     forward = gg.ForwardAccumulator(x, C(1.0))
     with forward:
         y = big * x
         for _ in range(400):
             y = gg.sin(y)
             gg.split(big * x, 4)
-    assert len(forward.known) < 200
+    assert len(forward.known) < 500
     value, slope = 2.0, 1.0
     for _ in range(400):
         value, slope = np.sin(value), slope * np.cos(value)
