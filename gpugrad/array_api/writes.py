@@ -131,6 +131,12 @@ def _refuse_read_only(x: Tensor, value: Any) -> None:
             raise ArgumentError(f"A view by {view.op.name} is read-only: {view.op.writes}.")
         owner = view.parent
     if type(owner) is Shared:
+        flags = getattr(owner._data, "flags", None)
+        if not getattr(flags, "writeable", True):
+            raise ArgumentError(
+                "A view of shared memory by broadcast_to, or of a diagonal, is read-only. Write to "
+                "a copy: x = x.copy()."
+            )
         _refuse_recorded(owner, value)
     elif type(owner) is not Tensor:
         raise DTypeError(

@@ -7,7 +7,6 @@ whose DLPack is too old for the flag gets a copy. Of a Variable or a view every 
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
+from gpugrad.core.host_dlpack import BFLOAT, UINT, from_host, relabeled
 from gpugrad.core.tensor import Tensor, next_id, tensor
 from gpugrad.core.views import Shared, share
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
@@ -24,7 +24,6 @@ __all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory"
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _SHAREABLE = (Tensor, Shared)  # Variables replace their arrays, views those of other Tensors
-_UINT, _BFLOAT = 1, 4  # DLDataTypeCode
 _READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only
 
 
@@ -71,53 +70,7 @@ def dlpack(
         shared = shared.copy()
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
     capsule = shared.__dlpack__(stream=stream, **options)
-    return _relabeled(capsule, _UINT, _BFLOAT) if is_bfloat16 else capsule
-
-
-def _relabeled(capsule: Any, old: int, new: int) -> Any:
-    """A DLPack capsule of 16-bit numbers with another type code: NumPy knows no bfloat16.
-
-    Raises:
-        TypeError: the capsule's numbers are of another type.
-    """
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    is_valid = ctypes.pythonapi.PyCapsule_IsValid
-    is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    # offsets of DLTensor.dtype in DLManagedTensor and in DLManagedTensorVersioned
-    name, offset = b"dltensor", 20
-    if is_valid(capsule, b"dltensor_versioned"):
-        name, offset = b"dltensor_versioned", 52
-    code, bits = (ctypes.c_uint8 * 2).from_address(pointer(capsule, name) + offset)
-    if (code, bits) != (old, 16):
-        raise TypeError("the array is not of bfloat16")
-    (ctypes.c_uint8 * 1).from_address(pointer(capsule, name) + offset)[0] = new
-    return capsule
-
-
-class _AsUint16:
-    """An array of bfloat16 on the CPU, which NumPy reads as one of uint16."""
-
-    def __init__(self, x: Any) -> None:
-        self.x = x
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return _relabeled(self.x.__dlpack__(), _BFLOAT, _UINT)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (_CPU, 0)
-
-
-def _from_host(x: Any) -> Any:
-    """The NumPy array that shares the memory of an array on the host."""
-    try:
-        return np.from_dlpack(x)
-    except (BufferError, RuntimeError):  # of bfloat16?
-        try:
-            return np.from_dlpack(_AsUint16(x)).view(backend.BFLOAT16)
-        except TypeError:
-            pass
-        raise
+    return relabeled(capsule, UINT, BFLOAT) if is_bfloat16 else capsule
 
 
 def _lent(x: Tensor) -> Any:
@@ -185,7 +138,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
             raise DeviceError(f"from_dlpack: the array is on {d}, which CuPy does not reach.")
         read = backend.cupy().from_dlpack
     elif kind in (_CPU, _CUDA_HOST):
-        d, read = devices.CPU, _from_host
+        d, read = devices.CPU, from_host
     else:
         raise DeviceError(f"from_dlpack: the array is on a device of kind {kind}: not CPU or CUDA.")
     try:

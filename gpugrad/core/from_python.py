@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, SCALARS
+from gpugrad.core.host_dlpack import from_host
 from gpugrad.errors import DTypeError, ShapeError
 
 __all__ = ["no_part_lost", "no_value_lost", "numbers_only", "to_numpy"]
@@ -29,6 +31,10 @@ def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except ValueError as error:
         raise ShapeError(f"Nested lists of unequal lengths are not an array: {error}") from error
+    except (RuntimeError, TypeError) as error:
+        if not hasattr(value, "__dlpack__"):
+            raise
+        array = _of_another_library(value, error)
     if array.dtype.kind not in "biufc" and array.dtype != BFLOAT16:
         raise DTypeError(
             f"A {type(value).__name__} with elements of dtype {array.dtype} is not an array of "
@@ -41,6 +47,14 @@ def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(value, (list, tuple)) and not array.size:
         return array.astype(np.float32)
     return array
+
+
+def _of_another_library(value: Any, error: Exception) -> np.ndarray[Any, Any]:
+    """The NumPy array of an array that makes none itself: torch makes none of bfloat16."""
+    if isinstance(error, TypeError):
+        with contextlib.suppress(BufferError, RuntimeError, TypeError, ValueError):
+            return from_host(value)
+    raise DTypeError(f"A {type(value).__name__} becomes no NumPy array: {error}") from error
 
 
 def no_part_lost(what: str, old: np.dtype[Any], new: np.dtype[Any]) -> np.dtype[Any]:

@@ -46,7 +46,10 @@ class View(Tensor):
             self._seen = self.root._data
             return
         fresh = self.op.eager(self.parent, **self.named)
-        self._array, self._number = fresh._data, fresh._id
+        if type(fresh) is View:  # not `fresh._data`: of a Shared root it would run the op again
+            self._array, self._number = fresh._array, fresh._number
+        else:
+            self._array, self._number = fresh._data, fresh._id
         self._seen = None if type(self.root) is Shared else self.root._data
         for recorder in threads.stack:
             recorder.refreshed(self)
@@ -123,6 +126,10 @@ def share(array: Any) -> Tensor:
     """A Tensor around an array to which others may write."""
     if type(array) is np.ndarray and not array.flags.writeable:
         return wrap(array)
+    return _shared(array)
+
+
+def _shared(array: Any) -> Tensor:
     t = new(Shared)
     t._data, t._id = array, next_id()
     return t
@@ -188,8 +195,8 @@ def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, .
         shares = _shares(backend.innermost_array(array), backend.innermost_array(of))
     if not shares:
         return wrap(array)
-    if type(parent) is Shared:
-        return share(array)
+    if type(parent) is Shared:  # also of an array that is only read, as a broadcast one
+        return _shared(array)
     out = new(View)
     out._array, out._number, out.parent, out.op, out.params = array, 0, parent, op, params
     if type(parent) is Tensor:

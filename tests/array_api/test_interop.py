@@ -427,6 +427,68 @@ def test_dlpack_passes_bfloat16_on(versioned):
     assert gg.grad(lambda y: gg.sum(y * y))(y).tolist() == [[2.0, 5.0], [6.0, -8.0]]
 
 
+class Unreadable:
+    """As a torch array: of bfloat16 and of others, NumPy cannot read it."""
+
+    def __init__(self, x, error):
+        self.x, self.error = x, error
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.error
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def test_arrays_of_bfloat16_that_numpy_cannot_read_are_read_by_dlpack():
+    x = gg.asarray([[1.0, 2.5], [3.0, -4.0]], dtype="bfloat16")
+    foreign = Unreadable(x, TypeError("unsupported ScalarType BFloat16"))
+    for y in (gg.asarray(foreign), gg.constant(foreign), gg.positive(foreign)):
+        assert y.dtype == x.dtype
+        assert y.tolist() == x.tolist()
+    with pytest.raises(DTypeError, match="Unreadable becomes no NumPy array: it requires grad"):
+        gg.asarray(Unreadable(x, RuntimeError("it requires grad")))
+
+
+VIEWS_OF_VIEWS = {
+    "broadcast": lambda x: gg.broadcast_to(x[:1], (4, 3)),
+    "row": lambda x: x.T[0],
+    "reshape": lambda x: x[:1].reshape(3, 1),
+    "deep": lambda x: x.T[1:].T[0][None],
+    "diagonal": lambda x: gg.linalg.diagonal(x[:, 1:]),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_VIEWS)
+def test_views_of_views_follow_memory_that_another_library_has_received(view):
+    f = VIEWS_OF_VIEWS[view]
+    x = gg.asarray(np.arange(6.0).reshape(2, 3))
+    y = f(x)
+    there = np.from_dlpack(x)
+    assert y.tolist() == f(gg.asarray(x.numpy())).tolist()
+    x[0, 1] = 7.0
+    assert there[0, 1] == 7.0
+    assert y.tolist() == f(gg.asarray(x.numpy())).tolist()
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_VIEWS)
+def test_a_tape_copies_views_of_memory_that_another_library_may_write_to(view):
+    f, memory = VIEWS_OF_VIEWS[view], np.arange(6.0).reshape(2, 3)
+    expected = gg.grad(lambda x: gg.sum(f(x) ** 2))(memory.copy())
+    x = gg.from_dlpack(memory)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        z = gg.sum(f(x) ** 2)
+    memory[:] = 0
+    assert tape.gradient(z, x).tolist() == expected.tolist()
+    if view in ("broadcast", "diagonal"):
+        with pytest.raises(ArgumentError, match="read-only"):
+            f(x)[0] = 1.0
+
+
 def rosenbrock(x):
     return gg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
 
