@@ -56,6 +56,7 @@ class _Optimizer(Protocol):
 _CHECKSUM = "gpugrad.crc32"  # metadata key of a checksum, which the format itself lacks
 _MARK = f"{_CHECKSUM}="  # begins its value, so that a damaged key is noticed; older files lack it
 _METADATA = "__metadata__"
+_DAMAGE = (AttributeError, IndexError, RecursionError, TypeError, ValueError)  # of a damaged header
 _OPTIMIZER = "optimizer/"  # prefix of an optimizer's state; dotted names contain no slash
 _DTYPES = {
     "BOOL": "bool",
@@ -212,16 +213,19 @@ def _mode_of(path: Path) -> int | None:
 @contextlib.contextmanager
 def _temporary_file(path: Path) -> Iterator[BinaryIO]:
     """A new file beside `path`, locked while it is open and removed unless it was renamed."""
-    name = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(name, "xb") as file:
-            if fcntl is not None:
-                with contextlib.suppress(OSError):  # of a file system without locks
-                    fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+    while True:
+        name = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with open(name, "xb") as file:
+                if fcntl is not None:
+                    with contextlib.suppress(OSError):  # of a file system without locks
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                if name.exists():  # else another save removed it before it was locked
+                    yield file
+                    return
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
 
 def _remove_temporary_files(path: Path) -> None:
@@ -285,7 +289,7 @@ def load(
         raise CheckpointError(
             f"{path} holds values of dtype {error}, which is not supported."
         ) from error
-    except (safetensors.SafetensorError, ValueError, AttributeError, TypeError) as error:
+    except (safetensors.SafetensorError, *_DAMAGE) as error:
         raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
     if not mmap and not _is_intact(arrays, metadata):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")

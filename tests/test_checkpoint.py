@@ -288,6 +288,24 @@ def test_temporary_file_of_a_save_that_is_running_is_kept(path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.skipif(checkpoint.fcntl is None, reason="locks files with fcntl")
+def test_temporary_file_that_another_save_removes_before_it_is_locked_is_written_again(
+    path, monkeypatch
+):
+    flock, calls = checkpoint.fcntl.flock, []
+
+    def removed_before(file, operation):
+        calls.append(operation)
+        if len(calls) == 1:
+            checkpoint.save(path, {"w": gg.zeros(2)})  # it takes the file for a killed process's
+        flock(file, operation)
+
+    monkeypatch.setattr(checkpoint.fcntl, "flock", removed_before)
+    checkpoint.save(path, {"w": gg.ones(2)})
+    np.testing.assert_array_equal(checkpoint.load(path)[0]["w"], [1, 1])
+    assert list(path.parent.iterdir()) == [path]
+
+
 # ---- files that are not checkpoints -----------------------------------------------------
 
 
@@ -342,6 +360,31 @@ def test_other_files_are_refused(path, content):
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged or not a safetensors file"):
         checkpoint.load(path)
+
+
+def header_of(text):
+    return len(text).to_bytes(8, "little") + text
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(
+    "content",
+    [
+        header_of(b"[" * 100_000),
+        header_of(b'{"w":{"dtype":"F32","shape":[0],"data_offsets":[]}}'),
+        header_of(b'{"w":{"dtype":"F32","shape":[0],"data_offsets":[0]}}'),
+        header_of(b'{"w":{"dtype":"F32","shape":null,"data_offsets":[0,0]}}'),
+        header_of(b'{"w":{"dtype":"F32","shape":[1e9],"data_offsets":[0,0]}}'),
+        header_of(b'{"w":[]}'),
+        header_of(b"[]"),
+        header_of(b"1"),
+        header_of(b'{"__metadata__":1}'),
+    ],
+)
+def test_headers_of_another_form_are_refused(path, content, mmap):
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged or not a safetensors file"):
+        checkpoint.load(path, mmap=mmap)
 
 
 def test_dtype_that_numpy_lacks_is_named(path):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import math
 import os
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gpugrad.core.arguments import check_choice, check_flag, check_number, check_path, check_whole
 from gpugrad.errors import ArgumentError
 
-__all__ = ["Callback", "EarlyStopping", "Plot", "Progress"]
+__all__ = ["Callback", "EarlyStopping", "Plot", "Progress", "going_on"]
 
 
 class Callback:
@@ -46,6 +49,19 @@ class Callback:
 
     def end(self, run: Any) -> None:
         """After the run, also if an exception or Ctrl-C has ended it."""
+
+
+@contextlib.contextmanager
+def going_on(name: str, path: Path) -> Iterator[None]:
+    """Warn if a file cannot be written, as on a full disk: that is no reason to end a run."""
+    try:
+        yield
+    except OSError as error:
+        warnings.warn(
+            f"{name}: {path} cannot be written: {error.strerror or error}. The run goes on.",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 class Progress(Callback):
@@ -259,4 +275,6 @@ class Plot(Callback):
             axes.grid(alpha=0.3)
             if axes.lines:
                 axes.legend(frameon=False)
-        figure.savefig(self.path, dpi=120)
+        with going_on("Plot", self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(self.path, dpi=120)

@@ -280,9 +280,11 @@ class Checkpoints(Callback):
             self._load(arrays, small)
             if run is not None:
                 run.load_state(small[_RUN])
-        except (GpugradError, KeyError) as error:
+        except BaseException as error:
             self._load(before, states)
-            raise CheckpointError(f"{path} does not fit: {error}") from error
+            if isinstance(error, (GpugradError, KeyError)):
+                raise CheckpointError(f"{path} does not fit: {error}") from error
+            raise  # Ctrl-C, or an error of a part's own load_state_dict
         return metadata
 
 

@@ -1,9 +1,14 @@
-"""Logs of a run in files: JSON lines, CSV and TensorBoard."""
+"""Logs of a run in files: JSON lines, CSV and TensorBoard.
+
+A file that cannot be written while a run goes on, as on a full disk, is a warning.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
+import io
 import json
 import math
 import os
@@ -13,7 +18,7 @@ from typing import Any
 
 from gpugrad.core.arguments import check_path
 from gpugrad.errors import ArgumentError
-from gpugrad.train.callbacks import Callback
+from gpugrad.train.callbacks import Callback, going_on
 
 __all__ = ["CSVLog", "JSONLog", "TensorBoard"]
 
@@ -41,8 +46,9 @@ class JSONLog(Callback):
     def end_of_epoch(self, run: Any) -> None:
         """Append a line."""
         numbers = {name: x if math.isfinite(x) else None for name, x in run.logs.items()}
-        with self.path.open("a") as file:
-            file.write(json.dumps({"epoch": run.epoch, "step": run.step, **numbers}) + "\n")
+        line = json.dumps({"epoch": run.epoch, "step": run.step, **numbers})
+        with going_on("JSONLog", self.path):
+            _append(self.path, line + "\n")
 
 
 class CSVLog(Callback):
@@ -62,20 +68,37 @@ class CSVLog(Callback):
     def end_of_epoch(self, run: Any) -> None:
         """Append a row."""
         row = {"epoch": run.epoch, "step": run.step, **run.logs}
-        new = not self.path.exists() or not self.path.stat().st_size
-        if not new:
-            with self.path.open(newline="") as file:
-                columns = next(csv.reader(file))
-            if columns != list(row):
-                raise ArgumentError(
-                    f"CSVLog: {self.path} has the columns {columns}, this run {list(row)}. Write "
-                    "to another file."
-                )
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(row))
+        with going_on("CSVLog", self.path):
+            new = not self.path.exists() or not self.path.stat().st_size
+            if not new:
+                self._check_columns(list(row))
+            text = io.StringIO(newline="")
+            writer = csv.DictWriter(text, list(row))
             if new:
                 writer.writeheader()
             writer.writerow(row)
+            _append(self.path, text.getvalue())
+
+    def _check_columns(self, ours: list[str]) -> None:
+        with self.path.open(newline="") as file:
+            columns = next(csv.reader(file))
+        if columns != ours:
+            raise ArgumentError(
+                f"CSVLog: {self.path} has the columns {columns}, this run {ours}. Write to "
+                "another file."
+            )
+
+
+def _append(path: Path, text: str) -> None:
+    """Append a line, or nothing if the disk is full: the next line must begin at its own."""
+    size = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a", newline="") as file:
+            file.write(text)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.truncate(path, size)
+        raise
 
 
 def _create(name: str, path: Path) -> None:
@@ -116,11 +139,15 @@ class TensorBoard(Callback):
         values = [
             self._summary.Value(tag=name, simple_value=value) for name, value in run.logs.items()
         ]
-        summary = self._summary(value=values)
-        self._writer.add_event(self._event(wall_time=time.time(), step=run.step, summary=summary))
+        event = self._event(
+            wall_time=time.time(), step=run.step, summary=self._summary(value=values)
+        )
+        with going_on("TensorBoard", self.folder):
+            self._writer.add_event(event)
 
     def end(self, run: Any) -> None:
         """Close the event file."""
         if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+            writer, self._writer = self._writer, None
+            with going_on("TensorBoard", self.folder):
+                writer.close()

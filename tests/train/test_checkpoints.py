@@ -128,6 +128,29 @@ def test_a_checkpoint_of_other_parts_changes_nothing(tmp_path):
         train.Checkpoints(tmp_path, v=gg.Variable(1.0)).restore(tmp_path / "other.safetensors")
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, ValueError])
+def test_an_error_of_a_part_s_own_load_changes_nothing(tmp_path, error):
+    class Part:
+        fails = False
+
+        def state_dict(self):
+            return {"n": np.ones(1)}
+
+        def load_state_dict(self, state):
+            if self.fails:
+                self.fails = False
+                raise error
+
+    own, v = Part(), gg.Variable(1.0)
+    checkpoints = train.Checkpoints(tmp_path, v=v, own=own)
+    checkpoints.save(1)
+    v.assign(2.0)
+    own.fails = True
+    with pytest.raises(error):
+        checkpoints.restore()
+    assert v.item() == 2.0
+
+
 def test_an_optimizer_s_state_that_does_not_fit_restores_the_model(tmp_path):
     first, second = parts(), parts(seed=1)
     take_step(first)

@@ -1,8 +1,10 @@
 """fit, evaluate and callbacks."""
 
 import csv
+import errno
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,6 +170,45 @@ def test_logs_are_appended_to_files(tmp_path):
     assert [row["step"] for row in rows] == ["2", "4"] * 2
     with pytest.raises(ArgumentError, match=r"has the columns \['epoch'"):
         fit(lambda x: {"other": x}, [1.0], callbacks=[logs[1]])
+
+
+def test_a_full_disk_is_a_warning_and_leaves_whole_lines(tmp_path, monkeypatch):
+    logs = [train.JSONLog(tmp_path / "log.jsonl"), train.CSVLog(tmp_path / "log.csv")]
+    full = []
+
+    class Disk(train.Callback):  # full at the end of the second of three epochs
+        def end_of_epoch(self, run):
+            full[:] = [True] if run.epoch == 2 else []
+
+    opened = Path.open
+
+    def open_on_disk(path, *args, **keywords):
+        file = opened(path, *args, **keywords)
+        if full and args[:1] == ("a",):
+            with file:
+                file.write("part of a l")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return file
+
+    monkeypatch.setattr(Path, "open", open_on_disk)
+    with pytest.warns(RuntimeWarning, match="cannot be written: No space left") as warned:
+        run = fit(lambda x: x, [1.0, 3.0], 3, callbacks=[Disk(), *logs])
+    assert {str(w.message).partition(":")[0] for w in warned} == {"JSONLog", "CSVLog"}
+    assert run.epoch == 3
+    lines = [json.loads(line) for line in logs[0].path.read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 3]
+    assert [row["epoch"] for row in csv.DictReader(logs[1].path.read_text().splitlines())] == [
+        "1",
+        "3",
+    ]
+
+
+def test_a_picture_that_cannot_be_written_is_a_warning(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "file").write_text("")
+    with pytest.warns(RuntimeWarning, match=r"Plot: .*run\.png cannot be written"):
+        run = fit(lambda x: x, [1.0], 2, callbacks=[train.Plot(tmp_path / "file" / "run.png")])
+    assert run.epoch == 2
 
 
 def test_tensorboard_reads_what_its_writer_wrote(tmp_path):
