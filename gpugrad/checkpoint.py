@@ -280,7 +280,7 @@ def load(
             arrays = {
                 name: content[start + part["data_offsets"][0] : start + part["data_offsets"][1]]
                 .view(_DTYPES[part["dtype"]])
-                .reshape(part["shape"])
+                .reshape(tuple(part["shape"]))
                 for name, part in header.items()
                 if name != _METADATA
             }
