@@ -310,6 +310,30 @@ def _outer_product(a: Any, b: Any, /) -> Any:
     return TENSOR.outer(TENSOR.ravel(a), TENSOR.ravel(b))
 
 
+def _take_along_axis(arr: Any, indices: Any, /, axis: Any = -1) -> Any:
+    arr = tensor(arr)
+    arr, axis = (arr.reshape(-1), -1) if axis is None else (arr, axis)
+    return TENSOR.take_along_axis(arr, indices, axis=axis)
+
+
+def _like(
+    name: str,
+    a: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    *,
+    shape: Any = None,
+    device: Any = None,
+) -> Any:
+    """``zeros_like`` and the like, also of another shape; they read no values."""
+    a = tensor(a)
+    if shape is None:
+        return getattr(_public(), f"{name}_like")(a, dtype=dtype, device=device)
+    dtype, device = dtype or a.dtype, device or a.device
+    return getattr(_public(), name)(shape, dtype=dtype, device=device)
+
+
 def _transpose(a: Any, /, axes: Any = None) -> Any:
     return tensor(a).transpose(*(() if axes is None else (tuple(axes),)))
 
@@ -336,11 +360,18 @@ def _size(a: Any, axis: Any = None) -> Any:
     return int(np.prod([shape[i] for i in np.atleast_1d(axis)]))
 
 
+def _memory(question: Any, *tensors: Any) -> bool:
+    arrays = [x._data if isinstance(x, Tensor) else x for x in tensors]
+    return bool(question(*arrays))
+
+
 _METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient is cut
     "iscomplexobj": lambda x: tensor(x).dtype.kind == "c",
     "isrealobj": lambda x: tensor(x).dtype.kind != "c",
+    "may_share_memory": lambda a, b, max_work=None: _memory(np.may_share_memory, a, b),
     "ndim": lambda a: tensor(a).ndim,
     "shape": lambda a: tensor(a).shape,
+    "shares_memory": lambda a, b, max_work=None: _memory(np.shares_memory, a, b),
     "size": _size,
 }
 _CONVERSIONS = frozenset(("atleast_1d", "atleast_2d", "atleast_3d"))
@@ -351,12 +382,16 @@ _ADAPTERS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
     "copy": _copy,
     "cross": _cross,
+    "empty_like": functools.partial(_like, "empty"),
     "linalg.svd": _svd,
+    "ones_like": functools.partial(_like, "ones"),
     "outer": _outer_product,
     "sort": _sort,
     "take": _take,
+    "take_along_axis": _take_along_axis,
     "transpose": _transpose,
     "where": _where,
+    "zeros_like": functools.partial(_like, "zeros"),
 }
 
 

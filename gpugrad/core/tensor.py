@@ -105,6 +105,11 @@ class Tensor:
         return self._data.dtype.itemsize
 
     @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis, as they lie in memory now."""
+        return self._data.strides
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the elements."""
         return self._data.dtype

@@ -427,6 +427,26 @@ def test_dlpack_passes_bfloat16_on(versioned):
     assert gg.grad(lambda y: gg.sum(y * y))(y).tolist() == [[2.0, 5.0], [6.0, -8.0]]
 
 
+def test_numpy_functions_that_read_no_values_work_under_a_tape():
+    x = gg.asarray(A)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 2
+        for f in (np.zeros_like, np.ones_like, np.empty_like):
+            assert f(y, shape=(2, 5), order="F").shape == (2, 5)
+            assert f(y, dtype="float32").dtype == "float32"
+            assert type(f(y)) is type(gg.zeros(1))
+        assert np.shares_memory(y, y)
+        assert not np.may_share_memory(y, x)
+
+
+def test_take_along_axis_without_an_axis_is_of_all_elements():
+    at = np.array([0, 5, 5, 11])
+    got = gg.grad(lambda x: gg.sum(np.take_along_axis(x, at, axis=None) * [1.0, 2.0, 3.0, 4.0]))(A)
+    assert np.take_along_axis(gg.asarray(A), at, None).tolist() == A.ravel()[at].tolist()
+    assert got.numpy().ravel()[at].tolist() == [1.0, 5.0, 5.0, 4.0]
+
+
 class Unreadable:
     """As a torch array: of bfloat16 and of others, NumPy cannot read it."""
 
@@ -742,11 +762,19 @@ def test_an_op_that_a_process_lacks_is_named():
         pickle.loads(stored)
 
 
+def test_an_order_in_memory_changes_no_cast():
+    x = gg.asarray(A).astype("float32", order="F", copy=False)  # as zarr calls it
+    assert x.tolist() == A.astype("float32").tolist()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "i8", "c8", "?"])
-def test_zarr_stores_tensors(dtype):
+def test_zarr_stores_tensors(dtype, zarr_format):
     zarr = pytest.importorskip("zarr")
     x = gg.constant([[1, 0], [1, 1]], dtype=np.dtype(dtype))
-    stored = zarr.create_array(store=zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype)
+    stored = zarr.create_array(
+        store=zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype, zarr_format=zarr_format
+    )
     stored[:] = x
     np.testing.assert_array_equal(gg.constant(stored[:]).numpy(), x.numpy())
 
@@ -764,7 +792,9 @@ def test_matplotlib_draws_tensors():
     for draw in (lambda: plt.plot(x, x), lambda: plt.scatter(x, x, c=x), lambda: plt.hist(x),
                  lambda: plt.imshow(y), lambda: plt.contour(y), lambda: plt.bar(x, x),
                  lambda: plt.fill_between(x, x), lambda: plt.errorbar(x, x, yerr=abs(x)),
-                 lambda: plt.axhline(x[0])):  # fmt: skip
+                 lambda: plt.axhline(x[0]),
+                 lambda: plt.figure().add_subplot(projection="3d").plot_surface(y, y, y),
+                 ):  # fmt: skip
         draw()
     plt.close("all")
 

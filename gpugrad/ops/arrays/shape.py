@@ -476,7 +476,7 @@ def _astype(xp, x, /, dtype):
     return x.astype(dtype, copy=False)
 
 
-def astype(x, /, dtype, *, copy=True, device=None):
+def astype(x, /, dtype, *, copy=True, device=None, order="K"):
     """Cast to another dtype; the gradient is cast back.
 
     Args:
@@ -484,6 +484,7 @@ def astype(x, /, dtype, *, copy=True, device=None):
         dtype: a dtype, or its name. A cast to integers truncates, and stops gradients.
         copy: False returns a Tensor that has the dtype already itself, as NumPy does.
         device: device of the result; None for that of `x`.
+        order: ignored; part of NumPy's method.
 
     Returns:
         Tensor of the shape of `x`.

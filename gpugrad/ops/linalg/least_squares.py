@@ -75,7 +75,8 @@ def pinv(xp, x, /, rtol=None):
             of the shape of the stack. None: the larger of m and n times the dtype's epsilon.
 
     Returns:
-        Tensor of shape (..., n, m). The gradient is the one at constant rank.
+        Tensor of shape (..., n, m). The gradient is the one at constant rank: if `rtol` leaves out
+            singular values that are not 0, it lacks the terms by which they mix with the others.
 
     >>> print(gg.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]))
     [[0.5 0. ]
