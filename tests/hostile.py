@@ -1,5 +1,6 @@
 """Hostile values, and calls that neither hang nor take all memory."""
 
+import fractions
 import functools
 import inspect
 import re
@@ -33,6 +34,7 @@ HOSTILE = [
     [[1.0], [2.0, 3.0]], [[]], np.float32(2), np.array(["a"]), np.array([None, {}], object),
     np.array("2020-01-01", "M8[D]"), np.ones((2, 0, 3)), np.ones((7, 5, 3, 2, 2)),
     np.array([True, False]), np.array([1j, 2]), np.arange(3, dtype=np.int8),
+    fractions.Fraction(1, 2), np.array(1, object), np.timedelta64(1), np.void(b"ab"), "",
     np.array([np.nan, np.inf]), np.ma.masked_array([1.0, 2.0], [True, False]),
     gg.ones((2, 3)), gg.ones(()),
 ]  # fmt: skip

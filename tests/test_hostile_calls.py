@@ -40,7 +40,7 @@ def taped(method, target, sources, **arguments):
 
 
 def _placed(value, x, y):
-    return {"x": x, "y": y}[value] if isinstance(value, str) and value in "xy" else value
+    return {"x": x, "y": y}[value] if isinstance(value, str) and value in ("x", "y") else value
 
 
 def tape_gradient(target="y", sources="x", output_gradients=None, unconnected_gradients="none"):

@@ -189,7 +189,7 @@ ALSO = {  # other names in messages
     **dict.fromkeys(
         ("fit", "fit step", "evaluate"), ("evaluate", "prefetch_to_device", "constant")
     ),
-    "Checkpoints.restore": ("checkpoint",),
+    "Checkpoints.restore": ("checkpoint", "load"),
 }
 
 

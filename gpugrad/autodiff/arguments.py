@@ -112,7 +112,7 @@ def as_unconnected(value: Any) -> UnconnectedGradients:
         return value
     try:
         return UnconnectedGradients(value)
-    except ValueError:
+    except (TypeError, ValueError):  # NumPy refuses to compare some arrays
         raise ArgumentError(
             f"unconnected_gradients: {value!r} is neither 'none' nor 'zero'."
         ) from None

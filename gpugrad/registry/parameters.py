@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 import types
 from typing import Any
 
@@ -38,7 +39,7 @@ def check_unusual(op: Any, parameter: str, value: Any) -> Any:
     if type(value) is complex and "c" not in op.kinds:
         raise DTypeError(f"{op.name}: {parameter} must be real, got {value}.")
     default = op.params[parameter]
-    refused = type(value) is object or isinstance(value, _NO_PARAMETERS)
+    refused = type(value) is object or isinstance(value, _NO_PARAMETERS) or _makes_objects(value)
     if isinstance(value, dict):  # as the widths of `pad`, by axis
         by_axis = bool(value) and all(type(key) is int for key in value)
         refused = not by_axis or default is not inspect.Parameter.empty
@@ -49,6 +50,14 @@ def check_unusual(op: Any, parameter: str, value: Any) -> Any:
     if type(default) is float:
         check_numbers(op.name, **{parameter: value})
     return value
+
+
+def _makes_objects(value: Any) -> bool:
+    """Whether NumPy computes with a value as with any object: fractions, decimals, dates."""
+    dtype = getattr(value, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "OmM"
+    return isinstance(value, numbers.Number) and not isinstance(value, (int, float, complex))
 
 
 def check_numbers(name: str, kinds: str = "biufcV", /, **parameters: Any) -> None:

@@ -147,6 +147,15 @@ def test_a_safetensors_file_is_read(tmp_path):
         nn.load_torch(model, tmp_path / "b.safetensors")
 
 
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" * 50, b"\x80\x02."])
+def test_a_damaged_file_of_torch_is_named(tmp_path, content):
+    pytest.importorskip("torch", exc_type=ImportError)
+    path = tmp_path / "a.pt"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"load_torch: torch cannot read .*a\.pt"):
+        nn.load_torch(nn.Dense(2, 2), path)
+
+
 def test_a_file_of_torch_needs_torch(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(CheckpointError, match="load_torch: there is no file"):

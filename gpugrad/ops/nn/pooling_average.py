@@ -228,6 +228,7 @@ def _lp_pool(n, example, *cases):
             Tensor of shape (N, C, *number of windows), or without N; NaN where the sum is
             negative and p is not 1.
         """
+        check_numbers(name, "biuf", norm_type=norm_type)
         if not 0 < norm_type < math.inf:
             raise ArgumentError(f"{name}: norm_type={norm_type!r} must be a positive number.")
         size = math.prod(ints(name, "kernel_size", kernel_size, n, 1))

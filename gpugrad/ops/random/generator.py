@@ -38,7 +38,8 @@ _MOST_CHILDREN = 1 << 17  # of one call; each is an object
 
 
 def _natural(name: str, what: str, value: Any, end: int | None = None) -> int:
-    if not isinstance(value, (int, np.integer)) or value < 0 or (end and value >= end):
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+    if not is_whole or value < 0 or (end and value >= end):
         below = f" and below {end}" if end else ""
         raise ArgumentError(f"{name}: {what} must be an int of at least 0{below}, got {value!r}.")
     return int(value)
