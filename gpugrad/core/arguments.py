@@ -37,7 +37,7 @@ def check_number(
 ) -> float:
     """A real number as a float, for which `holds` is true; ArgumentError with `words` if not."""
     try:
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, (str, bytes, np.timedelta64)):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError, GpugradError):
