@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpugrad.errors import ArgumentError, GpugradError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["check_choice", "check_flag", "check_list", "check_number", "check_path", "check_whole"]
 
@@ -65,7 +68,9 @@ def check_choice(name: str, what: str, value: Any, choices: Sequence[Any]) -> An
 def check_path(name: str, what: str, value: Any) -> Path:
     """The path of a file or folder; ArgumentError if it is neither text nor path-like."""
     if isinstance(value, (str, os.PathLike)):
-        return Path(value)
+        return importlib.import_module("pathlib").Path(
+            value
+        )  # which `import gpugrad` does not load
     raise ArgumentError(f"{name}: {what} must be a path, got {value!r:.60}.")
 
 

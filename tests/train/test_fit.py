@@ -205,9 +205,14 @@ def test_a_full_disk_is_a_warning_and_leaves_whole_lines(tmp_path, monkeypatch):
 
 def test_a_picture_that_cannot_be_written_is_a_warning(tmp_path):
     pytest.importorskip("matplotlib")
-    (tmp_path / "file").write_text("")
+    plot = train.Plot(tmp_path / "run.png")
+
+    class InTheWay(train.Callback):
+        def end_of_epoch(self, run):
+            plot.path.mkdir(exist_ok=True)
+
     with pytest.warns(RuntimeWarning, match=r"Plot: .*run\.png cannot be written"):
-        run = fit(lambda x: x, [1.0], 2, callbacks=[train.Plot(tmp_path / "file" / "run.png")])
+        run = fit(lambda x: x, [1.0], 2, callbacks=[InTheWay(), plot])
     assert run.epoch == 2
 
 

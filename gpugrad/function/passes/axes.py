@@ -78,7 +78,7 @@ class _Splitter(Rewriter):
         return self.value(x)
 
     def _cast(self, of: Step, x: Value, dtype: np.dtype) -> Value:
-        return self.step(of, "astype", [x], {"dtype": dtype, "copy": True}, x.shape, dtype)
+        return self.step(of, "astype", [x], {"dtype": dtype}, x.shape, dtype)
 
     def _parts(self, step: Step) -> tuple[int, int, int] | None:
         """The number of elements along the first axes, the last axes, and those kept between them.

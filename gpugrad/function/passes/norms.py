@@ -79,10 +79,10 @@ class _Expander(Rewriter):
             return self.step(of, name, args, how, shape, dtype)
 
         if x.dtype != wide:
-            x = append("astype", x, shape=x.shape, dtype=wide, copy=True)
+            x = append("astype", x, shape=x.shape, dtype=wide)
         total = append("sum", append("multiply", x, x, shape=x.shape), **params)
         root = append("sqrt", total if divisor == 1 else append("divide", total, divisor))
-        return root if out.dtype == wide else append("astype", root, dtype=out.dtype, copy=True)
+        return root if out.dtype == wide else append("astype", root, dtype=out.dtype)
 
     def layer_norm(self, step: Step) -> None:
         """Append the formula of ``standardize_affine``; it computes 16-bit floats as float32."""
@@ -96,7 +96,7 @@ class _Expander(Rewriter):
             return self.step(step, name, args, params, like.shape, dtype)
 
         def cast(v: Any, dtype: Any) -> Any:
-            return v if v.dtype == dtype else append("astype", v, like=v, dtype=dtype, copy=True)
+            return v if v.dtype == dtype else append("astype", v, like=v, dtype=dtype)
 
         x = cast(x, wide)
         average = append("mean", x, like=mean, axis=-1, keepdims=True)

@@ -71,7 +71,7 @@ class _WideProduct(FusedStep):
     __slots__ = ()
 
     def __init__(self, product: Step, out: Value) -> None:
-        cast = Step(OPS["astype"], product.outs, {"dtype": out.dtype, "copy": True}, [out])
+        cast = Step(OPS["astype"], product.outs, {"dtype": out.dtype}, [out])
         super().__init__(f"matmul to {out.dtype}", product.args, [product, cast], [out])
 
     def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
