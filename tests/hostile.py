@@ -15,11 +15,6 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.errors import GpugradError
 
-__all__ = [
-    "HOSTILE", "JUNK", "NOT_FLAGS", "NOT_NUMBERS", "Hang", "bounded_calls", "complaints", "refusal",
-    "split",
-]  # fmt: skip
-
 SECONDS = 5  # for one call; the slowest takes half a second
 BYTES = 8 << 30  # of address space, so that a result that is too large is a MemoryError
 

@@ -11,7 +11,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.core.devices import CPU
-from gpugrad.core.tensor import recorders, threads
+from gpugrad.core.listening import recorders, threads
 from gpugrad.errors import GpugradError, NoGradientError, NumericsError
 from gpugrad.testing.checks.subject import Subject
 from gpugrad.trace.numerics import checks

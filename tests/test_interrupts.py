@@ -12,8 +12,8 @@ import pytest
 import gpugrad as gg
 from gpugrad.autodiff.batched import levels_running
 from gpugrad.autodiff.recorder import graphs
+from gpugrad.core.listening import recorders, threads
 from gpugrad.core.scopes import scopes, updating
-from gpugrad.core.tensor import recorders, threads
 from gpugrad.trace.array import current_trace
 
 HOME = os.path.dirname(gg.__file__) + os.sep

@@ -11,8 +11,6 @@ from gpugrad.core.devices import device as as_device
 from gpugrad.core.dtypes import KINDS, isdtype
 from gpugrad.errors import ArgumentError
 
-__all__ = ["VERSION", "VERSIONS", "__array_namespace_info__"]
-
 VERSION = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", VERSION)
 """Versions of the array API standard that gpugrad provides; each extends the one before."""

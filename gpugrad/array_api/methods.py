@@ -30,8 +30,6 @@ from gpugrad.ops.math import (
     statistics,
 )
 
-__all__: list[str] = []
-
 
 def _reflected(op: Any) -> Any:
     def method(self: Tensor, other: Any) -> Tensor:

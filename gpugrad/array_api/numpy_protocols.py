@@ -19,10 +19,9 @@ import numpy as np
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, READINGS, TENSOR, is_array
-from gpugrad.core.tensor import Tensor, tensor, threads
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError
-
-__all__ = ["array_function", "array_ufunc"]
 
 _NAMES = {  # NumPy's name: gpugrad's, where they differ
     "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",

@@ -11,8 +11,6 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError
 
-__all__ = ["REDUCTIONS"]
-
 # NumPy's definition of initial=, which no op has
 _COMBINED_BY = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 # The result of no elements: what where= puts in the place of those that it leaves out

@@ -16,7 +16,8 @@ from gpugrad.core import backend, devices
 from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.from_python import numbers_only
-from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, threads
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, index_parts, operand, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
@@ -24,18 +25,6 @@ from gpugrad.ops.arrays import index_rules, indexing
 from gpugrad.ops.arrays.gather import index_along_axis, nonzero
 from gpugrad.ops.arrays.shape_numpy import diagonal_slice
 from gpugrad.trace.array import current_trace
-
-__all__ = [
-    "copyto",
-    "fill_diagonal",
-    "in_place",
-    "place",
-    "put",
-    "put_along_axis",
-    "putmask",
-    "setitem",
-    "write",
-]
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:

@@ -13,18 +13,6 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, ShapeError, reraise
 
-__all__ = [
-    "AggregationMethod",
-    "UnconnectedGradients",
-    "as_unconnected",
-    "check_like",
-    "check_upstream",
-    "fill_unconnected",
-    "flatten_tensors",
-    "pack_tensors",
-    "zeros_for",
-]
-
 
 class UnconnectedGradients(enum.Enum):
     """What `gradient` returns for a source that the target does not depend on."""

@@ -26,8 +26,6 @@ from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.kernels.cpu.large import LARGE, on_threads
 
-__all__ = ["CheckedGradients", "Gradients", "backward", "plus", "refit", "zeros"]
-
 
 def backward(log: Entries, grads: Gradients, needed: Container[int], reading: LogReading) -> None:
     """Pull `grads` back through `log`, in place.

@@ -29,25 +29,6 @@ from gpugrad.core.operators import add_operators
 from gpugrad.core.tensor import index_parts, require_one_library
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 
-__all__ = [
-    "BATCHED",
-    "Batched",
-    "Each",
-    "Level",
-    "aligned",
-    "all_batched",
-    "batch_axis_of",
-    "batched_reading",
-    "levels_of",
-    "levels_running",
-    "levels_stopped",
-    "loop",
-    "need_axes",
-    "stack",
-    "unwrap_levels",
-    "wrap_levels",
-]
-
 
 class _BatchedReading(Reading):
     """Runs an op on all examples together; runs a composite's body."""

@@ -17,16 +17,8 @@ from gpugrad.autodiff.readings import crossings
 from gpugrad.autodiff.recordable import Recordable
 from gpugrad.autodiff.recorder import graphs, number, record
 from gpugrad.core.backend import TENSOR, as_array, is_inexact, reading
-from gpugrad.core.tensor import Tensor, index_parts, recorders, wrap
-
-__all__ = [
-    "give_each",
-    "give_each_example",
-    "inside_levels_of",
-    "meet_levels",
-    "unwrap_level",
-    "wrap_level",
-]
+from gpugrad.core.listening import recorders
+from gpugrad.core.tensor import Tensor, index_parts, wrap
 
 Linear = Callable[[Any], Any]
 

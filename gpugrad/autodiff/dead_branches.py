@@ -12,10 +12,9 @@ from typing import Any
 
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
-from gpugrad.core.tensor import Tensor, recorders, threads
+from gpugrad.core.listening import recorders, threads
+from gpugrad.core.tensor import Tensor
 from gpugrad.trace.listener import Listener
-
-__all__ = ["STRIDE", "ForwardGrowing", "Growing", "LogGrowing", "grow"]
 
 STRIDE = 61
 """`grow` is called with the result of each 61st op: as a prime, it is each op of a loop in turn."""

@@ -10,8 +10,6 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 
-__all__ = ["Barrier", "why"]
-
 Barrier = tuple[int, str, int, tuple[int, ...], str]
 """Where a gradient stops: (length of the log then, op, result, inputs, file:line)."""
 

@@ -27,14 +27,12 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on
-from gpugrad.core.listening import current_stack, nobody, set_stack
+from gpugrad.core.listening import current_stack, nobody, set_stack, threads
 from gpugrad.core.settings import as_written
-from gpugrad.core.tensor import Tensor, index_parts, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, index_parts, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, TapeError
 from gpugrad.trace.listener import EndOfBlock
 from gpugrad.trace.numerics import check, checks, unchecked
-
-__all__ = ["ForwardAccumulator", "tangent_by"]
 
 
 class ForwardAccumulator(ForwardGrowing):

@@ -30,8 +30,6 @@ from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
 
-__all__ = ["differentiate", "is_nan"]
-
 
 def differentiate(
     recorder: Recorder,

@@ -16,13 +16,12 @@ from gpugrad.autodiff.arguments import (
 )
 from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
+from gpugrad.core.listening import threads
 from gpugrad.core.nest import flatten_like
-from gpugrad.core.tensor import Tensor, tensor, threads
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, TapeError, saying_where
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import EndOfBlock
-
-__all__ = ["Graph", "GraphNeeded", "gradients", "in_graph"]
 
 
 class GraphNeeded(TapeError):

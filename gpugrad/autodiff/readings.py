@@ -21,13 +21,12 @@ from gpugrad.core import backend
 from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import recorders, threads
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import index_parts, recorders, tensor_with_id, threads
+from gpugrad.core.tensor import index_parts, tensor_with_id
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check, line_of_gradient, unchecked
-
-__all__ = ["LogReading", "checked_reading", "crossings", "each_saved", "reading_of", "revive"]
 
 Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
 """(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and their arguments."""

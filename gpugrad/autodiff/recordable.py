@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-__all__ = ["Entries", "Entry", "Recordable", "Rule", "split_rule"]
-
 Rule = Callable[..., Any]
 """A gradient rule as the backward loop calls it: ``rule(xp, g, saved, params)``."""
 

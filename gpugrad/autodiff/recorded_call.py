@@ -9,8 +9,6 @@ from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
 from gpugrad.autodiff.recorder import record_many
 from gpugrad.core.tensor import Tensor
 
-__all__ = ["RecordedCall"]
-
 
 class RecordedCall(Recordable):
     """One call of a function whose gradients all come from one function, `gradients`."""

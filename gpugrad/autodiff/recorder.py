@@ -13,27 +13,12 @@ from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.forking import drop_other_entries, in_child, new_lock
-from gpugrad.core.listening import current_stack
-from gpugrad.core.tensor import Tensor, next_id, threads
+from gpugrad.core.listening import current_stack, threads
+from gpugrad.core.tensor import Tensor, next_id
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
 from gpugrad.trace.array import current_trace
-
-__all__ = [
-    "Recorder",
-    "block",
-    "graphs",
-    "number",
-    "number_any",
-    "open_with_parameters",
-    "record",
-    "record_many",
-    "recording_stopped",
-    "refuse_complex",
-    "refuse_parameters",
-    "watched_in",
-]
 
 graphs: list[Any] = []
 """Every active Graph, in all threads: while there is one, ops number everything that they read."""

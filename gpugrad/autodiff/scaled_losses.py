@@ -13,8 +13,6 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 
-__all__ = ["declare_scale", "mark_gradients", "scale_of", "scales"]
-
 scales: dict[int, weakref.ref[Any]] = {}
 """Every loss scale, by the serial number of the Variable that losses are multiplied by."""
 _gradients: dict[int, tuple[weakref.ref[Tensor], Any]] = {}

@@ -28,13 +28,11 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import current_stack
-from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, threads, wrap
+from gpugrad.core.listening import current_stack, threads
+from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, TapeError, saying_where
 from gpugrad.trace.listener import EndOfBlock
-
-__all__ = ["CHUNK_BYTES", "GradientTape"]
 
 CHUNK_BYTES = 2**28
 """Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""

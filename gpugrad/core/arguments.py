@@ -16,8 +16,6 @@ from gpugrad.errors import ArgumentError, GpugradError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["check_choice", "check_flag", "check_list", "check_number", "check_path", "check_whole"]
-
 
 def check_whole(name: str, what: str, value: Any, least: int = 0) -> int:
     """A whole number as an int, at least `least`; ArgumentError if it is not one."""

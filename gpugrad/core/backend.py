@@ -16,30 +16,6 @@ import numpy as np
 from gpugrad.core.forking import cached_property, import_module, new_rlock
 from gpugrad.errors import DTypeError
 
-__all__ = [
-    "ARRAYS",
-    "BFLOAT16",
-    "EXAMPLES",
-    "HALF",
-    "NUMPY",
-    "OPS",
-    "READINGS",
-    "SCALARS",
-    "TENSOR",
-    "LibraryReading",
-    "Reading",
-    "as_array",
-    "as_dtype",
-    "between_numbers",
-    "cupy",
-    "forget",
-    "innermost_array",
-    "is_array",
-    "is_inexact",
-    "on_gpu",
-    "reading",
-]
-
 SCALARS = frozenset((int, float, bool, complex))
 """Python's own numbers: weak, they take the dtype of the array they meet."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from gpugrad.errors import DTypeError
 
-__all__ = ["require_callable"]
-
 
 def require_callable(name: str, **functions: Any) -> None:
     """Check that arguments of the function `name` can be called.

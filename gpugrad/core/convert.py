@@ -14,8 +14,6 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError, reraise
 
-__all__ = ["constant", "convert_to_tensor"]
-
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor from a number, nested lists or an array; the values are copied.

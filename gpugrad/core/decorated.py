@@ -7,8 +7,6 @@ import operator
 import sys
 from typing import Any
 
-__all__ = ["public_name"]
-
 
 def public_name(thing: Any) -> str | None:
     """The name under which the module of a decorated function holds it: what a pickle stores.

@@ -18,27 +18,6 @@ from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, inne
 from gpugrad.core.index_checks import raise_late
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
 
-__all__ = [
-    "CPU",
-    "Device",
-    "copy_array",
-    "default_device",
-    "device",
-    "device_of",
-    "devices",
-    "formulas_on",
-    "full_on_device_of",
-    "gpu_count",
-    "host",
-    "meet",
-    "meet_arrays",
-    "move",
-    "one_library",
-    "put",
-    "require",
-    "set_device",
-]
-
 
 class Device:
     """Where arrays live: ``cpu``, or ``cuda:`` and a number. `device` returns one.

@@ -20,8 +20,6 @@ from gpugrad.core.tensor import Tensor, next_id, tensor
 from gpugrad.core.views import Shared, share
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
-__all__ = ["cuda_array_interface", "dlpack", "dlpack_device", "from_cuda_memory", "from_dlpack"]
-
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
 _SHAREABLE = (Tensor, Shared)  # Variables replace their arrays, views those of other Tensors
 _READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only

@@ -11,8 +11,6 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
 
-__all__ = ["KINDS", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"]
-
 KINDS = {
     "bool": "b",
     "signed integer": "i",

@@ -22,17 +22,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-__all__ = [
-    "before_fork",
-    "cached_property",
-    "drop_other_entries",
-    "drop_other_threads",
-    "import_module",
-    "in_child",
-    "new_lock",
-    "new_rlock",
-]
-
 LONGEST_WAIT = 10.0
 """Seconds that a fork waits for each awaited lock: its holder may be waiting for this thread."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import BFLOAT16
 
-__all__ = ["format_bytes", "format_values"]
-
 
 def format_values(array: Any, separator: str = ", ", prefix: str = "") -> str:
     """The values as text. Only the edges of a long array are copied from the device."""

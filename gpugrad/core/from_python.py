@@ -11,8 +11,6 @@ from gpugrad.core.backend import BFLOAT16, SCALARS
 from gpugrad.core.host_dlpack import from_host
 from gpugrad.errors import DTypeError, ShapeError
 
-__all__ = ["no_part_lost", "no_value_lost", "numbers_only", "to_numpy"]
-
 
 def numbers_only(value: Any) -> bool:
     """Whether a value is a Python number, or nested lists of nothing but Python numbers."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from gpugrad.core import backend
 
-__all__ = ["BFLOAT", "UINT", "from_host", "relabeled"]
-
 UINT, BFLOAT = 1, 4  # DLDataTypeCode
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 
-__all__ = ["keep_freed_memory", "untouched"]
-
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_* of malloc.h
 _LARGEST_TRIM, _LARGEST_MMAP = 2**31 - 1, 2**25  # the most that mallopt accepts
 

@@ -18,8 +18,6 @@ import numpy as np
 from gpugrad.core.user_code import line_of, place
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError
 
-__all__ = ["check_indices", "flag_of", "ignored_flag", "raise_late", "when"]
-
 TIMES = ("now", "later", "never")
 
 _FLAGS = 4096

@@ -10,8 +10,6 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.errors import ArgumentError, ShapeError
 
-__all__ = ["IndexedSlices"]
-
 
 class IndexedSlices:
     """Rows of a tensor that is zero elsewhere: the gradient of `gather` along axis 0.

@@ -16,8 +16,6 @@ from typing import Any
 
 from gpugrad.core.forking import drop_other_entries, in_child
 
-__all__ = ["Stack", "current_stack", "nobody", "recorders", "set_stack", "threads"]
-
 recorders: list[Any] = []
 """Every tape and accumulator that records, in all threads. Ops check whether there is one."""
 

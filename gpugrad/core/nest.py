@@ -12,8 +12,6 @@ import numpy as np
 
 from gpugrad.errors import StructureError
 
-__all__ = ["children", "flatten", "flatten_like", "is_constant", "map_structure", "pack"]
-
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""

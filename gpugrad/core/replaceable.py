@@ -15,16 +15,6 @@ from typing import Any
 from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
 from gpugrad.core.tensor import Tensor
 
-__all__ = [
-    "Replaceable",
-    "Update",
-    "put_together",
-    "read_together",
-    "still_hold",
-    "take_together",
-    "write_together",
-]
-
 
 class Replaceable(Tensor):
     """A Tensor whose array can be replaced, in all threads or in the scope of one."""

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Sample", "along_axis", "calls", "grid", "integers", "shaped", "uniform"]
-
 Sample = tuple[list[Any], dict[str, Any]]
 Sampler = Callable[[Any], Iterator[Sample]]  # of a np.random.Generator: naming it imports it
 Domain = tuple[float, float] | Sequence[tuple[float, float]]

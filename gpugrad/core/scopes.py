@@ -15,8 +15,6 @@ from typing import Any
 
 from gpugrad.core.forking import drop_other_threads, in_child, new_rlock
 
-__all__ = ["InterruptsDeferred", "Scope", "scopes", "updating"]
-
 scopes: dict[int, dict[int, Any]] = {}
 """By thread, the arrays of the Variables that have a value there only, by serial number."""
 

@@ -26,32 +26,6 @@ from typing import Any, NamedTuple
 
 from gpugrad.errors import ArgumentError, saying_where
 
-__all__ = [
-    "Key",
-    "as_written",
-    "deterministic",
-    "enter",
-    "enter_device",
-    "enter_numerics",
-    "exit_device",
-    "exit_numerics",
-    "explicit_device",
-    "get_matmul_precision",
-    "is_training",
-    "key",
-    "leave",
-    "mixed_dtype",
-    "mixed_modes",
-    "mode_is_chosen",
-    "numerics",
-    "run_inside",
-    "set_default_device",
-    "set_deterministic",
-    "set_matmul_precision",
-    "switch_trainable",
-    "training",
-]
-
 MATMUL_PRECISIONS = ("highest", "high", "medium")
 
 

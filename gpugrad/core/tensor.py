@@ -18,28 +18,8 @@ from gpugrad.core.devices import Device
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import recorders, threads
+from gpugrad.core.listening import threads
 from gpugrad.errors import ArgumentError, DTypeError, reraise
-
-__all__ = [
-    "ALONE",
-    "Tensor",
-    "argument",
-    "glance",
-    "holds_tensor",
-    "index_parts",
-    "is_shared",
-    "new",
-    "next_id",
-    "operand",
-    "promoted",
-    "recorders",
-    "require_one_library",
-    "tensor",
-    "tensor_with_id",
-    "threads",
-    "wrap",
-]
 
 _DOUBLE = frozenset(map(np.dtype, ("float64", "complex128")))
 _TO_DOUBLE = _DOUBLE | frozenset(map(np.dtype, ("int32", "int64", "uint32", "uint64")))

@@ -20,8 +20,6 @@ import numpy as np
 
 from gpugrad.core.forking import in_child
 
-__all__ = ["run_parallel", "workers"]
-
 
 @functools.cache
 def workers() -> int:

@@ -9,8 +9,6 @@ from types import CodeType, FrameType
 
 from gpugrad.errors import EXAMPLES, LIBRARIES
 
-__all__ = ["is_library", "line_of", "place", "user_level", "user_line"]
-
 
 @functools.lru_cache(1024)
 def is_library(file: str) -> bool:

@@ -13,10 +13,10 @@ from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import current_stack
+from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.replaceable import Replaceable
 from gpugrad.core.scopes import scopes, updating
-from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor, threads
+from gpugrad.core.tensor import Tensor, new, next_id, tensor
 from gpugrad.errors import (
     ArgumentError,
     DeviceError,
@@ -27,8 +27,6 @@ from gpugrad.errors import (
     reraise,
     saying_where,
 )
-
-__all__ = ["Variable", "VariableRef", "VariableSlice"]
 
 _ANY = object()
 

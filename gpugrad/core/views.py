@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend, devices
-from gpugrad.core.tensor import Tensor, new, next_id, recorders, tensor_with_id, threads, wrap
-
-__all__ = ["Shared", "View", "share", "view_or_copy"]
+from gpugrad.core.listening import recorders, threads
+from gpugrad.core.tensor import Tensor, new, next_id, tensor_with_id, wrap
 
 
 class View(Tensor):

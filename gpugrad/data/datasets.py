@@ -21,8 +21,6 @@ from gpugrad.errors import (
     saying_where,
 )
 
-__all__ = ["Arrays", "Dataset", "Lines", "Windows"]
-
 Array = np.ndarray[Any, Any]
 
 

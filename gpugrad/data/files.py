@@ -14,8 +14,6 @@ import numpy as np
 from gpugrad.core.arguments import check_path
 from gpugrad.errors import ArgumentError
 
-__all__ = ["map_bytes", "open_npy", "open_text"]
-
 Array = np.ndarray[Any, Any]
 Path_ = str | os.PathLike[str]
 

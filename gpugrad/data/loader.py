@@ -32,8 +32,6 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DataError, saying_where
 from gpugrad.trace.profiling import timed_batches
 
-__all__ = ["DataLoader", "LoaderState"]
-
 Array = np.ndarray[Any, Any]
 
 

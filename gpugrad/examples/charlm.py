@@ -38,8 +38,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["GPT", "generate", "main", "make_step"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -16,22 +16,6 @@ import gpugrad as gg
 from gpugrad import train
 from gpugrad.errors import GpugradError
 
-__all__ = [
-    "BLUE",
-    "ORANGE",
-    "UsageError",
-    "add_number",
-    "count",
-    "fit",
-    "import_optional",
-    "main",
-    "new_figure",
-    "option_parser",
-    "positive",
-    "save_figure",
-    "tidy",
-]
-
 BLUE, ORANGE = "#1f5fa8", "#d9641e"
 
 

@@ -38,8 +38,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["main", "snake"]
-
 Array = np.ndarray[Any, Any]
 
 snake = gg.elementwise_kernel(

@@ -33,8 +33,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["main"]
-
 Array = np.ndarray[Any, Any]
 
 HELD_OUT = 360

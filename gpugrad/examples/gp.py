@@ -35,8 +35,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["ExactProcess", "SparseProcess", "main"]
-
 Array = np.ndarray[Any, Any]
 
 NOISE = 0.2

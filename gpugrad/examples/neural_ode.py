@@ -35,8 +35,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["main", "solve", "solve_with_adjoint"]
-
 Array = np.ndarray[Any, Any]
 State = list[gg.Tensor]
 

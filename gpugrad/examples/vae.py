@@ -30,8 +30,6 @@ from gpugrad.examples.common import (
 )
 from gpugrad.examples.common import main as run_example
 
-__all__ = ["VAE", "main"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.checks import require_callable
-from gpugrad.function.callable import CacheInfo, Function
+from gpugrad.function.callable import Function
 from gpugrad.function.signature import Names
 from gpugrad.function.steps_per_call import Steps
-
-__all__ = ["CacheInfo", "Function", "function"]
 
 
 def function(

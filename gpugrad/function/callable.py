@@ -15,8 +15,9 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
+from gpugrad.core.listening import recorders, threads
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, recorders, threads
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
@@ -34,8 +35,6 @@ from gpugrad.trace.profiling import Span, in_span, profiles
 from gpugrad.trace.program import NotReplayable, Program
 from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
-
-__all__ = ["CacheInfo", "Function", "Plan"]
 
 CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, or called the Python function instead."""

@@ -15,8 +15,6 @@ from gpugrad.ops.arrays.index_rules import has_arrays, resolve_index
 from gpugrad.registry.record import Op
 from gpugrad.trace.program import NotReplayable, Step, fill_index, takes_arguments
 
-__all__ = ["effect_call", "op_call", "reraise_as_op"]
-
 
 def op_call(step: Step, xp: Reading) -> Callable[..., Any]:
     """The op's own function, on the arrays of the step's `args`."""

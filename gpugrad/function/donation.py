@@ -16,8 +16,6 @@ from gpugrad.core.backend import READINGS, Reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
-__all__ = ["releaser"]
-
 
 class Donated:
     """The content of a donated Tensor; every use raises."""

@@ -17,9 +17,6 @@ from gpugrad.core.format import format_bytes
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Memory", "all_roots_of", "kept_for_backward", "lives", "measure", "roots_of"]
-
-
 _LABELS = {
     "inputs": "arguments",
     "variables": "Variables",

@@ -20,10 +20,11 @@ from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_array, is_inexact
 from gpugrad.core.devices import default_device, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import threads
 from gpugrad.core.replaceable import read_together
 from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.settings import is_training, training
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
@@ -31,8 +32,6 @@ from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import is_traced
 from gpugrad.trace.program import NotReplayable, Program, Value
 from gpugrad.trace.tracing import Tracing
-
-__all__ = ["Pair", "known", "split_backward", "tapes_only", "trace_with_gradient"]
 
 
 def tapes_only() -> bool:

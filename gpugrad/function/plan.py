@@ -22,8 +22,6 @@ from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["MEMORY", "FirstCall", "Options", "optimized", "planned", "planned_loop"]
-
 MEMORY = ("arena", "in place")
 """How a replay reuses memory. ``"arena"``: on the CPU results go to planned buffers. ``"in
 place"``: a result may overwrite what it is computed from, and a Variable's new value its old one;

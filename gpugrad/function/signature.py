@@ -21,8 +21,6 @@ from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["Names", "Signature"]
-
 Names = str | int | Sequence[str | int]
 """Arguments, by name or position."""
 

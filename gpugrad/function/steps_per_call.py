@@ -8,7 +8,8 @@ from gpugrad.autodiff.batched import levels_running
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, is_array
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, threads, wrap
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.function.callable import Function, Plan
@@ -18,8 +19,6 @@ from gpugrad.function.structures import fill_holes
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.profiling import in_span, profiles
 from gpugrad.trace.program import NotReplayable
-
-__all__ = ["Steps"]
 
 
 class Steps(Function):

@@ -13,8 +13,6 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, StructureError, TraceError
 
-__all__ = ["Form", "agreed", "blanks", "fill_holes", "is_array_like", "split_arrays", "tensors_of"]
-
 
 class _Hole:
     """The place of a result in a structure."""

@@ -12,8 +12,6 @@ from gpugrad.core.devices import devices
 from gpugrad.core.threads import workers
 from gpugrad.kernels.cpu import compiler
 
-__all__ = ["about"]
-
 
 def about() -> str:
     """Describe what gpugrad runs on, for a bug report: a line for each part.

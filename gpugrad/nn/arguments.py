@@ -11,19 +11,10 @@ import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.arguments import check_whole
+from gpugrad.core.listening import threads
 from gpugrad.core.settings import mode_is_chosen
-from gpugrad.core.tensor import threads
 from gpugrad.core.user_code import user_level
 from gpugrad.errors import ArgumentError
-
-__all__ = [
-    "Activation",
-    "activation_suffix",
-    "check_activation",
-    "check_range",
-    "warn_without_training",
-    "whole_numbers",
-]
 
 Activation = Callable[[Any], Any] | None
 

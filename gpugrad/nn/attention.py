@@ -21,8 +21,6 @@ from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
 
-__all__ = ["KeyValueCache", "MultiHeadAttention", "TransformerBlock", "rotary_embedding"]
-
 
 class KeyValueCache(NamedTuple):
     """Keys and values of earlier positions, for generation: see `MultiHeadAttention.new_cache`."""

@@ -15,8 +15,6 @@ from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
-
 Lengths = int | tuple[int, ...]
 
 _DEFAULTS = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "groups": 1}

@@ -8,8 +8,6 @@ from typing import Any
 
 from gpugrad.errors import ArgumentError
 
-__all__ = ["CLASSES", "check_initializers", "hint_of_class", "hint_of_method", "named_keywords"]
-
 CLASSES = {
     "AveragePooling1D": "AvgPool1d",
     "AveragePooling2D": "AvgPool2d",

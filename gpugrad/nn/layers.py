@@ -26,18 +26,6 @@ from gpugrad.nn.module import Module, beside
 from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
 
-__all__ = [
-    "AlphaDropout",
-    "Bilinear",
-    "Dense",
-    "Dropout",
-    "Embedding",
-    "EmbeddingBag",
-    "Flatten",
-    "Identity",
-    "Sequential",
-]
-
 
 class Dense(Module):
     """activation(x @ kernel + bias).

@@ -19,8 +19,6 @@ from gpugrad.nn.layers import Dense, Sequential
 from gpugrad.nn.module import Module, require_module
 from gpugrad.nn.recurrent import Cell, GRUCell, Recurrent
 
-__all__ = ["TorchReport", "load_torch"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -24,8 +24,6 @@ from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import by_path, named_parts, parts_of, replaced
 from gpugrad.trace.where import layer_calls
 
-__all__ = ["HookHandle", "LoadReport", "Module", "beside", "functional_call", "require_module"]
-
 M = TypeVar("M", bound="Module")
 
 

@@ -17,8 +17,6 @@ from gpugrad.nn.initializers import ones, zeros
 from gpugrad.nn.module import Module, beside
 from gpugrad.ops.random.draws import is_repeated
 
-__all__ = ["BatchNorm", "GroupNorm", "InstanceNorm", "LayerNorm", "RMSNorm"]
-
 
 class LayerNorm(Module):
     """Layer normalisation over the last axes: (x - mean) / sqrt(var + eps) * weight + bias.

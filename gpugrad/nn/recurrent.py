@@ -19,8 +19,6 @@ from gpugrad.nn.module import Module
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator
 
-__all__ = ["GRU", "LSTM", "RNN", "Cell", "GRUCell", "LSTMCell", "RNNCell", "Recurrent"]
-
 
 class Cell(Module):
     """One step of a recurrent layer. The gates' columns stand side by side in the kernels."""

@@ -10,8 +10,6 @@ from gpugrad.core import nest
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import training
 
-__all__ = ["summary"]
-
 
 def summary(module: Any, inputs: Sequence[Any]) -> str:
     """The text of `Module.summary`."""

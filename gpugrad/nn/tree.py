@@ -9,8 +9,6 @@ from typing import Any
 from gpugrad.core.variable import Variable
 from gpugrad.errors import StructureError
 
-__all__ = ["INTERNAL", "by_path", "named_parts", "parts_of", "replaced"]
-
 INTERNAL = ("_path", "_hooks")
 """Attributes of a Module that hold no parts."""
 

@@ -16,8 +16,6 @@ from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import Gradient
 from gpugrad.optim.states import State
 
-__all__ = ["KERNELS", "SUM", "add_gradients", "mean_gradients"]
-
 SUM = "gradient"
 """The slot of the sum. Its scale is 0 if it holds none: the array is overwritten then."""
 

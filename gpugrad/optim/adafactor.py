@@ -11,9 +11,8 @@ import numpy as np
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
 from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE, Options, Range, check_setting, ranges
-from gpugrad.optim.optimizer import Optimizer, Schedule
-
-__all__ = ["Adafactor"]
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.stepping import Schedule
 
 _NEGATIVE = Range(lambda x: -math.inf < x <= 0, "0 or below")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
-from gpugrad.optim.optimizer import Optimizer, Schedule
-
-__all__ = ["Adadelta", "Adagrad"]
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.stepping import Schedule
 
 
 class Adagrad(Optimizer):

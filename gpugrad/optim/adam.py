@@ -6,9 +6,8 @@ import math
 from typing import Any, Unpack
 
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
-from gpugrad.optim.optimizer import Optimizer, Schedule
-
-__all__ = ["Adam", "AdamW"]
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.stepping import Schedule
 
 
 class Adam(Optimizer):

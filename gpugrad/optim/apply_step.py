@@ -17,8 +17,6 @@ from gpugrad.kernels.by_hand.casts import straighten
 from gpugrad.optim.arrays import as_reals, state_dtype
 from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
 
-__all__ = ["ApplyStep"]
-
 _clock = attrgetter("step", "group")
 
 

@@ -19,20 +19,6 @@ from gpugrad.core.tensor import is_shared
 from gpugrad.core.variable import Variable
 from gpugrad.ops.arrays.index_rules import add_at
 
-__all__ = [
-    "Average",
-    "Step",
-    "as_reals",
-    "count_reals",
-    "make_own",
-    "own_contiguous",
-    "ravel_reals",
-    "run_steps",
-    "split_work",
-    "state_dtype",
-    "sum_rows",
-]
-
 BLOCK = 65_536
 """Elements of a block: Adam's five float32 arrays then fill about 1 MiB of cache."""
 

@@ -28,8 +28,6 @@ from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["EMA", "SWA"]
-
 
 class _Towards(Optimizer):
     """Moves Variables by a part, the learning rate, of the way to their "gradients"."""

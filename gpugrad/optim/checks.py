@@ -24,20 +24,6 @@ from gpugrad.errors import (
     ShapeError,
 )
 
-__all__ = [
-    "Gradient",
-    "check_condition",
-    "check_count",
-    "check_empty",
-    "check_gradient",
-    "check_number",
-    "check_pairs",
-    "check_rule",
-    "take_array",
-    "warn_of_left_out",
-    "write_rule",
-]
-
 Gradient = Tensor | IndexedSlices
 
 

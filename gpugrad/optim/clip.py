@@ -12,12 +12,11 @@ from gpugrad.core.arguments import check_number
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand import optim as kernels
 from gpugrad.optim.arrays import ravel_reals
-
-__all__ = ["Limits", "all_finite", "check_limits", "clip", "clip_by_global_norm"]
 
 
 class Limits(TypedDict, total=False):

@@ -12,21 +12,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.optim.clip import Limits
 
-__all__ = [
-    "ABOVE_0",
-    "BELOW_1",
-    "NOT_NEGATIVE",
-    "Group",
-    "Groups",
-    "Options",
-    "Range",
-    "check_accumulate",
-    "check_setting",
-    "make_groups",
-    "ranges",
-    "settings_of",
-]
-
 
 class Range(NamedTuple):
     """The numbers that a setting may be, and the words for them."""

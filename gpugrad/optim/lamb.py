@@ -11,10 +11,8 @@ import numpy as np
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.normed_steps import NORMS, NormedStepKernel
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
-from gpugrad.optim.optimizer import Optimizer, Schedule
-
-__all__ = ["LAMB", "LARS"]
-
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.stepping import Schedule
 
 _UNKNOWN = dict.fromkeys(NORMS, 0.0)
 

@@ -30,8 +30,6 @@ from gpugrad.optim.line_search import Point, search
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.array import current_trace
 
-__all__ = ["LBFGS"]
-
 
 class LBFGS:
     """L-BFGS with a line search for the strong Wolfe conditions, as in torch and SciPy.

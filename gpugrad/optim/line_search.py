@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-__all__ = ["Point", "search"]
-
 _DECREASE, _CURVATURE = 1e-4, 0.9
 
 

@@ -19,11 +19,10 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, saying_where
 from gpugrad.optim.checks import Gradient, check_count, check_number
 from gpugrad.optim.clip import all_finite
-from gpugrad.optim.optimizer import Optimizer, Schedule
+from gpugrad.optim.optimizer import Optimizer
+from gpugrad.optim.stepping import Schedule
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
-
-__all__ = ["LossScale", "LossScaleOptimizer"]
 
 _FINITE, _OVERFLOWED = 1, 2  # outcomes of a step; 0 before any optimizer has applied gradients
 

@@ -10,9 +10,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.optim.adam import AdamW
 from gpugrad.optim.groups import ABOVE_0, BELOW_1, Options, ranges
-from gpugrad.optim.optimizer import Schedule
-
-__all__ = ["Muon"]
+from gpugrad.optim.stepping import Schedule
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 

@@ -20,8 +20,6 @@ from gpugrad.optim.groups import ABOVE_0
 from gpugrad.optim.stepping import Schedule
 from gpugrad.trace.array import current_trace
 
-__all__ = ["NaturalGradient"]
-
 _Pair = tuple[Variable, Variable]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["ONE", "XP", "Node", "Scalar", "SettingNames", "reachable", "root_of", "scalar"]
-
 
 class Scalar:
     """A number of a step: its expression in the settings; `safe` if it is never 0 or negative."""

@@ -31,8 +31,6 @@ from gpugrad.trace.numerics import check
 from gpugrad.trace.profiling import Span, profiles
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["Optimizer", "Schedule"]
-
 _KEYWORDS = {  # of torch, Keras and optax
     "alpha": "It is called rho here.",
     "betas": "They are called beta_1 and beta_2 here.",

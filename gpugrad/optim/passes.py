@@ -12,8 +12,6 @@ from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.cpu.steps import Call, StepLoop
 from gpugrad.optim.nodes import ONE, Node, Scalar, reachable, root_of, scalar
 
-__all__ = ["Passes", "Writer"]
-
 _SMALLEST_SCALE = 2.0**-10
 _UFUNCS = "absolute add divide maximum multiply positive reciprocal sign sqrt square"
 _SCOPE = {name: getattr(np, name) for name in _UFUNCS.split()}

@@ -51,8 +51,6 @@ from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.optim.nodes import XP, Node, SettingNames
 from gpugrad.optim.passes import Passes, Writer
 
-__all__ = ["Formula", "Rule"]
-
 Formula = Callable[..., Sequence[Any]]
 """``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``."""
 

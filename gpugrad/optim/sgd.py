@@ -9,10 +9,9 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError
 from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.optim.groups import BELOW_1, NOT_NEGATIVE, Options, ranges
-from gpugrad.optim.optimizer import Optimizer, Schedule
+from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.states import State
-
-__all__ = ["SGD"]
+from gpugrad.optim.stepping import Schedule
 
 
 class SGD(Optimizer):

@@ -25,8 +25,6 @@ from gpugrad.optim.checks import (
 from gpugrad.optim.groups import Group
 from gpugrad.optim.states import State
 
-__all__ = ["Stateful", "flatten_variables"]
-
 
 class Stateful:
     """The part of `Optimizer` that keeps state: of a step, a copy, a checkpoint or an undo."""

@@ -12,8 +12,6 @@ from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.optim.arrays import Average, as_reals, count_reals, state_dtype
 from gpugrad.optim.groups import Group
 
-__all__ = ["Launcher", "Settings", "State", "Stepper", "Work", "group_by_launch", "launch_group"]
-
 
 class State:
     """The state of one Variable: its group, the number of its steps, and averages by name."""

@@ -22,8 +22,6 @@ from gpugrad.optim.rules import Rule
 from gpugrad.optim.stateful import Stateful
 from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group
 
-__all__ = ["Schedule", "Stepping"]
-
 Schedule = float | Callable[[int], Any]
 
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from gpugrad.errors import ArgumentError
 
-__all__ = ["complete"]
-
 _ARGUMENTS = {
     "correction": "subtracted from the count before dividing; 1 for the variance of a sample.",
     "ddof": "NumPy's older name for `correction`.",

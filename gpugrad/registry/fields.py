@@ -11,8 +11,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["GROUPS", "Checks", "Forward", "Gradient", "Replay", "Rule", "Rules", "defaults"]
-
 Rule = Callable[..., Any]
 
 _group = dataclasses.dataclass(init=False, eq=False, repr=False, frozen=True)

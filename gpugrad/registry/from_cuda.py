@@ -21,9 +21,6 @@ from gpugrad.kernels.runtime.launch import launch, pointer, type_name
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 
-__all__ = ["elementwise_kernel", "raw_kernel"]
-
-
 # ---- elementwise ------------------------------------------------------------------------
 
 

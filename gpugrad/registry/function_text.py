@@ -8,8 +8,6 @@ from typing import Any
 from gpugrad.core.settings import mixed_modes
 from gpugrad.kernels.cpu.large import LARGE
 
-__all__ = ["parameters_text", "source", "text_of"]
-
 
 def source(op: Any) -> str:
     """The text of an op's function.

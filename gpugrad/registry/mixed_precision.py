@@ -10,8 +10,6 @@ from gpugrad.core.settings import enter, leave, mixed_modes, run_inside
 from gpugrad.errors import ArgumentError
 from gpugrad.registry.on_tensors import follow
 
-__all__ = ["mixed_precision"]
-
 
 class mixed_precision:  # it reads as a statement
     """Compute in a ``with`` block with 16-bit floats where they suffice; it also decorates.

@@ -14,8 +14,6 @@ from gpugrad.errors import DeviceError
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.kernels.cpu.large import kernels
 
-__all__ = ["bare_function", "beside_number", "through_float32", "typed", "wide", "with_loop"]
-
 
 def bare_function(op: Any, xp: Reading) -> Callable[..., Any]:
     """The library's own function or the op's formula, and before it a kernel if there is one."""

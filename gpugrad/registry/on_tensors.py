@@ -36,18 +36,9 @@ from gpugrad.core.backend import (
 )
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
+from gpugrad.core.listening import recorders
 from gpugrad.core.settings import as_written, mixed_dtype, numerics
-from gpugrad.core.tensor import (
-    Tensor,
-    glance,
-    index_parts,
-    new,
-    operand,
-    promoted,
-    recorders,
-    tensor,
-    wrap,
-)
+from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promoted, tensor, wrap
 from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
@@ -56,9 +47,6 @@ from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
-
-__all__ = ["compiled", "eager_function", "follow", "rewrite"]
-
 
 _rule_files: list[str] = []
 

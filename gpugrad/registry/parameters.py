@@ -11,8 +11,6 @@ import numpy as np
 
 from gpugrad.errors import DTypeError
 
-__all__ = ["check_flag", "check_numbers", "check_unusual"]
-
 _FLAGS = (int, np.bool_, np.integer, type(None))
 _NO_PARAMETERS = (set, frozenset, bytes, bytearray, types.FunctionType, types.BuiltinFunctionType)
 

@@ -17,8 +17,6 @@ from gpugrad.errors import ArgumentError
 from gpugrad.registry.on_tensors import rewrite
 from gpugrad.trace.profiling import Event, Profile, origins, profiles
 
-__all__ = ["Total", "profile"]
-
 
 class Total(NamedTuple):
     """The sum of some events."""

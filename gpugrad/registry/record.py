@@ -40,12 +40,10 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.docs import complete
-from gpugrad.registry.fields import Checks, Forward, Replay, Rules, defaults
+from gpugrad.registry.fields import Checks, Forward, Replay, Rule, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
 from gpugrad.registry.on_tensors import eager_function, follow
-from gpugrad.registry.rules import DeclaredRules, Rule
-
-__all__ = ["OPS", "Op", "elementwise", "names_in", "no_gradient", "op"]
+from gpugrad.registry.rules import DeclaredRules
 
 OPS = backend.OPS
 """Every registered op, by name."""

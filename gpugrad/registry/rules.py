@@ -24,8 +24,6 @@ from gpugrad.registry.fields import Gradient, Rules
 from gpugrad.registry.on_arrays import with_loop
 from gpugrad.registry.on_tensors import compiled
 
-__all__ = ["DeclaredRules", "Rule", "conjugate"]
-
 
 @dataclasses.dataclass(eq=False, repr=False, frozen=True, kw_only=True)
 class DeclaredRules(Gradient, Recordable):

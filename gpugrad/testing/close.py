@@ -15,20 +15,6 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import saying_where
 
-__all__ = [
-    "TOLERANCES",
-    "Array",
-    "GradientCheckError",
-    "NearNumbers",
-    "as_numpy",
-    "assert_close",
-    "assert_near",
-    "assert_same",
-    "name_failure",
-    "result_names",
-    "to_double",
-]
-
 Array = np.ndarray[Any, Any]
 
 TOLERANCES: dict[str, tuple[float, float]] = {

@@ -28,8 +28,6 @@ from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.checks.ways import check_device, check_function, check_kernel, check_vmap
 from gpugrad.testing.close import name_failure
 
-__all__ = ["CHECKS", "check_op"]
-
 _CHECKS: dict[str, Callable[[Subject], None]] = {
     "record": check_record,
     "documentation": check_documentation,

@@ -20,18 +20,6 @@ from gpugrad.core.user_code import user_line
 from gpugrad.errors import TraceError
 from gpugrad.trace.program import Value
 
-__all__ = [
-    "LEFT",
-    "TRACED",
-    "Traced",
-    "current",
-    "current_trace",
-    "is_traced",
-    "pause_trace",
-    "place_beside_traced",
-    "unwrap_to_traced",
-]
-
 
 class _TracedReading(Reading):
     """Runs an op on the wrapped arrays and writes a step; a composite becomes its body's steps."""

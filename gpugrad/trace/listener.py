@@ -13,8 +13,6 @@ from gpugrad.core.listening import Stack, current_stack, recorders, set_stack, t
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 
-__all__ = ["EndOfBlock", "Listener", "leave_ended_blocks"]
-
 
 def leave_ended_blocks() -> None:
     """Make the listeners of this thread leave whose ``with`` block Ctrl-C has ended."""

@@ -21,26 +21,13 @@ from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, READINGS, innermost_array, is_inexact
 from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import recorders
 from gpugrad.core.settings import enter_numerics, exit_numerics, numerics
-from gpugrad.core.tensor import Tensor, recorders, wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.user_code import user_line
 from gpugrad.errors import NumericsError
 from gpugrad.trace.array import Traced, current_trace, is_traced, unwrap_to_traced
 from gpugrad.trace.program import Step
-
-__all__ = [
-    "Check",
-    "check",
-    "check_op",
-    "checked_composite",
-    "checking",
-    "checks",
-    "has_nan_or_inf",
-    "line_of_gradient",
-    "log_check",
-    "summary",
-    "unchecked",
-]
 
 checks: list[_Block] = []
 """One entry for each `checking` block of any thread. Ops look at this list, then at `numerics`."""

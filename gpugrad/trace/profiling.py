@@ -22,17 +22,6 @@ from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.tensor import Tensor
 from gpugrad.trace.where import NOWHERE, Where, where
 
-__all__ = [
-    "Event",
-    "Profile",
-    "Span",
-    "TimedLog",
-    "in_span",
-    "origins",
-    "profiles",
-    "timed_batches",
-]
-
 
 class Event(NamedTuple):
     """One thing that took time; `gg.profile` lists them."""

@@ -15,23 +15,6 @@ from gpugrad.core.backend import Reading
 from gpugrad.core.variable import Variable
 from gpugrad.trace.where import NOWHERE, Where
 
-__all__ = [
-    "CHECKS",
-    "Argument",
-    "Launched",
-    "NotReplayable",
-    "Program",
-    "Step",
-    "Undo",
-    "Value",
-    "check_shapes",
-    "fill_index",
-    "length_depends_on_values",
-    "step_text",
-    "takes_arguments",
-    "value_names",
-]
-
 Undo = Callable[[], Callable[[], None]]
 
 CHECKS = frozenset(("no_nan", "same length", "check_numerics"))

@@ -19,8 +19,6 @@ from gpugrad.trace.array import Traced
 from gpugrad.trace.program import NotReplayable, Undo
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["ShapeTrace", "Specs", "blank_arrays", "run_for_shapes"]
-
 Specs = Sequence[tuple[tuple[int, ...], Any]]
 """Shape and dtype of each of several arrays."""
 

@@ -56,8 +56,6 @@ from gpugrad.trace.program import (
 )
 from gpugrad.trace.where import Where, where
 
-__all__ = ["Tracing"]
-
 LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from gpugrad.core.user_code import is_library, line_of
 
-__all__ = ["NOWHERE", "Where", "layer_calls", "where"]
-
 layer_calls: set[CodeType] = set()
 """Code of the methods that call a layer. Their `self` has its path as the attribute `_path`."""
 

@@ -16,8 +16,6 @@ from typing import Any
 from gpugrad.core.arguments import check_choice, check_flag, check_number, check_path, check_whole
 from gpugrad.errors import ArgumentError
 
-__all__ = ["Callback", "EarlyStopping", "Plot", "Progress", "going_on"]
-
 
 class Callback:
     """What `fit` calls in a run. A subclass implements some of the methods; each gets the Run.

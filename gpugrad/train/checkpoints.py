@@ -21,8 +21,6 @@ from gpugrad.optim.optimizer import Optimizer
 from gpugrad.train.callbacks import Callback
 from gpugrad.train.loop import Run
 
-__all__ = ["Checkpoints"]
-
 _DEFAULT = "default random generator"
 _RUN = "run"
 

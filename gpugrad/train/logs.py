@@ -20,8 +20,6 @@ from gpugrad.core.arguments import check_path
 from gpugrad.errors import ArgumentError
 from gpugrad.train.callbacks import Callback, going_on
 
-__all__ = ["CSVLog", "JSONLog", "TensorBoard"]
-
 
 class JSONLog(Callback):
     """A line of JSON for each epoch, appended: its number, the steps taken and all numbers.

@@ -25,8 +25,6 @@ from gpugrad.nn.module import Module
 from gpugrad.train.callbacks import Callback, Progress
 from gpugrad.train.metrics import Mean, Metric, mean_of, sums_of_mean
 
-__all__ = ["Run", "evaluate", "fit"]
-
 Array = np.ndarray[Any, Any]
 
 

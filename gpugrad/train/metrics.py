@@ -16,8 +16,6 @@ from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
 
-__all__ = ["F1", "Accuracy", "Mean", "Metric", "TopK", "mean_of", "sums_of_mean"]
-
 Array = np.ndarray[Any, Any]
 
 

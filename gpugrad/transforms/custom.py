@@ -20,16 +20,15 @@ from gpugrad.core import nest
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.listening import recorders
 from gpugrad.core.settings import is_training, training
-from gpugrad.core.tensor import Tensor, recorders, tensor, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.derivatives import grad, jacobian, vjp
-
-__all__ = ["Accesses", "custom_gradient", "custom_jvp", "grad_pass_through", "implicit_diff"]
 
 Function = Callable[..., Any]
 

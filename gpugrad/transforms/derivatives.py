@@ -28,18 +28,6 @@ from gpugrad.errors import (
     saying_where,
 )
 
-__all__ = [
-    "batch_jacobian",
-    "grad",
-    "hessian",
-    "hvp",
-    "jacobian",
-    "jvp",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]
-
 Function = Callable[..., Any]
 
 

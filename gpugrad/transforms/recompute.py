@@ -13,15 +13,14 @@ from gpugrad.core import nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
-from gpugrad.core.tensor import Tensor, threads
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
 from gpugrad.errors import TapeError
 from gpugrad.ops.random.draws import noting, repeating
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.custom import Accesses, custom_gradient
-
-__all__ = ["recompute_grad"]
 
 Function = Callable[..., Any]
 

@@ -16,8 +16,6 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError, saying_where
 
-__all__ = ["vectorized_map", "vmap"]
-
 _RANDOMNESS = ("error", "different", "same")
 
 

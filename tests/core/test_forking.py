@@ -18,7 +18,7 @@ BEGIN = """
 import os, signal, sys, threading, time, warnings
 import numpy as np
 import gpugrad as gg
-from gpugrad.core import forking, scopes, tensor
+from gpugrad.core import forking, listening, scopes
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside threads
 sys.setswitchinterval(1e-5)
@@ -67,7 +67,7 @@ def everything():
     gg.vmap(gg.sum)(gg.ones((3, 2)))
     gg.random.normal(3)
     threads = {t for t in scopes.scopes if t != threading.get_ident()}
-    return len(tensor.recorders), len(threads), gg.exp(x).shape
+    return len(listening.recorders), len(threads), gg.exp(x).shape
 """
 
 BUSY = {
@@ -164,7 +164,7 @@ def test_fork_inside_a_tape_a_trace_and_an_update_goes_on_there():
     with scopes.updating, gg.GradientTape() as tape:
         tape.watch(x)
         assert in_fork(gradient) == (2 * x).tolist()
-        assert in_fork(lambda: len(tensor.recorders)) == 1
+        assert in_fork(lambda: len(listening.recorders)) == 1
     everything()
     """)
 
@@ -181,9 +181,9 @@ def test_fork_drops_the_tapes_of_other_threads():
     opened.wait()
     from gpugrad.autodiff.recorder import graphs
     from gpugrad.trace.numerics import checks
-    before = len(tensor.recorders), len(graphs), len(checks)
+    before = len(listening.recorders), len(graphs), len(checks)
     assert before == (3, 1, 1), before
-    assert in_fork(lambda: (len(tensor.recorders), len(graphs), len(checks))) == (0, 0, 0)
+    assert in_fork(lambda: (len(listening.recorders), len(graphs), len(checks))) == (0, 0, 0)
     end.set()
     thread.join()
     """)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-__all__ = ["FailingAllocation"]
-
 
 class FailingAllocation:
     """Inside its ``with`` statement the allocation that `after` selects fails.

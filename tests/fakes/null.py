@@ -8,8 +8,6 @@ from collections.abc import Callable
 from fakes import counted, cublaslt, cusolver
 from gpugrad.testing.cuda import driver
 
-__all__ = ["install"]
-
 
 def install() -> tuple[str, Callable[[Callable[[], object]], int]]:
     """Have ``import cupy`` import CuPy over null devices, or `counted` if no driver was built.

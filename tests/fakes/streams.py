@@ -9,8 +9,6 @@ from collections.abc import Callable
 from gpugrad.testing.cuda.driver import get_setting
 from gpugrad.testing.cuda.driver.libraries import work
 
-__all__ = ["does_nothing", "enqueue", "is_capturing"]
-
 
 @functools.cache
 def does_nothing() -> bool:

@@ -12,7 +12,7 @@ from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.autodiff.recorder import graphs
-from gpugrad.core.tensor import threads
+from gpugrad.core.listening import threads
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TraceError
 from gpugrad.function.passes import pass_names
 

@@ -9,7 +9,7 @@ from steps import masked_gradient
 
 import gpugrad as gg
 from gpugrad.autodiff.recorder import graphs
-from gpugrad.core.tensor import threads
+from gpugrad.core.listening import threads
 from gpugrad.errors import TraceError
 
 RNG = np.random.default_rng(0)

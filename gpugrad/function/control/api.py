@@ -32,8 +32,6 @@ from gpugrad.trace.array import current_trace, is_traced
 from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["cond", "scan", "while_loop"]
-
 Function = Callable[..., Any]
 
 

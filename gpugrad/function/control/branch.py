@@ -9,8 +9,9 @@ from typing import Any, cast
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import ARRAYS, is_inexact
 from gpugrad.core.forking import cached_property
+from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, tensor_with_id, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor_with_id, wrap
 from gpugrad.function.control.own_gradient import strip_gradient_overrides
 from gpugrad.function.on_tape import Pair, known, tapes_only
 from gpugrad.function.plan import Options, optimized, planned
@@ -18,8 +19,6 @@ from gpugrad.function.signature import Signature
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import Check, log_check, unchecked
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value, fill_index
-
-__all__ = ["Branch"]
 
 _NOTHING = contextlib.nullcontext()
 

@@ -8,8 +8,6 @@ from typing import Any
 from gpugrad.core.tensor import Tensor
 from gpugrad.registry.fields import Replay
 
-__all__ = ["ControlOp"]
-
 
 class ControlOp(Replay):
     """The op of a step that is not a registered op: a function of Tensors with its own gradient.

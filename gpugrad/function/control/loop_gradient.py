@@ -31,8 +31,6 @@ from gpugrad.function.signature import Signature
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
 
-__all__ = ["LoopWithGradient"]
-
 STACKED = 1 << 26
 """Bytes of a factor, over all iterations, up to which a product is computed after the loop: larger
 products gain nothing from it."""

@@ -13,8 +13,6 @@ from gpugrad.function.control.control_op import ControlOp
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program
 
-__all__ = ["GradientOverride", "strip_gradient_overrides"]
-
 Gradients = Callable[..., list[Tensor | None]]
 
 

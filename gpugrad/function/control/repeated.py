@@ -10,8 +10,6 @@ import numpy as np
 from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.plan import Options, planned, planned_loop
 
-__all__ = ["Repeated"]
-
 
 class Repeated:
     """A body that runs `times` times: as one call in C if all its steps are, else step by step."""

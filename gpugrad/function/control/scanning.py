@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.backend import ARRAYS, TENSOR, is_inexact, reading
+from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
-from gpugrad.core.tensor import Tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.loop_gradient import LoopWithGradient
 from gpugrad.function.control.repeated import Repeated
@@ -16,8 +17,6 @@ from gpugrad.function.on_tape import known, tapes_only
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.program import NotReplayable
 from gpugrad.transforms.custom import custom_gradient
-
-__all__ = ["Scan", "scan_slices"]
 
 Gradients = Callable[[Sequence[Tensor]], list[Tensor] | None]
 

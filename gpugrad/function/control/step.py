@@ -43,8 +43,6 @@ from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value
 from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
 
-__all__ = ["ControlStep"]
-
 Gradients = Callable[[Sequence[Tensor]], list[Tensor]]
 
 

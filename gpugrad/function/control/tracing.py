@@ -18,8 +18,9 @@ from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
+from gpugrad.core.listening import threads
 from gpugrad.core.scopes import Scope, scopes
-from gpugrad.core.tensor import Tensor, tensor, threads, wrap
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 from gpugrad.errors import TraceError
@@ -29,8 +30,6 @@ from gpugrad.trace.array import Traced, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Step, Undo, Value
 from gpugrad.trace.shapes import Specs, blank_arrays, run_for_shapes
 from gpugrad.trace.tracing import Tracing
-
-__all__ = ["BranchTrace", "make_branches", "trace_branch"]
 
 
 class _Borrowed:

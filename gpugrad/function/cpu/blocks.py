@@ -29,17 +29,6 @@ from gpugrad.core.threads import run_parallel, workers
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = [
-    "BLOCK",
-    "SMALLEST",
-    "Group",
-    "compile_group",
-    "find_groups",
-    "numpy_of",
-    "out_keyword",
-    "ufunc_of",
-]
-
 BLOCK = 32_768
 """Elements of a block: seven float32 arrays of this size fit a cache of 1 MiB."""
 

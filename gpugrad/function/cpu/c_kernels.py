@@ -35,8 +35,6 @@ from gpugrad.kernels.cpu.lines import check, declared, lanes, stored, vector
 from gpugrad.kernels.runtime.launch import type_name
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["CKernel"]
-
 RANGE = 16_384
 """Elements of a range, at least: less is not worth another thread."""
 

@@ -21,8 +21,6 @@ from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Body", "CLoop"]
-
 
 class Body(NamedTuple):
     """A program that a loop runs.

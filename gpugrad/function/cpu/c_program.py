@@ -22,8 +22,6 @@ from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["CProgram", "is_worth_compiling"]
-
 WORTH = 1 << 20
 """Elements that elementwise steps compute in a replay, from which compiling kernels is worth
 a second of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``

@@ -38,9 +38,6 @@ from gpugrad.kernels.cpu.calls import Slots, Steps
 from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-__all__ = ["CReplay"]
-
-
 Place = tuple[str, int, int]
 """``"fixed"`` or, for an array from outside, ``"array"``; its number; and an offset in bytes."""
 

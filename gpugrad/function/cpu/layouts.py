@@ -15,8 +15,6 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.function.calls import op_call
 from gpugrad.trace.program import Step, Value, takes_arguments
 
-__all__ = ["Layout", "Layouts", "contiguous", "is_view"]
-
 
 def contiguous(v: Value) -> tuple[int, ...]:
     """The strides in bytes of a contiguous array."""

@@ -43,8 +43,6 @@ from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.kernels.cpu import products
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
-__all__ = ["CpuReplay"]
-
 _RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values", "slots")
 
 

@@ -11,8 +11,6 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["Names", "compile_function"]
-
 _numbers = itertools.count()
 _dead: list[str] = []
 """Files of functions that are gone. The next compilation removes them from linecache, since a

@@ -18,8 +18,6 @@ from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.codegen.for_ops import forward_of, kind_of
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["can_be_captured"]
-
 
 def can_be_captured(step: Step) -> bool:
     """Whether an op's function on plain arrays only launches work on memory that can be fixed."""

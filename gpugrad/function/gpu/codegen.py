@@ -12,8 +12,6 @@ from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_
 from gpugrad.kernels.runtime.launch import type_name
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Input", "KernelCode"]
-
 
 class Input:
     """An argument broadcast to a shape. The offset of an element is `row` + column * `column`.

@@ -11,8 +11,6 @@ from gpugrad.function.gpu.variables import VariableMemory, memory_of
 from gpugrad.function.memory import roots_of
 from gpugrad.trace.program import Program, Value
 
-__all__ = ["Flow", "flow_of"]
-
 Copies = tuple[dict[int, tuple[Any, ...]], list[int]]
 
 

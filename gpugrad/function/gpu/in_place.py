@@ -5,8 +5,6 @@ from __future__ import annotations
 from gpugrad.function.memory import all_roots_of
 from gpugrad.trace.program import Program
 
-__all__ = ["moved_in_place"]
-
 
 def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
     """By id of each effect: the new Values of Variables, and the initial Values that they replace.

@@ -23,8 +23,6 @@ from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["RowWise", "compile_kernel"]
-
 ROWS = 32
 """Threads that share a column of partial sums: one thread would wait for each load in turn."""
 

@@ -40,8 +40,6 @@ from gpugrad.kernels.runtime.graphs import (
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.trace.program import NotReplayable, Program, Step, check_shapes
 
-__all__ = ["Launches"]
-
 
 class _Captures:
     """Captured graphs and their inputs, for a number of steps and the Variables' arrays.

@@ -23,8 +23,6 @@ from gpugrad.function.passes.half import Casts
 from gpugrad.kernels.by_hand.casts import NARROW, cast_all
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Copies", "keep_copies"]
-
 Pairs = list[tuple[Variable, Variable]]
 """Variables and their 16-bit copies."""
 

@@ -19,8 +19,6 @@ from gpugrad.function.passes.fuse import reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.runtime.launch import type_name
 
-__all__ = ["MOST_BLOCKS", "RowKernel"]
-
 FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
 """The functors in ``common.cuh`` that combine two values of a reduction."""
 

@@ -19,8 +19,6 @@ from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Run", "argument", "call_of"]
-
 
 class Run:
     """Consecutive steps of a program, as functions of plain arrays.

@@ -14,8 +14,6 @@ from gpugrad.core.tensor import ALONE
 from gpugrad.function.gpu.variables import VariableMemory, moves_so_far
 from gpugrad.kernels.runtime.graphs import CudaGraph, Upload, order_after_graphs
 
-__all__ = ["Steady"]
-
 _own = attrgetter("own")
 
 

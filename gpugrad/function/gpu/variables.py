@@ -11,8 +11,6 @@ from gpugrad.core.tensor import ALONE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.graphs import allocate_like
 
-__all__ = ["VariableMemory", "memory_of", "moves_so_far", "take_turn"]
-
 
 class _Turn:
     """Who took the last turn to write to memories, and how often one has moved."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["GPUS", "Gpu", "Work", "time_of", "total"]
-
 
 class Gpu(NamedTuple):
     """Rates of a GPU, per second.

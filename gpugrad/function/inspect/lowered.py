@@ -12,8 +12,6 @@ from gpugrad.function.inspect.timing import step_times
 from gpugrad.function.memory import Memory, measure
 from gpugrad.trace.program import Program
 
-__all__ = ["Lowered"]
-
 
 class Lowered:
     """The program that a traced function replays for one signature; ``print`` shows it.

@@ -17,8 +17,6 @@ from gpugrad.function.inspect.views import COLUMNS, Measured, bar, by_module, by
 from gpugrad.function.memory import Memory, lives
 from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
-__all__ = ["dot", "page"]
-
 
 class _Row(NamedTuple):
     """A step in a drawing: one by itself, a group, or one part of a group."""

@@ -17,8 +17,6 @@ from gpugrad.function.gpu.runs import argument, call_of
 from gpugrad.kernels.runtime.graphs import CudaGraph, RefusedError
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["step_times"]
-
 LONG_ENOUGH = 0.002  # seconds to spend on the runs of a step, at least
 RUNS = 30
 IN_A_ROW = 10  # launches on a GPU between two synchronizations

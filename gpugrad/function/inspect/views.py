@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from gpugrad.trace.program import Step
 
-__all__ = ["COLUMNS", "Measured", "bar", "by_module", "by_time", "place_cells"]
-
 
 class Measured(NamedTuple):
     """A step as a row of a page."""

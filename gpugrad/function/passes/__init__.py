@@ -30,8 +30,6 @@ from gpugrad.function.passes.simplify import (
 from gpugrad.function.passes.tied import join_tied, widen_tied
 from gpugrad.trace.program import Program
 
-__all__ = ["PASSES", "Pass", "pass_names", "run_passes"]
-
 Where = Literal["both", "cpu", "gpu", "c"]
 
 

@@ -21,8 +21,6 @@ from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["merge_and_split_axes", "split_axes"]
-
 
 def split_axes(program: Program) -> Program:
     """Split reductions over several axes into one over the last and one over all but the last."""

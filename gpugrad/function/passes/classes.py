@@ -10,8 +10,6 @@ from gpugrad.core.backend import Reading
 from gpugrad.ops.arrays.class_numbers import checked_classes
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Classes"]
-
 
 class Classes(Step):
     """The labels of a `sparse_softmax_cross_entropy` as int32; -1 for ignored examples.

@@ -24,8 +24,6 @@ from gpugrad.errors import NumericsError
 from gpugrad.function.calls import op_call
 from gpugrad.trace.program import CHECKS, NotReplayable, Program, Step
 
-__all__ = ["move_updates_last", "record_undo", "run_on_host", "run_or_restore", "run_or_undo"]
-
 
 class _Undo(threading.local):
     """Functions that undo the effects of the replay running in this thread, in order."""

@@ -19,8 +19,6 @@ from gpugrad.kernels.libraries import cublaslt
 from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Step, Value
 
-__all__ = ["Convolved", "Product"]
-
 
 class Product(Step):
     """``a @ b`` and its epilogue.

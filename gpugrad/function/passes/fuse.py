@@ -19,18 +19,6 @@ from gpugrad.core.backend import HALF
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = [
-    "LONG_ROW",
-    "SAME_ELEMENTS",
-    "FusedKernel",
-    "axes_of",
-    "count_of_mean",
-    "fuse_groups",
-    "launches",
-    "reduction",
-    "strided_views",
-]
-
 LONG_ROW = 8192
 """Row length above which one block per row is too few blocks, unless there are `MANY_ROWS`."""
 

@@ -20,8 +20,6 @@ from gpugrad.kernels.by_hand.casts import NARROW, cast_all, turn_all
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Casts", "join_casts", "read_narrow_directly"]
-
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
 

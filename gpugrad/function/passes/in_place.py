@@ -17,8 +17,6 @@ from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["over", "overwriting"]
-
 
 def overwriting(program: Program) -> set[int]:
     """The ids of steps that may write their result over the argument `overwrites`.

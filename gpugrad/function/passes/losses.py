@@ -16,8 +16,6 @@ from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.cross_entropy import MOST_ADDED, loss_and_gradient
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["join_losses"]
-
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
 

@@ -18,8 +18,6 @@ from gpugrad.function.passes.fuse import LONG_ROW, axes_of
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["expand_norms"]
-
 
 def expand_norms(program: Program) -> Program:
     """Expand layer norms along the last axis, standard deviations and vector norms of floats."""

@@ -6,8 +6,6 @@ from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.function.passes.simplify import is_number
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["remove_ones"]
-
 
 def remove_ones(program: Program) -> Program:
     """Write a product with an array of ones as a broadcast, or as a sum over rows.

@@ -24,8 +24,6 @@ from gpugrad.kernels.runtime.layouts import common_memory
 from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["Pieces", "write_all_pieces", "write_pieces_in_place"]
-
 
 class Pieces(Step):
     """Arrays written to their places in one array.

@@ -22,8 +22,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["find_products"]
-
 
 def find_products(program: Program) -> Program:
     """Fuse matrix products and convolutions with the steps that follow them."""

@@ -28,8 +28,6 @@ from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, reduction, 
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["CALLS", "STEPS", "moved", "recompute"]
-
 STEPS = 16
 CALLS = 2
 

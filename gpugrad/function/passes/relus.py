@@ -16,8 +16,6 @@ from gpugrad.function.passes.rewrite import FusedStep, Readers
 from gpugrad.kernels.by_hand.channel_norms import with_relu, with_relu_grads
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["join_relus"]
-
 _NORM, _GRADIENT = "standardize_affine", "standardize_affine_grads"
 _HOW = "axis", "along", "eps"
 

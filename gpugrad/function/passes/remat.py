@@ -18,8 +18,6 @@ from gpugrad.function.memory import lives, roots_of
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["in_phases", "rematerialize"]
-
 LONGEST = 64  # steps to recompute one value, at most
 NEXT = 0.9  # fraction of the held bytes to reach before memory is planned again
 TRIED = 16  # values to try, best first

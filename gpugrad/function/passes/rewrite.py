@@ -12,8 +12,6 @@ from gpugrad.core.backend import Reading
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["FusedStep", "Readers", "Rewriter", "replace_steps"]
-
 
 class Readers:
     """Which steps of a program make and read each value.

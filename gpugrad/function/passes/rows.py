@@ -16,8 +16,6 @@ from gpugrad.function.passes.fuse import LONG_ROW
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["expand_rows", "is_expanded"]
-
 
 def expand_rows(program: Program) -> Program:
     """Expand softmax and cross entropy along the last axis, and standardization along any axes."""

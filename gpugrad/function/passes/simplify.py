@@ -14,18 +14,6 @@ from gpugrad.function.passes.rewrite import Readers, Rewriter
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = [
-    "fold_constants",
-    "is_number",
-    "multiply_outer",
-    "remove_dead",
-    "remove_identities",
-    "remove_scatter_identities",
-    "share_common",
-    "unify_transposes",
-]
-
-
 # ---- constants ---------------------------------------------------------------------------
 
 

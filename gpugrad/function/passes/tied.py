@@ -17,8 +17,6 @@ from gpugrad.kernels.libraries import cublaslt
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
-__all__ = ["join_tied", "widen_tied"]
-
 
 class _RowsAdded(FusedStep):
     """The arguments are the rows, their indices, and the array that they are added to.

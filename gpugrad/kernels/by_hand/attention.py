@@ -21,8 +21,6 @@ from gpugrad.kernels.runtime.launch import architecture, cpp_bool, launch, point
 from gpugrad.kernels.runtime.layouts import all_like, like
 from gpugrad.kernels.runtime.spare import Spare
 
-__all__ = ["ARCHITECTURES", "INSTANCES", "VECTOR", "forward", "grad"]
-
 _LONGEST = 256
 """Longest query or value: longer ones do not fit into shared memory."""
 

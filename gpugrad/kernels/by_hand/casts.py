@@ -17,8 +17,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, pointer, type_name
 from gpugrad.kernels.runtime.tables import CHUNK, THREADS, as_contiguous, tables
 
-__all__ = ["INSTANCES", "NARROW", "VECTOR", "cast_all", "straighten", "turn_all"]
-
 NARROW = (np.dtype(np.float16), BFLOAT16)
 """The dtypes that float32 arrays can be rounded to."""
 

@@ -13,18 +13,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
 from gpugrad.kernels.runtime.cooperative import barrier_of, blocks_at_once
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
-__all__ = [
-    "BLOCKS",
-    "INSTANCES",
-    "VECTOR",
-    "Channels",
-    "backward",
-    "channels_of",
-    "forward",
-    "with_relu",
-    "with_relu_grads",
-]
-
 _THREADS = 256  # CHANNEL_THREADS
 BLOCKS = 2
 """Blocks that a processor holds at least, as FOR_CHANNELS says."""

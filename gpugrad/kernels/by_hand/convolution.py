@@ -15,16 +15,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
-__all__ = [
-    "ARCHITECTURES",
-    "INSTANCES",
-    "VECTOR",
-    "convolution",
-    "input_grad",
-    "weight_grad",
-    "with_bias",
-]
-
 _SHAPE = np.dtype(
     [(n, np.int32) for n in ("examples", "groups", "channels", "filters")]
     + [(n, np.int32, (3,)) for n in ("in", "kernel", "places", "stride", "before", "dilation")]

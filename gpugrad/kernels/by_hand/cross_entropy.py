@@ -13,17 +13,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS, Rows, as_rows, max_held, plan, 
 from gpugrad.kernels.runtime.cooperative import barrier_of
 from gpugrad.kernels.runtime.launch import architecture, launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "MOST_ADDED",
-    "VECTOR",
-    "loss_and_gradient",
-    "softmax_cross_entropy",
-    "softmax_cross_entropy_grad",
-    "sparse_softmax_cross_entropy",
-    "sparse_softmax_cross_entropy_grad",
-]
-
 _MOST = {"sparse_forward": 8, "sparse_backward": 16, "dense_forward": 8, "dense_backward": 8}
 """Most packs of a row per thread; kernels for dense labels hold two rows."""
 

@@ -15,18 +15,6 @@ from gpugrad.kernels.by_hand import channel_norms
 from gpugrad.kernels.by_hand.rows import FLOATS, max_held, plan, share_dtype
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "rms_standardize",
-    "rms_standardize_grad",
-    "standardize",
-    "standardize_affine",
-    "standardize_affine_grad",
-    "standardize_affine_grads",
-    "standardize_grad",
-]
-
 _MOST = 8  # most packs of each row per thread
 _BLOCKS = 264
 """Blocks that sum gradients of weights: two per processor of an H100, four if small.

@@ -15,8 +15,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = ["INSTANCES", "VECTOR", "all_finite", "clip"]
-
 SUMS = 512  # most blocks of one launch of `squares`: every block of `clip` reads all sums
 
 INSTANCES = tuple(("optim.cu", f"find_broken<{type_name(dtype)}>") for dtype in FLOATS) + tuple(

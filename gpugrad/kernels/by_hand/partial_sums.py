@@ -17,8 +17,6 @@ from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import tables
 
-__all__ = ["INSTANCES", "VECTOR", "Sums", "Waiting", "end_or_wait"]
-
 _DTYPES = [d for d in FLOATS if d.itemsize > 2]
 _NAMES = [f"add_parts<{type_name(d)}, {type_name(d)}>" for d in _DTYPES] + [
     f"add_parts<float, {type_name(d)}>" for d in FLOATS if d.itemsize == 2

@@ -11,17 +11,6 @@ from gpugrad.core.devices import Device
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "draws",
-    "noise",
-    "noise_on",
-    "state_of",
-    "stream_dropout",
-    "stream_mask",
-]
-
 _SOURCE = "random.cu"
 _M64 = (1 << 64) - 1
 _WORDS = {4: "unsigned", 8: "Word"}

@@ -11,8 +11,6 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, Reading
 
-__all__ = ["FLOATS", "Rows", "as_rows", "max_held", "plan", "power_of_two", "share_dtype"]
-
 FLOATS = tuple(np.dtype(d) for d in (np.float32, np.float64, np.float16, BFLOAT16))
 """The floating-point dtypes of the hand-written kernels."""
 

@@ -14,18 +14,6 @@ from gpugrad.core.backend import BFLOAT16, as_dtype
 from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "cumulative_logsumexp",
-    "cumulative_max",
-    "cumulative_min",
-    "cumulative_prod",
-    "cumulative_sum",
-    "recurrence",
-    "suffix_sum",
-]
-
 _SOURCE = "scan.cu"
 _FLOATS = {
     np.dtype(np.float32): np.float32,

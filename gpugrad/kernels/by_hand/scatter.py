@@ -21,20 +21,6 @@ from gpugrad.core.settings import deterministic
 from gpugrad.kernels.by_hand.rows import power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "check_later",
-    "gather",
-    "getitem",
-    "scatter_along_axis",
-    "scatter_at",
-    "scatter_rows",
-    "take",
-    "take_along_axis",
-    "take_rows",
-]
-
 _SOURCE = "scatter.cu"
 _FLOATS = ("float", "double", "__half", "__nv_bfloat16")
 _INTEGERS = ("int", "unsigned long long")

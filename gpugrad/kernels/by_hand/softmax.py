@@ -13,16 +13,6 @@ from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand.rows import FLOATS, as_rows, max_held, plan, share_dtype
 from gpugrad.kernels.runtime.launch import launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "log_softmax",
-    "log_softmax_grad",
-    "logsumexp",
-    "softmax",
-    "softmax_grad",
-]
-
 _FORWARD, _BACKWARD = 16, 8  # most packs of a row per thread: the backward pass holds two rows
 
 

@@ -14,16 +14,6 @@ import numpy as np
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.runtime.launch import launch, type_name
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "overlap_add",
-    "window_argmax",
-    "window_max",
-    "window_scatter",
-    "window_sum",
-]
-
 _SOURCE = "windows.cu"
 _NUMBERS = (*FLOATS, np.dtype(np.int32), np.dtype(np.int64))
 

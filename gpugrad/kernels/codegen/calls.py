@@ -15,8 +15,6 @@ from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS, Kernel
 from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, read_source
 
-__all__ = ["KernelCall", "prelude"]
-
 THREADS = 256
 BLOCKS = 132 * 16
 """Most blocks of a launch; a block then takes several parts. 132 is an H100's processors."""

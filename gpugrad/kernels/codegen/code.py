@@ -27,18 +27,6 @@ from gpugrad.core.backend import HALF, SCALARS, Reading
 from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
-__all__ = [
-    "CODE",
-    "LIB",
-    "Body",
-    "Code",
-    "NoCodeError",
-    "Reduction",
-    "cast",
-    "compute_dtype",
-    "literal",
-]
-
 _FLOAT32 = np.dtype(np.float32)
 _WEAK = {
     float: np.dtype(np.float64),

@@ -35,8 +35,6 @@ from gpugrad.kernels.codegen.layout import lay_out, summed_axes
 from gpugrad.kernels.codegen.text import NUMBERS
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["Elementwise", "decline", "remember"]
-
 
 class Elementwise:
     """A function of elements, as CUDA kernels.

@@ -17,17 +17,6 @@ from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError
 from gpugrad.kernels.codegen.elementwise import Elementwise, decline, remember
 from gpugrad.kernels.codegen.text import NUMBERS
 
-__all__ = [
-    "forward_of",
-    "gradients",
-    "gradients_of",
-    "identity",
-    "kernel_first",
-    "kind_of",
-    "saved_kind",
-]
-
-
 _ROUNDED: dict[type, type] = {BFLOAT16.type: float, np.float32: float, np.bool_: bool}
 
 

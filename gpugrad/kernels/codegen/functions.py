@@ -6,8 +6,6 @@ functions that CUDA lacks, `complex.cuh` those of complex numbers.
 
 from __future__ import annotations
 
-__all__ = ["FUNCTIONS", "SPECIAL"]
-
 _BY_KIND = {
     "fiuc": {
         "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}",

@@ -10,8 +10,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-__all__ = ["Layout", "contiguous", "lay_out", "summed_axes"]
-
 SMALL = 1 << 30
 """Arrays with fewer elements than this are indexed by int."""
 

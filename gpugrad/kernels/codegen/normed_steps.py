@@ -17,8 +17,6 @@ from gpugrad.kernels.codegen.steps import StepKernel, each_text, head_text, loop
 from gpugrad.kernels.runtime.launch import TYPES, launch
 from gpugrad.kernels.runtime.tables import THREADS, segments_of, tables
 
-__all__ = ["NORMS", "NormedStepKernel"]
-
 NORMS = ("p_norm", "u_norm")
 """The settings that the second kernel computes: the norms of p and u."""
 

@@ -37,8 +37,6 @@ from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
-__all__ = ["StepKernel", "each_text", "head_text", "kernel_text", "loop_text", "struct_text"]
-
 
 class StepKernel:
     """The kernels of one update rule.

@@ -14,8 +14,6 @@ from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
 from gpugrad.kernels.codegen.layout import Layout
 from gpugrad.kernels.runtime.launch import TYPES
 
-__all__ = ["LONG", "NUMBERS", "Kernel"]
-
 LONG = 100
 """Most lines of a one-element function that is inlined wherever it is used."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
-__all__ = ["bilinear", "bilinear_grads", "takes"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

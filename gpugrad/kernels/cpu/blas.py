@@ -8,8 +8,6 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Names", "addresses", "names"]
-
 
 class Names(NamedTuple):
     """How a build of BLAS names its functions.

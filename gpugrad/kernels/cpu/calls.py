@@ -11,8 +11,6 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool, products
 
-__all__ = ["CALL", "CHECK", "COPY", "KERNEL", "PRODUCT", "Slots", "Steps", "library", "multiplies"]
-
 KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
 """Kinds of steps."""
 

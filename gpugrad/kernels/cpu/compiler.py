@@ -38,8 +38,6 @@ from pathlib import Path
 
 from gpugrad.core.forking import new_lock
 
-__all__ = ["load", "setting", "status"]
-
 FLAGS = (
     "-std=c++17",
     "-O3",

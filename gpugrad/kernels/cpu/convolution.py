@@ -13,8 +13,6 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import errors_raise
 
-__all__ = ["LEAST", "launchers", "planners"]
-
 LEAST = 1 << 15
 """Products of an input and a weight from which the kernel is used: others take microseconds."""
 

@@ -17,8 +17,6 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
 
-__all__ = ["concat", "copy", "differ_along", "row_major", "stack", "take", "take_along_axis"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

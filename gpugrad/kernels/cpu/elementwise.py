@@ -36,8 +36,6 @@ from gpugrad.kernels.cpu.lines import check, declared, lanes, vector
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.kernels.runtime.launch import type_name
 
-__all__ = ["Loops", "forward_of", "rule_of", "run", "text"]
-
 Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""
 

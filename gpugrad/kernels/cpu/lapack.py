@@ -19,8 +19,6 @@ import numpy as np
 from gpugrad.kernels.cpu import blas, products
 from gpugrad.kernels.cpu.large import WIDE, kernels
 
-__all__ = ["LEAST_SIZE", "cholesky", "cholesky_grad", "solve", "solve_triangular", "svd"]
-
 LEAST_SIZE = 1 << 12
 """Elements of all matrices from which it is worth asking these functions."""
 _LEAST_WORK = 1 << 20

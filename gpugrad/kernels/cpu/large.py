@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy._core import _ufunc_config
 
-__all__ = ["LARGE", "WIDE", "errors_raise", "kernels", "on_threads"]
-
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
 for all processes. Only the size decides, so that a run that is resumed computes the same."""

@@ -10,8 +10,6 @@ from gpugrad.kernels.codegen.code import Code, NoCodeError
 from gpugrad.kernels.cpu.vectors import functions
 from gpugrad.kernels.runtime.launch import TYPES, type_name
 
-__all__ = ["check", "declared", "lanes", "stored", "vector"]
-
 _CALL = re.compile(r"\b([a-z_]\w*)(?:<[\w ]+>)?\(")
 _CAST = re.compile(rf"\(({'|'.join(t for t in TYPES.values() if t[0].islower())})\)")
 _CHOICE = re.compile(r"(.+) \? (.+) : (.+)")

@@ -9,8 +9,6 @@ from typing import Any
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
-__all__ = ["has_nan"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

@@ -11,8 +11,6 @@ import numpy as np
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
-__all__ = ["distances", "distances_grad"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

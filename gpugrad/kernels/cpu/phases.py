@@ -12,8 +12,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
-__all__ = ["scaled_phases"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

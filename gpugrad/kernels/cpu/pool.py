@@ -20,8 +20,6 @@ import numpy as np
 from gpugrad.core.threads import workers
 from gpugrad.kernels.cpu import compiler
 
-__all__ = ["addresses", "library", "load", "set_threads", "threads"]
-
 _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
 _NOTHING = np.empty(0)

@@ -13,8 +13,6 @@ import numpy as np
 from gpugrad.kernels.cpu import blas
 from gpugrad.kernels.cpu.large import WIDE, errors_raise
 
-__all__ = ["LEAST", "LEAST_SIZES", "library", "matmul_for", "product"]
-
 LEAST = 1 << 18
 """Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too."""
 LEAST_SIZES = 1 << 22

@@ -14,8 +14,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import WIDE
 
-__all__ = ["LEAST", "noise", "stream_dropout", "stream_mask"]
-
 LEAST = 1 << 13
 """Numbers from which the kernel is used: fewer should not wait for a compiler."""
 

@@ -14,8 +14,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
-__all__ = ["resample"]
-
 
 @functools.cache
 def _library() -> ctypes.CDLL | None:

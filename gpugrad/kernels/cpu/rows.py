@@ -17,22 +17,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
-__all__ = [
-    "affine_norm",
-    "affine_norm_grads",
-    "cross_entropy",
-    "cross_entropy_grad",
-    "has_channels",
-    "has_rows",
-    "log_softmax",
-    "log_softmax_grad",
-    "logsumexp",
-    "logsumexp_grad",
-    "softmax",
-    "softmax_grad",
-    "softmax_or_zero",
-]
-
 _KINDS = (
     *("softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
     *("logsumexp", "logsumexp_grad"),

@@ -37,8 +37,6 @@ from gpugrad.core.forking import cached_property
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.large import WIDE
 
-__all__ = ["LEAST", "Call", "StepLoop"]
-
 LEAST = 1 << 13
 """Elements of all Variables from which the loop is compiled: fewer should not wait for that."""
 

@@ -16,8 +16,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import differ_along, row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
 
-__all__ = ["add_along", "add_rows", "reduced", "running_sum"]
-
 _PIECE = 1 << 14  # see sums.cpp
 
 

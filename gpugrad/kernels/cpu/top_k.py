@@ -12,8 +12,6 @@ from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
-__all__ = ["top_k"]
-
 MOST = 64
 """The largest `k`: an element is put into its place among the others by a loop."""
 

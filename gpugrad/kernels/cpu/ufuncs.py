@@ -16,8 +16,6 @@ import numpy as np
 from gpugrad.kernels.cpu import copies, pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
 
-__all__ = ["on_threads"]
-
 _APART = 64  # bytes between elements from which a copy is faster than a loop with such steps
 _EXACT, _LARGEST = 2**53, 3.4e38  # integers that are float64, and floats that are float32
 _WARNINGS = ("divide", "over", "under", "invalid")

@@ -11,8 +11,6 @@ import ctypes
 import functools
 import platform
 
-__all__ = ["functions", "libmvec", "prelude"]
-
 _PLAIN = """
     sqrt floor ceil trunc rint fabs copysign sign_bit is_finite is_infinite sign floor_divide
     remainder fmod left_shift right_shift heaviside huber pseudo_huber infinity not_a_number

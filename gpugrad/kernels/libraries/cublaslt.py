@@ -27,10 +27,6 @@ from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import get_matmul_precision
 from gpugrad.kernels.runtime.launch import gpu_of
 
-__all__ = [
-    "binding", "gelu_aux", "matmul", "product", "relu_aux", "relu_aux_shape",
-]  # fmt: skip
-
 WORKSPACE = 32 << 20  # most bytes for an algorithm; NVIDIA's advice for Hopper
 PLANS = 512  # most problems whose descriptors are cached
 

@@ -22,8 +22,6 @@ from gpugrad.kernels.runtime.launch import pointer
 from gpugrad.kernels.runtime.layouts import all_like, like
 from gpugrad.kernels.runtime.spare import Spare
 
-__all__ = ["attention", "attention_grad", "binding", "convolution"]
-
 PLANS = 512  # most problems whose plans are cached
 WORKSPACE = 1 << 30  # most bytes for a plan
 

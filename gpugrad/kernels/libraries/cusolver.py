@@ -18,8 +18,6 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.forking import import_module, new_lock
 from gpugrad.kernels.runtime.launch import gpu_of, pointer
 
-__all__ = ["binding", "factor", "inverse"]
-
 _LOWER = 0  # cublasFillMode_t
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _lock = new_lock()

@@ -16,8 +16,6 @@ import numpy as np
 from gpugrad.core.backend import cupy
 from gpugrad.kernels.runtime.launch import gpu_of, is_captured
 
-__all__ = ["barrier_of", "blocks_at_once"]
-
 _ON_HOST = 8  # processors that the shim pretends to have
 
 _barriers: dict[tuple[int, int, int], Any] = {}  # by device, stream and thread

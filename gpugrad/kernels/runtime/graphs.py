@@ -12,16 +12,6 @@ import numpy as np
 from gpugrad.core.backend import cupy
 from gpugrad.kernels.runtime.launch import get_kernel, takes_structures
 
-__all__ = [
-    "INSTANCES",
-    "VECTOR",
-    "CudaGraph",
-    "RefusedError",
-    "Upload",
-    "allocate_like",
-    "order_after_graphs",
-]
-
 INSTANCES = (("put.cu", "put"),)
 VECTOR = ("put",)
 ROOM = 480  # words of 8 bytes in one launch, as in put.cu

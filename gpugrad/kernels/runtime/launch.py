@@ -18,23 +18,6 @@ from gpugrad.core.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.core.devices import gpu_count
 from gpugrad.errors import KernelError
 
-__all__ = [
-    "OPTIONS",
-    "TYPES",
-    "architecture",
-    "cpp_bool",
-    "full_source",
-    "get_kernel",
-    "gpu_of",
-    "is_captured",
-    "launch",
-    "pad_to_3d",
-    "pointer",
-    "read_source",
-    "takes_structures",
-    "type_name",
-]
-
 OPTIONS = ("-std=c++17",)
 
 TYPES = {

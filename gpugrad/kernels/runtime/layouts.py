@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["all_like", "common_memory", "like"]
-
 
 def like(lib: Any, x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """An uninitialised array whose axes lie in memory in the order of those of `x`.

@@ -11,8 +11,6 @@ import numpy as np
 
 from gpugrad.core.backend import cupy
 
-__all__ = ["Spare"]
-
 
 class Spare(threading.local):
     """Results computed along with the requested one, kept while their inputs are alive."""

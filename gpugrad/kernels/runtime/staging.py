@@ -12,8 +12,6 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.forking import import_module
 from gpugrad.core.tensor import ALONE
 
-__all__ = ["Staging"]
-
 
 class _Buffer:
     """Pinned host memory and the device array that it is copied to."""

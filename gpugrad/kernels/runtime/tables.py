@@ -14,8 +14,6 @@ import numpy as np
 from gpugrad.core.backend import READINGS
 from gpugrad.kernels.runtime.launch import pointer
 
-__all__ = ["CHUNK", "THREADS", "arrays_per_launch", "as_contiguous", "segments_of", "tables"]
-
 CHUNK = 4096  # elements, as in tables.cuh
 SEGMENTS = 512  # the same
 THREADS = 256

@@ -8,8 +8,6 @@ from typing import Any
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.ops.arrays.index_rules import is_deferred
 
-__all__ = ["checked_classes"]
-
 
 def checked_classes(
     name: str, logits: Any, labels: Any, ignore_index: int | None, label_smoothing: float

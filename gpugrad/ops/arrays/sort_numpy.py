@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["order"]
-
 _LEAST = 1 << 13
 """Elements from which these orders take less time than NumPy's stable one."""
 _BLOCK = 1 << 15

@@ -11,8 +11,6 @@ import numpy as np
 
 from gpugrad.ops.random import philox, rejection
 
-__all__ = ["KINDS", "OWN", "blocks"]
-
 Array = np.ndarray[Any, Any]
 _M64 = (1 << 64) - 1
 

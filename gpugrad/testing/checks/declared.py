@@ -19,8 +19,6 @@ from gpugrad.testing.close import (
     result_names,
 )
 
-__all__ = ["check_documentation", "check_errors", "check_forward", "check_record"]
-
 
 def _reference(op: Any) -> Any:
     """The function that the forward must equal; None if no function has that name."""

@@ -11,15 +11,6 @@ from gpugrad.testing.checks.subject import Subject
 from gpugrad.testing.close import assert_same, name_failure, result_names
 from gpugrad.testing.grads import Limits, check_forward_mode, check_orders, check_reverse, fail
 
-__all__ = [
-    "check_bare",
-    "check_complex",
-    "check_jvp",
-    "check_readings",
-    "check_second_order",
-    "check_vjp",
-]
-
 
 def check_bare(s: Subject) -> None:
     """Check that plain arrays, Tensors and recorded Tensors give the same results."""

@@ -22,8 +22,6 @@ from gpugrad.testing.checks.phases import comparable
 from gpugrad.testing.checks.subject import Sample, Subject
 from gpugrad.testing.close import as_numpy, to_double
 
-__all__ = ["PHASES", "Difference", "differences"]
-
 PHASES: dict[str, Any] = {
     "native": None,
     "function": None,

@@ -10,8 +10,6 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.linalg import inv
 from gpugrad.testing.checks.subject import Sample
 
-__all__ = ["comparable"]
-
 
 def comparable(sample: Sample) -> Sample:
     """The sample; where vectors have a free phase, its results are products without it."""

@@ -21,8 +21,6 @@ from gpugrad.testing.close import (
     result_names,
 )
 
-__all__ = ["check_float32", "check_half", "check_layout", "check_mutation"]
-
 
 def _strided(x: Array) -> Array:
     """The same values as every second element along the last axis of a longer array."""

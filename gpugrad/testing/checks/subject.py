@@ -17,8 +17,6 @@ from gpugrad.registry.record import Op
 from gpugrad.testing.close import Array, as_numpy
 from gpugrad.testing.grads import Case, is_hermitian, random_like
 
-__all__ = ["Sample", "Subject", "as_list", "narrow_dtype"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Sample:

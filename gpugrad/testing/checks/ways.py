@@ -28,9 +28,6 @@ from gpugrad.testing.close import (
 from gpugrad.testing.cuda import shim
 from gpugrad.transforms.vmap import vmap
 
-__all__ = ["check_device", "check_function", "check_kernel", "check_vmap"]
-
-
 _EXAMPLES = 3
 
 

@@ -13,8 +13,6 @@ from gpugrad.kernels.codegen import for_ops
 from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.kernels.runtime.launch import type_name
 
-__all__ = ["call_forward", "call_gradients", "contiguous", "step_kernels"]
-
 
 def call_forward(op: Any, args: Sequence[Any]) -> Any:
     """Run the forward of an elementwise op as a generated kernel.

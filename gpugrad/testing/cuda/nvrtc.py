@@ -17,8 +17,6 @@ from pathlib import Path
 from gpugrad.errors import KernelError
 from gpugrad.kernels.runtime.launch import OPTIONS
 
-__all__ = ["Compiled", "compile_all", "compile_for", "unavailable"]
-
 
 @dataclass(frozen=True)
 class Compiled:

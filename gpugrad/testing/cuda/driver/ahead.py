@@ -18,8 +18,6 @@ from pathlib import Path
 from gpugrad.testing.cuda.driver.place import HOME, base
 from gpugrad.testing.cuda.shim.build import Prelude, Source, build_together
 
-__all__ = ["collecting", "compile_all", "is_cupys", "note", "prelude_of", "prepare"]
-
 _VARIABLE = "GPUGRAD_CUDA_WANTED"
 _TOGETHER = 64  # kernels of a library
 _HEADERS = base() / "wheels" / "cupy" / "_core" / "include"

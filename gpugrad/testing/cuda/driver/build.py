@@ -22,8 +22,6 @@ from pathlib import Path
 from gpugrad.testing.cuda.driver import stubs
 from gpugrad.testing.cuda.driver.place import CUPY, HOME, base, cache, overlay
 
-__all__ = ["BuildError", "build"]
-
 _CUDA = "13.0.*"
 _WHEELS = (
     f"cupy-cuda13x=={CUPY}",

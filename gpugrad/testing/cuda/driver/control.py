@@ -11,8 +11,6 @@ from typing import Any
 
 from gpugrad.testing.cuda.driver.place import overlay
 
-__all__ = ["Work", "change_setting", "get_setting", "library", "logged", "take_complaints", "used"]
-
 
 @functools.cache
 def library() -> Any:

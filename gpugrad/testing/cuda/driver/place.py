@@ -10,18 +10,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-__all__ = [
-    "CUPY",
-    "HOME",
-    "activate",
-    "base",
-    "cache",
-    "environment",
-    "is_active",
-    "overlay",
-    "unavailable",
-]
-
 CUPY = "14.2.0"
 HOME = Path(__file__).parent
 _TAG = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from gpugrad.testing.cuda.driver.libraries import SYMBOLS
 
-__all__ = ["build_stubs", "stub_source"]
-
 _HEADER = Path(__file__).parent / "native" / "stub.h"
 _FACES = ("libcudart.so.13", "libcuda.so.1", "libcublasLt.so.13", "libnvJitLink.so.13")
 """Other names of libgpugrad_cuda.so; CuPy's loader asks for the last two."""

@@ -21,17 +21,6 @@ from pathlib import Path
 
 from gpugrad.core.forking import cached_property
 
-__all__ = [
-    "Compiled",
-    "Prelude",
-    "ShimError",
-    "Source",
-    "build_kernels",
-    "build_runtime",
-    "build_together",
-    "unavailable",
-]
-
 _HOME = Path(__file__).parent
 _FMA = os.environ.get("GPUGRAD_SHIM_FMA") == "1"
 _ROUNDING = ("-ffp-contract=fast", "-mfma") if _FMA else ("-ffp-contract=off",)

@@ -21,23 +21,6 @@ import numpy as np
 
 from gpugrad.testing.cuda.driver import control
 
-__all__ = [
-    "CUDA_DTYPES",
-    "DTYPES",
-    "HANDLES",
-    "SYMBOLS",
-    "Handle",
-    "Library",
-    "StatusError",
-    "address_of",
-    "new_handle",
-    "read",
-    "register_handles",
-    "view",
-    "work",
-    "write",
-]
-
 _KINDS: dict[str, Any] = {
     "i": ctypes.c_int,
     "p": ctypes.c_size_t,

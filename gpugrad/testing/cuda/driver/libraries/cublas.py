@@ -21,8 +21,6 @@ from gpugrad.testing.cuda.driver.libraries import (
     write,
 )
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libcublas.so.13", failed=14, missing=15)
 register_handles(LIBRARY, "cublas", "_v2")
 

@@ -12,8 +12,6 @@ import scipy.fft
 
 from gpugrad.testing.cuda.driver.libraries import Library, view, work, write
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libcufft.so.12", failed=5, missing=16)
 
 

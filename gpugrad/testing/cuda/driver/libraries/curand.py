@@ -2,6 +2,4 @@
 
 from gpugrad.testing.cuda.driver.libraries import Library
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libcurand.so.10", failed=999, missing=102)

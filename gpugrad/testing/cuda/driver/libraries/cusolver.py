@@ -21,8 +21,6 @@ from gpugrad.testing.cuda.driver.libraries import (
     write,
 )
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libcusolver.so.12", failed=7, missing=9)
 for _prefix in ("cusolverDn", "cusolverSp"):
     register_handles(LIBRARY, _prefix)

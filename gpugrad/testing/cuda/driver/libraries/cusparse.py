@@ -2,7 +2,5 @@
 
 from gpugrad.testing.cuda.driver.libraries import Library, register_handles
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libcusparse.so.12", failed=7, missing=10)
 register_handles(LIBRARY, "cusparse")

@@ -15,8 +15,6 @@ from gpugrad.testing.cuda.driver import ahead, control
 from gpugrad.testing.cuda.driver.libraries import Library, view, write
 from gpugrad.testing.cuda.shim.build import ShimError, Source, build_kernels, build_runtime
 
-__all__ = ["LIBRARY"]
-
 LIBRARY = Library("libnvrtc.so.13", failed=11, missing=11)
 _COMPILATION_FAILED = 6
 _LENIENT = 8  # CuPy's kernels use barriers after threads have returned; see cudashim.cpp
