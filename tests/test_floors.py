@@ -159,7 +159,6 @@ def _exported(path):
 FACES = {
     "gpugrad.nn.of_functions": "gpugrad.nn takes its classes from this list",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
-    "gpugrad.testing.cuda.driver.libraries": "imports a file for each library",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }
 """Modules with an `__all__` that are no public namespace, and why."""
