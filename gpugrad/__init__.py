@@ -137,7 +137,7 @@ from gpugrad.ops.arrays.join_numpy import (
 from gpugrad.ops.math.statistics import ptp, average, cov, corrcoef
 from gpugrad.ops.arrays.windows import sliding_window_view
 from gpugrad.transforms.recompute import recompute_grad
-from gpugrad.autodiff.arguments import AggregationMethod, UnconnectedGradients
+from gpugrad.autodiff.gradients import AggregationMethod, UnconnectedGradients
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.convert import constant, convert_to_tensor

@@ -12,14 +12,13 @@ one loop over the log in reverse: no recursion and no sort. An entry is one exec
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.readings import LogReading
-from gpugrad.autodiff.recordable import Entries, Recordable
-from gpugrad.core.backend import NUMPY, TENSOR
+from gpugrad.autodiff.recordable import Entries, Entry, Recordable, Rule
+from gpugrad.core.backend import NUMPY, TENSOR, Reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
@@ -133,6 +132,36 @@ class CheckedGradients(Gradients):
         super().add(i, g, shape_and_dtype)
         if self[i] is not g:
             self._reading.check_sum(self[i], g, old)
+
+
+Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
+"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and their arguments."""
+
+
+class LogReading:
+    """What one backward pass runs the rules on; in this class, arrays of one library.
+
+    Args:
+        xp: the reading of the targets' gradients.
+        masked: whether a gradient of exactly 0 stays 0 in every product, also with an infinite
+            factor.
+    """
+
+    def __init__(self, xp: Reading, masked: bool) -> None:
+        self.xp, self._masked = xp, masked
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry and their arguments, given the gradient of its result."""
+        op, _, ids, shapes_and_dtypes, saved, _ = entry
+        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
+        return self.xp, rules, shapes_and_dtypes, saved
+
+    def check_sum(self, total: Any, *parts: Any) -> None:
+        """Check a sum of gradients, or a cast of one, if `gg.debug.nans` asks for that."""
+
+    def for_grads(self, *grads: Any) -> Reading:
+        """The reading for some gradients, which may be on another device than the targets."""
+        return self.xp
 
 
 def refit(xp: Any, g: Any, shape_and_dtype: tuple[tuple[int, ...], Any]) -> Any:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
-from gpugrad.autodiff.arguments import (
+from gpugrad.autodiff.backward import refit, zeros
+from gpugrad.autodiff.dead_branches import ForwardGrowing
+from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     check_like,
     fill_unconnected,
@@ -19,8 +21,6 @@ from gpugrad.autodiff.arguments import (
     pack_tensors,
     zeros_for,
 )
-from gpugrad.autodiff.backward import refit, zeros
-from gpugrad.autodiff.dead_branches import ForwardGrowing
 from gpugrad.autodiff.readings import each_saved, revive
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import GradientTape

@@ -1,31 +1,42 @@
 """Gradients of targets with respect to sources, from a recorder's log.
 
-Prepares the backward loop: the seeds, and the part of the log that is needed. Runs a second pass
-with masked products if a gradient on the CPU is NaN.
+Checks the arguments and prepares the backward loop: the seeds, and the part of the log that is
+needed. Runs a second pass with masked products if a gradient on the CPU is NaN.
 """
 
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Container, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import CheckedGradients, Gradients, backward
-from gpugrad.autodiff.readings import LogReading, checked_reading, reading_of
+from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
+from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
-from gpugrad.core import backend, devices
-from gpugrad.core.backend import TENSOR, as_array, is_inexact
-from gpugrad.core.devices import formulas_on
+from gpugrad.core import backend, nest
+from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.convert import constant
+from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.settings import as_written, numerics
-from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.errors import NumericsError, reraise
+from gpugrad.core.listening import recorders, threads
+from gpugrad.core.settings import as_written, mixed_modes, numerics
+from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GpugradError,
+    NumericsError,
+    ShapeError,
+    reraise,
+)
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.trace.array import current_trace, is_traced, unwrap_to_traced
+from gpugrad.trace.array import current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import TimedLog, profiles
 from gpugrad.trace.program import NotReplayable
@@ -48,7 +59,7 @@ def differentiate(
         return [None] * len(sources)
     if recorder.watched:
         sources = [recorder.source(s) for s in sources]
-    trace = current_trace()
+    trace = current.trace
     start = len(trace.program.steps) if trace is not None else 0
     try:
         grads = _differentiate(recorder, targets, seeds, sources, stops, trace)
@@ -75,12 +86,16 @@ def _differentiate(
     stopped = {number_any(s) for s in stops}
     needed = _needed(recorder, keep)
     first = targets[0]._data
-    here = formulas_on(first)
-    with here, _quiet(here), as_written():
-        for masked in _passes(first) if checks else (False, True):
+    on_host = type(backend.innermost_array(first)) is np.ndarray
+    here = _NOTHING if on_host else formulas_on(first)
+    dtypes = as_written() if mixed_modes else _NOTHING
+    with np.errstate(all="ignore"), here, dtypes:
+        # a replay under gg.debug.nans could not tell a NaN that masked products do not have
+        always = checks and on_host and trace is not None and numerics()
+        for masked in (True,) if always else (False, True):
             reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
-            if checks:
-                reading = checked_reading(reading)
+            if checks and numerics():
+                reading = CheckedReading(reading)
             grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
@@ -97,26 +112,15 @@ def _differentiate(
                     for result, s in zip(results, sources, strict=True):
                         reading.check_sum(result, grads.get(s._id))  # it may be a cast
             except NumericsError:
-                if masked or type(backend.innermost_array(first)) is not np.ndarray:
+                if masked or not on_host:
                     raise
                 continue  # the NaN may be one that masked products do not have
             finally:
                 if log is not plain:
                     log.close()  # also after an error, which would hold it
-            if masked or not _any_nan(results, recorder.log):
+            if masked or not _any_nan(results, recorder.log, trace):
                 break
     return results
-
-
-def _passes(target: Any) -> tuple[bool, ...]:
-    """Whether products are masked, in each pass. What `gg.debug.nans` traces is masked at once.
-
-    A replay of it could not tell a NaN that masked products do not have.
-    """
-    on_host = type(backend.innermost_array(target)) is np.ndarray
-    if numerics() and current_trace() is not None and on_host:
-        return (True,)
-    return False, True
 
 
 def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
@@ -130,9 +134,15 @@ def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
     return needed
 
 
-def _quiet(here: Any) -> contextlib.AbstractContextManager[Any]:
-    """Silence NumPy's inf and NaN warnings, unless `here` does so already."""
-    return _NOTHING if type(here) is np.errstate else np.errstate(all="ignore")
+def reading_of(masked: bool, *arrays: Any) -> LogReading:
+    """The LogReading of a backward pass that begins with `arrays`."""
+    if recorders and any(not recorder.passive for recorder in threads.stack):
+        kind: type[LogReading] = OnTensors
+        xp: Any = TENSOR
+    else:
+        kind = OnMixedArrays if len(ARRAYS) > 1 else LogReading
+        xp = backend.reading(*arrays)
+    return kind(xp, masked)
 
 
 _NOTHING = contextlib.nullcontext()
@@ -142,7 +152,7 @@ def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:
     """The gradient at a target: ones if `seed` is None."""
     if seed is not None:
         return seed if reading.xp is TENSOR else seed._data
-    ones = devices.full_on_device_of(target._data, target.shape, target.dtype, 1)
+    ones = full_on_device_of(target._data, target.shape, target.dtype, 1)
     return wrap(ones) if reading.xp is TENSOR else ones
 
 
@@ -163,14 +173,13 @@ def _result(xp: Any, g: Any, source: Tensor) -> Any:
 # ---- NaN, which may come of 0 * inf --------------------------------------------------------
 
 
-def _any_nan(results: Sequence[Any], log: Sequence[Any]) -> bool:
+def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool:
     """Whether a gradient on the CPU has a NaN, which may come of 0 * inf in a masked branch.
 
     Checking the gradients costs less than masking every product, so the masked pass only runs if
     there is a NaN. On a GPU the check would wait for the device.
     """
     grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
-    trace = current_trace()
     if trace is not None and trace.nested:  # a replay cannot choose: always mask
         return any(is_traced(g._data) for g in grads)
     if trace is None or not trace.abstract:
@@ -231,3 +240,110 @@ def _refuse_nan(*grads: Tensor) -> list[Tensor]:
     if any(is_nan(g._data) for g in grads):
         raise NotReplayable("a gradient is NaN, so it is computed with masked products")
     return []
+
+
+# ---- arguments of gradient calls, and sources that are not connected ---------------------
+
+
+class UnconnectedGradients(enum.Enum):
+    """What `gradient` returns for a source that the target does not depend on."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """Accepted for compatibility with TensorFlow; gradients are always added in place."""
+
+    ADD_N = DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[Tensor]:
+    """The Tensors of a structure, which may hold None `with_none`; DTypeError for others."""
+    if isinstance(structure, Tensor):
+        return [structure]
+    leaves = nest.flatten(structure)
+    if with_none and structure is not None:
+        leaves = [leaf for leaf in leaves if leaf is not None]
+    for leaf in leaves:
+        if isinstance(leaf, IndexedSlices):
+            raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
+        if not isinstance(leaf, Tensor):
+            is_module = hasattr(leaf, "trainable_variables")
+            raise DTypeError(
+                f"{what}: expected Tensors and Variables, or nested lists, tuples and dicts of "
+                f"them; got {type(leaf).__name__} {leaf!r:.60}."
+                f"{' Pass its trainable_variables.' if is_module else ''}"
+            )
+    return leaves
+
+
+def pack_tensors(structure: Any, values: Sequence[Any]) -> Any:
+    """A structure with other leaves in the places of its Tensors."""
+    if isinstance(structure, Tensor):
+        return values[0]
+    leaves = nest.flatten(structure)
+    if len(leaves) > len(values):  # some are None
+        rest = iter(values)
+        values = [next(rest) if isinstance(x, Tensor) else x for x in leaves]
+    return nest.pack(structure, values)
+
+
+def check_upstream(what: str, targets: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
+    """Upstream gradients as Tensors that match their targets; None stands for ones."""
+    return [
+        None if value is None else check_like(f"{what}[{k}]", "target", target, value)
+        for k, (target, value) in enumerate(zip(targets, values, strict=True))
+    ]
+
+
+def check_like(what: str, role: str, like: Tensor, value: Any) -> Tensor:
+    """`value` as a Tensor of the shape, dtype and device of `like`, which messages call `role`."""
+    try:
+        if not hasattr(value, "dtype"):
+            value = constant(value, like.dtype, device=like.device)
+        value = tensor(value)
+    except GpugradError as error:
+        reraise(error, what, {}, {})
+    if value.shape != like.shape:
+        raise ShapeError(
+            f"{what}: the {role}'s shape is {like.shape}, got {value.shape}. They must be "
+            "the same; broadcast it with gg.broadcast_to."
+        )
+    if value.dtype != like.dtype:
+        raise DTypeError(
+            f"{what}: the {role} is {like.dtype}, got {value.dtype}. Cast it with "
+            "gg.astype(x, dtype)."
+        )
+    if value.device != like.device:
+        raise DeviceError(
+            f"{what}: the {role} is on {like.device}, got {value.device}. Move it with "
+            "x.to_device(device)."
+        )
+    return value
+
+
+def as_unconnected(value: Any) -> UnconnectedGradients:
+    """The choice that `value` names; ArgumentError if it names none."""
+    if isinstance(value, UnconnectedGradients):
+        return value
+    try:
+        return UnconnectedGradients(value)
+    except (TypeError, ValueError):  # NumPy refuses to compare some arrays
+        raise ArgumentError(
+            f"unconnected_gradients: {value!r} is neither 'none' nor 'zero'."
+        ) from None
+
+
+def fill_unconnected(grads: list[Any], sources: Sequence[Tensor], how: Any) -> list[Any]:
+    """Gradients with zeros in place of None, if `how` says so."""
+    if as_unconnected(how) is UnconnectedGradients.NONE:
+        return grads
+    return [zeros_for(s) if g is None else g for g, s in zip(grads, sources, strict=True)]
+
+
+def zeros_for(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:
+    """Zeros with the dtype, device and (unless `shape` is given) the shape of `t`."""
+    return wrap(full_on_device_of(t._data, t.shape if shape is None else shape, t.dtype))

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from gpugrad.autodiff.arguments import (
+from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
     check_upstream,
+    differentiate,
     fill_unconnected,
 )
-from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.recorder import Recorder, graphs
 from gpugrad.core.listening import threads
 from gpugrad.core.nest import flatten_like

@@ -1,4 +1,4 @@
-"""What derivative rules run on in one backward pass: arrays, or Tensors.
+"""Readings of derivative rules in one backward pass: on Tensors, and on arrays of several kinds.
 
 If no recorder is active, the rules run on the arrays that the log holds. Otherwise the same rules
 run on Tensors created from array and serial number, so an outer tape sees them. Higher-order
@@ -16,58 +16,29 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.backward import LogReading, Prepared
 from gpugrad.autodiff.recordable import Entry, Recordable, Rule
 from gpugrad.core import backend
 from gpugrad.core.backend import ARRAYS, EXAMPLES, NUMPY, READINGS, SCALARS, TENSOR, Reading
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import recorders, threads
-from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import index_parts, tensor_with_id
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check, line_of_gradient, unchecked
 
-Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
-"""(xp, rules, shapes_and_dtypes, saved): the rules of an entry, and their arguments."""
 
-
-class LogReading:
-    """What one backward pass runs the rules on; in this class, arrays of one library.
-
-    Args:
-        xp: the reading of the targets' gradients.
-        masked: whether a gradient of exactly 0 stays 0 in every product, also with an infinite
-            factor.
-    """
-
-    def __init__(self, xp: Reading, masked: bool) -> None:
-        self.xp, self._masked = xp, masked
-
-    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
-        """The rules of an entry and their arguments, given the gradient of its result."""
-        op, _, ids, shapes_and_dtypes, saved, _ = entry
-        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
-        return self.xp, rules, shapes_and_dtypes, saved
-
-    def check_sum(self, total: Any, *parts: Any) -> None:
-        """Check a sum of gradients, or a cast of one, if `gg.debug.nans` asks for that."""
-
-    def for_grads(self, *grads: Any) -> Reading:
-        """The reading for some gradients, which may be on another device than the targets."""
-        return self.xp
-
-
-class _OnTensors(LogReading):
+class OnTensors(LogReading):
     """Rules on Tensors, which an outer recorder sees."""
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry, and its saved arrays as Tensors."""
         op, out, ids, shapes_and_dtypes, saved, _ = entry
         rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
 
 
-class _OnMixedArrays(LogReading):
+class OnMixedArrays(LogReading):
     """Rules on arrays of several libraries and devices, of `vmap`, or of a trace."""
 
     def __init__(self, xp: Reading, masked: bool) -> None:
@@ -76,6 +47,7 @@ class _OnMixedArrays(LogReading):
         self._several_gpus = gpu_count() > 1
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry in the reading of its own arrays, fused on a GPU."""
         op, _, ids, shapes_and_dtypes, saved, params = entry
         rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
         xp = self._reading(g, saved, params)
@@ -96,13 +68,14 @@ class _OnMixedArrays(LogReading):
         return backend.reading(*(g if type(g) is tuple else (g,)), *each_saved(saved), *index)
 
     def for_grads(self, *grads: Any) -> Reading:
+        """The reading of these gradients."""
         arrays: list[Any] = []
         for g in grads:
             arrays += (g.values, g.indices) if type(g) is IndexedSlices else (g,)
         return backend.reading(*arrays)
 
 
-class _Checked(LogReading):
+class CheckedReading(LogReading):
     """Rules whose results are checked: see `gg.debug.nans`."""
 
     def __init__(self, reading: LogReading) -> None:
@@ -110,6 +83,7 @@ class _Checked(LogReading):
         self._reading, self.for_grads = reading, reading.for_grads  # type: ignore[method-assign]
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry, each followed by a check of its result."""
         op, out, *_ = entry
         xp, rules, shapes_and_dtypes, saved = self._reading.of(entry, g, needed)
         line = line_of_gradient(op.name, out)
@@ -128,6 +102,7 @@ class _Checked(LogReading):
         return result
 
     def check_sum(self, total: Any, *parts: Any) -> None:
+        """Raise NumericsError for a NaN or an infinity in `total`."""
         check("sum of gradients", total, {"parts": parts})
 
 
@@ -136,19 +111,6 @@ def _on_device_of_g(rule: Rule, xp: Any, g: Any, saved: Any, params: Any) -> Any
     grads = g if type(g) is tuple else (g,)
     with formulas_on(next(x for x in grads if x is not None)):
         return rule(xp, g, saved, params)
-
-
-def reading_of(masked: bool, *arrays: Any) -> LogReading:
-    """The LogReading of a backward pass that begins with `arrays`."""
-    if recorders and any(not recorder.passive for recorder in threads.stack):
-        return _OnTensors(TENSOR, masked)
-    kind = _OnMixedArrays if len(ARRAYS) > 1 else LogReading
-    return kind(backend.reading(*arrays), masked)
-
-
-def checked_reading(reading: LogReading) -> LogReading:
-    """The same reading, or one that checks what the rules compute if this thread asks for that."""
-    return _Checked(reading) if numerics() else reading
 
 
 crossings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

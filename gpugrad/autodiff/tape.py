@@ -9,19 +9,19 @@ from contextlib import AbstractContextManager
 from threading import get_ident
 from typing import Any
 
-from gpugrad.autodiff.arguments import (
+from gpugrad.autodiff.batched import Level
+from gpugrad.autodiff.borders import unwrap_level, wrap_level
+from gpugrad.autodiff.explain import why
+from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
     check_upstream,
+    differentiate,
     fill_unconnected,
     flatten_tensors,
     pack_tensors,
     zeros_for,
 )
-from gpugrad.autodiff.batched import Level
-from gpugrad.autodiff.borders import unwrap_level, wrap_level
-from gpugrad.autodiff.explain import why
-from gpugrad.autodiff.gradients import differentiate
 from gpugrad.autodiff.readings import each_saved
 from gpugrad.autodiff.recorder import Recorder, number_any
 from gpugrad.core import nest

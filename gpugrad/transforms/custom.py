@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.arguments import zeros_for
 from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, give_each_example, inside_levels_of, meet_levels
+from gpugrad.autodiff.gradients import zeros_for
 from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape

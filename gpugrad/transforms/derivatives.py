@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.arguments import pack_tensors, zeros_for
 from gpugrad.autodiff.forward import ForwardAccumulator
+from gpugrad.autodiff.gradients import pack_tensors, zeros_for
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest

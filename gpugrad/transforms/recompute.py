@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.autodiff.arguments import UnconnectedGradients
+from gpugrad.autodiff.gradients import UnconnectedGradients
 from gpugrad.autodiff.recorder import graphs, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest

@@ -8,7 +8,7 @@ from comparing import value
 
 import gpugrad as gg
 from gpugrad.autodiff import recorder as recorder_module
-from gpugrad.core import tensor as tensor_module
+from gpugrad.core import listening
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TapeError
 
 C = gg.constant
@@ -88,7 +88,7 @@ def test_accumulator_cannot_be_entered_while_it_records():
     with acc, pytest.raises(TapeError, match="cannot be entered again"):
         acc.__enter__()
     acc.__exit__(None, None, None)  # an extra exit is harmless
-    assert not tensor_module.recorders
+    assert not listening.recorders
 
 
 def test_accumulator_records_only_its_own_thread():
@@ -503,7 +503,7 @@ def test_transforms_leave_nothing_recording_after_an_error():
         with pytest.raises(KeyError, match="mine"):
             call()
     assert not recorder_module.threads.stack
-    assert not tensor_module.recorders
+    assert not listening.recorders
 
 
 def test_hvp_and_hessian_of_gathered_rows():

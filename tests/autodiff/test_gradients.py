@@ -7,7 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.autodiff import recorder as recorder_module
-from gpugrad.core import tensor as tensor_module
+from gpugrad.core import listening
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 
 C = gg.constant
@@ -60,7 +60,7 @@ def test_graph_ends_after_an_exception():
     with pytest.raises(ZeroDivisionError), gg.Graph().as_default():
         _ = 1 / 0
     assert not recorder_module.threads.stack
-    assert not tensor_module.recorders
+    assert not listening.recorders
     assert not recorder_module.graphs
 
 
