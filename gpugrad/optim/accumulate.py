@@ -17,7 +17,7 @@ from gpugrad.optim.checks import Gradient
 from gpugrad.optim.states import State
 
 SUM = "gradient"
-"""The slot of the sum. Its scale is 0 if it holds none: the array is overwritten then."""
+"""The slot of the sum."""
 
 _BEGIN = StepKernel("begin_sum", lambda xp, s, p, g: (s.one * g,), ("one",), 0)
 _ADD = StepKernel("add_to_sum", lambda xp, s, p, g: (p + s.one * g,), ("one",), 0)
@@ -32,27 +32,25 @@ def add_gradients(states: Sequence[State], gradients: Sequence[Any]) -> None:
         total = state.averages.get(SUM)
         if total is None:
             total = state.add(SUM, state.size)
-            total.scale = 0.0
         dense = g.to_dense() if isinstance(g, IndexedSlices) else g
-        work[_ADD if total.scale else _BEGIN].append((total, ravel_reals(dense._data)))
+        work[_ADD if state.summed else _BEGIN].append((total, ravel_reals(dense._data)))
+        state.summed = True
     for kernel, pairs in work.items():
         passes = np.add if kernel is _ADD else lambda p, g, out: np.copyto(out, g)
-        _run(kernel, passes, [(total.array, g) for total, g in pairs], 1.0)
-        for total, _ in pairs:
-            total.scale = 1.0
+        _run(kernel, passes, pairs, 1.0)
 
 
 def mean_gradients(states: Iterable[State], count: int) -> list[tuple[Gradient, Variable]]:
     """The sums divided by `count`, and their Variables; the sums are empty afterwards."""
-    summed = [s for s in states if SUM in s.averages and s.averages[SUM].scale]
-    sums = [s.averages[SUM].array for s in summed]
+    summed = [s for s in states if s.summed]
+    sums = [s.averages[SUM] for s in summed]
     _run(_DIVIDE, lambda p, g, out: np.divide(g, count, out), [(a, a) for a in sums], count)
     pairs: list[tuple[Gradient, Variable]] = []
     for state, array in zip(summed, sums, strict=True):
         v = state.variable
         shaped = array.view(v.dtype) if v.dtype.kind == "c" else array
         pairs.append((wrap(shaped.reshape(v.shape)), v))
-        state.averages[SUM].scale = 0.0
+        state.summed = False
     return pairs
 
 

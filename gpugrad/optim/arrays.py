@@ -1,14 +1,8 @@
-"""Optimizer steps on plain arrays: in place, in blocks, with as few passes as possible.
-
-A step is bound by memory bandwidth. On the CPU it processes flat arrays block by block, so that
-all passes but the first find a block in the cache, and several threads share the blocks. On a GPU
-a block is the whole array.
-"""
+"""The plain arrays of an optimizer's step: contiguous, real, flat, and seen by nobody else."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,27 +13,7 @@ from gpugrad.core.tensor import is_shared
 from gpugrad.core.variable import Variable
 from gpugrad.ops.arrays.index_rules import add_at
 
-BLOCK = 65_536
-"""Elements of a block: Adam's five float32 arrays then fill about 1 MiB of cache."""
-
-PART = 1 << 20
-"""Least elements of a part of a step that is worth a thread: 4 ms of Adam."""
-
-
-class Average:
-    """An average, stored as ``array * scale``: see `gpugrad.optim.rules`."""
-
-    __slots__ = ("array", "scale")
-
-    def __init__(self, array: Any, scale: float = 1.0) -> None:
-        self.array, self.scale = array, scale
-
-    def multiply_out(self) -> Any:
-        """Apply the scale to the array and return it; kernels take arrays without a scale."""
-        if self.scale != 1:
-            self.array *= self.scale
-            self.scale = 1.0
-        return self.array
+_IN_CACHE = 1 << 16
 
 
 @functools.cache
@@ -103,39 +77,14 @@ def sum_rows(indices: Any, values: Any) -> tuple[Any, Any]:
     return distinct, sums
 
 
-Step = tuple[Callable[..., None], Sequence[Any], int]
-"""A function that updates blocks, its arrays (p, g, averages), and its number of scratch arrays."""
+def drop_subnormals(array: Any) -> None:
+    """Set the subnormal numbers of a flat array to 0.
 
-
-def split_work(work: Sequence[Step]) -> list[tuple[list[Step]]]:
-    """Split steps on flat arrays into steps on blocks, in groups that are worth a thread."""
-    groups: list[list[Step]] = [[]]
-    size = 0
-    for step, arrays, scratch in work:
-        n = arrays[0].size
-        for start in range(0, n, BLOCK):
-            if size >= PART:
-                groups.append([])
-                size = 0
-            block = arrays if n <= BLOCK else [a[start : start + BLOCK] for a in arrays]
-            groups[-1].append((step, block, scratch))
-            size += BLOCK
-    return [(group,) for group in groups]
-
-
-def run_steps(part: Sequence[Step]) -> None:
-    """Run steps on blocks; 16-bit floats are computed in float32 and rounded once at the end."""
-    ready: dict[Any, Any] = {}  # most blocks share their scratch arrays
-    for step, (p, g, *rest), n in part:
-        key = p.size, p.dtype
-        scratch = ready.get(key)
-        if scratch is None:
-            ready.clear()
-            dtype = state_dtype(p.dtype)
-            scratch = ready[key] = [np.empty(p.size, dtype) for _ in range(n)]
-        if p.dtype in HALF:
-            p32 = p.astype(np.float32)
-            step(p32, g.astype(np.float32), *rest, scratch)
-            p[...] = p32
-        else:
-            step(p, g, *rest, scratch)
+    An average that only decays ends at the smallest ones and stays there, because 0.9 of them is
+    rounded up, and a pass over subnormals takes a CPU 45 times as long.
+    """
+    least = np.finfo(array.dtype).smallest_normal
+    with np.errstate(all="ignore"):
+        for start in range(0, array.size, _IN_CACHE):
+            part = array[start : start + _IN_CACHE]
+            np.putmask(part, np.abs(part) < least, 0)

@@ -55,8 +55,8 @@ _ATTRIBUTES = {
 class Optimizer(Stepping):
     """Base class of optimizers. A subclass declares its averages, its settings and one formula.
 
-    The formula computes one element of a Variable. It is read as NumPy passes on the CPU and as a
-    CUDA kernel for all Variables on a GPU::
+    The formula computes one element of a Variable. NumPy runs it on arrays, and it becomes a loop
+    in C and a CUDA kernel, each for all Variables::
 
         class Signs(gg.optim.Optimizer):
             slots = ("m",)                               # averages, zeros at first

@@ -1,4 +1,4 @@
-"""Update rules: one formula per optimizer, read as passes over memory here and as CUDA on a GPU.
+"""Update rules: one formula per optimizer, which NumPy runs, and which becomes C++ and CUDA.
 
 A rule is a function ``formula(xp, s, p, g, *slots)`` of one element of a Variable, its gradient,
 its averages, and the settings `s` of the step. It returns the new ``(p, *slots)``. SGD with
@@ -8,51 +8,39 @@ momentum is::
         velocity = s.momentum * velocity + g
         return p - s.rate * velocity, velocity
 
-`kernels.codegen.steps` reads it on elements that write CUDA. Here it is read on `Node`s, which
-write the fewest NumPy calls: scalars are not multiplied into arrays but carried along as a factor
-until an addition needs it, and an average that decays keeps its factor for the next step. The text
-of that example is::
-
-    def begin(settings, scales):
-        (s_momentum, s_rate,) = settings
-        (c0,) = scales
-        d0 = c0 * s_momentum
-        f0 = 1.0
-        if d0 < 0.0009765625:
-            f0, d0 = d0, 1.0
-        k0 = 1.0 / d0
-        k1 = d0 * s_rate * -1.0
-        def step(p, g, m0, t):
-            (t0,) = t
-            if f0 != 1.0:
-                multiply(m0, f0, m0)
-            multiply(g, k0, t0)
-            add(m0, t0, m0)
-            multiply(m0, k1, t0)
-            add(p, t0, p)
-        return step, (d0,), (f0, k0, k1,)
-
-The average is the array times its scale ``d0``. So a decay passes over no memory. The array is
-multiplied out when the scale gets small, every 66 steps for a decay of 0.9. Fading values then
-become 0. Multiplied by 0.9 at every step they would end at the smallest subnormal number and stay
-there, and a pass over subnormals takes 45 times as long.
-
-From some thousand elements on, `kernels.cpu.steps` makes the same calls in one loop in C, with the
-numbers that `begin` returns last. The results have the same bits.
+With NumPy as `xp` it steps blocks of arrays that fit into the cache. `kernels.codegen.steps` runs
+it once, on values that write C: the lines of a CUDA kernel, and of the loop of
+`kernels.cpu.steps`, which steps all Variables in one call from some thousand elements on. NumPy and
+the loop compute the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
-from gpugrad.core.forking import cached_property
+import numpy as np
+
+from gpugrad.core.threads import run_parallel
 from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.optim.nodes import XP, Node, SettingNames
-from gpugrad.optim.passes import Passes, Writer
+from gpugrad.kernels.cpu.steps import StepLoop
+from gpugrad.optim.arrays import state_dtype
 
 Formula = Callable[..., Sequence[Any]]
 """``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``."""
+
+BLOCK = 1 << 15
+"""Elements of a block: Adam's arrays and intermediate results fill about 1 MiB of cache."""
+
+SMALL = 1 << 11
+"""Elements up to which Variables are stepped together: a NumPy call costs more than their copy."""
+
+PART = 1 << 19
+"""Least elements of a part of a step that is worth a thread: 4 ms of Adam."""
+
+Block = tuple[Sequence[float], list[Sequence[Any]]]
+"""Numbers of a step, and lists (p, g, averages) of flat arrays: a slice of one, or small ones."""
 
 
 class Rule:
@@ -66,17 +54,79 @@ class Rule:
 
     Attributes:
         kernel: its kernels.
+        loop: its loop in C.
     """
 
     def __init__(self, name: str, formula: Formula, settings: Sequence[str], n_slots: int) -> None:
-        self._formula, self._settings, self._n_slots = formula, tuple(settings), n_slots
+        self._formula, self._settings = formula, tuple(settings)
         self.kernel = StepKernel(name, formula, settings, n_slots)
+        self.loop = StepLoop(formula, settings, n_slots)
 
-    @cached_property
-    def passes(self) -> Passes:
-        """The function of the module's docstring."""
-        nodes: list[Node] = []
-        names = ["p", "g", *(f"m{i}" for i in range(self._n_slots))]
-        raw = [Node(nodes, "input", name=name) for name in names]
-        results = list(self._formula(XP, SettingNames(self._settings), *raw))
-        return Writer(nodes, raw, results, self._settings).write()
+    def step(
+        self,
+        columns: Sequence[Sequence[Any]],
+        numbers: Sequence[Sequence[float]],
+        rows: Sequence[int],
+    ) -> None:
+        """Move arrays of the CPU along their gradients, in place, on several threads.
+
+        Args:
+            columns: for each Variable its flat arrays: p, g and the averages. Averages of 16-bit
+                floats are float32, and their steps are rounded once.
+            numbers: the settings of each group of Variables that share them.
+            rows: for each Variable the index of its settings.
+        """
+        in_c = self.loop.takes([g for _, g, *_ in columns])
+        if not in_c or self.loop.step(columns, numbers, rows) is NotImplemented:
+            run_parallel(self._step_blocks, _split(columns, numbers, rows))
+
+    def _step_blocks(self, part: Sequence[Block]) -> None:
+        """Step blocks by NumPy."""
+        for numbers, members in part:
+            columns = members[0]
+            if len(members) > 1:
+                columns = [np.concatenate(arrays) for arrays in zip(*members, strict=True)]
+            p, g, *slots = columns
+            dtype = state_dtype(p.dtype)
+            if p.dtype != dtype:
+                p, g = p.astype(dtype), g.astype(dtype)
+            pairs = zip(self._settings, numbers, strict=True)
+            s = SimpleNamespace(**{name: np.array(x, dtype) for name, x in pairs})
+            new = self._formula(np, s, p, g, *slots)
+            own = [id(a) for a in (p, *slots)]  # a copy of one that is written before it is read
+            new = [a.copy() if id(a) in own else a for a in new]
+            start = 0
+            for first, _, *rest in members:
+                stop = start + first.size
+                for array, values in [*zip((first, *rest), new, strict=True)]:
+                    array[...] = values[start:stop]
+                start = stop
+
+
+def _split(
+    columns: Sequence[Sequence[Any]], numbers: Sequence[Sequence[float]], rows: Sequence[int]
+) -> list[tuple[list[Block]]]:
+    """Arrays as blocks, in parts that are worth a thread."""
+    blocks: list[Block] = []
+    small: list[Sequence[Any]] = []
+    kind, room = None, 0  # of the block that holds `small`
+    for arrays, row in zip(columns, rows, strict=True):
+        n = arrays[0].size
+        if n > SMALL:
+            for start in range(0, n, BLOCK):
+                blocks.append((numbers[row], [[a[start : start + BLOCK] for a in arrays]]))
+            continue
+        if (row, arrays[0].dtype) != kind or n > room:
+            small, kind, room = [], (row, arrays[0].dtype), BLOCK
+            blocks.append((numbers[row], small))
+        small.append(arrays)
+        room -= n
+    parts: list[tuple[list[Block]]] = [([],)]
+    size = 0
+    for block in blocks:
+        if size >= PART:
+            parts.append(([],))
+            size = 0
+        parts[-1][0].append(block)
+        size += sum(p.size for p, *_ in block[1])
+    return parts

@@ -12,7 +12,7 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.optim.accumulate import SUM
-from gpugrad.optim.arrays import Average, count_reals
+from gpugrad.optim.arrays import count_reals
 from gpugrad.optim.checks import (
     check_count,
     check_empty,
@@ -106,7 +106,8 @@ class Stateful:
             i: (
                 s,
                 s.step,
-                {k: Average(devices.copy_array(a.array), a.scale) for k, a in s.averages.items()},
+                s.summed,
+                {slot: devices.copy_array(array) for slot, array in s.averages.items()},
             )
             for i, s in self._states.items()
         }
@@ -114,8 +115,8 @@ class Stateful:
         def undo() -> None:
             self.iterations, self.skipped, self._calls = counts
             self._warned, self._states = warned, {}
-            for i, (state, step, averages) in before.items():
-                state.step, state.averages = step, averages
+            for i, (state, step, summed, averages) in before.items():
+                state.step, state.summed, state.averages = step, summed, averages
                 self._states[i] = state
 
         return undo
@@ -129,8 +130,8 @@ class Stateful:
         """A copy of the state as Tensors by name.
 
         It holds ``iterations``, and for each Variable that was updated ``NAME.step`` and each
-        average as ``NAME.SLOT`` times ``NAME.SLOT.scale``. ``rule`` is the name of the class, as
-        bytes in UTF-8.
+        average as ``NAME.SLOT``, with 1 as ``NAME.SLOT.scale`` for older versions. ``rule`` is the
+        name of the class, as bytes in UTF-8.
 
         Args:
             names: Variables by name, as in ``module.state_dict()``. If None, Variables are
@@ -148,11 +149,10 @@ class Stateful:
             if state is None:
                 continue
             arrays[f"{name}.step"] = np.array(state.step)
-            for slot, average in state.averages.items():
-                if not average.scale:  # an empty sum of gradients
-                    continue
-                arrays[f"{name}.{slot}"] = devices.copy_array(average.array)
-                arrays[f"{name}.{slot}.scale"] = np.array(average.scale)
+            for slot, array in state.averages.items():
+                if slot != SUM or state.summed:
+                    arrays[f"{name}.{slot}"] = devices.copy_array(array)
+                    arrays[f"{name}.{slot}.scale"] = np.array(1.0)  # others in older files
         return {name: wrap(array) for name, array in arrays.items()}
 
     def _counts(self) -> dict[str, int]:
@@ -193,14 +193,15 @@ class Stateful:
             loaded = State(variable, self.sizes(variable), self._group_of(variable))
             if f"{name}.{SUM}" in left:
                 loaded.add(SUM, loaded.size)
+                loaded.summed = True
             step = f"{name}.step"
             loaded.step = check_count(self.name, step, take(step, ()))
-            for slot, average in loaded.averages.items():
-                scale = f"{name}.{slot}.scale"
-                average.scale = check_number(self.name, scale, take(scale, ()), 0.0, 1.0)
-                before = average.array
-                array = take(f"{name}.{slot}", before.shape, before.dtype)
-                average.array = devices.put(array, variable.device)
+            for slot, zeros in loaded.averages.items():
+                key = f"{name}.{slot}"
+                scale = check_number(self.name, f"{key}.scale", take(f"{key}.scale", ()), 0.0, 1.0)
+                array = take(key, zeros.shape, zeros.dtype)
+                array = array if scale == 1 else array * array.dtype.type(scale)
+                loaded.averages[slot] = devices.put(array, variable.device)
             states[variable._id] = loaded
         check_empty(self.name, left)
         self.iterations, self.skipped, self._calls = iterations, skipped, calls
@@ -223,8 +224,8 @@ class Stateful:
         self._states = {s.variable._id: s for s in state["_states"]}
         self._paths = {i: p for i, p in zip(self._states, state["_paths"], strict=True) if p}
         for s in state["_states"]:
-            for average in s.averages.values():  # CuPy unpickles arrays to the current GPU
-                average.array = devices.move(average.array, s.variable.device)
+            for slot, array in s.averages.items():  # CuPy unpickles arrays to the current GPU
+                s.averages[slot] = devices.move(array, s.variable.device)
 
 
 def flatten_variables(variables: Any) -> list[Variable]:

@@ -5,34 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.runtime.launch import gpu_of
-from gpugrad.optim.arrays import Average, as_reals, count_reals, state_dtype
+from gpugrad.optim.arrays import as_reals, count_reals, drop_subnormals, state_dtype
 from gpugrad.optim.groups import Group
+
+_STEPS_WITH_SUBNORMALS = 64
 
 
 class State:
-    """The state of one Variable: its group, the number of its steps, and averages by name."""
+    """The state of one Variable: its group, the number of its steps, and averages by name.
 
-    __slots__ = ("averages", "group", "size", "step", "variable")
+    Attributes:
+        summed: whether the sum of gradients, which is one of the averages, holds any.
+    """
+
+    __slots__ = ("averages", "group", "size", "step", "summed", "variable")
 
     def __init__(self, variable: Variable, sizes: Mapping[str, int], group: Group) -> None:
-        self.averages: dict[str, Average] = {}
-        self.step = 0
+        self.averages: dict[str, Any] = {}
+        self.step, self.summed = 0, False
         self.variable, self.group = variable, group
         self.size = count_reals(variable._data)
         for slot, size in sizes.items():
             self.add(slot, size)
 
-    def add(self, slot: str, size: int) -> Average:
+    def add(self, slot: str, size: int) -> Any:
         """Begin an average of zeros."""
         data = self.variable._data
         lib, dtype = READINGS[type(data)].lib, state_dtype(data.dtype)
         with devices.formulas_on(data):
-            average = self.averages[slot] = Average(lib.zeros(size, dtype=dtype))
+            average = self.averages[slot] = lib.zeros(size, dtype=dtype)
         return average
+
+    def count(self) -> None:
+        """Count a step; some of them drop the subnormal numbers of averages in NumPy."""
+        self.step += 1
+        if self.step % _STEPS_WITH_SUBNORMALS == 0:
+            for array in self.averages.values():
+                if type(array) is np.ndarray:
+                    drop_subnormals(array)
 
     @property
     def matches(self) -> bool:
@@ -109,6 +125,6 @@ def launch_group(
     """
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):
-        averages = [[s.averages[slot].multiply_out() for s in states] for slot in optimizer.slots]
+        averages = [[s.averages[slot] for s in states] for slot in optimizer.slots]
         arrays = [[*map(as_reals, data)], grads, *averages]
         optimizer._launch(arrays, settings, live, rounded)

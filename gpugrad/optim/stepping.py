@@ -12,11 +12,10 @@ import numpy as np
 from gpugrad.core import devices
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.threads import run_parallel
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.optim.arrays import Step, as_reals, ravel_reals, run_steps, split_work, sum_rows
+from gpugrad.optim.arrays import as_reals, ravel_reals, sum_rows
 from gpugrad.optim.groups import Group, Range, settings_of
 from gpugrad.optim.rules import Rule
 from gpugrad.optim.stateful import Stateful
@@ -145,7 +144,7 @@ class Stepping(Stateful):
     def _load(self, variables: Sequence[Variable]) -> None:
         """Compile the loop in C if it steps one of these, however small they are."""
         if any(v.dtype not in HALF and not self.by_array(v) for v in variables):
-            self._rule.passes.loop.load()
+            self._rule.loop.load()
 
     # -- paths
 
@@ -186,40 +185,24 @@ class Stepping(Stateful):
             launch_group(self, launched, settings(launched[0][0]))
         self._move_on_cpu(on_cpu, settings)
         for state in states:
-            state.step += 1
+            state.count()
         self.iterations += 1
 
     def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
-        """Step arrays in one loop in C, or by NumPy block by block; both on several threads."""
+        """Step arrays of NumPy, all together."""
         if not work:
             return
-        passes, slots = self._rule.passes, self.slots
-        multiplied_out = [slot for slot, d in zip(slots, passes.decays, strict=True) if not d]
-        in_c = passes.loop.takes([g for _, _, g in work])
-        steps: list[Step] = []
+        columns: list[Sequence[Any]] = []
         numbers: list[Sequence[float]] = []  # those of consecutive Variables that share them
         rows: list[int] = []
-        group: Any = None
-        count, before = 0, [0.0]
-        scales: Sequence[float] = ()
         for state, data, g in work:
-            averages = [state.averages[slot] for slot in slots]
-            for slot in multiplied_out:
-                state.averages[slot].multiply_out()
-            now = [a.scale for a in averages]
-            if state.group is not group or state.step != count or now != before:
-                group, count, before = state.group, state.step, now  # most Variables share them
-                step, scales, row = passes.begin(settings(state), now)
-                numbers.append(row)
-            for average, scale in zip(averages, scales, strict=True):
-                average.scale = scale
-            arrays = [ravel_reals(data), g.reshape(-1), *[a.array for a in averages]]
-            steps.append((step, arrays, passes.scratch))
+            own = settings(state)
+            if not numbers or own is not numbers[-1]:
+                numbers.append(own)
+            averages = [state.averages[slot] for slot in self.slots]
+            columns.append([ravel_reals(data), g.reshape(-1), *averages])
             rows.append(len(numbers) - 1)
-        columns = [arrays for _, arrays, _ in steps]
-        if not in_c or passes.loop.step(columns, numbers, rows) is NotImplemented:
-            with np.errstate(all="ignore"):
-                run_parallel(run_steps, split_work(steps))
+        self._rule.step(columns, numbers, rows)
 
     def _launch(
         self, columns: Sequence[Any], settings: Any, live: Any, rounded: Any = None
@@ -243,7 +226,7 @@ class Stepping(Stateful):
                 shape = data.shape if data.dtype.kind != "c" else p.shape
                 s = SimpleNamespace(**dict(zip(names, settings(state), strict=True)))
                 slots = self.sizes(state.variable)  # without the sum of gradients
-                averages = {slot: state.averages[slot].multiply_out() for slot in slots}
+                averages = {slot: state.averages[slot] for slot in slots}
                 xp = READINGS[type(data)].lib
                 new = self.move_array(xp, s, p.reshape(shape), g.reshape(shape), averages)
                 ravel_reals(data)[...] = new.reshape(-1)
@@ -253,15 +236,13 @@ class Stepping(Stateful):
         indices, values = sum_rows(rows.indices._data, rows.values._data)
         if not len(indices):
             return
-        averages = [state.averages[slot].multiply_out() for slot in self.slots]
+        averages = [state.averages[slot] for slot in self.slots]
         # complex rows are rows of twice as many reals
         whole = [a.reshape(len(data), -1) for a in (ravel_reals(data), *averages)]
         p, *own = (a[indices].reshape(-1) for a in whole)
         columns = [p, ravel_reals(values), *own]
         if type(data) is np.ndarray:
-            passes = self._rule.passes
-            step, *_ = passes.begin(settings, [1.0] * len(own))
-            run_steps([(step, columns, passes.scratch)])
+            self._rule.step([columns], [settings], [0])
         else:
             self._launch([[column] for column in columns], settings, None)
         for a, part in zip(whole, (p, *own), strict=True):

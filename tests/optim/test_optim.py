@@ -19,7 +19,7 @@ from gpugrad.errors import (
     ShapeError,
 )
 from gpugrad.ops.arrays import index_rules
-from gpugrad.optim import arrays
+from gpugrad.optim import rules
 
 MAKERS = {
     "sgd": lambda: optim.SGD(0.1),
@@ -82,7 +82,7 @@ def test_optimizer_matches_torch(name):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_long_run_in_several_blocks_follows_the_formula(name, rng):
-    # 300 steps multiply out the scale of an average with a decay of 0.9 four times
+    # 300 steps look for subnormal numbers in the averages four times
     start = rng.normal(size=100_003)
     gradients = [rng.normal(size=start.size) for _ in range(3)] * 100
     got = run(MAKERS[name](), gg.Variable(start), gradients)
@@ -100,7 +100,7 @@ def test_results_do_not_depend_on_the_number_of_threads(make, rng, monkeypatch):
         return [v.numpy() for v in variables]
 
     expected = moved()
-    monkeypatch.setattr(arrays, "PART", 1)
+    monkeypatch.setattr(rules, "PART", 1)
     monkeypatch.setattr(threads, "workers", lambda: 3)
     for got, want in zip(moved(), expected, strict=True):
         np.testing.assert_array_equal(got, want)
@@ -541,6 +541,18 @@ def test_wrong_state_changes_nothing(rng):
         assert all((after[k].numpy() == state[k].numpy()).all() for k in state)
     with pytest.raises(CheckpointError, match="belongs to Adam, not to SGD"):
         optim.SGD().load_state_dict(state, {"w": v})
+
+
+def test_averages_of_older_files_are_multiplied_by_their_scale():
+    v, optimizer = gg.Variable(np.array(START)), optim.SGD(0.1, momentum=0.9)
+    optimizer.apply_gradients([(v.value(), v)])
+    state = {k: t.numpy() for k, t in optimizer.state_dict({"w": v}).items()}
+    older = state | {"w.velocity": state["w.velocity"] * 4, "w.velocity.scale": np.array(0.25)}
+    optimizer.load_state_dict(older, {"w": v})
+    again = {k: t.numpy() for k, t in optimizer.state_dict({"w": v}).items()}
+    assert again.keys() == state.keys()
+    for key, array in state.items():
+        np.testing.assert_array_equal(again[key], array)
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,19 @@
-"""The NumPy reading of update rules: its text, and random formulas against plain NumPy."""
+"""Update rules: the text of their kernels, and formulas on arrays in blocks and together."""
 
-import textwrap
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from random_formulas import NAMES, random_formula
 
+import gpugrad as gg
 from gpugrad.kernels.codegen import steps
 from gpugrad.optim import rules
 from gpugrad.optim.rules import Rule
 
 
-def momentum(xp, s, p, g, velocity):
-    velocity = s.momentum * velocity + g
-    return p - s.rate * velocity, velocity
-
-
 def without_layout(text):
     return " ".join(text.split())
-
-
-def test_passes_are_those_of_the_docstring():
-    text = Rule("sgd", momentum, ("momentum", "rate"), 1).passes.text
-    assert textwrap.indent(text, "    ") in rules.__doc__
 
 
 def test_cuda_is_that_of_the_docstring():
@@ -33,44 +23,87 @@ def test_cuda_is_that_of_the_docstring():
     assert shown in without_layout(kernel.source(np.float32))
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_random_formulas_are_those_of_numpy(seed):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("seed", range(100))
+def test_blocks_and_small_arrays_are_stepped_as_whole_ones(seed, dtype, monkeypatch):
+    monkeypatch.setattr(rules, "BLOCK", 64)
+    monkeypatch.setattr(rules, "SMALL", 10)
+    monkeypatch.setattr(rules, "PART", 100)
     rng = np.random.default_rng(seed)
     n_slots = int(rng.integers(0, 4))
     formula = random_formula(seed, n_slots)
-    passes = Rule("random", formula, NAMES, n_slots).passes
-    arrays = [rng.normal(size=7) for _ in range(2 + n_slots)]
-    expected = [a.copy() for a in arrays]
-    scales = [1.0] * n_slots
-    g = arrays[1].copy()
+    rule = Rule("random", formula, NAMES, n_slots)
+    columns = [
+        [rng.normal(size=n).astype(dtype) for _ in range(2 + n_slots)]
+        for n in (7, 200, 0, 10, 1, 3, 64, 65, 9, 10, 10, 10, 10, 10, 10, 10)
+    ]
+    rows = [0] * 9 + [1] * 7
+    expected = [[a.copy() for a in arrays] for arrays in columns]
     for _ in range(3):
-        s = dict(zip(NAMES, rng.uniform(0.01, 1.2, 3), strict=True))
-        step, scales, _ = passes.begin(tuple(s.values()), scales)
-        step(*arrays, [np.empty(7) for _ in range(passes.scratch)])
-        p, *slots = formula(np, SimpleNamespace(**s), *expected)
-        expected = [p, g, *slots]
-        np.testing.assert_allclose(arrays[0], p, 1e-9, 1e-9, err_msg=passes.text)
-        for array, scale, slot in zip(arrays[2:], scales, slots, strict=True):
-            np.testing.assert_allclose(array * scale, slot, 1e-9, 1e-9, err_msg=passes.text)
-        np.testing.assert_array_equal(arrays[1], g)
-        for k in range(n_slots):  # a GPU, or a checkpoint, may have multiplied it out
-            if not passes.decays[k]:
-                assert scales[k] == 1.0
+        numbers = rng.uniform(0.01, 1.2, (2, 3)).astype(dtype).tolist()
+        rule.step(columns, numbers, rows)
+        for k, (arrays, row) in enumerate(zip(expected, rows, strict=True)):
+            s = {n: np.array(x, dtype) for n, x in zip(NAMES, numbers[row], strict=True)}
+            p, *slots = formula(np, SimpleNamespace(**s), *arrays)
+            expected[k] = [p, arrays[1], *slots]
+    for actual, desired in zip(columns, expected, strict=True):
+        for a, d in zip(actual, desired, strict=True):
+            assert a.dtype == dtype
+            np.testing.assert_array_equal(a, d)
 
 
-def test_an_average_that_fades_becomes_0_and_not_subnormal():
-    passes = Rule("sgd", momentum, ("momentum", "rate"), 1).passes
-    p, g, m = np.zeros(3, np.float32), np.zeros(3, np.float32), np.ones(3, np.float32)
-    scales = [1.0]
-    for _ in range(2000):
-        step, scales, _ = passes.begin((0.9, 0.1), scales)
-        step(p, g, m, [np.empty(3, np.float32) for _ in range(passes.scratch)])
-    assert (m == 0).all()
+@pytest.mark.parametrize("size", [3, 9000])  # NumPy's step, and that in C
+def test_an_average_that_fades_becomes_0_and_not_subnormal(size):
+    v, optimizer = gg.Variable(np.zeros(size, np.float32)), gg.optim.SGD(0.1, momentum=0.9)
+    optimizer.apply_gradients([(gg.ones(size), v)])
+    for _ in range(1100):
+        optimizer.apply_gradients([(gg.zeros(size), v)])
+    assert (optimizer.state_dict({"w": v})["w.velocity"].numpy() == 0).all()
 
 
-def test_settings_may_have_the_names_of_functions():
+@pytest.mark.parametrize("size", [3, 9000])
+def test_small_numbers_that_are_not_subnormal_stay(size):
+    small = np.float32(2e-38)
+    v, optimizer = gg.Variable(np.zeros(size, np.float32)), gg.optim.Adagrad(0.1)
+    optimizer.apply_gradients([(gg.zeros(size) + np.sqrt(small), v)])
+    before = optimizer.state_dict({"w": v})["w.total"].numpy()
+    for _ in range(70):
+        optimizer.apply_gradients([(gg.zeros(size), v)])
+    after = optimizer.state_dict({"w": v})["w.total"].numpy()
+    assert (before > 0).all()
+    np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize("size", [3, 9000])
+def test_an_average_may_be_an_older_value_of_another_array(size):
+    class History(gg.optim.Optimizer):
+        slots = ("before", "earlier")
+
+        def numbers(self, h, rate, step):
+            return {"rate": rate}
+
+        def formula(self, xp, s, p, g, before, earlier):
+            return p - s.rate * g, p, before
+
+    v, optimizer = gg.Variable(np.ones(size)), History(1.0)
+    for _ in range(2):
+        optimizer.apply_gradients([(gg.ones(size, dtype="float64"), v)])
+    state = optimizer.state_dict({"w": v})
+    for array, value in ((v, -1), (state["w.before"], 0), (state["w.earlier"], 1)):
+        np.testing.assert_array_equal(array.numpy(), value)
+
+
+@pytest.mark.parametrize("size", [3, 9000])
+def test_settings_may_have_the_names_of_functions(size):
     rule = Rule("sgd", lambda xp, s, p, g: (p - s.add * xp.sqrt(g) * s.sqrt,), ("add", "sqrt"), 0)
-    p, g = np.zeros(2), np.array([4.0, 9.0])
-    step, *_ = rule.passes.begin((2.0, 3.0), ())
-    step(p, g, [np.empty(2) for _ in range(rule.passes.scratch)])
-    assert p.tolist() == [-12.0, -18.0]
+    p, g = np.zeros(size), np.full(size, 4.0)
+    rule.step([[p, g]], [(2.0, 3.0)], [0])
+    np.testing.assert_array_equal(p, -12.0)
+
+
+def test_a_formula_with_too_few_results_changes_nothing():
+    rule = Rule("short", lambda xp, s, p, g, m: (p - g,), (), 1)
+    arrays = [np.ones(3) for _ in range(3)]
+    with pytest.raises(ValueError, match="zip"):
+        rule.step([arrays], [()], [0])
+    assert all((a == 1).all() for a in arrays)

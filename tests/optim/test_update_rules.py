@@ -43,7 +43,7 @@ def test_optimizer_follows_the_formula(name, device, wrapped, dtype, rng):
 
 
 def test_optimizer_follows_the_formula_for_400_steps(name, rng):
-    # scales of averages are multiplied out several times
+    # six of them look for subnormal numbers in the averages
     v = gg.Variable(rng.normal(size=50))
     expected, optimizer = Written(name, v.numpy()), make(name, 0.01)
     for _ in range(400):

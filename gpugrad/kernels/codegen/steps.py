@@ -143,6 +143,30 @@ def struct_text(name: str, settings: Sequence[str], dtype: np.dtype[Any]) -> str
     return f"struct {name}_settings {{ {fields} }};\n"
 
 
+def formula_lines(
+    formula: Callable[..., Any],
+    settings: Sequence[str],
+    inputs: Sequence[str],
+    results: Sequence[str],
+    dtype: np.dtype[Any],
+) -> list[str]:
+    """The lines of C and CUDA that compute a formula of elements of one dtype.
+
+    Args:
+        formula: the formula, which returns as many values as there are results.
+        settings: the names of the members of a struct ``s``.
+        inputs: the expressions of the formula's arguments.
+        results: the expressions that the results are assigned to, when all inputs have been read.
+        dtype: the dtype of all values.
+    """
+    body = Body()
+    values = [body.input(x, dtype) for x in inputs]
+    s = types.SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in settings})
+    codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
+    stores = [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
+    return body.lines(codes) + stores
+
+
 def each_text(
     own: str,
     name: str,
@@ -157,12 +181,8 @@ def each_text(
     Its parameters are ``x0`` to ``x(n - 1)``, then others among the results, then the settings of
     the struct ``name_settings``.
     """
-    body, t = Body(), TYPES[dtype]
-    values = [body.input(f"x{k}", dtype) for k in range(n)]
-    s = types.SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in settings})
-    codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
-    lines = body.lines(codes)
-    lines += [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
+    t = TYPES[dtype]
+    lines = formula_lines(formula, settings, [f"x{k}" for k in range(n)], results, dtype)
     params = [f"{t}& x{k}" if f"x{k}" in results else f"const {t} x{k}" for k in range(n)]
     params += [f"{t}& {x}" for x in results if x[0] != "x"]
     text = "".join(f"  {line}\n" for line in lines)

@@ -11,12 +11,11 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// NumPy's functions, also for NaN and -0.0. (Of 0.0 and -0.0, NumPy on x86 returns the second one.)
-static inline float root(float x) { return __builtin_sqrtf(x); }
-static inline double root(double x) { return __builtin_sqrt(x); }
-static inline float absolute(float x) { return __builtin_fabsf(x); }
-static inline double absolute(double x) { return __builtin_fabs(x); }
-template <class T> static inline T maximum(T x, T y) { return x > y || x != x ? x : y; }
+// NumPy's functions, also for NaN and -0.0, by the names in CUDA.
+static inline float sqrt(float x) { return __builtin_sqrtf(x); }
+static inline double sqrt(double x) { return __builtin_sqrt(x); }
+static inline float fabs(float x) { return __builtin_fabsf(x); }
+static inline double fabs(double x) { return __builtin_fabs(x); }
 template <class T> static inline T sign(T x) {
   return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
 }

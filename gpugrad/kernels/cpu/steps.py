@@ -1,111 +1,95 @@
 """Steps of optimizers over the arrays of all Variables in one call, with the bits of NumPy's calls.
 
-`gpugrad.optim.passes` writes an update rule as NumPy calls on arrays. One loop in C makes the same
-calls on one element after the other: both round after each of them. (Of a NaN, the sign and the
-payload may differ.) SGD with momentum, whose NumPy calls `gpugrad.optim.rules` shows, becomes::
+`kernels.codegen.steps` writes the lines of one element, and a loop in C runs them for one element
+after the other. NumPy, which runs the same formula on arrays, rounds after the same operations. (Of
+a NaN, the sign and the payload may differ.) SGD with momentum, the example of
+`gpugrad.optim.rules`, becomes this, and the same for doubles::
 
     #include "steps.h"
     struct Rule {
-      static const int ARRAYS = 3, NUMBERS = 3;
-      template <class T> static void run(T* const* arrays, const T* numbers, long n) {
-        T *p_ = arrays[0], *g_ = arrays[1], *m0_ = arrays[2];
-        const T f0 = numbers[0], k0 = numbers[1], k1 = numbers[2];
+      static const int ARRAYS = 3, NUMBERS = 2;
+      static void run(float* const* arrays, const float* numbers, long n) {
+        float *x0 = arrays[0], *x1 = arrays[1], *x2 = arrays[2];
+        const struct { float momentum, rate; } s = {numbers[0], numbers[1]};
         INDEPENDENT
         for (long j = 0; j < n; ++j) {
-          T p = p_[j], g = g_[j], m0 = m0_[j], t0;
-          m0 = m0 * f0;
-          t0 = g * k0;
-          m0 = m0 + t0;
-          t0 = m0 * k1;
-          p = p + t0;
-          p_[j] = p, m0_[j] = m0;
+          const float v0 = x0[j];
+          const float v1 = x1[j];
+          const float v2 = x2[j];
+          const float v3 = s.momentum;
+          const float v4 = s.rate;
+          const float v5 = v3 * v2;
+          const float v6 = v5 + v1;
+          const float v7 = v4 * v6;
+          const float v8 = v0 - v7;
+          x0[j] = v8;
+          x2[j] = v6;
         }
       }
-    };
-    STEP(gpugrad_step, Rule)
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpugrad.core.forking import cached_property
+from gpugrad.kernels.codegen.steps import formula_lines
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.large import WIDE
+from gpugrad.kernels.runtime.launch import TYPES
 
 LEAST = 1 << 13
 """Elements of all Variables from which the loop is compiled: fewer should not wait for that."""
-
-_IN_C = {
-    "absolute": "absolute({})",
-    "add": "{} + {}",
-    "divide": "{} / {}",
-    "maximum": "maximum({}, {})",
-    "multiply": "{} * {}",
-    "positive": "{}",
-    "reciprocal": "T(1) / {}",
-    "sign": "sign({})",
-    "sqrt": "root({})",
-    "square": "{0} * {0}",
-}
-
-
-class Call(NamedTuple):
-    """A NumPy call: ``ufunc(*operands, out=out)``. An operand is an array or a number, by name."""
-
-    ufunc: str
-    operands: tuple[str, ...]
-    out: str
 
 
 class StepLoop:
     """The loop of one update rule, compiled at the first step that is large enough.
 
     Args:
-        calls: what a step does with an element.
-        arrays: the names of a Variable's arrays: the parameter, the gradient, the averages.
-        scratch: the names of scratch arrays, which become local variables.
-        numbers: the names of the numbers.
+        formula: ``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``.
+        settings: the names of the numbers that `s` holds.
+        n_slots: the number of averages.
     """
 
-    def __init__(
-        self,
-        calls: Sequence[Call],
-        arrays: Sequence[str],
-        scratch: Sequence[str],
-        numbers: Sequence[str],
-    ) -> None:
-        self._calls, self._arrays = tuple(calls), tuple(arrays)
-        self._scratch, self._numbers = tuple(scratch), tuple(numbers)
+    def __init__(self, formula: Callable[..., Any], settings: Sequence[str], n_slots: int) -> None:
+        self._formula, self._settings, self._n_arrays = formula, tuple(settings), 2 + n_slots
 
     def source(self, rule: str = "Rule", function: str = "gpugrad_step") -> str:
         """The text of a library with this function."""
-        numbers = [f"{name} = numbers[{i}]" for i, name in enumerate(self._numbers)]
-        values = [*(f"{name} = {name}_[j]" for name in self._arrays), *self._scratch]
-        written = [a for a in self._arrays if a in {call.out for call in self._calls}]
-        stores = [f"{name}_[j] = {name}" for name in written]
+        n, m = self._n_arrays, len(self._settings)
         lines = [
             '#include "steps.h"',
             f"struct {rule} {{",
-            f"  static const int ARRAYS = {len(self._arrays)}, NUMBERS = {len(numbers)};",
-            "  template <class T> static void run(T* const* arrays, const T* numbers, long n) {",
-            f"    T {', '.join(f'*{name}_ = arrays[{i}]' for i, name in enumerate(self._arrays))};",
-            *([f"    const T {', '.join(numbers)};"] if numbers else []),
-            "    INDEPENDENT",
-            "    for (long j = 0; j < n; ++j) {",
-            f"      T {', '.join(values)};",
-            *(f"      {c.out} = {_IN_C[c.ufunc].format(*c.operands)};" for c in self._calls),
-            *([f"      {', '.join(stores)};"] if stores else []),
-            "    }",
-            "  }",
+            f"  static const int ARRAYS = {n}, NUMBERS = {m};",
+            *(f"  {line}" for dtype in WIDE for line in self._run(dtype)),
             "};",
             f"STEP({function}, {rule})",
         ]
         return "\n".join(lines) + "\n"
+
+    def _run(self, dtype: Any) -> list[str]:
+        """The function that steps `n` elements of one dtype."""
+        t, n, names = TYPES[dtype], self._n_arrays, self._settings
+        arrays = ", ".join(f"*x{k} = arrays[{k}]" for k in range(n))
+        numbers = ", ".join(f"numbers[{k}]" for k in range(len(names)))
+        struct = f"  const struct {{ {t} {', '.join(names)}; }} s = {{{numbers}}};"
+        inputs = [f"x{k}[j]" for k in range(n)]
+        results = [inputs[0], *inputs[2:]]
+        lines = formula_lines(self._formula, names, inputs, results, dtype)
+        return [
+            f"static void run({t}* const* arrays, const {t}* numbers, long n) {{",
+            f"  {t} {arrays};",
+            *([struct] if names else []),
+            "  INDEPENDENT",
+            "  for (long j = 0; j < n; ++j) {",
+            *(f"    {line}" for line in lines),
+            "  }",
+            "}",
+        ]
 
     @cached_property
     def _step(self) -> Any:
