@@ -25,14 +25,12 @@ the shape alone, so results do not depend on the number of threads.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
-from gpugrad.kernels.cpu.lines import check, declared, lanes, stored, vector
-from gpugrad.kernels.runtime.launch import type_name
+from gpugrad.kernels.codegen.cpp import CPP, is_costly, lanes, stored, type_of
 from gpugrad.trace.program import Step, Value
 
 RANGE = 16_384
@@ -53,9 +51,6 @@ STRIP = 4096
 
 BUFFERS = 1 << 17
 """Bytes of row buffers at most, on the stack."""
-
-_COSTLY = re.compile(r"\b(?!infinity|not_a_number|floor|ceil|trunc|rint|fabs|sign)[a-z]\w*[<(]")
-_WORD = re.compile(r"\w+")
 
 
 class CKernel:
@@ -118,12 +113,12 @@ class CKernel:
             raise NoCodeError("no elements")
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
-        values = [*(i.value for i in of.inputs), *self.outs]
-        check(of.body.codes, [v.dtype for v in values])
+        for v in (*self.inputs, *self.outs):
+            type_of(v.dtype)
 
     def _is_one_row(self) -> bool:
         of = self._code
-        costly = any(_COSTLY.search(code.text) for code in of.body.codes)
+        costly = any(map(is_costly, of.body.codes))
         return (
             not of.body.reductions
             and ((costly and self._columns < SHORT) or all(map(self._is_whole, of.inputs)))
@@ -151,13 +146,14 @@ class CKernel:
 
     # -- which loop computes a value
 
-    def _depending_on_columns(self) -> set[str]:
-        """Names of the values that differ within a row."""
-        names = {f"x{i.k}" for i in self._code.inputs if self._reads_columns(i)}
+    def _depending_on_columns(self) -> set[Code]:
+        """The values that differ within a row."""
+        inputs = {f"x{i.k}" for i in self._code.inputs if self._reads_columns(i)}
+        values: set[Code] = set()
         for code in self._code.body.codes:
-            if {*_WORD.findall(code.text)} & names:
-                names.add(code.name)
-        return names
+            if (code.is_input and code.value in inputs) or not values.isdisjoint(code.args):
+                values.add(code)
+        return values
 
     def _reads_columns(self, i: Input) -> bool:
         return bool(i.column) or (self._long and i.row != "0")
@@ -170,27 +166,19 @@ class CKernel:
         full = [c for c, v in of.results if of.is_full(v)]
         return [*loops, full + [c for c, _ in of.sums]]
 
-    def _needed(self, results: Iterable[Code], known: Set[str] = frozenset()) -> list[Code]:
-        """The values that results are computed from, in order, without what is known."""
-        names = {c.name for c in results} - known
-        for code in reversed(self._code.body.codes):
-            if code.name in names:
-                names.update({c.name for c in code.of} - known)
-        return [c for c in self._code.body.codes if c.name in names]
-
-    def _buffered(self) -> set[str]:
-        """Names of the costly values that several loops read."""
+    def _buffered(self) -> set[Code]:
+        """The costly values that several loops read."""
         if self._long:
             return set()
-        loops, names, room = self._loops(), set[str](), BUFFERS
-        read = [{c.name for c in self._needed(loop)} for loop in loops]
+        values, room = set[Code](), BUFFERS
+        read = [{*self._code.body.needed(loop)} for loop in self._loops()]
         for code in self._code.body.codes:
-            costly = code.name in self._by_column and _COSTLY.search(code.text)
+            costly = code in self._by_column and is_costly(code)
             size = (self._columns + 16) * code.dtype.itemsize
-            if costly and sum(code.name in names for names in read) > 1 and size <= room:
-                names.add(code.name)
+            if costly and sum(code in needed for needed in read) > 1 and size <= room:
+                values.add(code)
                 room -= size
-        return names
+        return values
 
     # -- the text
 
@@ -199,10 +187,10 @@ class CKernel:
         types = [i.type for i in of.inputs]
         lines = [f"const {t}* p{k} = (const {t}*)p[{k}];" for k, t in enumerate(types)]
         for k, (_, v) in enumerate(of.results):
-            t = type_name(v.dtype)
+            t = type_of(v.dtype)
             lines.append(f"{t}* o{k} = ({t}*)p[{len(types) + k}];")
         for k, (code, step) in enumerate(of.sums):
-            t = type_name(code.dtype)
+            t = type_of(code.dtype)
             lines.append(f"{t}* s{k} = ({t}*)(part + {self._places[k]});")
             if self._is_wide(step):
                 lines.append(f"for (long j = 0; j < {self._columns}; ++j) s{k}[j] = 0;")
@@ -226,43 +214,45 @@ class CKernel:
     def _one_row(self) -> list[str]:
         """A loop over strips of the elements."""
         of, columns = self._code, self._columns
-        lines = [f"const {vector(i.type)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
+        lines = [f"const {CPP.type(i.value.dtype)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
         strip = [
-            f"V<{type_name(c.dtype)}, N> y{k} = ({type_name(c.dtype)})0;"
+            f"V<{type_of(c.dtype)}, N> y{k} = ({type_of(c.dtype)})0;"
             for k, (c, _) in enumerate(of.sums)
         ]
         (loop,) = self._loops()
-        lines += declared(c for c in self._needed(loop) if c.name not in self._by_column)
-        inner = [c for c in self._needed(loop) if c.name in self._by_column]
+        lines += [CPP.line(c) for c in self._code.body.needed(loop) if c not in self._by_column]
+        inner = [c for c in self._code.body.needed(loop) if c in self._by_column]
         inside = self._written() + self._summed()
         if not of.sums:
-            return [*lines, self._loop("from", "to", columns, declared(inner), inside)]
+            return [*lines, self._loop("from", "to", columns, inner, [], inside)]
         return [
             *lines,
             f"for (long start = from; start < to; start += {STRIP}) {{",
             f"const long stop = start + {STRIP} < to ? start + {STRIP} : to;",
             *strip,
-            self._loop("start", "stop", columns, declared(inner), inside),
+            self._loop("start", "stop", columns, inner, [], inside),
             *(f"z{k} += y{k};" for k in range(len(of.sums))),
             "}",
         ]
 
     def _each_row(self) -> list[str]:
         of, columns = self._code, self._columns
-        types = {c.name: type_name(c.dtype) for c in of.body.codes}
         lines = [
-            f"alignas(64) {types[name]} b_{name}[{columns + 16}];" for name in sorted(self._buffers)
+            f"alignas(64) {type_of(c.dtype)} b_{c.name}[{columns + 16}];"
+            for c in sorted(self._buffers, key=_name)
         ]
         lines.append("for (long row = from; row < to; ++row) {")
-        lines += [f"const {vector(i.type)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()]
-        known: set[str] = set()  # values of the row
-        kept: set[str] = set()  # values in buffers
+        lines += [
+            f"const {CPP.type(i.value.dtype)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()
+        ]
+        known: set[Code] = set()  # values of the row
+        kept: set[Code] = set()  # values in buffers
         stages = sorted({r.stage for r in of.body.reductions})
         for stage, loop in zip(stages, self._loops(), strict=False):
             some = [r for r in of.body.reductions if r.stage == stage]
             lines += self._reduce(some, loop, known, kept)
         narrow = [(k, c) for k, (c, s) in enumerate(of.sums) if not self._is_wide(s)]
-        lines += [f"V<{type_name(c.dtype)}, N> y{k} = ({type_name(c.dtype)})0;" for k, c in narrow]
+        lines += [f"V<{type_of(c.dtype)}, N> y{k} = ({type_of(c.dtype)})0;" for k, c in narrow]
         inside = self._written() + self._summed()
         if inside:
             lines += self._columns_loop(self._loops()[-1], inside, known, kept)
@@ -275,41 +265,50 @@ class CKernel:
     def _row_inputs(self) -> list[Input]:
         return [i for i in self._code.inputs if not self._reads_columns(i)]
 
-    def _of_row(self, results: Iterable[Code], known: set[str]) -> list[str]:
+    def _of_row(self, results: Iterable[Code], known: set[Code]) -> list[str]:
         """Lines that compute values of the row."""
-        new = [c for c in self._needed(results, known) if c.name not in self._by_column]
-        known.update(c.name for c in new)
-        return declared(new)
+        new = [c for c in self._code.body.needed(results, known) if c not in self._by_column]
+        known.update(new)
+        return [*map(CPP.line, new)]
 
     def _columns_loop(
-        self, results: Sequence[Code], inside: list[str], known: set[str], kept: set[str]
+        self, results: Sequence[Code], inside: list[str], known: set[Code], kept: set[Code]
     ) -> list[str]:
         """Lines of a loop over the columns, after the values of the row that it reads."""
-        stops = known | kept
-        needed = self._needed(results, stops)
-        lines = self._of_row((c for c in needed if c.name not in self._by_column), known)
-        inner = [c for c in needed if c.name in self._by_column]
-        direct = {c.name for code in inner for c in code.of} | {c.name for c in results}
-        types = {c.name: type_name(c.dtype) for c in self._code.body.codes}
-        text = [
-            f"const {vector(types[name])} {name} = load<N, N>(b_{name} + j);"
-            for name in sorted(kept & direct)
+        needed = self._code.body.needed(results, known | kept)
+        lines = self._of_row((c for c in needed if c not in self._by_column), known)
+        inner = [c for c in needed if c in self._by_column]
+        direct = {c for code in inner for c in code.args} | set(results)
+        read = [
+            f"const {CPP.type(c.dtype)} {c.name} = load<N, N>(b_{c.name} + j);"
+            for c in sorted(kept & direct, key=_name)
         ]
-        for code in inner:
-            text += declared([code])
-            if code.name in self._buffers:
-                text.append(f"store<N>(b_{code.name} + j, {code.name});")
-                kept.add(code.name)
-        return [*lines, self._loop("0", str(self._columns), self._columns, text, inside)]
+        kept.update(self._buffers.intersection(inner))
+        stop, length = str(self._columns), self._columns
+        return [*lines, self._loop("0", stop, length, inner, read, inside)]
 
-    def _loop(self, start: str, stop: str, length: int, text: list[str], inside: list[str]) -> str:
-        words = set(_WORD.findall(" ".join([*text, *inside])))
-        loads = [
-            f"const {vector(i.type)} x{i.k} = {self._loaded(i)};"
+    def _loop(
+        self,
+        start: str,
+        stop: str,
+        length: int,
+        codes: Sequence[Code],
+        before: Sequence[str],
+        after: Sequence[str],
+    ) -> str:
+        """A loop over columns that computes values, between other lines."""
+        names = {c.value for c in codes if c.is_input}
+        lines = [
+            f"const {CPP.type(i.value.dtype)} x{i.k} = {self._loaded(i)};"
             for i in self._code.inputs
-            if self._reads_columns(i) and f"x{i.k}" in words
+            if self._reads_columns(i) and f"x{i.k}" in names
         ]
-        block = "\n".join(["", *loads, *text, *inside, ""])
+        lines += before
+        for code in codes:
+            lines.append(CPP.line(code))
+            if code in self._buffers:
+                lines.append(f"store<N>(b_{code.name} + j, {code.name});")
+        block = "\n".join(["", *lines, *after, ""])
         return (
             f"each_block<N, {length}>({start}, {stop}, "
             f"[&](long j, auto n) __attribute__((always_inline)) {{{block}}});"
@@ -328,12 +327,12 @@ class CKernel:
         return f"load<n.value, N>(p{i.k} + {offset}j)"
 
     def _reduce(
-        self, some: Sequence[Reduction], loop: Sequence[Code], known: set[str], kept: set[str]
+        self, some: Sequence[Reduction], loop: Sequence[Code], known: set[Code], kept: set[Code]
     ) -> list[str]:
         """Lines that reduce values along the row."""
         before, inside, after = [], [], []
         for r in some:
-            t, name = type_name(r.of.dtype), r.code.text
+            t, name = type_of(r.of.dtype), r.code.value
             rest = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})0")
             functor = f"{r.kind.title()}()"
             before.append(f"V<{t}, N> all_{name} = {rest};")
@@ -354,7 +353,7 @@ class CKernel:
     def _summed(self) -> list[str]:
         lines = []
         for k, (code, step) in enumerate(self._code.sums):
-            t = type_name(code.dtype)
+            t = type_of(code.dtype)
             if self._is_wide(step):
                 sum_ = f"V<{t}, N>(load<n.value, N>(s{k} + j)) + {code.name}"
                 lines.append(f"store<n.value>(s{k} + j, {sum_});")
@@ -366,7 +365,7 @@ class CKernel:
         """The function that adds up the sums of the ranges."""
         lines, first = [], len(self.inputs) + len(self._code.results)
         for k, (code, step) in enumerate(self._code.sums):
-            t, out, width = type_name(code.dtype), type_name(step.outs[0].dtype), self._width(step)
+            t, out, width = type_of(code.dtype), type_of(step.outs[0].dtype), self._width(step)
             mean = f" / ({t}){count_of_mean(step)}" if step.op.reduces == "mean" else ""
             lines.append(
                 f"for (long j = 0; j < {width}; ++j) {{\n{t} sum = 0;\n"
@@ -378,3 +377,7 @@ class CKernel:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
         return "\n".join([head, *lines, "}"])
+
+
+def _name(code: Code) -> str:
+    return code.name

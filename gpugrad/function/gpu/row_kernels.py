@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from gpugrad.function.gpu.codegen import Input, KernelCode
 from gpugrad.function.passes.fuse import reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
+from gpugrad.kernels.codegen.cuda import CUDA
 from gpugrad.kernels.runtime.launch import type_name
 
 FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
@@ -111,9 +112,10 @@ class RowKernel:
         self, codes: Sequence[Code], inside: Sequence[str], before: str = "", after: str = ""
     ) -> str:
         """A loop over the elements of a row that a thread holds, with the values of `codes`."""
-        lines = self._code.body.lines(codes)
+        needed = self._code.body.needed(codes)
+        lines, names = [*map(CUDA.line, needed)], {c.value for c in needed if c.is_input}
         columns = [i for i in self._code.inputs if i.column]
-        used = [i for i in columns if any(f"x{i.k};" in line for line in lines)]
+        used = [i for i in columns if f"x{i.k}" in names]
         at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self._pack} + e]"
         read = [f"const {i.type} x{i.k} = {at.format(i.k)};" for i in used]
         for i in used if self._long else ():
@@ -137,7 +139,7 @@ class RowKernel:
     def _reduce(self, some: Sequence[Reduction]) -> list[str]:
         before, inside, after = [], [], []
         for r in some:
-            t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.text
+            t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.value
             none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})(0)")
             before.append(f"{t} all_{name} = {none};")
             inside.append(f"all_{name} = {functor}()(all_{name}, {r.of.name});")

@@ -1,9 +1,10 @@
-"""The CUDA reading of formulas: run on `Code` values, they write CUDA C++.
+"""The reading of formulas that writes code: run on `Code` values, they note what they compute.
 
-A `Code` is the value of one element. Each operation on it adds a line to its `Body`, in the dtype
-of NumPy's result. A formula that is not straight-line code (it reads a shape, branches on a value
-or calls a function that CUDA lacks) raises `NoCodeError` and runs on arrays instead. For
-``x * xp.tanh(y)`` with float32 `x` and bfloat16 `y` the lines are::
+A `Code` is the value of one element: a node with an op, arguments and a dtype, that of NumPy's
+result. Each operation on it adds a node to its `Body`. A formula that is not straight-line code (it
+reads a shape, branches on a value or calls a function that CUDA lacks) raises `NoCodeError` and
+runs on arrays instead. `cuda.py` writes a line of CUDA for each node, `cpp.py` a line of C++. For
+``x * xp.tanh(y)`` with float32 `x` and bfloat16 `y` CUDA's lines are::
 
     const float v0 = x0;
     const float v1 = (float)x1;
@@ -18,13 +19,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS, Reading
-from gpugrad.kernels.codegen.functions import FUNCTIONS, SPECIAL
+from gpugrad.kernels.codegen.cuda import CUDA, FUNCTIONS, SPECIAL
 from gpugrad.kernels.runtime.launch import TYPES
 
 _FLOAT32 = np.dtype(np.float32)
@@ -48,36 +49,8 @@ def compute_dtype(dtype: Any) -> np.dtype[Any]:
     return _FLOAT32 if dtype in HALF else dtype
 
 
-def literal(value: Any, dtype: Any) -> str:
-    """A number as a CUDA literal of exactly that dtype."""
-    dtype = compute_dtype(dtype)
-    try:
-        value = np.asarray(value, dtype)[()] if type(value) is int else dtype.type(value)
-    except OverflowError as error:
-        raise NoCodeError(str(error)) from error
-    if dtype.kind == "c":
-        part = np.dtype(value.real.dtype)
-        return f"{TYPES[dtype]}({literal(value.real, part)}, {literal(value.imag, part)})"
-    if dtype.kind == "b":
-        return "true" if value else "false"
-    if dtype.kind in "iu":
-        if int(value) == -(2**63):
-            return "(-9223372036854775807LL - 1)"
-        suffix = {8: "LL", 4: "", 2: "", 1: ""}[dtype.itemsize]
-        return f"{int(value)}{'U' if dtype.kind == 'u' else ''}{suffix}"
-    if math.isinf(value):
-        return f"{'-' if value < 0 else ''}infinity<{TYPES[dtype]}>()"
-    if math.isnan(value):
-        return f"not_a_number<{TYPES[dtype]}>()"
-    return f"{float(value)!r}" if dtype.itemsize == 8 else f"{_shortest_decimal(value)}f"
-
-
-def _shortest_decimal(value: Any) -> str:
-    return repr(float(str(value)))  # the shortest decimal that rounds to this float32
-
-
 class Body:
-    """Straight-line CUDA under construction: one line for each `Code`.
+    """Straight-line code under construction: one line for each `Code`.
 
     Attributes:
         codes: the values, in order.
@@ -89,21 +62,26 @@ class Body:
         self.codes: list[Code] = []
         self.reductions: list[Reduction] = []
         self.halves = False
-        self._seen: dict[tuple[str, Any], Code] = {}
+        self._seen: dict[Any, Code] = {}
 
     def input(self, name: str, dtype: Any) -> Code:
         """An element of an array; or a weak number, if `dtype` is a Python type as `float`."""
         if dtype in SCALARS:
-            return self.add(name, _WEAK[dtype], weak=dtype)
+            return self.add("input", _WEAK[dtype], value=name, weak=dtype)
         is_half = np.dtype(dtype) in HALF
         self.halves |= is_half
-        return self.add(f"(float){name}" if is_half else name, compute_dtype(dtype))
+        return self.add("half" if is_half else "input", compute_dtype(dtype), value=name)
 
-    def add(self, text: str, dtype: np.dtype[Any], *of: Code, weak: Any = None) -> Code:
-        """The value of an expression; equal expressions share a line."""
-        key = text, dtype
+    def add(
+        self, op: str, dtype: np.dtype[Any], *args: Code, value: Any = None, weak: Any = None
+    ) -> Code:
+        """The node of an op; equal ones are one node."""
+        how = FUNCTIONS.get((op, args[0].dtype.kind)) if args else None
+        number = value.tobytes() if isinstance(value, np.generic) else value
+        key = how or op, dtype, args, number
         if key not in self._seen:
-            code = self._seen[key] = Code(self, f"v{len(self.codes)}", text, dtype, of, weak)
+            name = f"v{len(self.codes)}"
+            code = self._seen[key] = Code(self, name, op, args, dtype, value, how, weak)
             self.codes.append(code)
         return self._seen[key]
 
@@ -118,19 +96,21 @@ class Body:
         stage = max(
             (r.stage + 1 for r in self.reductions if r.code in _with_dependencies(of)), default=0
         )
-        code = self.add(f"u{len(self.reductions)}", of.dtype)
+        code = self.add("reduced", of.dtype, value=f"u{len(self.reductions)}")
         self.reductions.append(Reduction(kind, of, code, stage))
         return code
 
-    def lines(self, results: Sequence[Code]) -> list[str]:
-        """The lines that compute the results, without the others."""
-        needed = {c.name for c in results}
+    def needed(self, results: Iterable[Code], known: Set[Code] = frozenset()) -> list[Code]:
+        """The nodes that compute the results, in order, without those that are known."""
+        needed = set(results) - known
         for code in reversed(self.codes):
-            if code.name in needed:
-                needed.update(c.name for c in code.of)
-        return [
-            f"const {TYPES[c.dtype]} {c.name} = {c.text};" for c in self.codes if c.name in needed
-        ]
+            if code in needed:
+                needed.update(c for c in code.args if c not in known)
+        return [c for c in self.codes if c in needed]
+
+    def lines(self, results: Iterable[Code]) -> list[str]:
+        """The lines of CUDA that compute the results, without the others."""
+        return [CUDA.line(c) for c in self.needed(results)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,23 +134,30 @@ def _with_dependencies(code: Code) -> set[Code]:
     """A value and everything that it depends on."""
     codes, stack = {code}, [code]
     while stack:
-        new = set(stack.pop().of) - codes
+        new = set(stack.pop().args) - codes
         codes |= new
         stack += new
     return codes
 
 
 class Code:
-    """The value of an expression.
+    """The value of an expression, a node of a formula.
 
     Attributes:
-        name: the C++ variable.
-        text: the expression.
+        body: the nodes of the formula.
+        name: the variable.
+        op: the name of a function in `FUNCTIONS`; or ``"input"``, ``"half"`` for an input of 16
+            bits, ``"reduced"``, ``"literal"``, ``"cast"``, ``"rounded"`` to 16 bits, ``"strong"``
+            for a weak number with a dtype.
+        args: the nodes that it reads.
         dtype: the dtype that NumPy computes it in.
+        value: the name of an input or of a reduction's result, the number of a literal, the dtype
+            that it is rounded to.
+        how: the entry of a function in `FUNCTIONS`, or None.
         weak: the Python type if it is a Python number, or None.
     """
 
-    __slots__ = ("body", "dtype", "name", "of", "text", "weak")
+    __slots__ = ("args", "body", "dtype", "how", "name", "op", "value", "weak")
     __array_ufunc__ = None  # a NumPy number * Code must come to Code.__rmul__
     __hash__ = object.__hash__
 
@@ -178,13 +165,20 @@ class Code:
         self,
         body: Body,
         name: str,
-        text: str,
+        op: str,
+        args: tuple[Code, ...],
         dtype: np.dtype[Any],
-        of: tuple[Code, ...],
+        value: Any,
+        how: Any,
         weak: Any,
     ) -> None:
-        self.body, self.name, self.text, self.dtype = body, name, text, dtype
-        self.of, self.weak = of, weak
+        self.body, self.name, self.op, self.args = body, name, op, args
+        self.dtype, self.value, self.how, self.weak = dtype, value, how, weak
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it is an element of an array, or a number that a kernel is given."""
+        return self.op in ("input", "half")
 
     def astype(self, dtype: Any, copy: bool = True) -> Code:
         """The value in another dtype."""
@@ -195,7 +189,7 @@ class Code:
         code = self.astype(dtype)
         if np.dtype(dtype) not in HALF:
             return code
-        return self.body.add(f"(float)({TYPES[np.dtype(dtype)]}){code.name}", code.dtype, code)
+        return self.body.add("rounded", code.dtype, code, value=np.dtype(dtype))
 
     def copy(self) -> Code:
         """Itself."""
@@ -221,16 +215,24 @@ class Code:
     __getitem__ = __setitem__ = __len__ = _refuse
 
     def __repr__(self) -> str:
-        return f"<{self.dtype} {self.name} = {self.text}>"
+        return f"<{CUDA.line(self)}>"
 
 
 def cast(body: Body, value: Any, dtype: np.dtype[Any]) -> Code:
     """A value of exactly that dtype."""
     if type(value) is not Code:
-        return body.add(literal(value, dtype), dtype)
+        return body.add("literal", dtype, value=_number(value, dtype))
     if value.dtype == dtype:
-        return value if value.weak is None else body.add(f"({value.name})", dtype, value)
-    return body.add(f"({TYPES[dtype]}){value.name}", dtype, value)
+        return value if value.weak is None else body.add("strong", dtype, value)
+    return body.add("cast", dtype, value)
+
+
+def _number(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python or NumPy number in a dtype."""
+    try:
+        return np.asarray(value, dtype)[()] if type(value) is int else dtype.type(value)
+    except OverflowError as error:
+        raise NoCodeError(str(error)) from error
 
 
 # ---- the array library on Codes ----------------------------------------------------------
@@ -252,16 +254,16 @@ def _write(name: str, args: Sequence[Any], dtypes: Sequence[Any], out: Any) -> C
     body = _body(args)
     assert body is not None
     dtypes = [compute_dtype(d) for d in dtypes]
-    text = FUNCTIONS.get((name, dtypes[0].kind))
     if {d.kind for d in dtypes} == {"i", "u"}:
         raise NoCodeError(f"{name} of signed and unsigned integers has no CUDA")
-    if text is None or (name in ("nextafter", "spacing") and body.halves):
+    if (name, dtypes[0].kind) not in FUNCTIONS or (
+        name in ("nextafter", "spacing") and body.halves
+    ):
         raise NoCodeError(f"{name} of {dtypes[0]} has no CUDA")
     codes = [cast(body, a, d) for a, d in zip(args, dtypes, strict=True)]
-    types = {"T": TYPES[dtypes[0]]}
     weak = all((type(a) is Code and a.weak) or type(a) in SCALARS for a in args)
     out = compute_dtype(out)
-    result = body.add(text.format(*(c.name for c in codes), **types), out, *codes)
+    result = body.add(name, out, *codes)
     if weak and out.kind != "b":
         result.weak = {"f": float, "i": int, "c": complex}[out.kind]
     return result
@@ -276,11 +278,13 @@ def _apply(name: str, *args: Any) -> Any:
         *dtypes, out = ufunc.resolve_dtypes((*map(_kind, args), None))
     except TypeError as error:
         raise NoCodeError(str(error)) from error
+    if name == "square":
+        name, args, dtypes = "multiply", args * 2, dtypes * 2
     return _write(name, args, dtypes, out)
 
 
 class _Library:
-    """The ``xp.lib`` of formulas that are read as CUDA."""
+    """The ``xp.lib`` of formulas that are read as code."""
 
     def __getattr__(self, name: str) -> Any:
         numpys = getattr(np, name, None)
@@ -395,7 +399,7 @@ _POWERS: dict[Any, Callable[[Any, Any], Any]] = {
 
 
 class _Special:
-    """The ``xp.special`` of formulas read as CUDA: functions of floats of one dtype."""
+    """The ``xp.special`` of formulas read as code: functions of floats of one dtype."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in SPECIAL:
@@ -414,7 +418,7 @@ LIB: Any = _Library()
 
 
 class _CodeReading(Reading):
-    """Writes CUDA instead of computing: the arrays are Codes."""
+    """Notes nodes instead of computing: the arrays are Codes."""
 
     nesting = 3
     lib, special = LIB, _Special()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, SCALARS
 from gpugrad.kernels.codegen.code import Body, Code, compute_dtype
+from gpugrad.kernels.codegen.cuda import CUDA
 from gpugrad.kernels.codegen.layout import Layout
 from gpugrad.kernels.runtime.launch import TYPES
 
@@ -76,9 +76,9 @@ class Kernel:
         """
         outs = [(self._types[k], f"y{k}", self._results[k]) for k in self._whole]
         outs += [(t, f"y{k}", self._results[k]) for k, t in self._wide.items()]
-        lines = self._body.lines([c for _, _, c in outs])
-        words = set(re.findall(r"\w+", " ".join(lines)))
-        self._uses = [k for k in range(len(self._inputs)) if f"x{k}" in words]
+        needed = self._body.needed([c for _, _, c in outs])
+        lines, used = [*map(CUDA.line, needed)], {c.value for c in needed if c.is_input}
+        self._uses = [k for k in range(len(self._inputs)) if f"x{k}" in used]
         params = [f"const {self._inputs[k]} x{k}" for k in self._uses]
         own, text = f"{self._name}_each", "".join(f"  {line}\n" for line in lines)
         values = [f"({t}){c.name}" for t, _, c in outs]

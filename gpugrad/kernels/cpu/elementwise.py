@@ -29,10 +29,10 @@ import numpy as np
 
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
+from gpugrad.kernels.codegen.cpp import CPP, lanes
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise
-from gpugrad.kernels.cpu.lines import check, declared, lanes, vector
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.kernels.runtime.launch import type_name
 
@@ -126,12 +126,10 @@ def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, An
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
     code = cast(body, code, dtype)
-    check(body.codes, [dtype])
-    needed = _needed(code)
     names = [f"p{k}" for k in range(n)]
     block = [
-        *(f"const {vector(t)} x{k} = load<N, N>(p{k});" for k in range(n)),
-        *declared(c for c in body.codes if c.name in needed),
+        *(f"const {CPP.type(dtype)} x{k} = load<N, N>(p{k});" for k in range(n)),
+        *map(CPP.line, body.needed([code])),
         f"store<N>(out, {code.name});",
     ]
     moved = ", ".join([*(f"{name} + j" for name in names), "out + j"])
@@ -164,12 +162,3 @@ def _read(formula: Formula, codes: Sequence[Code], params: Mapping[str, Any]) ->
         return formula(codes, params)
     except Exception as error:  # a real error is raised again when the formula runs on arrays
         raise NoCodeError(str(error)) from error
-
-
-def _needed(code: Code) -> set[str]:
-    """Names of the values that a result is computed from."""
-    needed = {code.name}
-    for other in reversed(code.body.codes):
-        if other.name in needed:
-            needed.update(c.name for c in other.of)
-    return needed
