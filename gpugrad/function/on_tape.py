@@ -64,15 +64,15 @@ def _snapshot(leaf: Any) -> Any:
     return copy(leaf) if isinstance(leaf, Tensor) else tensor(leaf) if is_array(leaf) else leaf
 
 
-class _Watchful(Tracing):
+class _CapturingTrace(Tracing):
     """A trace that notes which Tensors from outside are read: their ids in `captured`."""
 
-    def __enter__(self) -> _Watchful:
+    def __enter__(self) -> _CapturingTrace:
         self.captured: set[int] = set()
         super().__enter__()
         return self
 
-    def listen(self, place: int | None = None) -> _Watchful:
+    def listen(self, place: int | None = None) -> _CapturingTrace:
         """Follow this thread's ops, which report what they read."""
         graphs.append(self)
         return super().listen(place)
@@ -101,7 +101,7 @@ class _WithGradient(NamedTuple):
         variables: the Variables that the function reads.
     """
 
-    trace: _Watchful
+    trace: _CapturingTrace
     form: Any
     outputs: list[Any]
     targets: list[Any]
@@ -131,7 +131,7 @@ def trace_with_gradient(
         NotReplayable: the function has effects; none has happened yet.
     """
     # pure, because a fallback calls the function again, which would repeat its effects
-    trace = _Watchful(pure=True, passes=passes)
+    trace = _CapturingTrace(pure=True, passes=passes)
     try:
         with trace:
             args, keywords, sources = structure(trace, args, keywords, wanted)

@@ -24,8 +24,8 @@ from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
+from gpugrad.function.control.control_step import ControlStep
 from gpugrad.function.control.scanning import Scan, scan_slices
-from gpugrad.function.control.step import ControlStep
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
 from gpugrad.function.structures import Form, agreed, blanks, is_array_like, tensors_of
 from gpugrad.trace.array import current_trace, is_traced

@@ -32,7 +32,7 @@ from gpugrad.trace.shapes import Specs, blank_arrays, run_for_shapes
 from gpugrad.trace.tracing import Tracing
 
 
-class _Borrowed:
+class _LentTensor:
     """A Tensor from outside that holds a traced array while a branch is traced.
 
     Operations on constants are not logged, so a constant that a tape outside watches becomes a
@@ -72,7 +72,7 @@ class BranchTrace(Tracing):
     abstract = nested = True
 
     def __init__(
-        self, outer: Tracing, what: str, borrowed: Sequence[_Borrowed], orders: int
+        self, outer: Tracing, what: str, borrowed: Sequence[_LentTensor], orders: int
     ) -> None:
         super().__init__(outer.pure, outer.trial, outer.passes)
         self.undoes = outer.undoes
@@ -307,7 +307,7 @@ def trace_branch(
             number(out)
         return [out._data if one_for_all else give_each_example(out._data) for out in outs]
 
-    def traced(*borrowed: _Borrowed) -> tuple[BranchTrace, list[Any]]:
+    def traced(*borrowed: _LentTensor) -> tuple[BranchTrace, list[Any]]:
         inner = BranchTrace(trace, what, borrowed, orders)
         try:
             with inner:
@@ -320,7 +320,7 @@ def trace_branch(
 
     inner, results = traced()
     if inner.missed:  # only now the Tensors to borrow are known
-        return traced(*map(_Borrowed, inner.missed.values()))
+        return traced(*map(_LentTensor, inner.missed.values()))
     return inner, results
 
 

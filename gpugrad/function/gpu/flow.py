@@ -21,18 +21,18 @@ class Flow(NamedTuple):
 
     Attributes:
         read: Variables that no graph reads, and their Values at the start.
-        seen: Values in memories at the start that are read outside of graphs, by id.
-        moves: Values that effects write to memories, by id.
-        seen_moves: entries of `moves` that are read outside of graphs.
+        start_reads: Values in memories at the start that are read outside of graphs, by id.
+        in_place: Values that effects write to memories, by id.
+        in_place_reads: entries of `in_place` that are read outside of graphs.
         stored: Values that a single graph copies to memories when it ends: new values of Variables
             that it reads. Without that each would be copied by itself before the next call.
         changed: the memories that graphs write to.
-        lent: ids of Values whose memory the next call overwrites.
-        each, last: copies because a result or Variable keeps the array, in each step but the last
-            and in the last: GPU arrays, as shape and dtype by id; ids of host arrays, or of an
-            object that a control op keeps.
-        carried: for Variables that are not updated in place, the id of the Value at the start and
-            the Value at the end.
+        overwritten: ids of Values whose memory the next call overwrites.
+        copy_each, copy_last: copies because a result or Variable keeps the array, in each step but
+            the last and in the last: GPU arrays, as shape and dtype by id; ids of host arrays, or
+            of an object that a control op keeps.
+        loop_state: for Variables that are not updated in place, the id of the Value at the start
+            and the Value at the end.
         writes: Variables and their Values at the end, with the memory if they are updated in place.
         only_memories: whether every Variable is updated in place.
         whole: whether the program is a single graph.
@@ -40,15 +40,15 @@ class Flow(NamedTuple):
     """
 
     read: list[tuple[Variable, Value]]
-    seen: list[tuple[int, VariableMemory]]
-    moves: dict[int, VariableMemory]
-    seen_moves: list[tuple[int, VariableMemory]]
+    start_reads: list[tuple[int, VariableMemory]]
+    in_place: dict[int, VariableMemory]
+    in_place_reads: list[tuple[int, VariableMemory]]
     stored: list[tuple[int, VariableMemory]]
     changed: list[VariableMemory]
-    lent: set[int]
-    each: Copies
-    last: Copies
-    carried: list[tuple[int, Value]]
+    overwritten: set[int]
+    copy_each: Copies
+    copy_last: Copies
+    loop_state: list[tuple[int, Value]]
     writes: list[tuple[Variable, Value, VariableMemory | None]]
     only_memories: bool
     whole: bool
@@ -56,7 +56,7 @@ class Flow(NamedTuple):
 
     def copies(self, n: int) -> list[Copies]:
         """What is copied in each of `n` steps."""
-        return [*[self.each] * (n - 1), self.last]
+        return [*[self.copy_each] * (n - 1), self.copy_last]
 
 
 def flow_of(
@@ -97,29 +97,29 @@ def flow_of(
     outside = {at for run in runs if run not in graphs for at in run.reads}
     kept = [*program.outputs, *(v for _, v in others)]
     outside |= {id(v) for v in kept}
-    lent = {*memories, *moves}
+    overwritten = {*memories, *moves}
     if captures:
-        lent.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
+        overwritten.update(id(v) for run in runs for v in run.outputs if run.fixed or v.view)
     changing = {*moves, *(starts[var._id] for var, _ in program.writes if var._id in starts)}
-    carried = [(starts[var._id], v) for var, v in others if var._id in starts]
+    loop_state = [(starts[var._id], v) for var, v in others if var._id in starts]
     origins = {origin for some in in_place.values() for origin in some.values()}
     return Flow(
         read=[(variable, v) for variable, v in program.reads if id(v) not in memories],
-        seen=[(at, memory) for at, memory in memories.items() if at in outside],
-        moves=moves,
-        seen_moves=[(at, memory) for at, memory in moves.items() if at in outside],
+        start_reads=[(at, memory) for at, memory in memories.items() if at in outside],
+        in_place=moves,
+        in_place_reads=[(at, memory) for at, memory in moves.items() if at in outside],
         stored=[(id(v), stored[var._id]) for var, v in program.writes if var._id in stored],
         changed=[*moves.values(), *stored.values()],
-        lent=lent,
-        each=_copies(program.outputs, lent),
-        last=_copies(kept, lent),
-        carried=carried,
+        overwritten=overwritten,
+        copy_each=_copies(program.outputs, overwritten),
+        copy_last=_copies(kept, overwritten),
+        loop_state=loop_state,
         writes=writes,
         only_memories=not others,
         whole=whole,
         returns_moved=any(roots.get(id(v)) in memories for v in program.outputs)
         or any(id(v) in changing for v in kept)
-        or any(at in origins for at, _ in carried),
+        or any(at in origins for at, _ in loop_state),
     )
 
 
@@ -170,7 +170,7 @@ def _link(graphs: Sequence[Run], kept: set[int]) -> None:
         run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
 
 
-def _copies(values: Sequence[Value], lent: set[int]) -> Copies:
-    copied = {id(v): v for v in values if id(v) in lent}
+def _copies(values: Sequence[Value], overwritten: set[int]) -> Copies:
+    copied = {id(v): v for v in values if id(v) in overwritten}
     on_device = {at: (v.shape, v.dtype) for at, v in copied.items() if not v.host}
     return on_device, [at for at, v in copied.items() if v.host]

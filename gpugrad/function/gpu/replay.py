@@ -165,9 +165,9 @@ class Launches:
             publishes = self._prepare(len(batches))
             flow, room = self._flow, self._room(len(batches))
             knowns = [dict(zip(self._arguments, a, strict=True)) for a in batches]
-            if flow.read or flow.seen:
+            if flow.read or flow.start_reads:
                 before = {id(v): variable._data for variable, v in flow.read}
-                before |= {at: memory.own for at, memory in flow.seen}
+                before |= {at: memory.own for at, memory in flow.start_reads}
                 knowns = [before | known for known in knowns]
             for arrays in batches:
                 arrays.clear()
@@ -179,8 +179,8 @@ class Launches:
                     raise
                 for known, arrays in zip(knowns, parts, strict=True):
                     known.update(zip(run.names, arrays, strict=True))
-                    if flow.seen_moves:
-                        known |= {at: memory.own for at, memory in flow.seen_moves}
+                    if flow.in_place_reads:
+                        known |= {at: memory.own for at, memory in flow.in_place_reads}
             self._keep(knowns, room)
             results = [[argument(v, known) for v in program.outputs] for known in knowns]
             if publishes:
@@ -207,8 +207,10 @@ class Launches:
         """The shortest replay after a call without surprises; None if the program has none."""
         flow, captured = self._flow, self._captured
         graph = captured.graphs.get(0)
-        device, host = flow.last
-        elsewhere = flow.read or flow.seen or flow.seen_moves or host or not flow.only_memories
+        device, host = flow.copy_last
+        elsewhere = (
+            flow.read or flow.start_reads or flow.in_place_reads or host or not flow.only_memories
+        )
         if graph is None or not (flow.whole and graph.is_captured) or elsewhere:
             return None
         places = {at: k for k, at in enumerate(device)}
@@ -387,7 +389,7 @@ class Launches:
             arrays = [known[at] for at in run.reads]
             if run.remembers:
                 pairs = zip(run.reads, arrays, strict=True)
-                arrays = [copy_array(a) if at in self._flow.lent else a for at, a in pairs]
+                arrays = [copy_array(a) if at in self._flow.overwritten else a for at, a in pairs]
             results.append(run(arrays))
         return results
 
@@ -418,14 +420,14 @@ class Launches:
         """The launches that a graph holds: a run of each step, on fixed memory."""
         flow, own = self._flow, self._captured
         at = {value: memory.own for value, memory in self._memories.items()}
-        moved = {value: memory.own for value, memory in flow.moves.items()}
+        moved = {value: memory.own for value, memory in flow.in_place.items()}
         copies = flow.copies(len(own.lives)) if flow.whole else []
         outputs: list[Any] = []
         kept: list[Any] = []
         self._placed = 0
         for i, (live, fixed) in enumerate(zip(own.lives, own.fixed, strict=True)):
             if i:
-                at |= {start: argument(v, at) for start, v in flow.carried}
+                at |= {start: argument(v, at) for start, v in flow.loop_state}
             self._live = live
             at |= fixed
             at |= moved
@@ -453,7 +455,7 @@ class Launches:
         """Give Variables the values that optimizers had computed before run `k` failed."""
         done = [step for run in self.runs[:k] for step, _ in run.steps] + self._done
         values = {id(v) for step in done for v in step.outs}
-        moves = self._flow.moves
+        moves = self._flow.in_place
         for memory in {moves[v] for v in values & moves.keys()}:
             memory.publish()
 
