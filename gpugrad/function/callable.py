@@ -21,10 +21,11 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.function.differentiate import tapes_only
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
-from gpugrad.function.on_tape import Pair, tapes_only
+from gpugrad.function.on_tape import Pair
 from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
 from gpugrad.function.plan import FirstCall, Options, optimized, planned
 from gpugrad.function.signature import Names, Signature

@@ -51,7 +51,7 @@ class Accesses(Listener):
         self.leave()
 
 
-class _CustomCall(RecordedCall):
+class _CustomCall:
     """One call of a custom_gradient function."""
 
     def __init__(
@@ -63,8 +63,7 @@ class _CustomCall(RecordedCall):
         variables: list[Variable],
         is_input: list[bool],
     ) -> None:
-        super().__init__(name)
-        self._grad_fn, self._n_positional = grad_fn, n_positional
+        self.name, self._grad_fn, self._n_positional = name, grad_fn, n_positional
         self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
         self._variables = variables
         self._is_input = is_input  # for each leaf of the arguments: others are text, or None
@@ -248,7 +247,7 @@ def _record(
     if Batched in ARRAYS:  # each example may get its own gradient with respect to a shared value
         outs = [wrap(give_each_example(out._data)) for out in outs]
         sources = meet_levels(*sources, *outs)[: len(sources)]
-    call.record(outs, sources)
+    RecordedCall(call.name, call.gradients).record(outs, sources)
     return outs
 
 

@@ -972,6 +972,25 @@ def test_a_gradient_within_a_branch_or_body_has_a_gradient(inner, outer):
     near(actual, desired, 1e-6)
 
 
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("outer", ["cond", "scan"])
+def test_a_value_within_a_branch_or_body_has_a_gradient_beside_its_own_gradient(inner, outer):
+    def both(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = INNER[inner](x)
+        return gg.sum(tape.gradient(y, x) ** 2) + y * y
+
+    def loss(x):
+        if outer == "cond":
+            return gg.cond(gg.sum(x) > 0, both, gg.sum, x)
+        return gg.scan(lambda total, _: (total + both(x), None), 0.0, None, length=2)[0]
+
+    x = gg.constant([0.5, 0.25])
+    near(gg.function(gg.grad(loss))(x), gg.grad(loss)(x), 1e-6)
+    near(gg.grad(gg.function(loss))(x), gg.grad(loss)(x), 1e-6)
+
+
 def test_a_bfloat16_scan_is_differentiated_through_an_op_that_gives_float32():
     x = gg.constant([0.5, -1.0], "bfloat16")
 

@@ -13,7 +13,8 @@ from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, tensor_with_id, wrap
 from gpugrad.function.control.own_gradient import strip_gradient_overrides
-from gpugrad.function.on_tape import Pair, known, tapes_only
+from gpugrad.function.differentiate import known, tapes_only
+from gpugrad.function.on_tape import Pair
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
 from gpugrad.trace.array import current_trace

@@ -28,22 +28,18 @@ from gpugrad.autodiff.batched import (
 from gpugrad.autodiff.borders import give_each_example, inside_levels_of, unwrap_level, wrap_level
 from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
-from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_op import ControlOp
-from gpugrad.function.control.scanning import Scan
 from gpugrad.function.control.tracing import BranchTrace
-from gpugrad.function.on_tape import known
+from gpugrad.function.differentiate import Gradients, by_tape, known
 from gpugrad.trace.array import Traced, current_trace, pause_trace, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value
 from gpugrad.trace.shapes import Specs, blank_arrays
 from gpugrad.trace.tracing import Tracing
-
-Gradients = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
 class ControlStep(ControlOp):
@@ -126,8 +122,7 @@ class ControlStep(ControlOp):
         pairs = zip(results, self.result_levels, strict=False)
         outs = [wrap(wrap_levels(a, levels)) for a, levels in pairs]
         if is_taped:
-            call = _ControlCall(self, tensors, wanted, wrap(results[-1]))
-            call.record(outs, [tensors[k] for k in wanted])
+            _record(self, tensors, wanted, wrap(results[-1]), outs)
         return outs
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
@@ -169,147 +164,89 @@ def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> lis
 # ---- derivatives -------------------------------------------------------------------------
 
 
-def _inexact(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [t for t in tensors if is_inexact(t.dtype)]
-
-
-def _dense_gradients(
-    tape: GradientTape, outs: list[Tensor], sources: list[Tensor], g: Sequence[Tensor]
-) -> list[Tensor]:
-    """Dense gradients with respect to the sources, with zeros for missing ones."""
-    return [tensor(x) for x in tape.gradient(_inexact(outs), sources, list(g), "zero")]
-
-
-def _gradient_step(
-    step: ControlStep,
-    call: Callable[..., list[Tensor]],
-    branches: Sequence[Branch],
-    tensors: Sequence[Tensor],
-    wanted: Sequence[int],
-) -> ControlStep:
-    """`call` as a step that returns one gradient for each argument in `wanted`."""
-    arrays = [tensors[k]._data for k in wanted]
-    specs = [(unwrap_levels(a).shape, a.dtype) for a in arrays]
-    levels = [levels_of(a) for a in arrays]
-    return ControlStep(f"{step.name}_gradient", call, branches, specs, step.levels, levels)
-
-
 def _with_tape(step: ControlStep, wanted: Sequence[int]) -> ControlStep:
     """The step with one more result: the function that computes its gradient."""
-
-    def taped(tensors: Sequence[Tensor]) -> tuple[list[Tensor], Gradients]:
-        args, sources = list(tensors), [wrap(tensors[k]._data) for k in wanted]
-        for k, source in zip(wanted, sources, strict=True):
-            args[k] = source
-        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.watch(sources)
-            outs = step.call(*args)
-        return outs, functools.partial(_dense_gradients, tape, outs, sources)
+    with_gradient = getattr(step.call, "with_gradient", functools.partial(by_tape, step.call))
 
     def call(*tensors: Tensor) -> list[Tensor]:
-        loop = step.call.with_gradient(tensors, wanted) if isinstance(step.call, Scan) else None
-        if loop is None:
-            outs, gradients = taped(tensors)
-            return [*outs, wrap(_boxed(gradients))]
-        outs, by_loop = loop
-
-        def of_loop(g: Sequence[Tensor]) -> list[Tensor]:
-            grads = by_loop(g)
-            return taped(tensors)[1](g) if grads is None else grads
-
-        return [*outs, wrap(_boxed(of_loop))]
+        outs, gradients = with_gradient(tensors, wanted)
+        box = np.empty((), object)  # an array, so that it can be a result of a step
+        box[()] = gradients
+        return [*outs, wrap(box)]
 
     specs = [*step.specs, ((), np.dtype(object))]
     return ControlStep(step.name, call, step.branches, specs, step.levels)
 
 
-def _boxed(thing: Any) -> np.ndarray[Any, Any]:
-    """An array that holds any object, so that it can be a result of a step."""
-    box = np.empty((), object)
-    box[()] = thing
-    return box
-
-
-def _gradient_from_tape(
-    step: ControlStep, tensors: Sequence[Tensor], wanted: Sequence[int]
-) -> ControlStep:
-    """The gradient, as a function of what is in the box and the upstream gradients."""
-
-    def call(box: Tensor, *g: Tensor) -> list[Tensor]:
-        gradients: Gradients = box._data[()]
-        return gradients(g)
-
-    return _gradient_step(step, call, (), tensors, wanted)
-
-
-def _gradient_from_inputs(
-    step: ControlStep, tensors: Sequence[Tensor], wanted: Sequence[int]
-) -> ControlStep:
-    """The gradient, as a function of the arguments and the upstream gradients."""
-    n = len(tensors)
-
-    def call(*tensors_and_g: Tensor) -> list[Tensor]:
-        args, g = list(tensors_and_g[:n]), tensors_and_g[n:]
-        sources = [TENSOR.positive(args[k]) for k in wanted]  # one argument passed twice is two
-        for k, source in zip(wanted, sources, strict=True):
-            args[k] = source
-        with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(sources)
-            outs = step.call(*args)
-        return _dense_gradients(tape, outs, sources, g)
-
-    return _gradient_step(step, call, step.branches, tensors, wanted)
-
-
 class _ControlCall(RecordedCall):
-    """One execution of a step, as a tape logs it."""
+    """One execution of a step, as a tape logs it: each rule first checks its source's levels."""
 
     def __init__(
-        self, step: ControlStep, tensors: Sequence[Tensor], wanted: Sequence[int], box: Tensor
+        self, step: ControlStep, sources: Sequence[Tensor], gradients: Callable[..., list[Any]]
     ) -> None:
-        super().__init__(step.name)
-        self._step, self._wanted, self._box = step, wanted, box
-        self._tensors = [copy(t) for t in tensors]
+        super().__init__(step.name, gradients)
+        self._levels, self._sources = step.levels, sources
 
     def rules_for(self, n: int) -> list[Callable[..., Any]]:
-        """One rule for each source, which first checks the levels of its source."""
+        """One rule for each source."""
+        pairs = zip(super().rules_for(n), self._sources, strict=True)
+        return [functools.partial(self._checked, rule, source) for rule, source in pairs]
 
-        def checked(rule: Callable[..., Any], source: Tensor, *args: Any) -> Any:
-            self._check_levels(source)
-            return rule(*args)
-
-        rules = zip(super().rules_for(n), self._wanted, strict=True)
-        return [functools.partial(checked, rule, self._tensors[k]) for rule, k in rules]
-
-    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """Ask the step's own tape; for a gradient of the gradient, start from the arguments.
-
-        In a branch or body, code outside may differentiate the gradient too.
-        """
-        upstream = _inexact([x if xp is TENSOR else wrap(x) for x in g])
-        with inside_levels_of(*upstream):
-            if xp is not TENSOR and not getattr(current_trace(), "around", ()):
-                step = _gradient_from_tape(self._step, self._tensors, self._wanted)
-                return [x._data for x in step(self._box, *upstream)]
-            if drawn := [name for name, _ in self._step.effects if name != "print"]:
-                raise TraceError(
-                    f"{self.name}: in a traced function the gradient of its gradient recomputes "
-                    f"it, which would draw other numbers ({drawn[0]}). Draw them before, and "
-                    "pass them in."
-                )
-            step = _gradient_from_inputs(self._step, self._tensors, self._wanted)
-            grads = step(*self._tensors, *upstream)
-            return grads if xp is TENSOR else [x._data for x in grads]
-
-    def _check_levels(self, source: Tensor) -> None:
+    def _checked(self, rule: Callable[..., Any], source: Tensor, *args: Any) -> Any:
         levels = levels_of(source._data)
-        if any(at in levels_running() and at not in levels for at in self._step.levels):
+        if any(at in levels_running() and at not in levels for at in self._levels):
             raise TraceError(
                 f"{self.name}: inside vmap in a traced function, gg.function cannot take the "
                 "gradient for each example by something that a branch or body reads from outside "
                 "and that all examples share. Pass it in: as an operand of gg.cond, or as part of "
                 "the carry."
             )
+        return rule(*args)
+
+
+def _record(
+    step: ControlStep,
+    tensors: Sequence[Tensor],
+    wanted: Sequence[int],
+    box: Tensor,
+    outs: Sequence[Tensor],
+) -> None:
+    """Offer one execution to the recorders of this thread.
+
+    Its gradient is a step that calls what is in the box. For a gradient of the gradient it starts
+    from the arguments. In a branch or body, code outside may differentiate the gradient too.
+    """
+    originals = [tensors[k] for k in wanted]
+    tensors = [copy(t) for t in tensors]
+    sources, n = [tensors[k] for k in wanted], len(tensors)
+
+    def from_box(box: Tensor, *g: Tensor) -> list[Tensor]:
+        gradients: Gradients = box._data[()]
+        return gradients(g)
+
+    def from_arguments(*tensors_and_g: Tensor) -> list[Tensor]:
+        return by_tape(step.call, tensors_and_g[:n], wanted)[1](tensors_and_g[n:])
+
+    def gradients(xp: Any, g: tuple[Any, ...]) -> list[Any]:
+        upstream = [x if xp is TENSOR else wrap(x) for x in g if is_inexact(x.dtype)]
+        with inside_levels_of(*upstream):
+            again = xp is TENSOR or bool(getattr(current_trace(), "around", ()))
+            drawn = [name for name, _ in step.effects if name != "print"]
+            if again and drawn:
+                raise TraceError(
+                    f"{step.name}: in a traced function the gradient of its gradient recomputes "
+                    f"it, which would draw other numbers ({drawn[0]}). Draw them before, and "
+                    "pass them in."
+                )
+            specs = [(unwrap_levels(x._data).shape, x.dtype) for x in sources]
+            levels = [levels_of(x._data) for x in sources]
+            call, branches = (from_arguments, step.branches) if again else (from_box, ())
+            name = f"{step.name}_gradient"
+            back = ControlStep(name, call, branches, specs, step.levels, levels)
+            grads = back(*(tensors if again else [box]), *upstream)
+            return grads if xp is TENSOR else [x._data for x in grads]
+
+    _ControlCall(step, sources, gradients).record(outs, originals)
 
 
 # ---- examples that came later ------------------------------------------------------------

@@ -23,10 +23,10 @@ from gpugrad.function.calls import op_call
 from gpugrad.function.control.repeated import Repeated
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.cpu.layouts import is_view
-from gpugrad.function.on_tape import split_backward, trace_with_gradient
+from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers
 from gpugrad.function.passes.simplify import remove_dead
-from gpugrad.function.plan import Options, optimized
+from gpugrad.function.plan import Options
 from gpugrad.function.signature import Signature
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
@@ -99,24 +99,16 @@ class LoopWithGradient:
         """The forward and the backward program of one iteration."""
         tensors = [wrap(a) for a in arguments]
         by = sorted({*self._carried, *self._wanted})
-        sources, structure = [tensors[k] for k in by], Signature(run).inputs
         with recording_stopped():
-            both = trace_with_gradient(run, tensors, {}, sources, structure, options.passes)
-        self._inexact = [k for k, a in enumerate(both.outputs) if is_inexact(a.dtype)]
-        if not both.targets or len(self._inexact) != len(both.targets):
-            raise NotReplayable("there is nothing to differentiate")
-        self._n_outs = len(both.outputs)
-        program, gradients = both.program()
-        # instead, a NaN is looked for after the loop
-        program.steps = [step for step in program.steps if step.name != "no_nan"]
-        if program.reads or any(step.op is None for step in program.steps):
+            wanted = [tensors[k] for k in by]
+            both = differentiate(run, tensors, {}, wanted, Signature(run), options)
+        forward, backward = both.forward, both.backward
+        if forward.reads or any(s.op is None for s in (*forward.steps, *backward.steps)):
             raise NotReplayable("it has effects")
-        connected = [k for k, g in zip(by, gradients, strict=True) if g is not None]
-        whole = optimized(program, options)
-        self._gradients = dict(zip(connected, whole.outputs[self._n_outs :], strict=True))
-        programs = split_backward(whole, len(arguments), self._n_outs)
-        program.forget_arrays()
-        return programs
+        self._inexact, self._n_outs = both.targets, both.n_outputs
+        found = [k for k, of in zip(by, both.connected, strict=True) if of is not None]
+        self._gradients = dict(zip(found, backward.outputs, strict=True))
+        return forward, backward
 
     # -- what the loops carry, read and return
 

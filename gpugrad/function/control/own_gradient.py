@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -36,23 +36,14 @@ class GradientOverride(ControlOp):
     def eager(self, *tensors: Tensor) -> list[Tensor]:
         """The results, recorded by the recorders of this thread."""
         n, m = self._n_outs, self._n_outs + self._n_inputs
-        outs = [wrap(t._data) for t in tensors[:n]]
-        _OverriddenCall(self.name, self._gradients, tensors[m:]).record(outs, tensors[n:m])
+        outs, read = [wrap(t._data) for t in tensors[:n]], [copy(t) for t in tensors[m:]]
+
+        def gradients(xp: Any, g: tuple[Any, ...]) -> list[Any]:
+            grads = self._gradients(*(x if xp is TENSOR else wrap(x) for x in g), *read)
+            return [x if x is None or xp is TENSOR else x._data for x in grads]
+
+        RecordedCall(self.name, gradients).record(outs, tensors[n:m])
         return outs
-
-
-class _OverriddenCall(RecordedCall):
-    """One execution of the step."""
-
-    def __init__(self, name: str, gradients: Gradients, read: Sequence[Tensor]) -> None:
-        super().__init__(name)
-        self._gradients, self._read = gradients, [copy(t) for t in read]
-
-    def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """The gradients that the traced gradient function returns."""
-        upstream = [x if xp is TENSOR else wrap(x) for x in g]
-        grads = self._gradients(*upstream, *self._read)
-        return [x if x is None or xp is TENSOR else x._data for x in grads]
 
 
 def strip_gradient_overrides(program: Program) -> Program:

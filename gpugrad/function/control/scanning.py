@@ -13,12 +13,10 @@ from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.loop_gradient import LoopWithGradient
 from gpugrad.function.control.repeated import Repeated
 from gpugrad.function.cpu.c_loop import Body
-from gpugrad.function.on_tape import known, tapes_only
+from gpugrad.function.differentiate import Gradients, by_tape, known, tapes_only
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.program import NotReplayable
 from gpugrad.transforms.custom import custom_gradient
-
-Gradients = Callable[[Sequence[Tensor]], list[Tensor] | None]
 
 
 class Scan:
@@ -54,32 +52,30 @@ class Scan:
 
     def with_gradient(
         self, tensors: Sequence[Tensor], wanted: Sequence[int]
-    ) -> tuple[list[Tensor], Gradients] | None:
-        """The results, and their gradient by the Tensors at the positions `wanted`.
-
-        None if the gradient needs a tape, as that of a body with effects. The gradient is a
-        function of the gradients of all inexact results. It returns None if one is NaN.
-        """
-        if not self._is_plain(tensors):
-            return None
-        arrays, key = self._in_front(tensors), tuple(wanted)
-        if key not in self._with_gradient:
-            self._with_gradient[key] = self._traced(arrays, key)
-        loop = self._with_gradient[key]
+    ) -> tuple[list[Tensor], Gradients]:
+        """The results, and their gradient: see `by_tape`, which a body with effects needs."""
+        key, loop = tuple(wanted), None
+        if self._is_plain(tensors):
+            arrays = self._in_front(tensors)
+            if key not in self._with_gradient:
+                self._with_gradient[key] = self._traced(arrays, key)
+            loop = self._with_gradient[key]
         if loop is None:
-            return None
+            return by_tape(self, tensors, wanted)
         last, slices, differentiate = loop(arrays, self._reverse)
         outs = self._results(last, slices)
         is_stack = [k >= len(last) for k, t in enumerate(outs) if is_inexact(t.dtype)]
         read = range(self._n_carry, self._n_read)
 
-        def gradients(g: Sequence[Tensor]) -> list[Tensor] | None:
+        def gradients(g: Sequence[Tensor]) -> list[Tensor]:
             upstream = [
                 self._moved(x._data, self._axis, 0) if stacked else x._data
                 for x, stacked in zip(g, is_stack, strict=True)
             ]
             grads = differentiate(upstream)
-            return grads and [
+            if grads is None:
+                return by_tape(self, tensors, wanted)[1](g)
+            return [
                 wrap(self._moved(a, 0, self._axis) if k in read else a)
                 for k, a in zip(wanted, grads, strict=True)
             ]
