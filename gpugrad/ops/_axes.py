@@ -51,6 +51,16 @@ def all_axes(ndim, axis):
     return tuple(a % ndim for a in as_tuple(axis))
 
 
+LONG_ROW = 8192
+"""Row length above which one block per row is too few blocks."""
+
+
+def along_rows(x, axis):
+    """Whether `axis` is the last one of `x`, and one kernel can hold its rows."""
+    rows = len(x.shape) and 0 < x.shape[-1] <= LONG_ROW
+    return bool(rows) and axis in (-1, len(x.shape) - 1, (-1,), (len(x.shape) - 1,))
+
+
 def count(x_shape, axis):
     """The number of elements reduced to one."""
     n = 1
@@ -121,6 +131,11 @@ def batch_all(xp, batched, arrays):
         x if has_one else xp.broadcast_to(x, (size, *x.shape))
         for x, has_one in zip(arrays, batched, strict=True)
     ]
+
+
+def constants(xp):
+    """The library that makes constants for a formula; traced arrays meet NumPy's."""
+    return np if xp.nesting else xp.lib
 
 
 def add_reduce(xp, x, axis, keepdims):

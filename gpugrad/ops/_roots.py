@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.ops._axes import cast_back
 
 _EXPONENTS = {"f": 126, "d": 1022}
 """The largest exponent whose negative is one of a normal number, by real dtype."""
@@ -38,16 +39,16 @@ def root_of_powers(xp, x, p, axis, keepdims, divisor=1):
     others cost one comparison per sum and stay as they are to the last bit. A GPU does not wait for
     the sum: there float32 is squared in float64, and other powers are always scaled.
     """
-    lib = xp.lib
     if xp is NUMPY:
         with np.errstate(over="ignore"):
             total = np.add.reduce(_power(np, x, p), axis, keepdims=keepdims)
         if all_in_range(total) or not x.size:
-            return _root(lib, total, p, divisor)
+            return _root(np, total, p, divisor)
     elif p == 2 or not x.size:
-        wide = x.astype(lib.result_type(x.dtype, np.float64), copy=False)
-        total = lib.sum(_power(lib, wide, p), axis=axis, keepdims=keepdims)
-        return _root(lib, total, p, divisor).astype(x.real.dtype, copy=False)
+        wide = cast_back(xp, x, np.result_type(x.dtype, np.float64))
+        total = xp.sum(_power(xp, wide, p), axis=axis, keepdims=keepdims)
+        return cast_back(xp, _root(xp, total, p, divisor), np.finfo(x.dtype).dtype)
+    lib = xp.lib
     scale = _scale(lib, x, p, axis)
     total = xp.add_reduce(_power(lib, x / scale, p), axis=axis, keepdims=keepdims)
     return _root(lib, total, p, divisor) * scale.reshape(total.shape)

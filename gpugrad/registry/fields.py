@@ -95,9 +95,12 @@ class Forward:
         mixed: what `gg.mixed_precision` does with floating-point arguments: ``"half"`` casts
             float32 to the 16-bit dtype, ``"float32"`` casts 16-bit floats to float32. None leaves
             them.
-        opaque: whether a traced function keeps a composite as one step, because it has a kernel;
-            other composites become the steps of their bodies. Or a function of the arguments that
-            decides.
+        opens: where `gg.function` writes the steps of the op's formula instead of the op, so that
+            kernels fuse them with their neighbours. The formula must then consist of ops.
+            ``"traced"``: at once, in the trace. ``"kernels"``: where kernels are generated, on a
+            GPU or in C. ``"c"``: in C alone, because a GPU has a kernel of the op's own. None:
+            nowhere. Or a function of the arguments that returns one of these: values of the program
+            have a shape and a dtype there. Only composites can be opened in the trace.
     """
 
     native_half: bool = False
@@ -108,7 +111,7 @@ class Forward:
     batch: Any = None
     writes: Callable[..., Any] | None = None
     mixed: str | None = None
-    opaque: bool | Callable[..., bool] = False
+    opens: str | Callable[..., str | None] | None = "traced"
 
 
 @_group

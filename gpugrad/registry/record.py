@@ -227,7 +227,7 @@ _SIGNATURE: Any = inspect.Signature
 
 _OF_OTHERS = {"d", "singular"}
 _OF_OTHERS_THAN_ELEMENTWISE = {
-    "masked", "linear", "outputs", "unused", "variadic", "batch", "opaque", "view", "by_element",
+    "masked", "linear", "outputs", "unused", "variadic", "batch", "opens", "view", "by_element",
     "reduces", "length_by_values", "overwrites",
 }  # fmt: skip
 
@@ -370,6 +370,10 @@ def op(
     >>> gg.testing.check_op("turned")
     >>> forgotten = gg.OPS.pop("turned")
     """
+    if "opaque" in fields:  # the name of `opens` until it said more than whether
+        opaque = fields.pop("opaque")
+        keeps = opaque if callable(opaque) else lambda *args, **params: opaque
+        fields["opens"] = lambda *args, **params: None if keeps(*args, **params) else "traced"
 
     def declare(forward: Callable[..., Any]) -> Callable[..., Any]:
         parameters = _parameters_of(forward)

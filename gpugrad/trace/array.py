@@ -27,25 +27,26 @@ class _TracedReading(Reading):
     nesting = 1
 
     @property
+    def add_reduce(self) -> Any:
+        """The sum."""
+        return self.sum
+
+    @property
     def lib(self) -> Any:
         """Raises TraceError: code that uses the array library directly needs values."""
         return Traced._refuse(None)  # type: ignore[arg-type]
 
     def function_of(self, op: Any) -> Callable[..., Any]:
         """The body of a composite, unless the op says that it is one step."""
-        step = traced_reading(op)
-        if not op.is_opened or op.opaque is True:
-            return step
-        return _either(op.opaque, step, op.body(self)) if op.opaque else op.body(self)
+        step, body = traced_reading(op), op.body(self) if op.is_opened else None
+        if body is None or not callable(op.opens):
+            return body if body is not None and op.opens == "traced" else step
 
+        def either(*args: Any, **params: Any) -> Any:
+            opens = op.opens(*args, **params) == "traced"
+            return (body if opens else step)(*args, **params)
 
-def _either(
-    condition: Callable[..., bool], one: Callable[..., Any], other: Callable[..., Any]
-) -> Callable[..., Any]:
-    def either(*args: Any, **params: Any) -> Any:
-        return (one if condition(*args, **params) else other)(*args, **params)
-
-    return either
+        return either
 
 
 TRACED = _TracedReading("traced")
@@ -102,6 +103,10 @@ class Traced:
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """The array in another dtype, logged as a step."""
         return TRACED.astype(self, dtype)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest elements along axes, logged as a step."""
+        return TRACED.max(self, axis=axis, keepdims=keepdims)
 
     def copy(self) -> Traced:
         """The array itself, because nobody writes to it."""

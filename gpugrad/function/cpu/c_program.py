@@ -14,8 +14,8 @@ from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
+from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
-from gpugrad.function.passes.rows import is_expanded
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu import calls, compiler
 from gpugrad.kernels.cpu.compiler import setting
@@ -45,7 +45,7 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
         return setting() == "always"
     elements = 0
     for step in program.steps:
-        op, steps = step.op, EXPANDED * is_expanded(step)
+        op, steps = step.op, EXPANDED * is_opened(step)
         steps = steps or int(op is not None and bool(op.by_element or op.reduces))
         if steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))

@@ -30,7 +30,6 @@ from gpugrad.function.calls import effect_call
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.layouts import Layout, contiguous, is_view
 from gpugrad.function.cpu.replay import CpuReplay
-from gpugrad.function.passes.classes import Classes
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.cpu import calls
@@ -180,7 +179,7 @@ class CReplay(CpuReplay):
         """Write a step that is not C."""
         self._open = None
         self._bound.update(map(id, step.outs))
-        if isinstance(step, (Pieces, Classes)):
+        if isinstance(step, Pieces):
             run = functools.partial(step.run, NUMPY)
             self._call(step, self._identifiers.bind(step.name, run))
         else:

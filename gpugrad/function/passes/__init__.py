@@ -11,13 +11,12 @@ from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
 from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
-from gpugrad.function.passes.norms import expand_norms
 from gpugrad.function.passes.ones import remove_ones
+from gpugrad.function.passes.open import open_for_c, open_for_kernels
 from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
 from gpugrad.function.passes.relus import join_relus
-from gpugrad.function.passes.rows import expand_rows
 from gpugrad.function.passes.simplify import (
     fold_constants,
     multiply_outer,
@@ -54,8 +53,8 @@ PASSES = (
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu",)),
     Pass("pieces", write_all_pieces, ("c",)),
-    Pass("norms", expand_norms, ("gpu", "c")),
-    Pass("rows", expand_rows, ("c",)),
+    Pass("norms", open_for_kernels, ("gpu", "c")),
+    Pass("rows", open_for_c, ("c",)),
     Pass("relus", join_relus, ("gpu",)),
     Pass("tied", join_tied, ("gpu",)),
     Pass("products", find_products, ("gpu",)),

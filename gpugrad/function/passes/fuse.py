@@ -17,12 +17,11 @@ import numpy as np
 
 from gpugrad.core.backend import HALF
 from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.ops._axes import LONG_ROW
 from gpugrad.trace.program import Program, Step, Value
 
-LONG_ROW = 8192
-"""Row length above which one block per row is too few blocks, unless there are `MANY_ROWS`."""
-
 MANY_ROWS = 64
+"""Rows that are enough blocks, one each, if they are longer than `LONG_ROW`."""
 
 LATE = 1 << 16
 """Bytes up to which a result may be computed later than it could be."""

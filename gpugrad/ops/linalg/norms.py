@@ -56,6 +56,7 @@ def _rule(multiply):
         ([np.ones(3)], {"ord": "fro"}, ArgumentError, "vector_norm.*'fro'"),
     ],
     captures=True,
+    opens=lambda x, axis, keepdims, ord: "kernels" if ord == 2 else None,
     mixed="float32",
 )
 def vector_norm(xp, x, /, axis=None, *, keepdims=False, ord=2):

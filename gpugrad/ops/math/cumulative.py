@@ -148,7 +148,7 @@ cumulative_prod = _running(
     native_half=True,
     kinds="fc",
     cuda=scan.suffix_sum,
-    opaque=True,
+    opens=None,
     ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
     samples=shaped(
         ([(4,)], {"axis": 0}),

@@ -212,9 +212,7 @@ var = _spread(
 def _std(xp, x, axis, correction, keepdims, ddof):
     n = _freedom(x.shape, axis, correction, ddof)
     if n <= 0:
-        return xp.lib.sqrt(
-            xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof)
-        )
+        return xp.sqrt(xp.var(x, axis=axis, correction=correction, keepdims=keepdims, ddof=ddof))
     d = x - xp.mean(x, axis=axis, keepdims=True)
     return root_of_powers(xp, d, 2, axis, keepdims, divisor=n)
 
@@ -238,6 +236,10 @@ def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
     return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
 
 
+def _std_opens(x, axis, correction, keepdims, ddof):
+    return "kernels" if _freedom(x.shape, axis, correction, ddof) else None
+
+
 std = _spread(
     "std",
     _std,
@@ -247,6 +249,7 @@ std = _spread(
     kinds="fc",
     batch=reducing("std"),
     captures=True,
+    opens=_std_opens,
     mixed="float32",
 )
 

@@ -14,6 +14,7 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.ops._axes import along_rows, constants
 from gpugrad.ops.nn.dropout import check_probability, kept
 from gpugrad.ops.nn.softmax import exp_of
 from gpugrad.ops.random.generator import Generator, default_generator
@@ -47,6 +48,7 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
         ([np.ones(3), np.ones(2, bool)], {}, ShapeError, r"\(3,\).*\(2,\)"),
     ],
     captures=True,
+    opens=lambda x, mask, is_causal: "c" if along_rows(x, -1) else None,
 )
 def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     """Softmax along the last axis of the scores that a mask keeps.
@@ -64,26 +66,25 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
     [[1. 0.]
      [0. 0.]]
     """
-    lib = xp.lib
     if mask is not None and mask.dtype.kind != "b":
         raise DTypeError(f"masked_softmax: the mask is {mask.dtype}; it must be boolean.")
     if x.ndim < 1 + is_causal:
         raise ShapeError(f"masked_softmax: the scores have too few axes: their shape is {x.shape}.")
     if is_causal:
-        lower = lib.tri(*x.shape[-2:], dtype=bool)
-        mask = lower if mask is None else lib.logical_and(mask, lower)
+        lower = constants(xp).tri(*x.shape[-2:], dtype=bool)
+        mask = lower if mask is None else xp.logical_and(mask, lower)
     if mask is not None:
-        x = lib.where(mask, x, -math.inf)
+        x = xp.where(mask, x, -math.inf)
     if not x.shape[-1]:
-        return lib.zeros_like(x)
+        return x * 1
     if xp is NUMPY and x.size >= LARGE:
         result = rows.softmax_or_zero(x)
         if result is not NotImplemented:
             return result
-    largest = lib.max(x, axis=-1, keepdims=True)
-    e = exp_of(xp, x - lib.where(largest == -math.inf, 0, largest))
+    largest = x.max(axis=-1, keepdims=True)
+    e = exp_of(xp, x - xp.where(largest == -math.inf, 0, largest))
     total = xp.add_reduce(e, axis=-1, keepdims=True)
-    e /= lib.where(total == 0, 1, total)
+    e /= xp.where(total == 0, 1, total)
     return e
 
 

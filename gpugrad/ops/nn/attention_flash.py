@@ -220,7 +220,7 @@ def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=
 @op(
     arrays=("g", "query", "key", "value", "out", "lse", "g_lse", "attn_mask", "stream"),
     native_half=True,
-    opaque=True,
+    opens=None,
     cuda=kernels.grad,
     ref=_grad_ref,
     samples=_grad_samples,

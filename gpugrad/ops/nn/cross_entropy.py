@@ -5,16 +5,19 @@ The gradients are named ops, with gradients and kernels of their own.
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
-from gpugrad.core.samples import uniform
+from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import LARGE
-from gpugrad.ops.arrays.class_numbers import checked_classes
+from gpugrad.ops._axes import along_rows
+from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.softmax import below_max, exp_of
 from gpugrad.registry.on_arrays import wide
@@ -50,6 +53,7 @@ _dense_errors = [
     errors=[([*args], *rest) for args, *rest in _dense_errors],
     batch="axis",
     cuda=kernels.softmax_cross_entropy,
+    opens=lambda logits, labels, axis: "c" if along_rows(logits, axis) else None,
     mixed="float32",
 )
 def softmax_cross_entropy(xp, logits, labels, /, axis=-1):
@@ -113,9 +117,88 @@ def softmax_cross_entropy_grad(xp, g_, logits, labels, /, axis=-1):
     return xp.expand_dims(g_, axis=axis) * (xp.softmax(logits, axis=axis) * total - labels)
 
 
-def _at_labels(xp, labels):
-    """The index of each row's label, in an array (rows, classes)."""
-    return xp.lib.arange(labels.size), labels.ravel()
+_SPARSE = "sparse_softmax_cross_entropy"
+
+
+def _check_labels(name, logits, labels, label_smoothing):
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(
+            f"{name}: labels are {labels.dtype}; class numbers must be integers. For "
+            "probabilities use gg.softmax_cross_entropy."
+        )
+    if not logits.ndim or labels.shape != logits.shape[:-1]:
+        raise ShapeError(
+            f"{name}: logits have shape {logits.shape}, labels {labels.shape}. Labels must have "
+            "the shape of logits without the last axis, the axis of the classes."
+        )
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(f"{name}: label_smoothing={label_smoothing} must be from 0 to 1.")
+
+
+@op(
+    differentiable=False,
+    kinds="i",
+    native_half=True,
+    batch="stack",
+    captures=False,
+    samples=calls(
+        lambda rng: ([rng.integers(0, 3, (2, 2))], {"classes": 3}),
+        lambda rng: ([np.array([1, -100])], {"classes": 3, "ignore_index": -100}),
+        lambda rng: ([np.zeros(0, np.int64)], {"classes": 3}),
+    ),
+    ref=lambda labels, classes, ignore_index=None: np.where(
+        np.equal(labels, ignore_index), -1, labels
+    ).astype(np.int32),
+    errors=[
+        ([np.array([0, 3])], {"classes": 3}, IndexOutOfBoundsError, "0 to 3.*0 to 2"),
+        ([np.array([0.0])], {"classes": 3}, DTypeError, "integers"),
+    ],
+)
+def class_numbers(xp, labels, /, *, classes, ignore_index=None):
+    """Checked labels as int32, with -1 for those to ignore.
+
+    Args:
+        labels: integers of any shape, from 0 to classes - 1.
+        classes: the number of classes.
+        ignore_index: label of examples that do not count; it need not be a class.
+
+    Returns:
+        Tensor of the shape of `labels`.
+
+    >>> print(gg.OPS["class_numbers"].eager([1, -100], classes=2, ignore_index=-100))
+    [ 1 -1]
+    """
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")
+    kept = None if ignore_index is None else labels != operator.index(ignore_index)
+    own = labels if kept is None else labels * kept
+    checked = own.size and not is_deferred(_SPARSE, own, classes)
+    if checked and (own.min() < 0 or own.max() >= classes):
+        raise IndexOutOfBoundsError(
+            f"{_SPARSE}: labels run from {own.min()} to {own.max()}, the {classes} classes from 0 "
+            f"to {classes - 1}."
+        )
+    own = own.astype(np.int32)
+    return own if kept is None else xp.lib.where(kept, own, -1)
+
+
+def _column(xp, x):
+    return xp.expand_dims(x, axis=-1) if xp.nesting else x[..., None]
+
+
+def _own(xp, classes, n):
+    """The index of each row's class in an array (rows, n); for kernels, where a column is that.
+
+    A kernel reads the whole row anyway.
+    """
+    if xp.nesting:
+        return xp.equal(_column(xp, classes), np.arange(n, dtype=np.int32))
+    return xp.lib.arange(classes.size), classes.ravel()
+
+
+def _of_kept(xp, classes, x, ignore_index):
+    """The values of rows that are not ignored, 0 for others."""
+    return x if ignore_index is None else xp.where(classes >= 0, x, 0)
 
 
 def _sparse_samples(rng):
@@ -164,6 +247,7 @@ _sparse_errors = [
         *all_batched(xp, batched, arrays), **params
     ),
     cuda=kernels.sparse_softmax_cross_entropy,
+    opens=lambda logits, labels, **params: "c" if along_rows(logits, -1) else None,
     mixed="float32",
 )
 def sparse_softmax_cross_entropy(
@@ -188,20 +272,24 @@ def sparse_softmax_cross_entropy(
     >>> print(gg.sparse_softmax_cross_entropy([[0.0, 0.0], [100.0, 0.0]], [1, 0]))
     [0.6931472 0.       ]
     """
-    kept, labels = checked_classes(
-        "sparse_softmax_cross_entropy", logits, labels, ignore_index, label_smoothing
-    )
+    _check_labels(_SPARSE, logits, labels, label_smoothing)
+    n = logits.shape[-1]
+    classes = xp.class_numbers(labels, classes=n, ignore_index=ignore_index)
     if xp is NUMPY and logits.size >= LARGE and not label_smoothing and dtype is None:
-        losses = rows.cross_entropy(logits, labels, kept)
+        losses = rows.cross_entropy(logits, classes, None)
         if losses is not NotImplemented:
             return losses
+    at = _own(xp, classes, n)
     z = below_max(xp, wide(xp, logits), -1)
-    picked = z.reshape(labels.size, z.shape[-1])[_at_labels(xp, labels)].reshape(labels.shape)
+    if xp.nesting:
+        own = xp.add_reduce(xp.where(at, z, 0), axis=-1, keepdims=False)
+    else:
+        own = z.reshape(classes.size, n)[at].reshape(classes.shape)
     if label_smoothing:
-        share = label_smoothing / max(z.shape[-1], 1)
-        picked = picked * (1 - label_smoothing) + xp.add_reduce(z, axis=-1) * share
-    losses = xp.lib.log(xp.add_reduce(exp_of(xp, z), axis=-1)) - picked
-    losses = losses if kept is None else xp.lib.where(kept, losses, xp.lib.zeros_like(losses))
+        share = label_smoothing / max(n, 1)
+        own = own * (1 - label_smoothing) + xp.add_reduce(z, axis=-1, keepdims=False) * share
+    losses = xp.log(xp.add_reduce(exp_of(xp, z), axis=-1, keepdims=False)) - own
+    losses = _of_kept(xp, classes, losses, ignore_index)
     if dtype is None and logits.dtype in HALF:
         dtype = logits.dtype
     return losses if dtype is None else losses.astype(as_dtype(dtype))
@@ -243,6 +331,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
         *all_batched(xp, batched, arrays), **params
     ),
     cuda=kernels.sparse_softmax_cross_entropy_grad,
+    opens=lambda g, logits, labels, **params: "c" if along_rows(logits, -1) else None,
     overwrites=1,
 )
 def sparse_softmax_cross_entropy_grad(
@@ -264,21 +353,24 @@ def sparse_softmax_cross_entropy_grad(
     >>> print(grad([1.0], [[0.0, 0.0]], [1]))
     [[ 0.5 -0.5]]
     """
-    kept, labels = checked_classes(
-        "sparse_softmax_cross_entropy_grad", logits, labels, ignore_index, label_smoothing
-    )
+    _check_labels(f"{_SPARSE}_grad", logits, labels, label_smoothing)
+    n = logits.shape[-1]
+    classes = xp.class_numbers(labels, classes=n, ignore_index=ignore_index)
     if xp is NUMPY and logits.size >= LARGE and not label_smoothing:
-        d = rows.cross_entropy_grad(g_, logits, labels, kept)
+        d = rows.cross_entropy_grad(g_, logits, classes, None)
         if d is not NotImplemented:
             return d
-    # C order makes the reshape a view
-    e = exp_of(xp, xp.lib.ascontiguousarray(below_max(xp, wide(xp, logits), -1)))
-    g_ = wide(xp, g_)
-    e *= g_[..., None] / xp.add_reduce(e, axis=-1, keepdims=True)
+    at = _own(xp, classes, n)
+    d = exp_of(xp, below_max(xp, wide(xp, logits), -1))
+    g = own = _column(xp, wide(xp, g_))
+    d *= g / xp.add_reduce(d, axis=-1, keepdims=True)
     if label_smoothing:
-        e -= g_[..., None] * (label_smoothing / e.shape[-1])
-    own = g_.ravel() * (1 - label_smoothing) if label_smoothing else g_.ravel()
-    e.reshape(labels.size, e.shape[-1])[_at_labels(xp, labels)] -= own
-    if kept is not None:
-        e[~kept] = 0
-    return e.astype(logits.dtype) if logits.dtype in HALF else e
+        d -= g * (label_smoothing / n)
+        own = g * (1 - label_smoothing)
+    if xp.nesting:
+        d = d - xp.where(at, own, 0)
+    else:
+        d = xp.lib.ascontiguousarray(d)  # so that the reshape is a view
+        d.reshape(classes.size, n)[at] -= own.ravel()
+    d = _of_kept(xp, _column(xp, classes), d, ignore_index)
+    return d.astype(logits.dtype) if logits.dtype in HALF else d

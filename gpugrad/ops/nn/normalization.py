@@ -54,6 +54,61 @@ def _root_mean_square(xp, x, axis, eps):
     return root_of_powers(xp, x, 2, axis, True, divisor=n)
 
 
+def _lengths(xp, mean_square, dtype, eps):
+    """The root of a mean square and its `_inverse_length`, for kernels: they cannot look at sums.
+
+    Args:
+        mean_square: a function of a factor, which multiplies the elements first: where squares
+            overflow or, without `eps`, vanish, the root is one of scaled elements.
+    """
+    limits = np.finfo(dtype)
+    half = 2.0 ** (limits.maxexp // 2)
+    square = mean_square(1)
+    root = length = xp.sqrt(square)
+    if eps:
+        length = xp.sqrt(square + eps)
+    ranges = [(xp.greater, float(limits.max), 1 / half)]
+    ranges += [] if eps else [(xp.less, float(limits.tiny / limits.eps), half)]
+    for beyond, limit, scale in ranges:
+        there = beyond(square, limit)
+        size = xp.sqrt(mean_square(scale)) * (1 / scale)
+        root, length = xp.where(there, size, root), xp.where(there, size, length)
+    if eps:
+        return root, xp.reciprocal(length)
+    nothing = length == 0
+    return root, xp.where(nothing, 0, xp.reciprocal(xp.where(nothing, 1, length)))
+
+
+def _mean_square(xp, x, axis, scale):
+    x = x if scale == 1 else x * scale
+    return xp.mean(x * x, axis=axis, keepdims=True)
+
+
+def _moments(xp, x, axis):
+    """The mean along axes, and the function `mean_square` of the distances from it.
+
+    If these are the last axes and others, as in a batch norm of images, a kernel reads the array
+    once: a row has its own mean, and the squared distance of that from the whole mean is added to
+    the row's own variance (Chan, Golub and LeVeque 1983).
+    """
+    n, axes = x.ndim, all_axes(x.ndim, axis)
+    start = n - next(k for k in range(n + 1) if n - 1 - k not in axes)
+    last = tuple(range(start, n)) if math.prod(x.shape[start:]) > 1 else ()
+    rest = tuple(a for a in sorted(axes) if a not in last and (x.shape[a] > 1 or not last))
+    of_rows = mean = xp.mean(x, axis=last or rest, keepdims=True)
+    d = x - of_rows
+    if not (last and rest):
+        return mean, lambda scale: _mean_square(xp, d, last or rest, scale)
+    mean = xp.mean(of_rows, axis=rest, keepdims=True)
+    off = of_rows - mean
+
+    def mean_square(scale):
+        a = off if scale == 1 else off * scale
+        return xp.mean(_mean_square(xp, d, last, scale) + a * a, axis=rest, keepdims=True)
+
+    return mean, mean_square
+
+
 def _check_axes(name, x, axis):
     for a in axis if isinstance(axis, (tuple, list)) else (axis,):
         if not -x.ndim <= a < x.ndim:
@@ -118,7 +173,7 @@ def _standardize_ref(x, axis=-1, eps=1e-5):
 
 _NO_AXIS = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2 is out of bounds")]
 _along_axes = functools.partial(
-    op, batch="axis", samples=along_axis({"axis": (0, 2), "eps": 0.1}), errors=_NO_AXIS
+    op, batch="axis", opens="c", samples=along_axis({"axis": (0, 2), "eps": 0.1}), errors=_NO_AXIS
 )
 
 
@@ -150,6 +205,10 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     [-1.  1.] [3.] [2.]
     """
     _check_axes("standardize", x, axis)
+    if xp is not NUMPY and x.dtype.kind == "f":
+        mean, mean_square = _moments(xp, x, axis)
+        std, scale = _lengths(xp, mean_square, x.dtype, eps)
+        return (x - mean) * scale, mean, std
     n = max(count(x.shape, axis), 1)
     mean = xp.add_reduce(x, axis=axis, keepdims=True) / n
     d = x - mean
@@ -242,6 +301,9 @@ def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
     [0.2 1.4] [5.]
     """
     _check_axes("rms_standardize", x, axis)
+    if xp is not NUMPY and x.dtype.kind == "f":
+        root, scale = _lengths(xp, lambda s: _mean_square(xp, x, axis, s), x.dtype, eps)
+        return x * scale, root
     root = _root_mean_square(xp, x, axis, eps)
     return x * _inverse_length(xp, root, eps), root
 

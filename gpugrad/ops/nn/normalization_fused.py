@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.ops._axes import all_axes, batch_axis, count
+from gpugrad.ops._axes import all_axes, along_rows, batch_axis, count
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.normalization import affine, affine_ref, inverse_root
 from gpugrad.registry.on_arrays import wide
@@ -92,10 +93,15 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
     return y, mean, var
 
 
+def _opens(x, weight, bias, *, axis, along, eps, centered):
+    return centered and along_rows(x, axis) and along_rows(x, along)
+
+
 @op(
     vjp=_vjp,
     arrays=("x", "weight", "bias"),
     outputs=3,
+    opens=lambda *args, **params: "kernels" if _opens(*args, **params) else None,
     native_half=True,
     batch=_batch,
     samples=_samples,
@@ -126,12 +132,17 @@ def standardize_affine(
     >>> print(out, mean, var)
     [-2.  2.] [2.] [1.]
     """
-    if centered:
+    if centered and xp is not NUMPY:  # kernels need not standardize values whose squares overflow
+        mean = xp.mean(wide(xp, x), axis=axis, keepdims=True)
+        d = wide(xp, x) - mean
+        var = xp.mean(d * d, axis=axis, keepdims=True)
+        out = d * inverse_root(xp, var, eps)
+    elif centered:
         out, mean, std = xp.standardize(wide(xp, x), axis=axis, eps=eps)
+        var = std * std
     else:
         out, std = xp.rms_standardize(wide(xp, x), axis=axis, eps=eps)
-        mean = xp.lib.zeros_like(std)
-    var = std * std
+        mean, var = xp.lib.zeros_like(std), std * std
     y = affine(xp, "standardize_affine", out, wide(xp, weight), wide(xp, bias), along)
     return narrowed(xp, y, x, weight, bias), mean, var
 
@@ -165,16 +176,16 @@ _GRAD_ERRORS: list[Any] = [
 ]
 
 
-def _by_channel(g, x, *others, axis=-1, **params):
-    """Whether the means are not over the last axes, for which fusion makes a kernel of the body."""
-    axes = all_axes(x.ndim, axis)
-    return axes != tuple(range(x.ndim - len(axes), x.ndim))
+def _in_rows(g, x, *others, axis=-1, **params):
+    """Where the means are over the last axes: there fusion makes a kernel of the body."""
+    axes = all_axes(len(x.shape), axis)
+    return "traced" if axes == tuple(range(len(x.shape) - len(axes), len(x.shape))) else None
 
 
 @op(
     arrays=("g", "x", "mean", "var", "g_mean", "g_var", "weight"),
     native_half=True,
-    opaque=_by_channel,
+    opens=_in_rows,
     samples=_grad_samples,
     ref=_grad_ref,
     errors=_GRAD_ERRORS,
@@ -220,7 +231,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
 @op(
     outputs=3,
     native_half=True,
-    opaque=_by_channel,
+    opens=_in_rows,
     samples=_grads_samples,
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],

@@ -285,7 +285,7 @@ def _window_scatter_samples(rng):
     samples=_window_scatter_samples,
     ref=_window_scatter_ref,
     cuda=kernels.window_scatter,
-    opaque=True,
+    opens=None,
     errors=[
         ([np.ones(2), np.zeros(3, int)], {"lengths": (4,), **_UNIT}, ShapeError, r"\(2,\).*\(3,\)")
     ],
