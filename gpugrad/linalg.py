@@ -71,21 +71,21 @@ Result = TypeVar("Result")
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns."""
+    """The results of `eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """The results of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class LstsqResult(NamedTuple):
-    """What `lstsq` returns."""
+    """The results of `lstsq`."""
 
     x: Tensor
     residuals: Tensor
@@ -94,21 +94,21 @@ class LstsqResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """The results of `qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """The results of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """The results of `svd`."""
 
     U: Tensor
     S: Tensor

@@ -58,7 +58,7 @@ def bounded_calls():
 
 
 def refusal(names, call):
-    """What is wrong with the refusal of a call, and its result.
+    """The fault in the refusal of a call, and the call's result.
 
     Returns:
         ("", result) if it returns; (None, None) if it raises as documented, with one of `names` in
@@ -136,7 +136,7 @@ def split(parameters, values):
 
 
 def complaints(title, function, arguments, also=(), passed_on="clipnorm"):
-    """What is wrong with calls with a hostile value in each place, a line each.
+    """The faults of calls with a hostile value in each place, a line each.
 
     Args:
         title: the function, whose words an error may name.

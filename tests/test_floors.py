@@ -180,7 +180,7 @@ EDITED = {
     ("gpugrad.testing.cuda.shim", "launch"): "for a while kernels run on the CPU",
     ("gpugrad.random", "Generator"): "the methods of Generator are the functions of this namespace",
 }
-"""What a module may edit of another, and why."""
+"""The objects of other modules that a module may edit, and why."""
 
 
 def _imported_objects(module):

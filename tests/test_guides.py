@@ -21,7 +21,7 @@ def blocks(page, kind="python"):
 
 
 def expected(code):
-    """What the code says that it prints: the comments behind ``print(...)``."""
+    """The output that the code promises: the comments behind ``print(...)``."""
     return re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""What importing gpugrad loads, and what it offers."""
+"""Modules that importing gpugrad loads, and names that it offers."""
 
 import operator
 import re

@@ -139,7 +139,7 @@ Prepared = tuple[Reading, Sequence[Rule | None], Sequence[Any], Any]
 
 
 class LogReading:
-    """What one backward pass runs the rules on; in this class, arrays of one library.
+    """The reading of one backward pass: its rules run on plain arrays of one library.
 
     Args:
         xp: the reading of the targets' gradients.

@@ -170,7 +170,7 @@ def _keep_or_forget(
 
 
 def _sets() -> list[Any]:
-    """What holds a reference to a serial number without making it reachable."""
+    """Sets that refer to a serial number without making it reachable."""
     growing = [r for r in recorders if isinstance(r, Growing)]
     return [s for r in growing for s in (r.known, r.dead) if type(s) in (set, dict) and s]
 

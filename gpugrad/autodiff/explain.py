@@ -73,7 +73,7 @@ def _edges(
 
 
 def _through(barrier: str) -> str:
-    """What a barrier on the only path means; "" is no barrier."""
+    """The sentence about a barrier on the only path; "" if there is none."""
     if not barrier:
         return "The target depends on the source; its gradient is not None."
     if barrier.startswith("stop_gradient"):

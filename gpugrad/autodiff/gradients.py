@@ -246,7 +246,7 @@ def _refuse_nan(*grads: Tensor) -> list[Tensor]:
 
 
 class UnconnectedGradients(enum.Enum):
-    """What `gradient` returns for a source that the target does not depend on."""
+    """The result of `gradient` for a source that the target does not depend on."""
 
     NONE = "none"
     ZERO = "zero"

@@ -92,7 +92,7 @@ class Graph(Recorder):
 
 
 class _Default:
-    """What `Graph.as_default` returns, unless the Graph records already: a log has each op once."""
+    """Listens for `Graph.as_default`, unless the Graph records already: a log has each op once."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

@@ -1,4 +1,4 @@
-"""What a log holds: its entries, and what the op of an entry must have."""
+"""A recorder's log: its entries, and the base class of their ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ A plain tuple: every op creates one under a tape, and a named tuple takes six ti
 
 
 class Recordable:
-    """What the op of a log entry must have: its name and its rules.
+    """The op of a log entry: its name and its rules.
 
     The base of the op record, and of everything else that a tape can log: a call of a
         `custom_gradient`, a traced function, control flow, or the input and output of a `vmap`. The
@@ -71,7 +71,7 @@ def split_rule(rule: Rule, n: int) -> list[Rule]:
 
 
 class Entries(Protocol):
-    """What a backward pass walks through: the log of a recorder, or what follows the walk."""
+    """The entries that a backward pass walks: a recorder's log, or a listener to the walk."""
 
     def __reversed__(self) -> Iterator[Entry]:
         """The entries, the last one first."""

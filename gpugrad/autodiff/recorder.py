@@ -194,7 +194,7 @@ class recording_stopped:
 
 
 class Recorder(LogGrowing):
-    """What a tape and a graph share: a log of what was executed.
+    """The base of tapes and graphs: a log of the executed ops.
 
     Attributes:
         known: serial numbers of watched Tensors, and of everything computed from them.

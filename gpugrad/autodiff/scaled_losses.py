@@ -46,7 +46,7 @@ def _mark(gradient: Any, scale: Any) -> None:
 
 
 def scale_of(gradient: Any) -> Any:
-    """What has scaled the loss that this is a gradient of, as far as is known; else None."""
+    """The scale of the loss behind a gradient, or None if it is unknown."""
     mark = _gradients.get(id(_values(gradient)))
     return None if mark is None else mark[1]
 

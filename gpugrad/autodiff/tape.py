@@ -39,7 +39,7 @@ CHUNK_BYTES = 2**28
 
 
 class _Paused:
-    """What `GradientTape.stop_recording` returns.
+    """The context manager of `GradientTape.stop_recording`.
 
     No generator: one whose start is interrupted ends when it is freed, and the tape would listen
     again after its own end.

@@ -1,1 +1,1 @@
-"""What a tensor is: arrays, devices, dtypes, settings and Variables. No mathematics."""
+"""Tensors, arrays, devices, dtypes, settings and Variables. No mathematics."""

@@ -93,7 +93,7 @@ OPS = Ops()
 
 
 class Reading:
-    """What the formulas call as `xp`: its attributes are the ops.
+    """The `xp` of formulas: its attributes are the ops.
 
     A subclass says with `function_of` how an op runs on its arrays. That function is built when the
     op is first called, and kept as an attribute.

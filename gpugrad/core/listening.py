@@ -1,4 +1,4 @@
-"""Which recorders follow the ops of the running code: those of its asyncio task and thread.
+"""The recorders that follow the running code: those of its asyncio task and thread.
 
 A stack of recorders is never pushed to. A ``with`` statement sets the context variable to a longer
 one, so tasks that were started before do not see the recorder, and those that are started inside

@@ -268,7 +268,7 @@ def exit_numerics() -> None:
 
 
 def numerics() -> str:
-    """What this task's results are checked for: "nan", "inf" for both, or ""."""
+    """Values that raise in this task: "nan", "inf" for both, or "" for none."""
     return _task.get().settings.numerics[-1]
 
 

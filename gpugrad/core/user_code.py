@@ -28,7 +28,7 @@ def _user_frame() -> tuple[FrameType, int]:
 
 
 def place() -> tuple[CodeType, int]:
-    """What `line_of` shows, for a message that is rarely needed."""
+    """The text of `line_of`, for a message that is rarely needed."""
     frame, _ = _user_frame()
     return frame.f_code, frame.f_lineno
 

@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Dataset(Protocol):
-    """What `DataLoader` needs: a list will do, or a dataset of torch.
+    """The protocol of datasets for `DataLoader`: a list has it, and so has a dataset of torch.
 
     A dataset that also has ``take(indices)``, which returns a whole batch, is asked for batches.
     """

@@ -45,7 +45,7 @@ class LoaderState(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What makes a batch from its indices or items; it goes to each worker process once."""
+    """Makes a batch from its indices or items; each worker process gets it once."""
 
     dataset: Any
     map: Callable[..., Any] | None
@@ -339,7 +339,7 @@ class DataLoader:
         self._position = LoaderState(epoch + 1, 0)
 
     def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
-        """What the batches of an epoch are made of: indices, or pairs of position and item."""
+        """The contents of an epoch's batches: indices, or pairs of position and item."""
         rng = np.random.default_rng([self.seed, epoch])
         chunks = self._indices(rng) if self._indexed else self._chunks_of_iterable(rng)
         for chunk in chunks:

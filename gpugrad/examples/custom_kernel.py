@@ -55,7 +55,7 @@ INSIDE, OUTSIDE = 5.0, 10.0  # |x| of the training data, and of what is asked at
 
 
 def wave(x: Array) -> Array:
-    """What the networks learn."""
+    """The function that the networks learn."""
     return (np.sin(2 * x) + 0.3 * x).astype(np.float32)
 
 

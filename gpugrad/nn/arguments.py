@@ -1,4 +1,4 @@
-"""What layers share: checks of their arguments, and the warning about training mode."""
+"""Checks of layers' arguments, and the warning about training mode."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _DEFAULTS = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1, "gro
 
 
 class _Convolution(Module):
-    """What the six layers share. A subclass says the function and its number of axes."""
+    """The base of the six layers. A subclass says the function and its number of axes."""
 
     _function: ClassVar[Callable[..., Any]]
     _axes: ClassVar[int]

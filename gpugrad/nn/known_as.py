@@ -1,4 +1,4 @@
-"""What layers, methods and arguments of torch, Keras and Flax are called here, for messages."""
+"""Our names of layers, methods and arguments of torch, Keras and Flax, for messages."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 
 class TorchReport(NamedTuple):
-    """What `load_torch` matched."""
+    """The report of `load_torch`: the names that it matched."""
 
     matched: dict[str, str]
     """Names in the file, by the Variable's name; of two that were added, both."""

@@ -114,7 +114,7 @@ class Module:
     """
 
     _without_result: ClassVar[str] = "not called"
-    """What the summary shows of a Module that was not called."""
+    """The output in the summary of a Module that was not called."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -127,7 +127,7 @@ class Module:
 
     @_naming_parts
     def __post_init__(self) -> None:
-        """What a dataclass runs at the end of its ``__init__``."""
+        """A dataclass calls this at the end of its ``__init__``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign; a Module that comes after the construction, such as a new head, gets its path."""

@@ -36,7 +36,7 @@ def refuse_lack(xp, name, arrays, error):
 
 
 def _lack(xp, name, arrays):
-    """What SciPy's ``special`` has and CuPy's lacks for these arguments, if anything."""
+    """A clause that says what CuPy's ``special`` lacks for these arguments; "" if nothing."""
     if not library_has(xp, name):
         return f"cupyx.scipy.special lacks {name}"
     types = getattr(getattr(NUMPY.special, name), "types", ())  # of a ufunc: "D->D"

@@ -1,1 +1,1 @@
-"""What an op is: its record, and the functions generated from it."""
+"""The record of an op, and the functions generated from it."""

@@ -109,7 +109,7 @@ def _result(
 
 
 def _raises(errors: Iterable[Any]) -> str:
-    """What the calls that must fail raise; the classes say why."""
+    """The section of errors, from the calls that must fail; the classes say why."""
     classes: dict[type[Exception], list[str]] = {}
     for _, keywords, cls, _ in errors:
         examples = classes.setdefault(cls, [])

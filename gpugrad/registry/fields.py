@@ -41,7 +41,7 @@ class Rules:
 
 @_group
 class Gradient:
-    """What a tape needs to know.
+    """Fields that a tape reads.
 
     Attributes:
         differentiable: False if the gradient is None.
@@ -116,7 +116,7 @@ class Forward:
 
 @_group
 class Replay:
-    """What the passes and the replays of `gg.function` need to know.
+    """Fields that the passes and the replays of `gg.function` read.
 
     Attributes:
         captures: whether a CUDA graph may hold the forward. A captured forward runs once in Python,
@@ -160,7 +160,7 @@ class Replay:
 
 @_group
 class Checks:
-    """What `gpugrad.testing.check_op` needs.
+    """Fields that `gpugrad.testing.check_op` reads.
 
     Attributes:
         samples: function of a NumPy random generator that yields (arguments, keywords).

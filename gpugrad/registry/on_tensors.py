@@ -274,4 +274,4 @@ _SCOPE = {
     "own": _own, "tensors": _tensors,
     "view_or_copy": view_or_copy, "wrap": wrap,
 }  # fmt: skip
-"""What every generated text may name."""
+"""Names that every generated text may use."""

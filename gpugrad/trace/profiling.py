@@ -1,4 +1,4 @@
-"""What tells `gg.profile` how long things take: spans around ops, gradients, replays and batches.
+"""Spans around ops, gradients, replays and batches, from which `gg.profile` takes its times.
 
 Nothing asks for a span unless `profiles` has an entry. Spans do not nest: what runs inside of one,
 such as the ops of a composite op or of a replay, belongs to it.
@@ -46,7 +46,7 @@ class Event(NamedTuple):
 
 
 class Profile:
-    """What spans are written to.
+    """A record of spans.
 
     Attributes:
         events: in the order in which they ended.

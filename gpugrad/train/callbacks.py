@@ -18,7 +18,7 @@ from gpugrad.errors import ArgumentError
 
 
 class Callback:
-    """What `fit` calls in a run. A subclass implements some of the methods; each gets the Run.
+    """Methods that `fit` calls. A subclass implements some of them; each gets the Run.
 
     >>> class Print(gg.train.Callback):
     ...     def end_of_epoch(self, run):

@@ -112,7 +112,7 @@ class Run:
         self.stopped = True
 
     def state(self) -> dict[str, Any]:
-        """What `load_state` needs to continue, also in the middle of an epoch; JSON can hold it.
+        """The position for `load_state`, also in the middle of an epoch; JSON can hold it.
 
         Raises:
             NumericsError: the loss is NaN or infinite, so the weights are not worth saving.

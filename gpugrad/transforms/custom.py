@@ -70,7 +70,7 @@ class _CustomCall:
         self._trains = is_training()
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
-        """What the user's gradient function returns for the upstream gradients."""
+        """The result of the user's gradient function for the upstream gradients."""
         upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
         with inside_levels_of(*upstream), training(self._trains):  # it may recompute layers
             return self._fitted(xp, upstream, *self._call(upstream))

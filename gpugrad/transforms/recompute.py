@@ -50,7 +50,7 @@ def recompute_grad(f: Function) -> Function:
 
 
 class _Recomputed:
-    """What `recompute_grad` returns; copying or pickling it copies or pickles the function."""
+    """The result of `recompute_grad`; copying or pickling it copies or pickles the function."""
 
     def __init__(self, f: Function) -> None:
         functools.update_wrapper(self, f)

@@ -15,7 +15,7 @@ A = np.arange(12.0).reshape(3, 4)
 
 
 def both(write, *arrays):
-    """What a function of arrays leaves in them: in Tensors, and in NumPy arrays."""
+    """The contents of arrays after a function wrote to them: of Tensors, and of NumPy arrays."""
     tensors, numpys = [gg.asarray(a) for a in arrays], [a.copy() for a in arrays]
     write(*tensors)
     write(*numpys)
@@ -128,7 +128,7 @@ def leaves(result):
 
 
 def effects(function, make, args, places):
-    """What `x` and the array it is a view of are after a write to each array of ``function(x)``.
+    """`x` and the array that it views, after a write to each array of ``function(x)``.
 
     "refused" where that raises.
     """

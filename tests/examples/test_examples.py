@@ -1,4 +1,4 @@
-"""What all examples have in common, and what the small ones reach."""
+"""The options that all examples share, and the results of the small ones."""
 
 import importlib
 import re

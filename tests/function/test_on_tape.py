@@ -25,7 +25,7 @@ def gradients(f, x, v):
 
 
 def second_gradients(f, x, v):
-    """Those gradients, and the gradients of a function of them."""
+    """The first gradients, and the gradients of a function of them."""
     with gg.GradientTape() as outer:
         outer.watch(x)
         first = gradients(f, x, v)

@@ -97,11 +97,11 @@ class Shared:
 
 
 TURNS = (0, 0, 1, 1, 2)
-"""Which thread makes a call: the first two trace in their first one and replay in the second."""
+"""The thread of each call: the first two trace in their first one and replay in the second."""
 
 
 def play_in_turn(shared, turns):
-    """What the calls return and leave, if they are made in this order."""
+    """The results of calls in this order, and the Variables after them."""
     results = [[], [], []]
     for k in turns:
         results[k].append(shared.calls[k]())

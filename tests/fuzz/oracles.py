@@ -1,4 +1,4 @@
-"""What a random program must agree with: NumPy, itself in `gg.function`, and differences."""
+"""Oracles of a random program: NumPy, itself in `gg.function`, and finite differences."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def three_calls(loaded: Loaded, f: Callable[..., Any], donated: bool, steps: int
 
 
 def one_by_one(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What ``steps_per_call`` computes."""
+    """The same steps as ``steps_per_call``, one by one."""
 
     def several(*xs: gg.Tensor) -> list[gg.Tensor]:
         steps = [f(*(x[k] for x in xs)) for k in range(2)]

@@ -44,7 +44,7 @@ def refused_in(name, default):
 
 
 def outcome(op, bound):
-    """What is wrong with one call: "" if it returns numbers, None if it raises as documented."""
+    """The fault of one call: "" if it returns numbers, None if it raises as documented."""
     complaint, result = refusal([op.name], lambda: op.eager(*bound.args, **bound.kwargs))
     for r in result if isinstance(result, tuple) else (result,):
         is_tensor = isinstance(r, gg.Tensor)
@@ -54,7 +54,7 @@ def outcome(op, bound):
 
 
 def complaints(name, every):
-    """What is wrong with the calls of an op, a line each."""
+    """The faults of the calls of an op, a line each."""
     op, wrong = gg.OPS[name], []
     for place, value, bound, refused in calls_of(op, every):
         with warnings.catch_warnings():

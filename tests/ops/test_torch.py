@@ -693,7 +693,7 @@ AROUND = {
     "eigh": lambda m, f: lambda x, **keywords: without_phase(m, f(x, **keywords)),
     "svd": lambda m, f: lambda x, **keywords: without_phase(m, f(x, **keywords)),
 }
-"""What is compared in an op's place, with `f` for the op and `m` for gg or torch."""
+"""The function to compare in place of an op, with `f` for the op and `m` for gg or torch."""
 
 
 def hermitian(m, x):

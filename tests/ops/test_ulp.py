@@ -293,7 +293,7 @@ MODES = {"reverse": reverse_mode, "forward": forward_mode, "vmap": lambda f: gg.
 
 
 def wrong_slopes(name, order, x, result):
-    """Those of `result` that differ from mpmath's slopes of an array at `x`."""
+    """Elements of `result` that differ from mpmath's slopes of an array at `x`."""
     limits, wrong = np.finfo(x.dtype), []
     for at, value in zip(map(float, x), result.numpy(), strict=True):
         true = SLOPES_OF[name](mpf(at))[order - 1]

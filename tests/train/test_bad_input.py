@@ -1,4 +1,4 @@
-"""What a training run does with bad input: errors name the layer's path, files survive."""
+"""Bad input in a training run: errors name the layer's path, files survive."""
 
 import functools
 import resource

@@ -290,7 +290,7 @@ def _last_writes_reference(x, index):
     captures=_is_fixed,
 )
 def last_writes(xp, x, /, *, index):
-    """Which writes of ``x[index] = values`` stay: the last write to each element.
+    """Marks the writes of ``x[index] = values`` that stay: the last one to each element.
 
     Args:
         x: array; only its shape matters.

@@ -1,4 +1,4 @@
-"""What ops of square matrices share: checks, samples and their declaration."""
+"""Checks, samples and declarations of ops of square matrices."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from gpugrad.registry.record import op
 
 
 def _significant(lib, s, rtol, shape):
-    """Which singular values are not 0: those above `rtol` of the largest, s[..., 0]."""
+    """Marks the singular values that are not 0: those above `rtol` of the largest, s[..., 0]."""
     if rtol is None:
         rtol = max(shape[-2:]) * float(np.finfo(s.dtype).eps)
     elif type(rtol) not in SCALARS:

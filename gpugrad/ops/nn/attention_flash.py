@@ -48,7 +48,7 @@ def _probabilities(xp, scores, lse):
 
 
 def _keep(xp, stream, dropout_p, query, key, value, attn_mask):
-    """Which weights are kept, drawn as in the kernels, in the shape of the weights."""
+    """Marks the weights that are kept, drawn as in the kernels, in the shape of the weights."""
     if stream is None:
         return None
     if not 0 <= dropout_p < 1:

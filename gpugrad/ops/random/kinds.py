@@ -1,4 +1,4 @@
-"""What a draw of each kind computes on the host, from a key and a counter."""
+"""The formulas of each kind of draw on the host, from a key and a counter."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _TERMS = 16
 
 
 def _asymptotic_terms(order, sign):
-    """Those of the derivative of x^-1/2 times the sum of sign^k a_k / x^k, from the last on.
+    """Coefficients of the derivative of x^-1/2 times the sum of sign^k a_k / x^k, last one first.
 
     That sum is sqrt(2 pi) I e^-x with sign -1, and sqrt(2 / pi) K e^x with sign 1 (DLMF 10.40.1-2).
     """

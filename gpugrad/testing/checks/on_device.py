@@ -65,7 +65,7 @@ class Difference:
 
 
 def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Difference]:
-    """What differs between an op on a GPU and on the CPU.
+    """The differences between an op on a GPU and on the CPU.
 
     Args:
         op: the record.
@@ -93,7 +93,7 @@ _Run = Callable[[Sample], list[Tensor]]
 
 
 def _runs(op: Op, phase: str) -> list[tuple[str, _Run]]:
-    """What is run, by its name; a later run is left out where it does not apply."""
+    """The runs of an op, by name; those that do not apply are left out."""
     if phase == "function":
         return [("gg.function", _replayed)]
     runs: list[tuple[str, _Run]] = [("forward", lambda sample: sample.results())]

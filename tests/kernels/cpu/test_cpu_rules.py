@@ -32,7 +32,7 @@ def threads(request):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """What each step in C returned."""
+    """The result of each step in C."""
     results, real = [], steps.StepLoop.step
 
     def step(*args):

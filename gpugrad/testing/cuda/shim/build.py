@@ -60,7 +60,7 @@ _SHIM = Prelude()
 
 @dataclass(frozen=True)
 class Source:
-    """What `build_kernels` compiles: a source, its kernels' names, and the header before it."""
+    """A source for `build_kernels`, its kernels' names, and the header before it."""
 
     text: str
     names: tuple[str, ...]
@@ -149,7 +149,7 @@ def _is_built(source: Source) -> bool:
 
 
 def _guarded(text: str) -> tuple[str, str]:
-    """What gpugrad's headers define for all kernels, up to the last include guard; the rest."""
+    """The guarded definitions of gpugrad's headers for all kernels, and the rest of a text."""
     if "#ifndef GPUGRAD_COMMON" not in text:
         return "", text
     head, end, rest = text.rpartition("#endif\n")
@@ -157,7 +157,7 @@ def _guarded(text: str) -> tuple[str, str]:
 
 
 def _heads(sources: Sequence[Source]) -> str:
-    """What comes before the namespaces: inside, an overload of sqrt would hide all others."""
+    """The lines before the namespaces: inside, an overload of sqrt would hide all others."""
     heads, rests = zip(*(_guarded(source.text) for source in sources), strict=True)
     includes = (line.strip() for rest in rests for line in _INCLUDE.findall(rest))
     return "\n".join(dict.fromkeys((*includes, *heads))) + "\n"

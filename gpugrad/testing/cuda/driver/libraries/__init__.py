@@ -102,7 +102,7 @@ class Library:
 
 @dataclass
 class Handle:
-    """What a library's handle holds.
+    """The state behind a library's handle.
 
     Attributes:
         stream: the stream of its work.
