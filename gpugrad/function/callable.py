@@ -21,7 +21,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
-from gpugrad.function.differentiate import tapes_only
+from gpugrad.function.differentiate import known, tapes_only
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
@@ -137,8 +137,7 @@ class Function:
     def _recorded(self, args: Any, keywords: Any) -> Any:
         """A call under tapes: one entry in their logs, or the function itself if it has effects."""
         leaves = [x for x in self._signature.leaves(args, keywords) if isinstance(x, Tensor)]
-        watched = (x for x in leaves if x._id and any(x._id in r.known for r in threads.stack))
-        wanted = list({id(x): x for x in watched}.values())
+        wanted = list({id(x): x for x in leaves if known(x)}.values())
         key, arrays = self._signature.key(args, keywords)
         ids = [id(x) for x in leaves]
         key = ("with gradient", key, tuple(ids.index(id(x)) for x in wanted))

@@ -12,7 +12,7 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, tensor_with_id, wrap
-from gpugrad.function.control.own_gradient import strip_gradient_overrides
+from gpugrad.function.control.control_op import strip_gradient_overrides
 from gpugrad.function.differentiate import known, tapes_only
 from gpugrad.function.on_tape import Pair
 from gpugrad.function.plan import Options, optimized, planned
@@ -55,16 +55,13 @@ class Branch:
         """The function's results, recorded by the recorders of this thread."""
         if current_trace() is not None or (threads.stack and not tapes_only()) or numerics():
             return self.run(*tensors)
-        if not threads.stack:
-            return self._replayed(tensors)
-        arguments = [tensor_with_id(t._kept(), t._id) for t in tensors]  # no object twice
-        wanted = tuple(k for k, t in enumerate(arguments) if known(t))
+        wanted = tuple(k for k, t in enumerate(tensors) if known(t))
         if not wanted:
-            return self._replayed(arguments)
+            return [wrap(a) for a in self._planned[1]([t._data for t in tensors])]
+        arguments = [tensor_with_id(t._kept(), t._id) for t in tensors]  # no object twice
         sources = [arguments[k] for k in wanted]
-        if len({t._id for t in sources}) < len(sources):
-            return self.run(*tensors)
-        pair = self._pair(wanted, arguments, sources)
+        distinct = len({t._id for t in sources}) == len(sources)
+        pair = self._pair(wanted, arguments, sources) if distinct else None
         if pair is None:
             return self.run(*tensors)
 
@@ -82,23 +79,16 @@ class Branch:
         """The program as it is replayed."""
         return self._planned[0]
 
-    def _replayed(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        _, replay = self._planned
-        return [wrap(a) for a in replay([t._data for t in tensors])]
-
     def _pair(
         self, wanted: tuple[int, ...], arguments: list[Tensor], sources: list[Tensor]
     ) -> Pair | None:
         """Programs for the value and the gradient by the arguments `wanted`; None for effects."""
         if wanted not in self._pairs:
-            pair = None
-            with recording_stopped():
-                try:
-                    signature = Signature(self.run)
-                    pair = Pair(self.run, arguments, {}, sources, self.options, signature)
-                except NotReplayable:  # it has effects
-                    pass
-            self._pairs[wanted] = pair
+            with recording_stopped(), contextlib.suppress(NotReplayable):  # it has effects
+                signature = Signature(self.run)
+                pair = Pair(self.run, arguments, {}, sources, self.options, signature)
+                self._pairs[wanted] = pair
+            self._pairs.setdefault(wanted, None)
         return self._pairs[wanted]
 
     def run(self, *tensors: Tensor) -> list[Tensor]:

@@ -1,12 +1,19 @@
-"""The base of what takes an op's place in a step of control flow."""
+"""Objects that take an op's place in a step of control flow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
-from gpugrad.core.tensor import Tensor
+from gpugrad.autodiff.recorded_call import RecordedCall
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.registry.fields import Replay
+from gpugrad.trace.program import Program
+
+Gradients = Callable[..., list[Tensor | None]]
 
 
 class ControlOp(Replay):
@@ -37,3 +44,47 @@ class ControlOp(Replay):
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
         """The function on plain arrays that a replay calls."""
         raise NotImplementedError
+
+
+class GradientOverride(ControlOp):
+    """The op of a step that returns its first arguments, but has its own gradient.
+
+    In branches and loop bodies it keeps the gradient of a `custom_gradient`.
+
+    The step takes the results of a call, its inputs, and what its gradient reads; it returns the
+    results. Only tapes need it.
+
+    Args:
+        name: the call's name.
+        n_outs, n_inputs: how many results and inputs it has.
+        gradients: function of the upstream gradients and of what it reads, as Tensors. It returns
+            a gradient or None for each input.
+    """
+
+    def __init__(self, name: str, n_outs: int, n_inputs: int, gradients: Gradients) -> None:
+        super().__init__(name)
+        self._n_outs, self._n_inputs, self._gradients = n_outs, n_inputs, gradients
+
+    def eager(self, *tensors: Tensor) -> list[Tensor]:
+        """The results, recorded by the recorders of this thread."""
+        n, m = self._n_outs, self._n_outs + self._n_inputs
+        outs, read = [wrap(t._data) for t in tensors[:n]], [copy(t) for t in tensors[m:]]
+
+        def gradients(xp: Any, g: tuple[Any, ...]) -> list[Any]:
+            grads = self._gradients(*(x if xp is TENSOR else wrap(x) for x in g), *read)
+            return [x if x is None or xp is TENSOR else x._data for x in grads]
+
+        RecordedCall(self.name, gradients).record(outs, tensors[n:m])
+        return outs
+
+
+def strip_gradient_overrides(program: Program) -> Program:
+    """The program without its gradient overrides, for runs that nobody records."""
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        if type(step.op) is not GradientOverride:
+            rewriter.keep(rewriter.renamed(step))
+            continue
+        for out, arg in zip(step.outs, step.args, strict=False):
+            rewriter.replace(out, rewriter.value(arg))
+    return rewriter.program()

@@ -9,7 +9,9 @@ added up in the carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +129,6 @@ class LoopWithGradient:
         for j, (k, seed) in enumerate(zip(self._inexact, self._seeds, strict=True)):
             if k >= self._n_carry:
                 self._places[id(seed)] = "g", j
-        self._read = [v for at, v in held.items() if self._places[at][0] == "same"]
         return kept
 
     def _bodies(self, forward: Program, backward: Program) -> tuple[Body, Body]:
@@ -149,7 +150,10 @@ class LoopWithGradient:
             terms = self._products_of(self._gradients[k], readers)
             if terms is not None:
                 self._products[k] = terms
-                self._return([v for term in terms for v in (term.x, term.y)])
+                for v in (v for term in terms for v in (term.x, term.y)):
+                    if id(v) not in self._places:  # the loop returns its slices
+                        self._places[id(v)] = "late", len(self._late)
+                        self._late.append(v)
                 continue
             total, step = _sum(self._gradients[k])
             self._sums.append(k)
@@ -196,13 +200,6 @@ class LoopWithGradient:
             roots.append(factor)
         return [_Product(roots[0], roots[1], columns)]
 
-    def _return(self, values: Iterable[Value]) -> None:
-        """Let the backward loop return slices of values that are not stacked yet."""
-        for v in values:
-            if id(v) not in self._places:
-                self._places[id(v)] = "late", len(self._late)
-                self._late.append(v)
-
     # -- running
 
     def __call__(self, arrays: Sequence[Any], back: bool) -> tuple[list[Any], list[Any], Any]:
@@ -238,9 +235,9 @@ class LoopWithGradient:
         last, late = self._backward(carry, [*xs, *kept, *of_slices], same, back)
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late[len(self._by_slice) :]}
         by = dict(zip([*self._carried, *self._sums], last, strict=True))
-        by |= zip(self._by_slice, map(_stacked, late), strict=False)
+        by |= zip(self._by_slice, map(stacked, late), strict=False)
         for k, terms in self._products.items():
-            by[k] = _total(self._multiplied(term, stacks) for term in terms)
+            by[k] = functools.reduce(operator.add, (self._multiplied(t, stacks) for t in terms))
         results = []
         for k in self._wanted:
             kind = (self._times,) * (n <= k < self._n_read) + self._kinds[k][0], self._kinds[k][1]
@@ -252,7 +249,7 @@ class LoopWithGradient:
         factors = []
         for v, n in zip((term.x, term.y), term.columns, strict=True):
             kind, k = self._places[id(v)]
-            factors.append(_stacked(stacks[kind][k]).reshape(-1, n))
+            factors.append(stacked(stacks[kind][k]).reshape(-1, n))
         xp = reading(*factors)
         result = OPS["matmul"].bare(xp)(factors[0].T, factors[1])
         for step in term.steps:
@@ -283,12 +280,6 @@ def _sum(v: Value) -> tuple[Value, Step]:
     return before, Step(OPS["add"], [before, v], {}, [after])
 
 
-def _stacked(slices: Any) -> Any:
+def stacked(slices: Any) -> Any:
+    """The slices of a result of `Repeated`, as one array."""
     return reading(slices[0]).stack(slices) if isinstance(slices, list) else slices
-
-
-def _total(terms: Iterable[Any]) -> Any:
-    first, *others = terms
-    for other in others:
-        first = first + other
-    return first

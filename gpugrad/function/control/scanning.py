@@ -10,7 +10,7 @@ from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
-from gpugrad.function.control.loop_gradient import LoopWithGradient
+from gpugrad.function.control.loop_gradient import LoopWithGradient, stacked
 from gpugrad.function.control.repeated import Repeated
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.differentiate import Gradients, by_tape, known, tapes_only
@@ -69,14 +69,14 @@ class Scan:
 
         def gradients(g: Sequence[Tensor]) -> list[Tensor]:
             upstream = [
-                self._moved(x._data, self._axis, 0) if stacked else x._data
-                for x, stacked in zip(g, is_stack, strict=True)
+                _moved(x._data, self._axis, 0) if is_one else x._data
+                for x, is_one in zip(g, is_stack, strict=True)
             ]
             grads = differentiate(upstream)
             if grads is None:
                 return by_tape(self, tensors, wanted)[1](g)
             return [
-                wrap(self._moved(a, 0, self._axis) if k in read else a)
+                wrap(_moved(a, 0, self._axis) if k in read else a)
                 for k, a in zip(wanted, grads, strict=True)
             ]
 
@@ -103,22 +103,16 @@ class Scan:
         """The arrays, with the slices along axis 0."""
         read = range(self._n_carry, self._n_read)
         return [
-            self._moved(t._data, self._axis, 0) if k in read else t._data
-            for k, t in enumerate(tensors)
+            _moved(t._data, self._axis, 0) if k in read else t._data for k, t in enumerate(tensors)
         ]
 
     def _results(self, carry: Sequence[Any], slices: Sequence[Any]) -> list[Tensor]:
-        stacks = [reading(s[0]).stack(s) if isinstance(s, list) else s for s in slices]
-        return [wrap(a) for a in (*carry, *(self._moved(s, 0, self._axis) for s in stacks))]
+        return [wrap(a) for a in (*carry, *(_moved(stacked(s), 0, self._axis) for s in slices))]
 
-    @staticmethod
-    def _moved(array: Any, source: int, target: int) -> Any:
-        """A view with an axis elsewhere."""
-        if source == target:
-            return array
-        axes = [k for k in range(array.ndim) if k != source]
-        axes.insert(target, source)
-        return array.transpose(axes)
+
+def _moved(array: Any, source: int, target: int) -> Any:
+    """A view with an axis elsewhere."""
+    return array if source == target else reading(array).moveaxis(array, source, target)
 
 
 def scan_slices(

@@ -25,7 +25,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
-from gpugrad.function.control.own_gradient import GradientOverride
+from gpugrad.function.control.control_op import GradientOverride
 from gpugrad.trace.array import Traced, unwrap_to_traced
 from gpugrad.trace.program import NotReplayable, Step, Undo, Value
 from gpugrad.trace.shapes import Specs, blank_arrays, run_for_shapes
