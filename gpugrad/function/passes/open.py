@@ -34,7 +34,7 @@ def open_for_c(program: Program) -> Program:
 
 def is_opened(step: Step, where: str = "c") -> bool:
     """Whether the pass for ``"kernels"`` or for ``"c"`` opens a step."""
-    if step.op is None or step.op.opens in (None, "traced"):
+    if step.op is None or step.op.kind == "control" or step.op.opens in (None, "traced"):
         return False
     values = [a for a in step.args if a is not None]
     if any(type(a) is not Value or 0 in a.shape for a in values):
