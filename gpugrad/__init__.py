@@ -24,6 +24,7 @@ from gpugrad.core.devices import Device, device, devices, set_device
 from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
+from gpugrad.core.known_as import hint as _hint
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.graph import Graph, gradients
@@ -198,32 +199,6 @@ mod = remainder
 pow = power
 true_divide = divide
 
-_KNOWN_AS = {  # by TensorFlow, torch or JAX
-    "Checkpoint": "train.Checkpoints", "DataLoader": "data.DataLoader",
-    "Function": "custom_gradient", "GradScaler": "optim.LossScaleOptimizer", "Linear": "nn.Dense",
-    "Module": "nn.Module", "Parameter": "Variable", "Sequential": "nn.Sequential",
-    "as_tensor": "asarray", "autocast": "mixed_precision", "bmm": "matmul", "cast": "astype",
-    "cat": "concat", "chunk": "split", "clamp": "clip",
-    "clip_by_global_norm": "optim.clip_by_global_norm", "clip_by_value": "clip",
-    "compile": "function", "custom_vjp": "custom_gradient", "debug_nans": "debug.nans",
-    "defvjp": "custom_gradient", "detach": "stop_gradient", "detect_anomaly": "debug.nans",
-    "device_put": "asarray", "enable_check_numerics": "debug.nans", "fit": "train.fit",
-    "from_numpy": "asarray", "index_select": "take",
-    "inference_mode": "GradientTape.stop_recording", "jacfwd": "jacobian", "jacrev": "jacobian",
-    "jit": "function", "load": "checkpoint.load", "logcumsumexp": "cumulative_logsumexp",
-    "make_jvp": "jvp", "manual_seed": "set_seed", "map_fn": "vectorized_map",
-    "masked_fill": "where", "mm": "matmul", "multinomial": "random.categorical",
-    "no_grad": "GradientTape.stop_recording", "normal": "random.normal", "numel": "size",
-    "permute": "permute_dims", "profiler": "profile",
-    "rand": "random.uniform", "randint": "random.integers", "randn": "random.normal",
-    "randperm": "random.permutation", "reduce_all": "all", "reduce_any": "any",
-    "reduce_logsumexp": "logsumexp", "reduce_max": "max", "reduce_mean": "mean",
-    "reduce_min": "min", "reduce_prod": "prod", "reduce_sum": "sum", "remat": "recompute_grad",
-    "save": "checkpoint.save", "tensor": "asarray", "topk": "top_k", "unbind": "unstack",
-    "unsorted_segment_sum": "segment_sum", "unsqueeze": "expand_dims",
-    "value_and_gradient": "value_and_grad",
-}
-
 _NAMESPACES = (
     "checkpoint", "cuda", "data", "fft", "linalg", "nn", "optim", "random", "special", "testing",
     "train",
@@ -250,8 +225,7 @@ def __getattr__(name: str) -> Any:
         if name in __all__:  # a user's op may be forgotten again
             globals()[name] = value
         return value
-    hint = f" It is called gg.{_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
-    raise AttributeError(f"module 'gpugrad' has no attribute {name!r}.{hint}")
+    raise AttributeError(f"module 'gpugrad' has no attribute {name!r}.{_hint('gg', name)}")
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core import backend, devices, nest
-from gpugrad.core.arguments import check_whole
+from gpugrad.core.arguments import whole
 from gpugrad.core.backend import cupy
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import Device
@@ -121,9 +121,7 @@ class stream:
                 f"cuda.stream: a {type(other).__name__} is not a stream: it has no __cuda_stream__."
             )
         if priority is not None:  # CUDA brings it into the range that the device has
-            priority = check_whole("cuda.stream", "priority", priority, -(2**31))
-            if priority >= 2**31:
-                raise ArgumentError(f"cuda.stream: priority {priority:.6g} is above 2**31 - 1.")
+            priority = whole(-(2**31), 2**31 - 1)("cuda.stream", "priority", priority)
         with _current_gpu("stream", device) as cupy:
             self._cupy, self._index = cupy, int(cupy.cuda.Device().id)
             if other is None:  # non-blocking: it and the default stream do not wait for each other

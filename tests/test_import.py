@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gpugrad as gg
+from gpugrad.core import known_as
 
 
 def _loaded(statement):
@@ -89,7 +90,7 @@ def test_unknown_name_is_an_attribute_error():
         _ = gg.no_such_op
 
 
-@pytest.mark.parametrize("name", sorted({"cat", "jit", "no_grad", *gg._KNOWN_AS}))
+@pytest.mark.parametrize("name", sorted({"cat", "jit", "no_grad", *known_as.table("gg")}))
 def test_name_that_others_use_is_answered_with_the_one_here(name):
     with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.") as caught:
         getattr(gg, name)

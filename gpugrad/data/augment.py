@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.arguments import check_number, check_whole
+from gpugrad.core.arguments import ABOVE_0, COUNT, FRACTION, NOT_NEGATIVE, WHOLE, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, tensor
@@ -29,6 +29,7 @@ __all__ = ["random_affine", "random_crop", "random_flip"]
 
 
 @saying_where
+@takes(p=FRACTION)
 def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: int = -1) -> Any:
     """Reverse each image along an axis with probability `p`: -1 left and right, -2 up and down.
 
@@ -41,7 +42,6 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
         raise ArgumentError(
             f"random_flip: axis must be -1 for left and right or -2 for up and down, got {axis!r}."
         )
-    p = check_number("random_flip", "p", p, lambda x: 0 <= x <= 1, "from 0 to 1")
     chosen = (rng.random(len(images)) < p)[:, None, None, None]
     if isinstance(images, Tensor):
         flipped = TENSOR.flip(images, axis=axis)
@@ -50,6 +50,7 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
 
 
 @saying_where
+@takes(padding=WHOLE)
 def random_crop(
     images: Any, *, size: int | tuple[int, int], rng: np.random.Generator, padding: int = 0
 ) -> Any:
@@ -61,8 +62,7 @@ def random_crop(
     """
     images = _checked("random_crop", images, rng)
     sizes = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
-    height, width = (check_whole("random_crop", "size", s, 1) for s in sizes)
-    padding = check_whole("random_crop", "padding", padding)
+    height, width = (COUNT("random_crop", "size", s) for s in sizes)
     lengths = [images.shape[2] + 2 * padding, images.shape[3] + 2 * padding]
     if height > lengths[0] or width > lengths[1]:
         raise ShapeError(
@@ -85,6 +85,7 @@ def random_crop(
 
 
 @saying_where
+@takes(degrees=NOT_NEGATIVE, translate=NOT_NEGATIVE, shear=NOT_NEGATIVE)
 def random_affine(
     images: Any,
     *,
@@ -118,14 +119,10 @@ def random_affine(
             f"random_affine: images are {images.dtype}; interpolation needs floats, such as "
             "images / np.float32(255)."
         )
-    degrees, translate, shear = (
-        check_number("random_affine", what, value, lambda x: 0 <= x < math.inf, "0 or above")
-        for what, value in (("degrees", degrees), ("translate", translate), ("shear", shear))
-    )
     if not isinstance(scale, tuple) or len(scale) != 2:
         raise ArgumentError(f"random_affine: scale must be a pair, got {scale!r:.60}.")
     for factor in scale:
-        check_number("random_affine", "scale", factor, lambda x: 0 < x < math.inf, "above 0")
+        ABOVE_0("random_affine", "scale", factor)
     if scale[0] > scale[1]:
         raise ArgumentError(f"random_affine: scale must be a pair that rises, got {scale!r:.60}.")
     n = len(images)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpugrad.core import nest
-from gpugrad.core.arguments import check_whole
+from gpugrad.core.arguments import COUNT, optional, takes
 from gpugrad.core.backend import as_dtype
 from gpugrad.data.files import map_bytes
 from gpugrad.errors import (
@@ -95,11 +95,11 @@ class Windows:
     """
 
     @saying_where
+    @takes(length=COUNT, stride=optional(COUNT))
     def __init__(
         self, tokens: Any, length: int, stride: int | None = None, dtype: Any = "int32"
     ) -> None:
-        length = check_whole("Windows", "length", length, 1)
-        stride = length if stride is None else check_whole("Windows", "stride", stride, 1)
+        stride = length if stride is None else stride
         tokens, dtype = np.asarray(tokens) if isinstance(tokens, list) else tokens, as_dtype(dtype)
         if np.ndim(tokens) != 1 or len(tokens) <= length:
             raise ShapeError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.arguments import check_path
+from gpugrad.core.arguments import PATH
 from gpugrad.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -52,9 +52,9 @@ def map_bytes(name: str, path: Path_) -> Array:
 
 
 def _existing(name: str, path: Path_) -> Path:
-    path = check_path(name, "path", path)
-    if not path.is_file():
-        raise ArgumentError(f"{name}: there is no file {path}.")
-    if not path.stat().st_size:
-        raise ArgumentError(f"{name}: {path} is empty.")
-    return path
+    file: Path = PATH(name, "path", path)
+    if not file.is_file():
+        raise ArgumentError(f"{name}: there is no file {file}.")
+    if not file.stat().st_size:
+        raise ArgumentError(f"{name}: {file} is empty.")
+    return file

@@ -19,7 +19,6 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     ThreadPoolExecutor,
 )
-from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, NamedTuple
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core import nest
-from gpugrad.core.arguments import check_flag, check_whole
+from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, optional, takes
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DataError, saying_where
 from gpugrad.trace.profiling import timed_batches
@@ -227,6 +226,9 @@ class DataLoader:
     """
 
     @saying_where
+    @takes(batch_size=COUNT, shuffle=FLAG, seed=WHOLE, drop_last=FLAG, processes=FLAG)
+    @takes(map=optional(FUNCTION), batch_map=optional(FUNCTION), collate_fn=FUNCTION)
+    @takes(num_workers=WHOLE, prefetch=COUNT, shuffle_buffer=COUNT)
     def __init__(
         self,
         dataset: Any,
@@ -243,20 +245,10 @@ class DataLoader:
         collate_fn: Callable[[list[Any]], Any] = stack,
         shuffle_buffer: int = 1024,
     ) -> None:
-        whole, flag = partial(check_whole, "DataLoader"), partial(check_flag, "DataLoader")
-        self.batch_size, self.seed = whole("batch_size", batch_size, 1), whole("seed", seed)
-        self.num_workers, self.prefetch = (
-            whole("num_workers", num_workers),
-            whole("prefetch", prefetch, 1),
-        )
-        self.shuffle, self.drop_last = flag("shuffle", shuffle), flag("drop_last", drop_last)
-        self.processes = flag("processes", processes)
-        self._buffer = whole("shuffle_buffer", shuffle_buffer, 1)
+        self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
+        self.drop_last, self.num_workers, self.processes = drop_last, num_workers, processes
+        self.prefetch, self._buffer = prefetch, shuffle_buffer
         self._indexed = _is_indexed(dataset)
-        functions = {"map": map, "batch_map": batch_map, "collate_fn": collate_fn}
-        for name, f in functions.items():
-            if not (callable(f) or (f is None and name != "collate_fn")):
-                raise ArgumentError(f"DataLoader: {name} must be a function, got {f!r:.60}.")
         self._work = _Work(dataset, map, batch_map, collate_fn, self.seed)
         self._position, self._resumes = LoaderState(0, 0), False
         self._executor: Executor | None = None
@@ -312,10 +304,7 @@ class DataLoader:
         """
         if not isinstance(state, Sequence) or len(state) != 2:
             raise ArgumentError(f"DataLoader: expected a pair (epoch, batch), got {state!r:.60}.")
-        epoch, batch = (
-            check_whole("DataLoader", name, n)
-            for name, n in zip(LoaderState._fields, state, strict=True)
-        )
+        epoch, batch = map(WHOLE, ["DataLoader"] * 2, LoaderState._fields, state)
         if self._indexed and batch > len(self):
             raise ArgumentError(
                 f"DataLoader: the state is at batch {batch}, but an epoch has {len(self)}: it is "

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.core.checks import require_callable
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.function.callable import Function
 from gpugrad.function.signature import Names
 from gpugrad.function.steps_per_call import Steps
@@ -93,7 +93,7 @@ def function(
     1
     """
     if f is not None:
-        require_callable("function", f=f)
+        CALLABLE("function", "f", f)
     else:
         return functools.partial(
             function,

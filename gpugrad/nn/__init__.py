@@ -5,6 +5,7 @@ The functions of `gpugrad.nn.functional` are available here too: ``gg.nn.relu``.
 
 from typing import Any
 
+from gpugrad.core.known_as import hint
 from gpugrad.core.settings import is_training, training
 from gpugrad.nn import functional, initializers
 from gpugrad.nn.attention import (
@@ -21,7 +22,6 @@ from gpugrad.nn.convolution import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
-from gpugrad.nn.known_as import hint_of_class
 from gpugrad.nn.layers import (
     AlphaDropout,
     Bilinear,
@@ -195,8 +195,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in functional.__all__:
         return getattr(functional, name)
-    hint = hint_of_class(name, __dir__())
-    raise AttributeError(f"module 'gpugrad.nn' has no attribute {name!r}.{hint}")
+    way_out = hint("gg.nn", name, __dir__())
+    raise AttributeError(f"module 'gpugrad.nn' has no attribute {name!r}.{way_out}")
 
 
 def __dir__() -> list[str]:

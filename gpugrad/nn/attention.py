@@ -6,19 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, optional, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import Activation, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform
-from gpugrad.nn.layers import Dense, Dropout
+from gpugrad.nn.layers import Activation, Dense, Dropout, warn_without_training
 from gpugrad.nn.module import Module
 from gpugrad.nn.normalization import LayerNorm
 from gpugrad.ops.arrays.creation import arange
-from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
 
 
@@ -104,6 +103,8 @@ class MultiHeadAttention(Module):
     (3, 5, 16)
     """
 
+    @takes(width=COUNT, heads=COUNT, kv_heads=optional(COUNT), context_width=optional(COUNT))
+    @takes(causal=FLAG, rotary=FLAG, dropout=FRACTION, use_bias=FLAG)
     def __init__(
         self,
         width: int,
@@ -120,7 +121,6 @@ class MultiHeadAttention(Module):
         dtype: Any = "float32",
     ) -> None:
         name, kv_heads = type(self).__name__, heads if kv_heads is None else kv_heads
-        width, heads, kv_heads = whole_numbers(name, width=width, heads=heads, kv_heads=kv_heads)
         if width % heads or heads % kv_heads:
             raise ArgumentError(
                 f"{name}: heads={heads} must divide width={width}, and kv_heads={kv_heads} must "
@@ -130,7 +130,6 @@ class MultiHeadAttention(Module):
             raise ArgumentError(
                 f"{name}: rotary needs an even width of heads, not {width}/{heads}."
             )
-        check_probability(name, "dropout", dropout)
         self.width, self.heads, self.kv_heads = width, heads, kv_heads
         self.causal, self.rotary, self.dropout = causal, rotary, dropout
         size = width // heads
@@ -287,6 +286,7 @@ class TransformerBlock(Module):
     (2, 5, 16)
     """
 
+    @takes(width=COUNT, heads=COUNT, hidden=optional(COUNT), norm_first=FLAG)
     def __init__(
         self,
         width: int,

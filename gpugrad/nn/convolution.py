@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import Activation, activation_suffix, check_activation, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
+from gpugrad.nn.layers import Activation, activation_suffix
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator
 
@@ -28,6 +29,8 @@ class _Convolution(Module):
     _options: ClassVar[tuple[str, ...]] = ("stride", "padding", "dilation", "groups")
     _transposed: ClassVar[bool] = False
 
+    @takes(channels_in=COUNT, channels_out=COUNT, groups=COUNT)
+    @takes(activation=optional(ACTIVATION), use_bias=FLAG)
     def __init__(
         self,
         channels_in: int,
@@ -48,10 +51,6 @@ class _Convolution(Module):
     ) -> None:
         name = type(self).__name__
         self.size = _window(name, size, self._axes)
-        channels_in, channels_out, groups = whole_numbers(
-            name, channels_in=channels_in, channels_out=channels_out, groups=groups
-        )
-        check_activation(name, activation)
         if channels_in % groups or channels_out % groups:
             raise ArgumentError(
                 f"{name}: groups={groups} must divide channels_in={channels_in} and "
@@ -99,7 +98,7 @@ def _window(layer: str, size: Any, axes: int) -> tuple[int, ...]:
     lengths = tuple(size) if isinstance(size, (tuple, list)) else (size,) * axes
     if len(lengths) != axes:
         raise ArgumentError(f"{layer}: size must be an int or {axes} ints, got {size!r:.60}.")
-    return tuple(whole_numbers(layer, **{f"size[{k}]": n for k, n in enumerate(lengths)}))
+    return tuple(COUNT(layer, f"size[{k}]", n) for k, n in enumerate(lengths))
 
 
 class Conv1d(_Convolution):

@@ -14,10 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad import linalg, random
+from gpugrad.core.arguments import POSITIVE, one_of, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, ShapeError, saying_where
+from gpugrad.errors import ShapeError, saying_where
 from gpugrad.ops.random.generator import Generator
 
 __all__ = [
@@ -158,6 +159,8 @@ def truncated_normal(
 
 
 @saying_where
+@takes(scale=POSITIVE, mode=one_of("fan_in", "fan_out", "fan_avg"))
+@takes(distribution=one_of("truncated_normal", "normal", "uniform"))
 def variance_scaling(
     shape: Shape,
     *,
@@ -185,22 +188,13 @@ def variance_scaling(
     """
     fan_in, fan_out = _fans(shape)
     fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
-    if mode not in fans:
-        raise ArgumentError(f"variance_scaling: mode={mode!r:.60} is not one of {[*fans]}.")
-    if not scale > 0:
-        raise ArgumentError(f"variance_scaling: scale must be above 0, got {scale!r:.60}.")
     stddev = math.sqrt(scale / fans[mode])
     how = {"generator": generator, "dtype": dtype}
     if distribution == "uniform":
         return uniform(shape, low=-math.sqrt(3) * stddev, high=math.sqrt(3) * stddev, **how)
     if distribution == "normal":
         return normal(shape, stddev=stddev, **how)
-    if distribution == "truncated_normal":
-        return truncated_normal(shape, stddev=stddev / _CUT_STDDEV, **how)
-    raise ArgumentError(
-        f"variance_scaling: distribution={distribution!r:.60} is not 'truncated_normal', 'normal' "
-        "or 'uniform'."
-    )
+    return truncated_normal(shape, stddev=stddev / _CUT_STDDEV, **how)
 
 
 _CUT_STDDEV = 0.87962566103423978

@@ -4,27 +4,50 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, FRACTION, one_of, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
-from gpugrad.core.settings import is_training
+from gpugrad.core.listening import threads
+from gpugrad.core.settings import is_training, mode_is_chosen
 from gpugrad.core.tensor import Tensor, argument
+from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import (
-    Activation,
-    activation_suffix,
-    check_activation,
-    warn_without_training,
-    whole_numbers,
-)
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, uniform, zeros
 from gpugrad.nn.module import Module, beside
-from gpugrad.ops.nn.dropout import check_probability
 from gpugrad.ops.random.generator import Generator
+
+Activation = Callable[[Any], Any] | None
+
+
+def activation_suffix(activation: Activation) -> str:
+    """The activation as an argument in the repr of a layer, after the others."""
+    name = getattr(activation, "__name__", None)
+    return f", activation={name}" if name else ""
+
+
+_warned: set[str] = set()
+"""The layer classes that have warned."""
+
+
+def warn_without_training(layer: Any) -> None:
+    """Warn, once for each class of layers, if a tape records and nobody has chosen a mode."""
+    name = type(layer).__name__
+    if name in _warned or mode_is_chosen():
+        return
+    if any(isinstance(recorder, GradientTape) for recorder in threads.stack):
+        _warned.add(name)
+        warnings.warn(
+            f"{name} runs in inference mode under a GradientTape. To train, put the step in "
+            "`with gg.nn.training():`; if inference is meant, in `with gg.nn.training(False):`.",
+            stacklevel=user_level(),
+        )
 
 
 class Dense(Module):
@@ -53,6 +76,7 @@ class Dense(Module):
     (5, 2)
     """
 
+    @takes(units_in=COUNT, units_out=COUNT, activation=optional(ACTIVATION), use_bias=FLAG)
     def __init__(
         self,
         units_in: int,
@@ -65,8 +89,6 @@ class Dense(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        units_in, units_out = whole_numbers("Dense", units_in=units_in, units_out=units_out)
-        check_activation("Dense", activation)
         self.units_in, self.units_out, self.activation = units_in, units_out, activation
         how = {"generator": generator, "dtype": dtype}
         self.kernel = Variable(kernel_initializer((units_in, units_out), **how))
@@ -111,6 +133,7 @@ class Bilinear(Module):
     (5, 4)
     """
 
+    @takes(units_in1=COUNT, units_in2=COUNT, units_out=COUNT, use_bias=FLAG)
     def __init__(
         self,
         units_in1: int,
@@ -123,14 +146,11 @@ class Bilinear(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        n1, n2, n = whole_numbers(
-            "Bilinear", units_in1=units_in1, units_in2=units_in2, units_out=units_out
-        )
+        shape, bound = (units_out, units_in1, units_in2), units_in1**-0.5
         how = {"generator": generator, "dtype": dtype}
-        bound = n1**-0.5
         initializer = weight_initializer or functools.partial(uniform, low=-bound, high=bound)
-        self.weight = Variable(initializer((n, n1, n2), **how))
-        self.bias = Variable(bias_initializer((n,), **how)) if use_bias else None
+        self.weight = Variable(initializer(shape, **how))
+        self.bias = Variable(bias_initializer(shape[:1], **how)) if use_bias else None
 
     def forward(self, x1: Any, x2: Any) -> Tensor:
         """Map (..., units_in1) and (..., units_in2) to (..., units_out)."""
@@ -161,6 +181,7 @@ class Embedding(Module):
     (1, 3, 8)
     """
 
+    @takes(rows=COUNT, width=COUNT, sparse=FLAG)
     def __init__(
         self,
         rows: int,
@@ -172,7 +193,6 @@ class Embedding(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        rows, width = whole_numbers("Embedding", rows=rows, width=width)
         self.rows, self.width, self.padding_idx, self.sparse = rows, width, padding_idx, sparse
         how = {"generator": generator, "dtype": dtype}
         self.weight = _table("Embedding", (rows, width), padding_idx, initializer, **how)
@@ -222,6 +242,7 @@ class EmbeddingBag(Module):
     (1, 8)
     """
 
+    @takes(rows=COUNT, width=COUNT, sparse=FLAG, mode=one_of("mean", "sum", "max"))
     def __init__(
         self,
         rows: int,
@@ -234,7 +255,6 @@ class EmbeddingBag(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        rows, width = whole_numbers("EmbeddingBag", rows=rows, width=width)
         how = {"generator": generator, "dtype": dtype}
         self.rows, self.width, self.mode = rows, width, mode
         self.padding_idx, self.sparse = padding_idx, sparse
@@ -274,10 +294,10 @@ class Dropout(Module):
     [0.0, 2.0]
     """
 
+    @takes(p=FRACTION)
     def __init__(
         self, p: float = 0.5, *, noise_shape: Any = None, generator: Generator | None = None
     ) -> None:
-        check_probability("Dropout", "p", p)
         self.p, self.noise_shape, self.generator = p, noise_shape, generator
 
     def forward(self, x: Any) -> Tensor:
@@ -306,8 +326,8 @@ class AlphaDropout(Module):
     [1. 1. 1.]
     """
 
+    @takes(p=FRACTION)
     def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
-        check_probability("AlphaDropout", "p", p)
         self.p, self.generator = p, generator
 
     def forward(self, x: Any) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad import checkpoint
+from gpugrad.core.arguments import FLAG, takes
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, ShapeError, StructureError, saying_where
 from gpugrad.nn.attention import MultiHeadAttention
@@ -148,6 +149,7 @@ def _walk(module: Any, prefix: str, prefixes: Collection[str]) -> Iterator[_Sour
 
 
 @saying_where
+@takes(strict=FLAG)
 def load_torch(
     module: Module,
     source: str | os.PathLike[str] | Mapping[str, Any],
@@ -219,7 +221,7 @@ def load_torch(
         [name for name in module.state() if name not in matched],
         [original for name, (original, _) in state.items() if name not in used],
     )
-    if bool(strict) and (report.missing or report.unexpected):
+    if strict and (report.missing or report.unexpected):
         kept = {original for original, _ in state.values()}
         dropped = [name for name in originals if name not in kept and names]
         raise StructureError(

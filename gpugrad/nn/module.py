@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import reprlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from gpugrad.core.arguments import FLAG, INITIALIZER, optional, takes
 from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.known_as import hint
 from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
@@ -19,12 +22,13 @@ from gpugrad.errors import (
     reraise,
     saying_where,
 )
-from gpugrad.nn.known_as import check_initializers, hint_of_method, named_keywords
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import by_path, named_parts, parts_of, replaced
 from gpugrad.trace.where import layer_calls
 
 M = TypeVar("M", bound="Module")
+
+_METHOD = "a Module's method"
 
 
 class LoadReport(NamedTuple):
@@ -80,7 +84,9 @@ def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def checked(self: Module, *args: Any, **keywords: Any) -> None:
-        check_initializers(type(self).__name__, keywords)
+        for what in keywords:
+            if what.endswith("initializer"):
+                optional(INITIALIZER)(type(self).__name__, what, keywords[what])
         try:
             init(self, *args, **keywords)
         except TypeError as error:
@@ -89,6 +95,13 @@ def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
             raise named_keywords(type(self).__name__, keywords, error) from None
 
     return checked
+
+
+def named_keywords(layer: str, keywords: Iterable[str], error: TypeError) -> TypeError:
+    """The error of a call of a constructor that does not fit, with the layer and a way out."""
+    text = re.sub(r"^\w+\.__init__\(\)", f"{layer}:", str(error)).rstrip(".")
+    hints = [hint("a layer's argument", k).replace(" It is", f" {k} is") for k in keywords]
+    return TypeError(f"{text}.{''.join(hints)}")
 
 
 class Module:
@@ -150,12 +163,12 @@ class Module:
         except TypeError as error:
             if "training" not in keywords or "'training'" not in str(error):
                 raise
-            raise TypeError(f"{error}.{hint_of_method('train')}") from error
+            raise TypeError(f"{error}.{hint(_METHOD, 'train')}") from error
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result; a subclass must implement it."""
-        hint = " Rename its method call." if hasattr(type(self), "call") else ""
-        raise NotImplementedError(f"{type(self).__name__} does not implement forward.{hint}")
+        way_out = " Rename its method call." if hasattr(type(self), "call") else ""
+        raise NotImplementedError(f"{type(self).__name__} does not implement forward.{way_out}")
 
     # ---- parts
 
@@ -227,6 +240,7 @@ class Module:
         return by_path(self, self.named_variables())
 
     @saying_where
+    @takes(strict=FLAG)
     def load_state(self, values: Mapping[str, Any], *, strict: bool = True) -> LoadReport:
         """Assign values to the Variables, by dotted name; on an error to none.
 
@@ -330,9 +344,8 @@ class Module:
         return summary(self, inputs)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"{type(self).__name__} has no attribute {name!r}.{hint_of_method(name)}"
-        )
+        way_out = hint(_METHOD, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{way_out}")
 
     @reprlib.recursive_repr()  # a child may have a reference to its parent
     def __repr__(self) -> str:

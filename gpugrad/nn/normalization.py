@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from gpugrad.autodiff.batched import levels_of
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, NOT_NEGATIVE, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import check_range, warn_without_training, whole_numbers
 from gpugrad.nn.initializers import ones, zeros
+from gpugrad.nn.layers import warn_without_training
 from gpugrad.nn.module import Module, beside
 from gpugrad.ops.random.draws import is_repeated
 
@@ -36,6 +36,7 @@ class LayerNorm(Module):
     [[-1.  1.]]
     """
 
+    @takes(eps=NOT_NEGATIVE, affine=FLAG, use_bias=FLAG)
     def __init__(
         self,
         shape: int | tuple[int, ...],
@@ -45,8 +46,7 @@ class LayerNorm(Module):
         use_bias: bool = True,
         dtype: Any = "float32",
     ) -> None:
-        self.shape = _lengths("LayerNorm", shape)
-        self.eps = check_range("LayerNorm", "eps", eps, math.inf)
+        self.shape, self.eps = _lengths("LayerNorm", shape), eps
         self.weight = Variable(ones(self.shape, dtype=dtype)) if affine else None
         self.bias = Variable(zeros(self.shape, dtype=dtype)) if affine and use_bias else None
 
@@ -80,6 +80,7 @@ class RMSNorm(Module):
     [[1. 1.]]
     """
 
+    @takes(eps=optional(NOT_NEGATIVE), affine=FLAG)
     def __init__(
         self,
         shape: int | tuple[int, ...],
@@ -88,8 +89,7 @@ class RMSNorm(Module):
         affine: bool = True,
         dtype: Any = "float32",
     ) -> None:
-        self.shape = _lengths("RMSNorm", shape)
-        self.eps = None if eps is None else check_range("RMSNorm", "eps", eps, math.inf)
+        self.shape, self.eps = _lengths("RMSNorm", shape), eps
         self.weight = Variable(ones(self.shape, dtype=dtype)) if affine else None
 
     def forward(self, x: Any) -> Tensor:
@@ -122,6 +122,7 @@ class GroupNorm(Module):
     (1, 4, 3, 3)
     """
 
+    @takes(groups=COUNT, channels=COUNT, eps=NOT_NEGATIVE, affine=FLAG)
     def __init__(
         self,
         groups: int,
@@ -132,11 +133,9 @@ class GroupNorm(Module):
         axis: int = 1,
         dtype: Any = "float32",
     ) -> None:
-        groups, channels = whole_numbers("GroupNorm", groups=groups, channels=channels)
         if channels % groups:
             raise ArgumentError(f"GroupNorm: groups={groups} must divide channels={channels}.")
-        self.groups, self.channels, self.axis = groups, channels, axis
-        self.eps = check_range("GroupNorm", "eps", eps, math.inf)
+        self.groups, self.channels, self.eps, self.axis = groups, channels, eps, axis
         self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
         self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
 
@@ -172,6 +171,7 @@ class InstanceNorm(Module):
     [[[-1.  1.]]]
     """
 
+    @takes(channels=COUNT, eps=NOT_NEGATIVE, affine=FLAG)
     def __init__(
         self,
         channels: int,
@@ -181,9 +181,7 @@ class InstanceNorm(Module):
         axis: int = 1,
         dtype: Any = "float32",
     ) -> None:
-        (channels,) = whole_numbers("InstanceNorm", channels=channels)
-        self.channels, self.axis = channels, axis
-        self.eps = check_range("InstanceNorm", "eps", eps, math.inf)
+        self.channels, self.eps, self.axis = channels, eps, axis
         self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
         self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
 
@@ -200,7 +198,7 @@ class InstanceNorm(Module):
 
 def _lengths(layer: str, shape: Any) -> tuple[int, ...]:
     lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
-    return tuple(whole_numbers(layer, **{f"length {k}": n for k, n in enumerate(lengths)}))
+    return tuple(COUNT(layer, f"length {k}", n) for k, n in enumerate(lengths))
 
 
 class BatchNorm(Module):
@@ -235,6 +233,7 @@ class BatchNorm(Module):
     [0.2]
     """
 
+    @takes(channels=COUNT, momentum=FRACTION, eps=NOT_NEGATIVE, affine=FLAG)
     def __init__(
         self,
         channels: int,
@@ -245,10 +244,7 @@ class BatchNorm(Module):
         axis: int = 1,
         dtype: Any = "float32",
     ) -> None:
-        (channels,) = whole_numbers("BatchNorm", channels=channels)
-        self.channels, self.axis = channels, axis
-        self.momentum = check_range("BatchNorm", "momentum", momentum, 1)
-        self.eps = check_range("BatchNorm", "eps", eps, math.inf)
+        self.channels, self.momentum, self.eps, self.axis = channels, momentum, eps, axis
         shape = (channels,)
         self.weight = Variable(ones(shape, dtype=dtype)) if affine else None
         self.bias = Variable(zeros(shape, dtype=dtype)) if affine else None

@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from gpugrad.core.arguments import COUNT, takes
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import whole_numbers
-from gpugrad.nn.known_as import named_keywords
-from gpugrad.nn.module import Module
+from gpugrad.nn.module import Module, named_keywords
 
 __all__ = [
     "CELU",
@@ -172,10 +171,10 @@ class PReLU(Module):
     [-1.  4.]
     """
 
+    @takes(channels=COUNT)
     def __init__(
         self, channels: int = 1, initial: float = 0.25, *, axis: int = 1, dtype: Any = "float32"
     ) -> None:
-        (channels,) = whole_numbers("PReLU", channels=channels)
         self.axis = axis
         self.weight = Variable(constant(initial, as_dtype(dtype), (channels,)))
 

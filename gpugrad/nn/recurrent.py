@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gpugrad.core import nest
+from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, FRACTION, takes, whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, argument
@@ -12,7 +13,6 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.function.control.api import scan
 from gpugrad.nn import functional
-from gpugrad.nn.arguments import check_activation, whole_numbers
 from gpugrad.nn.initializers import Initializer, glorot_uniform, orthogonal, zeros
 from gpugrad.nn.layers import Dropout
 from gpugrad.nn.module import Module
@@ -27,6 +27,7 @@ class Cell(Module):
     _state: ClassVar[tuple[str, ...]] = ("h",)
     _without_result = "in a loop"  # of a layer, which calls its parts
 
+    @takes(units_in=COUNT, units=COUNT, use_bias=FLAG)
     def __init__(
         self,
         units_in: int,
@@ -39,8 +40,7 @@ class Cell(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        name = type(self).__name__
-        self.units_in, self.units = whole_numbers(name, units_in=units_in, units=units)
+        self.units_in, self.units = units_in, units
         n, how = self._gates * self.units, {"generator": generator, "dtype": dtype}
         self.kernel = Variable(kernel_initializer((self.units_in, n), **how))
         self.recurrent_kernel = Variable(recurrent_initializer((self.units, n), **how))
@@ -132,13 +132,11 @@ class RNNCell(Cell):
 
     _gates = 1
 
+    @takes(activation=ACTIVATION)
     def __init__(
         self, units_in: int, units: int, *, activation: Any = functional.tanh, **keywords: Any
     ) -> None:
         super().__init__(units_in, units, **keywords)
-        if activation is None:
-            raise ArgumentError(f"{type(self).__name__}: activation must be a function, got None.")
-        check_activation(type(self).__name__, activation)
         self.activation = activation
 
     def step(self, projected: Tensor, state: Any) -> Any:
@@ -164,6 +162,7 @@ class LSTMCell(Cell):
     _gates = 4
     _state = ("h", "c")
 
+    @takes(unit_forget_bias=FLAG)
     def __init__(
         self, units_in: int, units: int, *, unit_forget_bias: bool = True, **keywords: Any
     ) -> None:
@@ -239,14 +238,12 @@ class GRUCell(Cell):
         return new + z * (state - new)
 
 
-_MOST_LAYERS = 1000
-
-
 class Recurrent(Module):
     """Layers of cells that run along the time axis."""
 
     _cell: ClassVar[type[Cell]]
 
+    @takes(units_in=COUNT, units=COUNT, layers=whole(1, 1000), bidirectional=FLAG, dropout=FRACTION)
     def __init__(
         self,
         units_in: int,
@@ -257,14 +254,7 @@ class Recurrent(Module):
         dropout: float = 0.0,
         **keywords: Any,
     ) -> None:
-        units_in, units, layers = whole_numbers(
-            type(self).__name__, units_in=units_in, units=units, layers=layers
-        )
-        if layers > _MOST_LAYERS:
-            raise ArgumentError(
-                f"{type(self).__name__}: layers must be at most {_MOST_LAYERS}, got {layers}."
-            )
-        self.units_in, self.units, self.bidirectional = units_in, units, bool(bidirectional)
+        self.units_in, self.units, self.bidirectional = units_in, units, bidirectional
         both = 2 if bidirectional else 1
         widths = [units_in, *[both * units] * (layers - 1)]
         self.cells = [self._cell(n, units, **keywords) for n in widths]

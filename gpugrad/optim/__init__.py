@@ -15,6 +15,8 @@ accumulation of gradients, and skipping of steps that are not finite.
 
 from typing import Any
 
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
+from gpugrad.core.known_as import hint
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor
 from gpugrad.optim.adagrad import Adadelta, Adagrad
@@ -22,7 +24,7 @@ from gpugrad.optim.adam import Adam, AdamW
 from gpugrad.optim.adamax import Adamax, NAdam, RAdam
 from gpugrad.optim.averages import EMA, SWA
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, ranges
+from gpugrad.optim.groups import ranges
 from gpugrad.optim.lamb import LAMB, LARS
 from gpugrad.optim.lbfgs import LBFGS
 from gpugrad.optim.lion import Lion
@@ -64,10 +66,7 @@ __all__ = [
     "schedules",
 ]
 
-_KNOWN_AS = {"GradScaler": "LossScaleOptimizer", "lr_scheduler": "schedules"}
-
 
 def __getattr__(name: str) -> Any:
-    here = _KNOWN_AS.get(name) or next((k for k in __all__ if k.lower() == name.lower()), None)
-    hint = f" It is called gg.optim.{here} here." if here else ""
-    raise AttributeError(f"module 'gpugrad.optim' has no attribute {name!r}.{hint}")
+    way_out = hint("gg.optim", name, __all__)
+    raise AttributeError(f"module 'gpugrad.optim' has no attribute {name!r}.{way_out}")

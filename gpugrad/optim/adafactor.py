@@ -8,9 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from gpugrad.core.arguments import ABOVE_0, NOT_NEGATIVE, Range
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
-from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE, Options, Range, check_setting, ranges
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stepping import Schedule
 
@@ -71,7 +72,7 @@ class Adafactor(Optimizer):
         self.clip_threshold, self.weight_decay = clip_threshold, weight_decay
         super().__init__(learning_rate, name, **options)
         if epsilon_1 is not None:
-            self.epsilon_1 = check_setting(self.name, "epsilon_1", epsilon_1, ABOVE_0)
+            self.epsilon_1 = ABOVE_0(self.name, "epsilon_1", epsilon_1)
 
     def sizes(self, variable: Variable) -> dict[str, int]:
         """A row and a column of a matrix; all squares of a vector or a number."""

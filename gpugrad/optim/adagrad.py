@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stepping import Schedule
 

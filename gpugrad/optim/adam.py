@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Unpack
 
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, FLAG, NOT_NEGATIVE, takes
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stepping import Schedule
 
@@ -40,6 +41,7 @@ class Adam(Optimizer):
     hyper = ranges(beta_1=BELOW_1, beta_2=BELOW_1, epsilon=ABOVE_0)
     flags = ("amsgrad",)
 
+    @takes(amsgrad=FLAG)
     def __init__(
         self,
         learning_rate: Schedule = 0.001,
@@ -51,7 +53,7 @@ class Adam(Optimizer):
         **options: Unpack[Options],
     ) -> None:
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.amsgrad = bool(amsgrad)
+        self.amsgrad = amsgrad
         self.slots = ("m", "v", "v_max") if amsgrad else ("m", "v")
         super().__init__(learning_rate, name, **options)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.core.arguments import check_number
+from gpugrad.core.arguments import BELOW_1
 from gpugrad.core.backend import HALF, TENSOR, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
@@ -23,7 +23,6 @@ from gpugrad.optim.checks import (
     warn_of_left_out,
     write_rule,
 )
-from gpugrad.optim.groups import BELOW_1
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.tracing import Tracing
@@ -71,7 +70,7 @@ class EMA:
     @saying_where
     def __init__(self, variables: Any, decay: float | Callable[[int], float] = 0.999) -> None:
         if not callable(decay):
-            check_number(type(self).__name__, "decay", decay, *BELOW_1)
+            BELOW_1(type(self).__name__, "decay", decay)
         if hasattr(variables, "named_variables"):
             variables = [v for v in variables.variables if is_inexact(v.dtype)]
         self.decay = decay

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from gpugrad.autodiff.scaled_losses import scale_of
-from gpugrad.core.arguments import check_number
+from gpugrad.core.arguments import POSITIVE
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.devices import formulas_on
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -37,7 +37,7 @@ def check_limits(name: str, limits: Limits) -> None:
     if len(limited) > 1:
         raise ArgumentError(f"{name}: use one of {', '.join(limited)}.")
     for option, limit in limited.items():
-        number = check_number(name, option, limit, lambda n: n > 0, "above 0")
+        number = POSITIVE(name, option, limit)
         if not isinstance(limit, Tensor):
             limits[option] = number  # type: ignore[literal-required]
 

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
+from gpugrad.core.arguments import Range
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.optim.clip import Limits
-
-
-class Range(NamedTuple):
-    """The numbers that a setting may be, and the words for them."""
-
-    holds: Callable[[float], bool]
-    words: str
-
-
-BELOW_1 = Range(lambda x: 0 <= x < 1, "at least 0 and below 1")
-ABOVE_0 = Range(lambda x: 0 < x < math.inf, "above 0 and finite")
-NOT_NEGATIVE = Range(lambda x: 0 <= x < math.inf, "0 or above, and finite")
 
 
 def ranges(**settings: Range) -> Mapping[str, Range]:
@@ -44,28 +32,6 @@ class Options(Limits, total=False):
     groups: Groups
     accumulate: int
     skip_nonfinite: bool
-
-
-def check_setting(name: str, what: str, value: Any, allowed: Range) -> float:
-    """A setting as a float.
-
-    Raises:
-        ArgumentError: it is not a number in the range.
-    """
-    try:
-        number = float(value)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{name}: {what} must be a number, got {value!r:.60}.") from error
-    if not allowed.holds(number):
-        raise ArgumentError(f"{name}: {what} must be {allowed.words}, got {value}.")
-    return number
-
-
-def check_accumulate(name: str, value: Any) -> int:
-    """The option `accumulate`; ArgumentError if it is not an int of at least 1."""
-    if type(value) is not int or value < 1:
-        raise ArgumentError(f"{name}: accumulate must be an int of at least 1, got {value!r:.60}.")
-    return value
 
 
 class Group:
@@ -130,7 +96,7 @@ def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[G
                 names = ", ".join(("learning_rate", *known))
                 raise ArgumentError(f"{name}: a group has no setting {key!r}; there are {names}.")
             if key != "learning_rate":
-                check_setting(name, f"{key} of a group", value, known[key])
+                known[key](name, f"{key} of a group", value)
         made.append(Group(selector, settings))
     return made
 

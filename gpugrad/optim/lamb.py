@@ -8,9 +8,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.normed_steps import NORMS, NormedStepKernel
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stepping import Schedule
 

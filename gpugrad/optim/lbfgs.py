@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices
-from gpugrad.core.arguments import check_choice, check_number, check_whole
+from gpugrad.core.arguments import ABOVE_0, COUNT, NOT_NEGATIVE, one_of, optional, takes
 from gpugrad.core.backend import READINGS
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, tensor, wrap
@@ -25,7 +24,6 @@ from gpugrad.errors import (
 )
 from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import check_count, check_empty, take_array
-from gpugrad.optim.groups import ABOVE_0, NOT_NEGATIVE
 from gpugrad.optim.line_search import Point, search
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.trace.array import current_trace
@@ -59,6 +57,9 @@ class LBFGS:
     """
 
     @saying_where
+    @takes(learning_rate=ABOVE_0, tolerance_gradient=NOT_NEGATIVE, tolerance_change=NOT_NEGATIVE)
+    @takes(history_size=COUNT, max_iterations=COUNT, max_evaluations=optional(COUNT))
+    @takes(line_search=one_of("strong_wolfe", None))
     def __init__(
         self,
         learning_rate: float = 1.0,
@@ -71,18 +72,11 @@ class LBFGS:
         name: str | None = None,
     ) -> None:
         self.name = name or type(self).__name__
-        number, whole = partial(check_number, self.name), partial(check_whole, self.name)
-        self.learning_rate = number("learning_rate", learning_rate, *ABOVE_0)
-        self.tolerance_gradient = number("tolerance_gradient", tolerance_gradient, *NOT_NEGATIVE)
-        self.tolerance_change = number("tolerance_change", tolerance_change, *NOT_NEGATIVE)
-        self.history_size = whole("history_size", history_size, 1)
-        self.max_iterations = whole("max_iterations", max_iterations, 1)
-        if max_evaluations is None:
-            max_evaluations = self.max_iterations * 5 // 4
-        self.max_evaluations = whole("max_evaluations", max_evaluations, 1)
-        self.line_search = check_choice(
-            self.name, "line_search", line_search, ("strong_wolfe", None)
-        )
+        self.learning_rate, self.line_search = learning_rate, line_search
+        self.tolerance_gradient, self.tolerance_change = tolerance_gradient, tolerance_change
+        self.history_size, self.max_iterations = history_size, max_iterations
+        default = max_iterations * 5 // 4
+        self.max_evaluations = default if max_evaluations is None else max_evaluations
         self.iterations = 0
         """The number of steps taken."""
         self.evaluations = 0

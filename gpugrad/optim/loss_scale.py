@@ -10,6 +10,7 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import declare_scale, scale_of
+from gpugrad.core.arguments import COUNT, Range, takes
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -24,6 +25,7 @@ from gpugrad.optim.stepping import Schedule
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
+_SCALE = Range(lambda x: 1 <= x < 2.0**127, "at least 1 and below 2**127")
 _FINITE, _OVERFLOWED = 1, 2  # outcomes of a step; 0 before any optimizer has applied gradients
 
 
@@ -55,16 +57,8 @@ class LossScale:
     name = "LossScale"
 
     @saying_where
+    @takes(initial_scale=_SCALE, dynamic_growth_steps=COUNT)
     def __init__(self, initial_scale: float = 2.0**15, dynamic_growth_steps: int = 2000) -> None:
-        if not 1 <= initial_scale < 2.0**127:
-            raise ArgumentError(
-                f"{self.name}: initial_scale must be in [1, 2**127), got {initial_scale}."
-            )
-        if type(dynamic_growth_steps) is not int or dynamic_growth_steps < 1:
-            raise ArgumentError(
-                f"{self.name}: dynamic_growth_steps must be an int of at least 1, got "
-                f"{dynamic_growth_steps!r:.60}."
-            )
         self.dynamic_growth_steps = dynamic_growth_steps
         self._scale = Variable(np.float32(initial_scale), trainable=False, name="loss_scale")
         self._good = Variable(np.int32(0), trainable=False, name="good_steps")

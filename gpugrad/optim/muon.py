@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Unpack
 
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, FLAG, takes
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.optim.adam import AdamW
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, Options, ranges
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.stepping import Schedule
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
@@ -55,6 +56,7 @@ class Muon(AdamW):
 
     hyper = ranges(**AdamW.hyper, momentum=BELOW_1, adam_learning_rate_ratio=ABOVE_0)
 
+    @takes(nesterov=FLAG)
     def __init__(
         self,
         learning_rate: Schedule = 0.02,
@@ -70,7 +72,7 @@ class Muon(AdamW):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self.momentum, self.nesterov, self.adjust = momentum, bool(nesterov), adjust
+        self.momentum, self.nesterov, self.adjust = momentum, nesterov, adjust
         self.adam_learning_rate_ratio, self.matrices = adam_learning_rate_ratio, matrices
         super().__init__(learning_rate, weight_decay, beta_1, beta_2, epsilon, name=name, **options)
         if not callable(matrices):

@@ -9,14 +9,13 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.tape import GradientTape
-from gpugrad.core.arguments import check_choice, check_list, check_number
+from gpugrad.core.arguments import ABOVE_0, list_of, one_of, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError, saying_where
 from gpugrad.optim.checks import check_count, check_empty, check_gradient, take_array
-from gpugrad.optim.groups import ABOVE_0
 from gpugrad.optim.stepping import Schedule
 from gpugrad.trace.array import current_trace
 
@@ -52,6 +51,7 @@ class NaturalGradient:
     """
 
     @saying_where
+    @takes(of=one_of("cholesky", "covariance"))
     def __init__(
         self,
         learning_rate: Schedule = 0.1,
@@ -59,9 +59,8 @@ class NaturalGradient:
         name: str | None = None,
     ) -> None:
         self.name = name or type(self).__name__
-        check_choice(self.name, "of", of, ("cholesky", "covariance"))
         if not callable(learning_rate):
-            learning_rate = check_number(self.name, "learning_rate", learning_rate, *ABOVE_0)
+            learning_rate = ABOVE_0(self.name, "learning_rate", learning_rate)
         self.learning_rate, self.of = learning_rate, of
         self.iterations = 0
         """The number of steps taken."""
@@ -124,7 +123,7 @@ class NaturalGradient:
 
     def _pairs(self, grads_and_pairs: Any) -> Iterable[tuple[Any, _Pair]]:
         """The argument, checked to be pairs of pairs."""
-        for item in check_list(self.name, "grads_and_pairs", grads_and_pairs, (tuple, list)):
+        for item in list_of(tuple, list)(self.name, "grads_and_pairs", grads_and_pairs):
             if [len(part) for part in item if isinstance(part, (tuple, list))] != [2, 2] or not all(
                 isinstance(v, Variable) for v in item[1]
             ):

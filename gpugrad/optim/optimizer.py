@@ -10,8 +10,10 @@ from typing import Any, Unpack
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.scaled_losses import scale_of
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core.arguments import COUNT, FLAG
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import hint
 from gpugrad.core.replaceable import put_together, take_together
 from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
 from gpugrad.core.settings import numerics
@@ -23,33 +25,13 @@ from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.arrays import make_own, own_contiguous
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
 from gpugrad.optim.clip import Limits, all_finite, check_limits, clip
-from gpugrad.optim.groups import Group, Options, check_accumulate, check_setting, make_groups
+from gpugrad.optim.groups import Group, Options, make_groups
 from gpugrad.optim.stateful import flatten_variables
 from gpugrad.optim.stepping import Schedule, Stepping
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import check
 from gpugrad.trace.profiling import Span, profiles
 from gpugrad.trace.tracing import Tracing
-
-_KEYWORDS = {  # of torch, Keras and optax
-    "alpha": "It is called rho here.",
-    "betas": "They are called beta_1 and beta_2 here.",
-    "b1": "It is called beta_1 here.",
-    "b2": "It is called beta_2 here.",
-    "eps": "It is called epsilon here.",
-    "lr": "It is called learning_rate here.",
-    "max_grad_norm": "It is called global_clipnorm here.",
-    "nesterov": "gg.optim.NAdam is Adam with Nesterov's momentum.",
-    "params": "Variables come with their gradients, to apply_gradients.",
-    "weight_decay": "gg.optim.AdamW decays weights.",
-}
-_ATTRIBUTES = {
-    "lr": "It is called learning_rate here.",
-    "param_groups": "It is called groups here.",
-    "step": "Call apply_gradients(zip(gradients, variables)).",
-    "update": "Call apply_gradients(zip(gradients, variables)).",
-    "zero_grad": "Gradients are not stored: tape.gradient returns them.",
-}
 
 
 class Optimizer(Stepping):
@@ -108,22 +90,24 @@ class Optimizer(Stepping):
         self.name = name or type(self).__name__
         if unknown := options.keys() - Options.__annotations__.keys():
             key = min(unknown)
-            hint = f" {_KEYWORDS[key]}" if key in _KEYWORDS else ""
-            raise TypeError(f"{self.name}: got an unexpected keyword argument {key!r}.{hint}")
+            way_out = hint("an optimizer's argument", key)
+            raise TypeError(f"{self.name}: got an unexpected keyword argument {key!r}.{way_out}")
         limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment]
         check_limits(self.name, limits)
         self.limits: Limits = limits if any(limits.values()) else {}
         """The clipping options that are set."""
         for what, allowed in self.hyper.items():
-            setattr(self, what, check_setting(self.name, what, getattr(self, what), allowed))
+            setattr(self, what, allowed(self.name, what, getattr(self, what)))
         self.groups: list[Group] = make_groups(self.name, options.get("groups", ()), self.hyper)
         """The groups, without that of all other Variables."""
         self._unused_groups = [g for g in self.groups if isinstance(g.selector, str)]
         for group in self.groups:
             if "learning_rate" in group.settings:
                 group.settings["learning_rate"] = self._check_rate(group.settings["learning_rate"])
-        self.accumulate = check_accumulate(self.name, options.get("accumulate", 1))
-        self.skip_nonfinite = bool(options.get("skip_nonfinite", False))
+        self.accumulate = COUNT(self.name, "accumulate", options.get("accumulate", 1))
+        self.skip_nonfinite = FLAG(
+            self.name, "skip_nonfinite", options.get("skip_nonfinite", False)
+        )
         self.learning_rate = learning_rate
 
     @property
@@ -366,14 +350,11 @@ class Optimizer(Stepping):
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
 
-    def _refuse_lr(self, _: Any) -> None:
-        raise AttributeError(f"{type(self).__name__} has no attribute 'lr'. {_KEYWORDS['lr']}")
-
-    lr = property(fset=_refuse_lr)  # an attribute of this name would change nothing
-
     def __getattr__(self, name: str) -> Any:
-        hint = f" {_ATTRIBUTES[name]}" if name in _ATTRIBUTES else ""
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{hint}")
+        way_out = hint("an optimizer's attribute", name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{way_out}")
+
+    lr = property(fset=lambda self, _: self.__getattr__("lr"))  # setting it would change nothing
 
     # -- checking
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from gpugrad.optim.groups import ABOVE_0, BELOW_1, NOT_NEGATIVE, Options, ranges
+from gpugrad.core.arguments import ABOVE_0, BELOW_1, FLAG, NOT_NEGATIVE, takes
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.stepping import Schedule
 
@@ -39,6 +40,7 @@ class RMSprop(Optimizer):
     hyper = ranges(rho=BELOW_1, momentum=BELOW_1, epsilon=ABOVE_0, weight_decay=NOT_NEGATIVE)
     flags = ("centered", "decays", "slots")
 
+    @takes(centered=FLAG)
     def __init__(
         self,
         learning_rate: Schedule = 0.001,
@@ -51,7 +53,7 @@ class RMSprop(Optimizer):
         **options: Unpack[Options],
     ) -> None:
         self.rho, self.momentum, self.epsilon = rho, momentum, epsilon
-        self.centered, self.weight_decay = bool(centered), weight_decay
+        self.centered, self.weight_decay = centered, weight_decay
         super().__init__(learning_rate, name, **options)
         self.slots = ("v",)
         if centered:

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from gpugrad.core.arguments import check_number
+from gpugrad.core.arguments import FRACTION, NUMBER, POSITIVE, Kind
+from gpugrad.core.known_as import hint
 from gpugrad.errors import ArgumentError
 
 __all__ = [
@@ -56,8 +57,12 @@ class Schedule:
 
     __rmul__ = __mul__
 
-    _above_0: ClassVar[tuple[str, ...]] = ()
-    """The numbers that must be above 0."""
+    _kinds: ClassVar[Mapping[str, Kind]]
+
+    def __init_subclass__(cls, **kinds: Kind) -> None:
+        """Declare the fields that may not be any number."""
+        super().__init_subclass__()
+        cls._kinds = kinds
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]  # every schedule is a dataclass
@@ -65,11 +70,7 @@ class Schedule:
             if field.type == "_Rate" and callable(value):
                 continue
             if field.type in ("float", "int", "_Rate"):
-                _check_number(type(self).__name__, field.name, value, field.name in self._above_0)
-
-
-def _check_number(name: str, what: str, value: Any, above_0: bool = False) -> None:
-    check_number(name, what, value, lambda x: x > 0 or not above_0, "above 0")
+                self._kinds.get(field.name, NUMBER)(type(self).__name__, field.name, value)
 
 
 def _at(rate: _Rate, step: int) -> float:
@@ -104,7 +105,7 @@ class constant(Schedule):
 
 
 @dataclass(frozen=True)
-class step(Schedule):
+class step(Schedule, every=POSITIVE):
     """Multiplied by `factor` after every `every` steps.
 
     >>> rate = gg.optim.schedules.step(1.0, every=10, factor=0.5)
@@ -116,15 +117,13 @@ class step(Schedule):
     every: int
     factor: float = 0.1
 
-    _above_0 = ("every",)
-
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
         return float(self.learning_rate * self.factor ** (step // self.every))
 
 
 @dataclass(frozen=True)
-class exponential(Schedule):
+class exponential(Schedule, steps=POSITIVE, factor=POSITIVE):
     """Multiplied by `factor` over every `steps` steps, smoothly, but at least `end`.
 
     >>> gg.optim.schedules.exponential(1.0, factor=0.25, steps=10)(5)
@@ -136,15 +135,13 @@ class exponential(Schedule):
     steps: int = 1
     end: float = 0.0
 
-    _above_0 = ("steps", "factor")
-
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
         return max(self.learning_rate * self.factor ** (step / self.steps), self.end)
 
 
 @dataclass(frozen=True)
-class polynomial(Schedule):
+class polynomial(Schedule, steps=POSITIVE, power=POSITIVE):
     """From `learning_rate` to `end` in `steps` steps, as ``(1 - step / steps)**power``.
 
     >>> rate = gg.optim.schedules.polynomial(1.0, steps=10)
@@ -157,8 +154,6 @@ class polynomial(Schedule):
     end: float = 0.0
     power: float = 1.0
 
-    _above_0 = ("steps", "power")
-
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
         left = max(1 - step / self.steps, 0.0)
@@ -166,7 +161,7 @@ class polynomial(Schedule):
 
 
 @dataclass(frozen=True)
-class cosine(Schedule):
+class cosine(Schedule, steps=POSITIVE):
     """From `learning_rate` to `end` in `steps` steps along half a cosine.
 
     Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
@@ -180,8 +175,6 @@ class cosine(Schedule):
     steps: int
     end: float = 0.0
 
-    _above_0 = ("steps",)
-
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
         return _half_cosine(self.learning_rate, self.end, step / self.steps)
@@ -194,7 +187,7 @@ def _half_cosine(begin: float, end: float, part: float) -> float:
 
 
 @dataclass(frozen=True)
-class warmup(Schedule):
+class warmup(Schedule, steps=POSITIVE):
     """Linear from `start` to the first value of `then` in `steps` steps, and then `then`.
 
     `then` is a number or a schedule, whose own steps begin after the warm-up.
@@ -208,8 +201,6 @@ class warmup(Schedule):
     then: _Rate
     start: float = 0.0
 
-    _above_0 = ("steps",)
-
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
         if step >= self.steps:
@@ -218,7 +209,9 @@ class warmup(Schedule):
 
 
 @dataclass(frozen=True)
-class one_cycle(Schedule):
+class one_cycle(
+    Schedule, steps=POSITIVE, divide_start=POSITIVE, divide_end=POSITIVE, rise=FRACTION
+):
     """Up to `learning_rate` and down to almost 0 in `steps` steps, along half cosines.
 
     It begins with learning_rate / `divide_start`, rises for the fraction `rise` of the steps, and
@@ -234,13 +227,6 @@ class one_cycle(Schedule):
     rise: float = 0.3
     divide_start: float = 25.0
     divide_end: float = 1e4
-
-    _above_0 = ("steps", "divide_start", "divide_end")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.rise <= 1:
-            raise ArgumentError(f"one_cycle: rise must be from 0 to 1, got {self.rise}.")
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -306,7 +292,7 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
             raise ArgumentError(f"{name}: {title} must be a list of numbers, got {values!r:.60}.")
         for value in values:
             if not callable(value) or title != "schedules":
-                _check_number(name, title, value)
+                NUMBER(name, title, value)
     if len(parts) != len(boundaries) + 1:
         raise ArgumentError(
             f"{name}: {len(boundaries)} boundaries need {len(boundaries) + 1} {what}, got "
@@ -316,23 +302,7 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
         raise ArgumentError(f"{name}: boundaries must increase, got {list(boundaries)}.")
 
 
-_KNOWN_AS = {  # by torch or Keras
-    "ConstantLR": "constant",
-    "CosineAnnealingLR": "cosine",
-    "CosineDecay": "cosine",
-    "ExponentialDecay": "exponential",
-    "ExponentialLR": "exponential",
-    "LinearLR": "warmup",
-    "MultiStepLR": "piecewise",
-    "OneCycleLR": "one_cycle",
-    "PiecewiseConstantDecay": "piecewise",
-    "PolynomialDecay": "polynomial",
-    "PolynomialLR": "polynomial",
-    "SequentialLR": "join",
-    "StepLR": "step",
-}
-
-
 def __getattr__(name: str) -> Any:
-    hint = f" It is called {_KNOWN_AS[name]} here." if name in _KNOWN_AS else ""
-    raise AttributeError(f"module 'gpugrad.optim.schedules' has no attribute {name!r}.{hint}")
+    raise AttributeError(
+        f"module '{__name__}' has no attribute {name!r}.{hint('a schedule', name)}"
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from gpugrad.core.arguments import BELOW_1, FLAG, NOT_NEGATIVE, takes
 from gpugrad.core.backend import READINGS
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError
 from gpugrad.ops.arrays.index_rules import add_at
-from gpugrad.optim.groups import BELOW_1, NOT_NEGATIVE, Options, ranges
+from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.states import State
 from gpugrad.optim.stepping import Schedule
@@ -38,6 +39,7 @@ class SGD(Optimizer):
     hyper = ranges(momentum=BELOW_1, weight_decay=NOT_NEGATIVE)
     flags = ("nesterov", "decays", "slots")
 
+    @takes(nesterov=FLAG)
     def __init__(
         self,
         learning_rate: Schedule = 0.01,
@@ -47,7 +49,7 @@ class SGD(Optimizer):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self.momentum, self.nesterov, self.weight_decay = momentum, bool(nesterov), weight_decay
+        self.momentum, self.nesterov, self.weight_decay = momentum, nesterov, weight_decay
         super().__init__(learning_rate, name, **options)
         if self.any_of("momentum"):
             self.slots = ("velocity",)

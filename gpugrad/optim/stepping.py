@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpugrad.core import devices
+from gpugrad.core.arguments import Range
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.optim.arrays import as_reals, ravel_reals, sum_rows
-from gpugrad.optim.groups import Group, Range, settings_of
+from gpugrad.optim.groups import Group, settings_of
 from gpugrad.optim.rules import Rule
 from gpugrad.optim.stateful import Stateful
 from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group

@@ -24,6 +24,7 @@ from gpugrad.autodiff.recorder import (
     refuse_parameters,
     watched_in,
 )
+from gpugrad.core.arguments import check_op_flag, check_unusual
 from gpugrad.core.backend import (
     ARRAYS,
     HALF,
@@ -43,7 +44,6 @@ from gpugrad.core.views import View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
 from gpugrad.registry.function_text import parameters_text, source, text_of
-from gpugrad.registry.parameters import check_flag, check_unusual
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
@@ -258,7 +258,7 @@ _USUAL = (_PLAIN | _REAL | {tuple, list, np.ndarray}) - {complex}
 
 _SCOPE = {
     "AXES": _AXES, "REAL": _REAL, "USUAL": _USUAL, "USUAL_COMPLEX": _USUAL | {complex},
-    "check_flag": check_flag, "check_unusual": check_unusual,
+    "check_flag": check_op_flag, "check_unusual": check_unusual,
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
     "beside": _beside, "beside_numbers": _beside_numbers, "block": block,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpugrad.core.arguments import check_path
+from gpugrad.core.arguments import PATH
 from gpugrad.core.backend import OPS
 from gpugrad.core.format import format_bytes
 from gpugrad.core.listening import recorders
@@ -60,7 +60,7 @@ class profile(Profile):  # it reads as a statement
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
-        if path is not None and not check_path("profile", "path", path).parent.is_dir():
+        if path is not None and not PATH("profile", "path", path).parent.is_dir():
             raise ArgumentError(f"profile: there is no folder {Path(path).parent}.")
         self._path = path
         self._steps: dict[str, list[tuple[Any, float]]] = {}

@@ -12,8 +12,8 @@ import numpy as np
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import is_inexact
-from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, describe, saying_where
@@ -267,7 +267,7 @@ def check_grads(
 
     >>> gg.testing.check_grads(lambda x, y: gg.sin(x) * y, (gg.constant([0.5, 1.0]), 2.0))
     """
-    require_callable("check_grads", f=f)
+    CALLABLE("check_grads", "f", f)
     if type(order) is not int or not 1 <= order <= _HIGHEST:
         raise ArgumentError(f"check_grads: order must be an int from 1 to {_HIGHEST}, got {order}.")
     for mode in modes:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpugrad.core.arguments import check_choice, check_flag, check_number, check_path, check_whole
+from gpugrad.core.arguments import FLAG, NOT_NEGATIVE, PATH, TEXT, WHOLE, one_of, takes
 from gpugrad.errors import ArgumentError
 
 
@@ -69,8 +69,9 @@ class Progress(Callback):
         whole: whether one bar shows the whole run, for runs of many short epochs.
     """
 
+    @takes(whole=FLAG)
     def __init__(self, *, whole: bool = False) -> None:
-        self.whole = check_flag("Progress", "whole", whole)
+        self.whole = whole
         try:
             self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
@@ -139,6 +140,8 @@ class EarlyStopping(Callback):
         best_epoch: the number of the best epoch, from 1; 0 before the first has ended.
     """
 
+    @takes(monitor=TEXT, patience=WHOLE, mode=one_of("min", "max", None))
+    @takes(min_delta=NOT_NEGATIVE, restore_best=FLAG)
     def __init__(
         self,
         monitor: str = "val_loss",
@@ -148,16 +151,10 @@ class EarlyStopping(Callback):
         min_delta: float = 0.0,
         restore_best: bool = False,
     ) -> None:
-        if not isinstance(monitor, str):
-            raise ArgumentError(f"EarlyStopping: monitor must be a name, got {monitor!r:.60}.")
         guess = "max" if any(word in monitor for word in ("acc", "top", "f1")) else "min"
-        check_choice("EarlyStopping", "mode", mode, ("min", "max", None))
-        self.monitor, self.patience = monitor, check_whole("EarlyStopping", "patience", patience)
-        self.min_delta = check_number(
-            "EarlyStopping", "min_delta", min_delta, lambda x: 0 <= x < math.inf, "0 or above"
-        )
+        self.monitor, self.patience, self.min_delta = monitor, patience, min_delta
         self._sign = -1.0 if (mode or guess) == "max" else 1.0
-        self._restores = check_flag("EarlyStopping", "restore_best", restore_best)
+        self._restores = restore_best
         self.best_epoch, self._weights_epoch, self._weights = 0, 0, dict[str, Any]()
 
     def begin(self, run: Any) -> None:
@@ -235,7 +232,7 @@ class Plot(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = check_path("Plot", "path", path)
+        self.path = PATH("Plot", "path", path)
         try:
             self._figure: Any = importlib.import_module("matplotlib.figure").Figure
         except ImportError as error:

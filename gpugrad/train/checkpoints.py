@@ -6,12 +6,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gpugrad import checkpoint
-from gpugrad.core.arguments import check_path, check_whole
+from gpugrad.core.arguments import COUNT, PATH, WHOLE, optional, takes
 from gpugrad.core.variable import Variable
 from gpugrad.data.loader import DataLoader, LoaderState
 from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
@@ -53,6 +52,7 @@ class Checkpoints(Callback):
     {'note': 'first'}
     """
 
+    @takes(keep=optional(COUNT), every_epochs=COUNT, every_steps=optional(COUNT))
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -62,11 +62,8 @@ class Checkpoints(Callback):
         every_steps: int | None = None,
         **parts: Any,
     ) -> None:
-        whole = partial(check_whole, "Checkpoints", least=1)
-        self.folder = check_path("Checkpoints", "folder", folder)
-        self.keep = None if keep is None else whole("keep", keep)
-        self.every_epochs = whole("every_epochs", every_epochs)
-        self.every_steps = None if every_steps is None else whole("every_steps", every_steps)
+        self.folder = PATH("Checkpoints", "folder", folder)
+        self.keep, self.every_epochs, self.every_steps = keep, every_epochs, every_steps
         if _RUN in parts:
             raise ArgumentError(
                 "Checkpoints: no part may be named 'run', as the run's own state is."
@@ -85,6 +82,7 @@ class Checkpoints(Callback):
 
     # ---- by hand
 
+    @takes(step=WHOLE)
     def save(self, step: int, metadata: Mapping[str, Any] | None = None) -> Path:
         """Write all parts to one file, or none on an error, and remove what `keep` leaves out.
 
@@ -96,7 +94,6 @@ class Checkpoints(Callback):
             ArgumentError: `step` is not a whole number, or JSON cannot hold the metadata.
             CheckpointError: the file cannot be written; older ones are still there.
         """
-        step = check_whole("Checkpoints", "step", step)
         arrays, small = self._collect(None)
         return self._write(step, arrays, small, metadata)
 
@@ -118,7 +115,7 @@ class Checkpoints(Callback):
             path = self.latest()
             if path is None:
                 return None
-        return self._restored(check_path("Checkpoints", "path", path), None)
+        return self._restored(PATH("Checkpoints", "path", path), None)
 
     # ---- in a run
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpugrad.core.arguments import check_path
+from gpugrad.core.arguments import PATH
 from gpugrad.errors import ArgumentError
 from gpugrad.train.callbacks import Callback, going_on
 
@@ -35,7 +35,7 @@ class JSONLog(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = check_path("JSONLog", "path", path)
+        self.path = PATH("JSONLog", "path", path)
 
     def begin(self, run: Any) -> None:
         """Create the file and its folder."""
@@ -57,7 +57,7 @@ class CSVLog(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = check_path("CSVLog", "path", path)
+        self.path = PATH("CSVLog", "path", path)
 
     def begin(self, run: Any) -> None:
         """Create the file and its folder."""
@@ -116,7 +116,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = check_path("TensorBoard", "folder", folder)
+        self.folder = PATH("TensorBoard", "folder", folder)
         try:
             self._writers = importlib.import_module("tensorboard.summary.writer.event_file_writer")
             protos = "tensorboard.compat.proto"

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
-from gpugrad.core.arguments import check_flag, check_list, check_whole
+from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, a_function, list_of, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
@@ -91,6 +91,7 @@ class Run:
         in_step: whether a step is running, or a second Ctrl-C has broken one off.
     """
 
+    @takes(epochs=WHOLE)
     def __init__(
         self,
         epochs: int,
@@ -136,6 +137,7 @@ class Run:
         return f"Run(epoch {self.epoch} of {self.epochs}, step {self.step}: {logs})"
 
 
+@takes(epochs=WHOLE, log_every=COUNT, progress=FLAG)
 def fit(
     step: Callable[..., Any] | tuple[Module, Callable[[Any, Any], Any]],
     data: Iterable[Any],
@@ -173,7 +175,7 @@ def fit(
         NumericsError: a loss is NaN or infinite; the message names Variables that are, too. With
             an optimizer that skips such steps, only if all of them are.
     """
-    model, metrics = None, check_list("fit", "metrics", metrics, Metric)
+    model, metrics = None, list_of(Metric)("fit", "metrics", metrics)
     measured = metrics
     if isinstance(step, tuple):
         model, loss = _pair(step)
@@ -183,15 +185,14 @@ def fit(
             "fit: optimizer, metrics and validation go with a pair (model, loss). A step of your "
             "own applies its optimizer and returns its metrics itself; validate in a callback."
         )
-    elif not callable(step):
-        raise ArgumentError(f"fit: step must be a function or (model, loss), got {step!r:.60}.")
-    log_every = check_whole("fit", "log_every", log_every, 1)
-    run = Run(check_whole("fit", "epochs", epochs), model, optimizer, measured)
+    else:
+        a_function("a function or (model, loss)")("fit", "step", step)
+    run = Run(epochs, model, optimizer, measured)
     run.data, run.steps_per_epoch = data, _count_batches(data)
     _check_names("fit", measured)
     evaluated = _evaluation(model, measured)
-    listeners = check_list("fit", "callbacks", callbacks, Callback)
-    listeners += [Progress()] if check_flag("fit", "progress", progress) else []
+    listeners = list_of(Callback)("fit", "callbacks", callbacks)
+    listeners += [Progress()] if progress else []
     with _interrupts_between_steps(run):
         try:
             for callback in listeners:
@@ -413,9 +414,8 @@ def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict
     >>> gg.train.evaluate(lambda x: x, data, [gg.train.Accuracy()])
     {'accuracy': 1.0}
     """
-    if not callable(model):
-        raise ArgumentError(f"evaluate: model must be callable, got {model!r:.60}.")
-    metrics = check_list("evaluate", "metrics", metrics, Metric)
+    FUNCTION("evaluate", "model", model)
+    metrics = list_of(Metric)("evaluate", "metrics", metrics)
     _check_names("evaluate", metrics)
     return _evaluation(model, metrics)(data)
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import nest
-from gpugrad.core.arguments import check_choice, check_flag, check_whole
+from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, TEXT, one_of, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, argument, tensor
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ShapeError
 from gpugrad.nn import functional
 
 Array = np.ndarray[Any, Any]
@@ -51,12 +51,10 @@ class Mean(Metric):
     5.0
     """
 
+    @takes(f=FUNCTION, name=optional(TEXT))
     def __init__(self, f: Callable[[Any, Any], Any], name: str | None = None) -> None:
-        if not callable(f):
-            raise ArgumentError(f"Mean: expected a function, got {f!r:.60}.")
         self.f = f
-        own = str(getattr(f, "__name__", "mean"))
-        self.name = own if name is None else _checked_name(type(self).__name__, name)
+        self.name = str(getattr(f, "__name__", "mean")) if name is None else name
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """The sum over examples and their number."""
@@ -84,8 +82,9 @@ class Accuracy(Mean):
     0.5
     """
 
+    @takes(multilabel=FLAG)
     def __init__(self, name: str = "accuracy", *, multilabel: bool = False) -> None:
-        self.multilabel = check_flag("Accuracy", "multilabel", multilabel)
+        self.multilabel = multilabel
         super().__init__(self._is_right, name)
 
     def _is_right(self, outputs: Any, labels: Any) -> Tensor:
@@ -115,12 +114,6 @@ class Accuracy(Mean):
         return TENSOR.equal(TENSOR.greater(outputs, 0), TENSOR.greater(labels, 0.5))
 
 
-def _checked_name(metric: str, name: Any) -> str:
-    if not isinstance(name, str) or not name:
-        raise ArgumentError(f"{metric}: name must be text, got {name!r:.60}.")
-    return name
-
-
 class TopK(Mean):
     """The share of examples whose label is among the k largest outputs.
 
@@ -129,8 +122,9 @@ class TopK(Mean):
     ('top2', 1.0)
     """
 
+    @takes(k=COUNT)
     def __init__(self, k: int, name: str | None = None) -> None:
-        self.k = check_whole("TopK", "k", k, 1)
+        self.k = k
         super().__init__(self._is_among, f"top{k}" if name is None else name)
 
     def _is_among(self, outputs: Any, labels: Any) -> Tensor:
@@ -162,10 +156,9 @@ class F1(Metric):
     0.6667
     """
 
+    @takes(classes=COUNT, average=one_of("macro", "micro"), name=TEXT)
     def __init__(self, classes: int, average: str = "macro", name: str = "f1") -> None:
-        self.classes = check_whole("F1", "classes", classes, 1)
-        self.average = check_choice("F1", "average", average, ("macro", "micro"))
-        self.name = _checked_name("F1", name)
+        self.classes, self.average, self.name = classes, average, name
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """For each class: right guesses, then guesses, then labels."""

@@ -17,8 +17,8 @@ from gpugrad.autodiff.recorded_call import RecordedCall
 from gpugrad.autodiff.recorder import graphs, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
-from gpugrad.core.checks import require_callable
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders
 from gpugrad.core.settings import is_training, training
@@ -178,7 +178,7 @@ def custom_gradient(f: Function | None = None) -> Function:
     """
     if f is None:
         return custom_gradient
-    require_callable("custom_gradient", f=f)
+    CALLABLE("custom_gradient", "f", f)
     signature = inspect.signature(f)
     name = getattr(f, "__name__", type(f).__name__)
 
@@ -279,7 +279,7 @@ def custom_jvp(f: Function) -> Function:
     >>> gg.grad(log1pexp)(50.0).item()
     1.0
     """
-    require_callable("custom_jvp", f=f)
+    CALLABLE("custom_jvp", "f", f)
     rules: list[Function] = []
 
     @custom_gradient
@@ -369,7 +369,7 @@ def implicit_diff(
     >>> round(gg.grad(square_root)(4.0).item(), 4)
     0.25
     """
-    require_callable("implicit_diff", condition=condition)
+    CALLABLE("implicit_diff", "condition", condition)
     if kind not in _RESIDUALS:
         raise ArgumentError(f"implicit_diff: kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
     residual = _RESIDUALS[kind](condition)
@@ -453,7 +453,7 @@ def grad_pass_through(f: Function) -> Function:
     >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()
     2.0
     """
-    require_callable("grad_pass_through", f=f)
+    CALLABLE("grad_pass_through", "f", f)
 
     @functools.wraps(f)
     @custom_gradient

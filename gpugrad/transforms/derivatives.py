@@ -14,8 +14,8 @@ from gpugrad.autodiff.gradients import pack_tensors, zeros_for
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, is_inexact
-from gpugrad.core.checks import require_callable
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
@@ -137,7 +137,7 @@ def value_and_grad(
 
 
 def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Function:
-    require_callable(name, f=f)
+    CALLABLE(name, "f", f)
 
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
@@ -178,7 +178,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()
     [2.0, 40.0]
     """
-    require_callable("vjp", f=f)
+    CALLABLE("vjp", "f", f)
     arguments, sources = _split(f, primals, range(len(primals)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(_tensors(sources))
@@ -204,7 +204,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
     >>> y.item(), t.item()
     (9.0, 6.0)
     """
-    require_callable("jvp", f=f)
+    CALLABLE("jvp", "f", f)
     for what, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (list, tuple)):
             raise StructureError(
@@ -234,7 +234,7 @@ def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
     >>> push(gg.constant(1.0)).item()
     0.0
     """
-    require_callable("linearize", f=f)
+    CALLABLE("linearize", "f", f)
     y, pull = vjp(f, *primals)
     seeds = nest.map_structure(zeros_for, y)
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
@@ -255,7 +255,7 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     >>> gg.hvp(lambda x: gg.sum(x * x * x), [[1.0, 2.0]], [[1.0, 0.0]])[0].tolist()
     [6.0, 0.0]
     """
-    require_callable("hvp", f=f)
+    CALLABLE("hvp", "f", f)
     positions = tuple(range(len(primals))) if isinstance(primals, (list, tuple)) else 0
     return jvp(grad(f, positions), primals, tangents)[1]
 
@@ -283,7 +283,7 @@ def _rows(tape: GradientTape, target: Any, sources: Any, *options: Any, **more: 
 
 
 def _with_jacobian(name: str, f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
-    require_callable(name, f=f)
+    CALLABLE(name, "f", f)
 
     @functools.wraps(f)
     def with_jacobian(*args: Any, **keywords: Any) -> Any:
@@ -333,5 +333,5 @@ def hessian(
     >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    require_callable("hessian", f=f)
+    CALLABLE("hessian", "f", f)
     return _with_jacobian("hessian", grad(f, argnums), argnums, _rows, chunk_bytes)

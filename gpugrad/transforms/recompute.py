@@ -10,8 +10,8 @@ from gpugrad.autodiff.gradients import UnconnectedGradients
 from gpugrad.autodiff.recorder import graphs, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import is_inexact
-from gpugrad.core.checks import require_callable
 from gpugrad.core.decorated import public_name
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
@@ -45,7 +45,7 @@ def recompute_grad(f: Function) -> Function:
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
     0.0
     """
-    require_callable("recompute_grad", f=f)
+    CALLABLE("recompute_grad", "f", f)
     return _Recomputed(f)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
 from gpugrad.core import nest
-from gpugrad.core.checks import require_callable
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError, saying_where
@@ -79,7 +79,7 @@ def vmap(
     [[2. 4.]
      [6. 8.]]
     """
-    require_callable("vmap", f=f)
+    CALLABLE("vmap", "f", f)
     if randomness not in _RANDOMNESS:
         raise ArgumentError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}.")
     name = getattr(f, "__name__", type(f).__name__)
@@ -171,5 +171,5 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     >>> print(gg.vectorized_map(lambda x: x * x, gg.constant([1.0, 2.0])))
     [1. 4.]
     """
-    require_callable("vectorized_map", fn=fn)
+    CALLABLE("vectorized_map", "fn", fn)
     return vmap(fn)(elems)

@@ -202,7 +202,7 @@ def test_a_state_of_other_data_raises():
         (lambda: DataLoader(3.0), "must have a length and examples by index.*got 3.0"),
         (lambda: DataLoader(np.array(1.0)), r"shape \(\) has no examples"),
         (lambda: DataLoader({"x": np.ones(3)}), r"gg\.data\.Arrays\(dict\)"),
-        (lambda: DataLoader(range(3), map=3), "map must be a function, got 3"),
+        (lambda: DataLoader(range(3), map=3), "map must be a function or None, got 3"),
         (lambda: DataLoader(range(3), collate_fn=None), "collate_fn must be a function"),
         (lambda: values(DataLoader(Stream(0), 2)), "the iterable is empty"),
     ],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.core import known_as
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
-from gpugrad.nn import known_as
 
 
 def close(actual, desired, rtol=1e-6):
@@ -101,7 +101,7 @@ def test_batch_norm_uses_the_batch_in_training_and_running_statistics_after(rng,
         (lambda: gg.nn.LayerNorm((2, 0)), "LayerNorm: length 1.*got 0"),
         (lambda: gg.nn.BatchNorm("2"), "BatchNorm: channels.*got '2'"),
         (lambda: gg.nn.Dropout(1.5), "Dropout: p.*1.5"),
-        (lambda: gg.nn.Dropout("0.5"), "Dropout: p='0.5'"),
+        (lambda: gg.nn.Dropout("0.5"), "Dropout: p must be a number, got '0.5'"),
         (lambda: gg.nn.Conv2d(3, 4, 3.0), "Conv2d: size.0..*got 3.0"),
         (lambda: gg.nn.Conv2d(3, 4, (3, 3, 3)), "size must be an int or 2 ints"),
         (lambda: gg.nn.LayerNorm(3.0), "LayerNorm: length 0.*got 3.0"),
@@ -176,7 +176,15 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "here"), {**known_as.CLASSES, **CASES}.items())
+CLASSES = {
+    name.replace("2d", axes): here.replace("2d", axes.lower())
+    for name, here in known_as.table("gg.nn").items()
+    for axes in ("1D", "2D", "3D", "1d", "2d", "3d")
+    if here[-1] != "." and name.replace("2d", axes) not in dir(gg.nn)
+}
+
+
+@pytest.mark.parametrize(("name", "here"), {**CLASSES, **CASES}.items())
 def test_layer_names_from_other_libraries_raise_with_the_name_here(name, here):
     with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.nn\.{here} here"):
         getattr(gg.nn, name)

@@ -11,7 +11,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError
-from gpugrad.nn import arguments
+from gpugrad.nn import layers
 
 nn = gg.nn
 
@@ -388,7 +388,7 @@ def test_other_float64_arguments_of_a_float32_layer_raise(what, call):
     "make", [lambda: nn.Dropout(0.5), lambda: nn.BatchNorm(2), lambda: nn.AlphaDropout(0.5)]
 )
 def test_a_layer_under_a_tape_without_a_mode_warns_once(make, monkeypatch):
-    monkeypatch.setattr(arguments, "_warned", set())
+    monkeypatch.setattr(layers, "_warned", set())
     x = gg.ones((4, 2))
     layer = make()
     layer(x)  # without a tape
@@ -403,7 +403,7 @@ def test_a_layer_under_a_tape_without_a_mode_warns_once(make, monkeypatch):
 
 
 def test_the_warning_names_the_user_s_line_however_deep_the_layer_is(monkeypatch):
-    monkeypatch.setattr(arguments, "_warned", set())
+    monkeypatch.setattr(layers, "_warned", set())
     model = nn.Sequential(nn.Sequential(nn.Dropout(0.5)), nn.Sequential(nn.BatchNorm(2)))
     with pytest.warns(UserWarning, match="runs in inference mode") as warned:
         gg.grad(lambda x: gg.sum(model(x)))(gg.ones((4, 2)))

@@ -201,7 +201,10 @@ def test_a_state_without_a_scale_is_refused():
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 0.5), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), np.nan), "initial_scale"),
         (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, 0), "dynamic_growth_steps"),
-        (lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, np.inf), "must be an int"),
+        (
+            lambda: gg.optim.LossScaleOptimizer(gg.optim.SGD(1), 2.0, np.inf),
+            "must be a whole number above 0",
+        ),
     ],
 )
 def test_settings_out_of_range_are_refused(call, words):

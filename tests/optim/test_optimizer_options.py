@@ -263,7 +263,7 @@ def test_accumulation_of_other_dtypes_rounds_once(dtype, device):
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
 def test_wrong_accumulation_is_refused(value):
-    with pytest.raises(ArgumentError, match="accumulate must be an int of at least 1"):
+    with pytest.raises(ArgumentError, match="accumulate must be a whole number above 0"):
         optim.Adam(accumulate=value)
 
 

@@ -18,8 +18,8 @@ from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels
 from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices, nest
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
-from gpugrad.core.checks import require_callable
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
@@ -62,7 +62,8 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     >>> f(gg.constant([1.0, 2.0])).tolist(), f(gg.constant([1.0, -2.0])).tolist()
     ([2.0, 4.0], [-1.0, 2.0])
     """
-    require_callable("cond", true_fn=true_fn, false_fn=false_fn)
+    CALLABLE("cond", "true_fn", true_fn)
+    CALLABLE("cond", "false_fn", false_fn)
     if is_array(pred):
         pred = tensor(pred)
     if isinstance(pred, Tensor) and pred.size != 1:
@@ -148,7 +149,8 @@ def while_loop(
     >>> round(root(gg.constant(9.0)).item(), 4), round(gg.grad(root)(9.0).item(), 4)
     (3.0, 0.1667)
     """
-    require_callable("while_loop", cond_fn=cond_fn, body_fn=body_fn)
+    CALLABLE("while_loop", "cond_fn", cond_fn)
+    CALLABLE("while_loop", "body_fn", body_fn)
     form = Form(tensors_of(init))
     names = ("init", f"body_fn {_name(body_fn)}")
     levels = levels_running()
@@ -258,7 +260,7 @@ def scan(
     >>> print(last, before)
     6.0 [0. 1. 3.]
     """
-    require_callable("scan", f=f)
+    CALLABLE("scan", "f", f)
     name = _name(f)
     form, along = Form(tensors_of(init)), Form(tensors_of(xs))
     n = _length(name, along.tensors, length)

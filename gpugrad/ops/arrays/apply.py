@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.checks import require_callable
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
@@ -69,7 +69,7 @@ def apply_over_axes(func, a, axes):
     >>> print(gg.apply_over_axes(gg.sum, [[1.0, 2.0], [3.0, 4.0]], (0, 1)))
     [[10.]]
     """
-    require_callable("apply_over_axes", func=func)
+    CALLABLE("apply_over_axes", "func", func)
     x = tensor(a)
     for axis in np.atleast_1d(axes).tolist():
         out = tensor(func(x, axis))

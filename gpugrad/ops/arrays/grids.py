@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend
+from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.checks import require_callable
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.arrays.creation import asarray, linspace, zeros_like
@@ -111,7 +111,7 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
     [[ 0.  1.]
      [10. 11.]]
     """
-    require_callable("fromfunction", function=function)
+    CALLABLE("fromfunction", "function", function)
     grids = [from_numpy(i, dtype or np.float32, device) for i in np.indices(tuple(shape))]
     return function(*grids, **keywords)
 

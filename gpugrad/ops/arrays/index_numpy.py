@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls
 from gpugrad.core.tensor import tensor
@@ -20,7 +21,6 @@ from gpugrad.errors import (
 from gpugrad.ops import _axes
 from gpugrad.ops.arrays.grids import from_numpy
 from gpugrad.ops.arrays.index_rules import check_range
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

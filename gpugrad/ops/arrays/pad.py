@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.ops._axes import index_along
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import batch_axis_of
-from gpugrad.core.arguments import check_flag
+from gpugrad.core.arguments import FLAG
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
@@ -497,6 +497,7 @@ def astype(x, /, dtype, *, copy=True, device=None, order="K"):
     [ 1 -2]
     """
     out = _astype(x, dtype)
-    if not check_flag("astype", "copy", copy) and isinstance(x, Tensor) and x.dtype == out.dtype:
+    fresh = copy is True or FLAG("astype", "copy", copy)
+    if not fresh and isinstance(x, Tensor) and x.dtype == out.dtype:
         out = tensor(x)
     return out if device is None else out.to_device(device)

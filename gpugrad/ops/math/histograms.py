@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import AxisError
 from gpugrad.ops._axes import expand, how_many, per_count, reducing
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

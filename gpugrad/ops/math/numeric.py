@@ -9,13 +9,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gpugrad.core.arguments import check_flag
+from gpugrad.core.arguments import FLAG, check_numbers
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, grid, integers, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.registry.on_arrays import typed
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import elementwise, op
 
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -145,7 +144,7 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     [1. 0. 9.]
     """
     out = _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
-    if check_flag("nan_to_num", "copy", copy):
+    if copy is True or FLAG("nan_to_num", "copy", copy):
         return out
     if not isinstance(x, Tensor):
         raise DTypeError(f"nan_to_num: copy=False writes to a Tensor, got a {type(x).__name__}.")

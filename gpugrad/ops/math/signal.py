@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.batched import need_axes
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import along_axis, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.ops.math.reduction import EMPTY
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 

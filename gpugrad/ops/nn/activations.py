@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError
@@ -11,7 +12,6 @@ from gpugrad.ops._blocks import in_blocks
 from gpugrad.ops._slopes import FEW, ONE, of_result, slope_of_any, slope_of_many, smallest
 from gpugrad.ops.special import normal
 from gpugrad.ops.special.common import horner
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
 

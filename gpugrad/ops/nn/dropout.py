@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.samples import calls, shaped
@@ -24,7 +25,6 @@ from gpugrad.ops.nn.activations import SELU_ALPHA, SELU_SCALE
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.generator import default_generator
 from gpugrad.ops.random.sampling import Source
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

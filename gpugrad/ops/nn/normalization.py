@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
@@ -22,7 +23,6 @@ from gpugrad.ops._axes import all_axes, batch_axis, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from gpugrad.core.arguments import check_numbers
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
@@ -16,7 +17,6 @@ from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
 from gpugrad.ops.nn.spatial import spatial
-from gpugrad.registry.parameters import check_numbers
 from gpugrad.registry.record import op
 
 

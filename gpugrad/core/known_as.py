@@ -1,0 +1,159 @@
+"""Names of other libraries, and what they are called here: the hints in messages."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+
+_NAMES = {
+    "gg": """
+        GradientTape.stop_recording = inference_mode no_grad; Variable = Parameter
+        all = reduce_all; any = reduce_any; asarray = as_tensor device_put from_numpy tensor
+        astype = cast; checkpoint.load = load; checkpoint.save = save; clip = clamp clip_by_value
+        concat = cat; cumulative_logsumexp = logcumsumexp
+        custom_gradient = Function custom_vjp defvjp; data.DataLoader = DataLoader
+        debug.nans = debug_nans detect_anomaly enable_check_numerics; expand_dims = unsqueeze
+        function = compile jit; jacobian = jacfwd jacrev; jvp = make_jvp
+        logsumexp = reduce_logsumexp; matmul = bmm mm; max = reduce_max; mean = reduce_mean
+        min = reduce_min; mixed_precision = autocast; nn.Dense = Linear; nn.Module = Module
+        nn.Sequential = Sequential; optim.LossScaleOptimizer = GradScaler
+        optim.clip_by_global_norm = clip_by_global_norm; permute_dims = permute
+        prod = reduce_prod; profile = profiler; random.categorical = multinomial
+        random.integers = randint; random.normal = normal randn; random.permutation = randperm
+        random.uniform = rand; recompute_grad = remat; segment_sum = unsorted_segment_sum
+        set_seed = manual_seed; size = numel; split = chunk; stop_gradient = detach
+        sum = reduce_sum; take = index_select; top_k = topk; train.Checkpoints = Checkpoint
+        train.fit = fit; unstack = unbind; value_and_grad = value_and_gradient
+        vectorized_map = map_fn; where = masked_fill
+    """,
+    "gg.nn": """
+        AvgPool2d = AveragePooling2d; BatchNorm = BatchNorm2d BatchNormalization
+        ConvTranspose2d = Conv2dTranspose; Dense = Linear; Embedding = Embed
+        GroupNorm = GroupNormalization; InstanceNorm = InstanceNorm2d
+        LayerNorm = LayerNormalization; MaxPool2d = MaxPooling2d; Module = Layer Model
+        RMSNorm = RMSNormalization; RNN = SimpleRNN; RNNCell = SimpleRNNCell
+        TransformerBlock = TransformerEncoderLayer; Upsample = UpSampling2d
+        binary_cross_entropy = BCELoss; initializers = init
+    """,
+    "a layer's argument": """
+        activation = nonlinearity; affine = elementwise_affine; axis = dim
+        channels = num_channels num_features; channels_in = in_channels
+        channels_out = filters out_channels; eps = epsilon; groups = num_groups
+        heads = num_heads; kv_heads = num_kv_heads; layers = num_layers
+        rows = input_dim num_embeddings; shape = normalized_shape; size = kernel_size
+        stride = strides; units = hidden_size; units_in = in_features input_size
+        units_out = features out_features; use_bias = bias
+        width = embed_dim embedding_dim output_dim
+    """,
+    "gg.optim": "LossScaleOptimizer = GradScaler; schedules = lr_scheduler",
+    "a schedule": """
+        constant = ConstantLR; cosine = CosineAnnealingLR CosineDecay
+        exponential = ExponentialDecay ExponentialLR; join = SequentialLR; one_cycle = OneCycleLR
+        piecewise = MultiStepLR PiecewiseConstantDecay; polynomial = PolynomialDecay PolynomialLR
+        step = StepLR; warmup = LinearLR
+    """,
+    "an optimizer's argument": """
+        beta_1 = b1; beta_2 = b2; epsilon = eps; global_clipnorm = max_grad_norm
+        learning_rate = lr; rho = alpha
+    """,
+    "an optimizer's attribute": "groups = param_groups; learning_rate = lr",
+}
+"""Where a name is missing, the names there = names in other libraries; 2d stands for 1d and 3d."""
+
+_PARTS = "Modules and Variables are attributes, also in lists and dicts."
+_APPLY = "Call apply_gradients(zip(gradients, variables))."
+_STORED = "Gradients are not stored: tape.gradient returns them."
+_SENTENCES = {
+    "gg.nn": {
+        "Bidirectional": "gg.nn.RNN, LSTM and GRU take bidirectional=True.",
+        "Buffer": "Assign gg.Variable(x, trainable=False) as an attribute.",
+        "CircularPad2d ConstantPad2d ReflectionPad2d ReplicationPad2d ZeroPad2d ZeroPadding2d": (
+            "gg.pad pads, also as a layer of a Sequential: lambda x: gg.pad(x, widths)."
+        ),
+        "Concatenate": "Call gg.concat.",
+        "Dropout2d SpatialDropout2d": "gg.nn.Dropout takes noise_shape=.",
+        "GlobalAveragePooling2d GlobalMaxPooling2d": (
+            "Reduce the axes with gg.mean(x, axis=(2, 3)) or gg.max."
+        ),
+        "Input": "There are no symbolic inputs: call the model with arrays.",
+        "Lambda": "A Sequential takes functions, too.",
+        "ModuleDict ModuleList ParameterDict ParameterList": _PARTS,
+        "Parameter": "Assign a gg.Variable as an attribute.",
+    },
+    "a layer's argument": {
+        "batch_first": "The time is the second-to-last axis, so there is no batch_first."
+    },
+    "a Module's method": {
+        "add append": "Its layers are a list: model.layers.append(layer).",
+        "add_module register_module": _PARTS,
+        "bfloat16 double float half": "Layers take dtype=; gg.mixed_precision computes in 16 bits.",
+        "buffers": "It has variables, some of them not trainable.",
+        "children modules": "It has named_modules().",
+        "compile fit": "Train it with gg.train.fit((model, loss), data, optimizer=optimizer).",
+        "count_params": "It has summary().",
+        "cpu cuda to": (
+            "Its Variables stay on their device; create it inside with gg.device(device):"
+        ),
+        "eval train": "Set training mode for a block: with gg.nn.training():",
+        "evaluate": "Call gg.train.evaluate(model, data, metrics).",
+        "get_weights": "It has state().",
+        "load_weights": "Call gg.checkpoint.restore(path, model).",
+        "named_buffers named_parameters": "It has named_variables().",
+        "parameters trainable_weights": "It has trainable_variables.",
+        "predict": "Call it.",
+        "register_buffer": "Assign gg.Variable(x, trainable=False) as an attribute.",
+        "register_parameter": "Assign a gg.Variable as an attribute.",
+        "requires_grad_": "It has freeze() and unfreeze().",
+        "save save_weights": "Call gg.checkpoint.save(path, model).",
+        "set_weights": "It has load_state(values).",
+        "training": "gg.nn.is_training() says whether a block of gg.nn.training() runs.",
+        "weights": "It has variables.",
+        "zero_grad": _STORED,
+    },
+    "an optimizer's argument": {
+        "betas": "They are called beta_1 and beta_2 here.",
+        "nesterov": "gg.optim.NAdam is Adam with Nesterov's momentum.",
+        "params": "Variables come with their gradients, to apply_gradients.",
+        "weight_decay": "gg.optim.AdamW decays weights.",
+    },
+    "an optimizer's attribute": {"step update": _APPLY, "zero_grad": _STORED},
+}
+"""The same for names of other libraries that stand for no single name here."""
+
+
+def hint(place: str, name: str, known: Iterable[str] = ()) -> str:
+    """A sentence about a name that a place lacks, with a space before it; or "".
+
+    Args:
+        place: a key of the tables.
+        name: the name.
+        known: the names that the place has, which may differ only in case.
+    """
+    axes = re.search(r"([123])[dD]", name)
+    here = table(place).get(re.sub(r"[123][dD]", "2d", name))
+    if here is None:
+        here = next((k for k in known if _squeezed(k) == _squeezed(name)), "")
+    elif axes:
+        here = here.replace("2d", f"{axes[1]}d")
+    if not here or here[-1] in ".:":
+        return here and f" {here}"
+    where = f"{place}." if place.startswith("gg") else ""
+    return f" It is called {where}{here} here."
+
+
+@functools.cache
+def table(place: str) -> dict[str, str]:
+    """The name here, or the sentence, by the name in another library."""
+    rows: dict[str, str] = {}
+    for theirs, sentence in _SENTENCES.get(place, {}).items():
+        rows.update(dict.fromkeys(theirs.split(), sentence))
+    for entry in re.split(r"[;\n]", _NAMES.get(place, "")):
+        here, _, theirs = entry.partition("=")
+        rows.update(dict.fromkeys(theirs.split(), here.strip()))
+    return rows
+
+
+def _squeezed(name: str) -> str:
+    """A name without what differs between a class and a function, and between libraries."""
+    return name.lower().replace("_", "").removesuffix("loss")
