@@ -157,7 +157,6 @@ def _exported(path):
 
 
 FACES = {
-    "gpugrad.nn.of_functions": "gpugrad.nn takes its classes from this list",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

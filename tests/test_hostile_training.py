@@ -205,7 +205,7 @@ SAMPLES = {  # arguments that have no default, by the parameter's name
 def function_layers():
     """The layers without weights, called on a suitable array, with arguments."""
     found = {}
-    for name in of_functions.__all__:
+    for name in sorted(vars(of_functions).keys() & {*nn.__all__} - {"Module", "functional"}):
         layer = getattr(nn, name)
         if name == "PReLU":
             continue

@@ -15,7 +15,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
-from gpugrad.ops._axes import batch_axis
+from gpugrad.ops._axes import batch_axis, check_axis
 from gpugrad.registry.record import op
 
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -50,8 +50,7 @@ def from_end(name, x, axes):
     """Axes counted from the end, so that a batch axis in front moves none of them."""
     n = x.ndim
     for axis in axes:
-        if not -n <= axis < n:
-            raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+        check_axis(name, axis, x.shape)
     return tuple([axis if axis < 0 else axis - n for axis in axes])
 
 

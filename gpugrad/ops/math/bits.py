@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 
 
@@ -19,8 +20,7 @@ def _lines(name, x, axis, bitorder):
         raise ArgumentError(f"{name}: bitorder must be 'big' or 'little', got {bitorder!r}.")
     if axis is None:
         return x.reshape(-1), 0
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis(name, axis, x.shape)
     return x.swapaxes(axis, -1), axis % x.ndim
 
 

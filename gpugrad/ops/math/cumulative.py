@@ -12,7 +12,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.ops._axes import accumulated, batch_all, batch_axis, cast_back
+from gpugrad.ops._axes import accumulated, batch_all, batch_axis, cast_back, check_axis
 from gpugrad.registry.record import op
 
 
@@ -27,8 +27,7 @@ def _axis_of(name, shape, axis):
     """The axis of a cumulative op, counted from 0."""
     n = len(shape)
     axis = _one_axis(name, n, axis)
-    if not -n <= axis < n:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {shape}.")
+    check_axis(name, axis, shape)
     return axis % n
 
 

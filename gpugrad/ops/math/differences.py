@@ -10,13 +10,13 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 
 
 def _negative(name, x, axis):
     """`axis` counted from the end."""
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis(name, axis, x.shape)
     return axis % x.ndim - x.ndim
 
 

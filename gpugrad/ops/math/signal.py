@@ -12,6 +12,7 @@ from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -247,8 +248,7 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
     >>> print(gg.unwrap([0.0, 3.0, -3.0, 0.0]))
     [0.        3.        3.2831855 6.2831855]
     """
-    if not -p.ndim <= axis < p.ndim:
-        raise AxisError(f"unwrap: axis {axis} is out of bounds for the shape {p.shape}.")
+    check_axis("unwrap", axis, p.shape)
     if not p.shape[axis]:
         return xp.positive(p)
     half = period / 2

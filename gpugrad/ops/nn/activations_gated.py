@@ -7,14 +7,14 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, shaped
 from gpugrad.errors import AxisError, ShapeError
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
 
 def _halves(xp, name, x, axis):
     """The first and the second half of an array along an axis."""
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"{name}: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis(name, axis, x.shape)
     n = x.shape[axis]
     if n % 2:
         raise ShapeError(f"{name}: axis {axis} of the shape {x.shape} cannot be halved.")
@@ -126,8 +126,7 @@ def prelu(xp, x, weight, /, *, axis=1):
     if type(weight) not in SCALARS and weight.shape == (1,):
         weight = xp.reshape(weight, ())
     elif type(weight) not in SCALARS and weight.ndim:
-        if not -x.ndim <= axis < x.ndim:
-            raise AxisError(f"prelu: axis {axis} is out of bounds for the shape {x.shape}.")
+        check_axis("prelu", axis, x.shape)
         if weight.shape != (x.shape[axis],):
             raise ShapeError(
                 f"prelu: weight has shape {weight.shape}; x has {x.shape[axis]} channels along "
@@ -198,8 +197,7 @@ def sparsemax(xp, x, /, axis=-1):
     >>> print(gg.sparsemax([0.5, 0.0, -2.0]))
     [0.75 0.25 0.  ]
     """
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"sparsemax: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis("sparsemax", axis, x.shape)
     n = x.shape[axis]
     if not n:
         return xp.lib.zeros_like(x)

@@ -12,7 +12,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.ops._axes import batch_axis
+from gpugrad.ops._axes import batch_axis, check_axis
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
@@ -72,8 +72,7 @@ def window_sum(xp, x, /, size, *, axis=-1, step=1):
     """
     (size,) = ints("window_sum", "size", size, 1, 1)
     (step,) = ints("window_sum", "step", step, 1, 1)
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"window_sum: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis("window_sum", axis, x.shape)
     axis %= x.ndim
     if size > x.shape[axis]:
         raise ShapeError(f"window_sum: {size} elements do not fit in axis {axis} of {x.shape}.")

@@ -17,7 +17,7 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import resample as kernels
-from gpugrad.ops._axes import batch_axis
+from gpugrad.ops._axes import batch_axis, check_axis
 from gpugrad.ops.arrays.windows import ints
 from gpugrad.registry.record import op
 
@@ -133,8 +133,7 @@ def resample(xp, x, /, taps, *, axis=-1):
     >>> print(gg.OPS["resample"].eager([1.0, 3.0, 7.0], between))
     [2. 5.]
     """
-    if not -x.ndim <= axis < x.ndim:
-        raise AxisError(f"resample: axis {axis} is out of bounds for the shape {x.shape}.")
+    check_axis("resample", axis, x.shape)
     axis %= x.ndim
     if x.shape[axis] != taps.length:
         raise ShapeError(
