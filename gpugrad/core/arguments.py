@@ -205,9 +205,7 @@ def check_op_flag(name: str, parameter: str, value: Any) -> Any:
     raise DTypeError(f"{name}: {parameter} must be True or False, got {value!r:.60}.")
 
 
-_NO_PARAMETERS = (
-    set, frozenset, bytes, bytearray, types.FunctionType, types.BuiltinFunctionType,
-)  # fmt: skip
+_NO_PARAMETERS = (set, frozenset, bytes, bytearray, types.FunctionType, types.BuiltinFunctionType)
 
 
 def check_unusual(op: Any, parameter: str, value: Any) -> Any:
