@@ -226,7 +226,7 @@ _RULES = tuple(field.name for field in dataclasses.fields(Rules))
 _SIGNATURE: Any = inspect.Signature
 
 _OF_OTHERS = {"d", "singular"}
-_OF_OTHERS_THAN_ELEMENTWISE = {
+NOT_FOR_ELEMENTWISE = {
     "masked", "linear", "outputs", "unused", "variadic", "batch", "opens", "view", "by_element",
     "reduces", "length_by_values", "overwrites",
 }  # fmt: skip
@@ -234,7 +234,7 @@ _OF_OTHERS_THAN_ELEMENTWISE = {
 
 def _fields_of(declaration: str) -> dict[str, Any]:
     """The fields that `elementwise` or `op` takes, and their defaults."""
-    others = _OF_OTHERS_THAN_ELEMENTWISE if declaration == "elementwise" else _OF_OTHERS
+    others = NOT_FOR_ELEMENTWISE if declaration == "elementwise" else _OF_OTHERS
     return {name: default for name, default in defaults().items() if name not in others}
 
 
