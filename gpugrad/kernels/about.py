@@ -1,4 +1,4 @@
-"""What gpugrad runs on here: versions, devices, BLAS and compilers."""
+"""The machine that gpugrad runs on: versions, devices, BLAS and compilers."""
 
 from __future__ import annotations
 

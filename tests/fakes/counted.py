@@ -28,7 +28,7 @@ from fakes import cublaslt, cudnn
 from gpugrad.function.inspect.cost import Work
 
 nodes: list[Work] = []
-"""What has been launched; a captured graph keeps its own list."""
+"""The launched kernels; a captured graph keeps its own list."""
 
 SMALL = 4096
 """Elements up to which functions of NumPy run."""

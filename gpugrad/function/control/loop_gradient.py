@@ -115,7 +115,7 @@ class LoopWithGradient:
     # -- what the loops carry, read and return
 
     def _find_kept(self, forward: Program, backward: Program) -> list[Value]:
-        """What the forward loop keeps of each iteration for the backward one."""
+        """The values that the forward loop keeps of each iteration for the backward one."""
         backward.steps = [*_views_for(backward, forward), *backward.steps]
         self._seeds = backward.inputs[len(backward.inputs) - len(self._inexact) :]
         own = {id(v) for v in self._seeds} | {id(v) for s in backward.steps for v in s.outs}

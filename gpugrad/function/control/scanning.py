@@ -20,7 +20,7 @@ from gpugrad.transforms.custom import custom_gradient
 
 
 class Scan:
-    """What a step of `scan` calls, with the carry, the stacks and what the body captures.
+    """The function of a `scan` step: it gets the carry, the stacks and the body's captures.
 
     Args:
         branch: the body.

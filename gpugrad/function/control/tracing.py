@@ -246,7 +246,7 @@ class BranchTrace(Tracing):
         return gradient, captured
 
     def captured(self) -> dict[int, tuple[Value, Tensor]]:
-        """What the program reads from outside: its Value, and the original Tensor."""
+        """The program's captures from outside: the Value of each, and the original Tensor."""
         steps = self.program.steps
         own = {id(v) for v in self.program.inputs} | {id(v) for step in steps for v in step.outs}
         return {

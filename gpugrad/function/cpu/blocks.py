@@ -78,7 +78,7 @@ def numpy_of(step: Step) -> Any:
 
 
 def out_keyword(ufunc: Any) -> str:
-    """What precedes the result argument: nothing, which is 30 ns faster, or ``out=``."""
+    """The text before the result argument: nothing, which is 30 ns faster, or ``out=``."""
     return "out=" if ufunc in (np.maximum, np.minimum) else ""
 
 

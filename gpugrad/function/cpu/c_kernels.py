@@ -159,7 +159,7 @@ class CKernel:
         return bool(i.column) or (self._long and i.row != "0")
 
     def _loops(self) -> list[list[Code]]:
-        """What each loop over columns computes in the end."""
+        """The results of each loop over columns."""
         of = self._code
         stages = sorted({r.stage for r in of.body.reductions})
         loops = [[r.of for r in of.body.reductions if r.stage == stage] for stage in stages]

@@ -1,4 +1,4 @@
-"""Which steps of a program run in C, and its kernels, compiled as one library."""
+"""The steps of a program that run in C, and its kernels, compiled as one library."""
 
 from __future__ import annotations
 

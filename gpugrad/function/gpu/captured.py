@@ -1,4 +1,4 @@
-"""Which steps the capture of a stream can hold.
+"""The steps that the capture of a stream can hold.
 
 A graph can hold launches, and memory of the pool that it keeps. It cannot hold a step that waits
 for a result (an index that is checked, a shape that depends on values), nor cuBLAS, cuSOLVER and

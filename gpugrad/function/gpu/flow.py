@@ -55,7 +55,7 @@ class Flow(NamedTuple):
     returns_moved: bool
 
     def copies(self, n: int) -> list[Copies]:
-        """What is copied in each of `n` steps."""
+        """The copies of each of `n` steps."""
         return [*[self.copy_each] * (n - 1), self.copy_last]
 
 

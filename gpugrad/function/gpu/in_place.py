@@ -1,4 +1,4 @@
-"""Which effects kernels can do in place, in the memory of the Variables that they update."""
+"""The effects that kernels do in place, in the memory of the Variables that they update."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _new_value(v: Value) -> Value:
 
 
 def _without(step: Step, replaced: set[int]) -> list[Step]:
-    """What is left of a step without these results."""
+    """The rest of a step without these results."""
     if isinstance(step, Casts):
         return step.without(replaced)
     return [] if step.name == "astype" and id(step.outs[0]) in replaced else [step]

@@ -43,7 +43,7 @@ GPUS = {"H100": Gpu()}
 
 
 class Work(NamedTuple):
-    """What one node of a graph does.
+    """The work of one node of a graph.
 
     Attributes:
         step: the step of the program that launches it.

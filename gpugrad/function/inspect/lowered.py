@@ -1,4 +1,4 @@
-"""What `Function.lower` returns: a planned program to read, draw and time."""
+"""The result of `Function.lower`: a planned program to read, draw and time."""
 
 from __future__ import annotations
 

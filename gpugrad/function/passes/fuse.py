@@ -1,4 +1,4 @@
-"""Which steps of a program become one kernel on a GPU.
+"""The steps of a program that become one kernel on a GPU.
 
 A kernel goes over the elements of one shape, seen as a matrix: the last axis is the columns, all
 others together are the rows. It takes elementwise steps with their broadcasts and casts; reductions

@@ -236,7 +236,7 @@ def _cut(kernel: FusedKernel, wanted: set[int]) -> FusedKernel:
 
 
 def _iteration(kernel: FusedKernel) -> Any:
-    """What determines how a kernel iterates over its elements, and so the order of its sums."""
+    """The shape by which a kernel iterates over its elements, which orders its sums."""
     if not kernel.sums and not kernel.reduces_rows:
         return kernel.is_plain
     along = [v for v in kernel.inputs if v.shape[-1:] == (kernel.columns,)]

@@ -14,7 +14,7 @@ from gpugrad.trace.program import Program, Step, Value
 
 
 class Readers:
-    """Which steps of a program make and read each value.
+    """The steps of a program that make and read each value.
 
     Attributes:
         place: the position of each step, by the step's id.

@@ -29,7 +29,7 @@ _BLOCKS = 132 * 8
 
 
 class Sums(NamedTuple):
-    """What one kernel leaves to be added up.
+    """Partial sums of one kernel, to be added up.
 
     Attributes:
         partials, sums: for each sum, the array of parts times columns, and the result.

@@ -21,7 +21,7 @@ _ROUNDED: dict[type, type] = {BFLOAT16.type: float, np.float32: float, np.bool_:
 
 
 def kind_of(value: Any) -> Any:
-    """What a kernel depends on: the dtype of an array or the type of a Python number.
+    """The part of an argument that a kernel depends on: an array's dtype, or a number's type.
 
     A scalar rounded to bfloat16 counts as a Python number, also after a cast or a comparison.
     """

@@ -77,7 +77,7 @@ class _Compiler:
 
 
 class _Process:
-    """What this process has loaded, and what broke."""
+    """The libraries that this process has loaded, and the errors of those that failed."""
 
     def __init__(self) -> None:
         self.lock = new_lock()
@@ -174,7 +174,7 @@ def _compiler() -> _Compiler:
 
 
 def _run(command: Sequence[str], name: str, *, for_all: bool = False, folder: str = "") -> str:
-    """What a command prints; its temporary files go to `folder`."""
+    """The output of a command; its temporary files go to `folder`."""
     environment = {**os.environ, "LC_ALL": "C", **({"TMPDIR": folder} if folder else {})}
     try:
         process = subprocess.Popen(

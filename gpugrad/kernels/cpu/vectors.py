@@ -1,4 +1,4 @@
-"""Which vector functions the C library has, by the names in ``functions.h``.
+"""The vector functions that the C library has, by the names in ``functions.h``.
 
 glibc has vectors of exp, log, sin, cos and pow on x86 since 2.22, of all that C has since 2.35, and
 on ARM since 2.38, in a library of its own, libmvec.
@@ -45,5 +45,5 @@ def functions() -> frozenset[str]:
 
 
 def prelude() -> str:
-    """What precedes the text of kernels."""
+    """The text before that of kernels."""
     return f'#define LIBMVEC {libmvec()}\n#include "vector.h"\n'
