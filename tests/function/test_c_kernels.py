@@ -8,9 +8,9 @@ from comparing import near
 
 import gpugrad as gg
 from gpugrad.function.cpu import c_program
-from gpugrad.function.cpu.c_kernels import RANGE, CKernel
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.passes.fuse import FusedKernel
+from gpugrad.kernels.codegen.c_kernel import RANGE, CKernel
 from gpugrad.kernels.cpu import compiler, pool
 
 pytestmark = pytest.mark.skipif(

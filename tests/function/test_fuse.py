@@ -12,16 +12,16 @@ from steps import training_step
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.gpu import row_kernels
 from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.gpu.kernel import RowWise
 from gpugrad.function.gpu.replay import Launches
-from gpugrad.function.gpu.row_kernels import RowKernel
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.products import find_products
+from gpugrad.kernels.codegen import row_kernel
+from gpugrad.kernels.codegen.row_kernel import RowKernel
 from gpugrad.kernels.runtime.launch import full_source
 from gpugrad.testing.cuda import nvrtc, shim
 
@@ -267,7 +267,7 @@ def test_broadcasts_casts_and_reshapes_are_right(rng):
 @pytest.mark.parametrize("rows", [7, 8, 70])
 @pytest.mark.parametrize("columns", [6, 520, 1030])  # rows of a warp, and of four
 def test_sums_of_every_kind_in_one_kernel_are_right(rows, columns, rng, monkeypatch):
-    monkeypatch.setattr(row_kernels, "MOST_SUMMING", 4)
+    monkeypatch.setattr(row_kernel, "MOST_SUMMING", 4)
 
     def f(x, y):
         z = x * (y - gg.mean(y, axis=-1, keepdims=True))

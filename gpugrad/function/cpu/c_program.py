@@ -11,11 +11,12 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.blocks import find_groups
-from gpugrad.function.cpu.c_kernels import CKernel
 from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
+from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu import calls, compiler
 from gpugrad.kernels.cpu.compiler import setting
@@ -113,7 +114,7 @@ class CProgram:
             alone = FusedKernel(steps, sums, kernel.shape)
             alone.close({id(out)})
             try:
-                CKernel(alone, {})
+                CKernel(KernelCode(alone))
             except NoCodeError as error:
                 self.refused[step.name] = str(error)
                 results.append(id(out))
@@ -148,7 +149,7 @@ class CProgram:
 
     def _written(self, step: FusedKernel) -> bool:
         try:
-            kernel = CKernel(step, self._strides(step))
+            kernel = CKernel(KernelCode(step, strides=self._strides(step)))
             if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
                 raise NoCodeError("too many arrays")
         except NoCodeError:

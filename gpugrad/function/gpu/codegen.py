@@ -1,4 +1,4 @@
-"""The steps of a `FusedKernel` as CUDA: a `Code` for each value, and the offsets of its inputs."""
+"""The steps of a `FusedKernel` as nodes: a `Code` for each value, and the offsets of its inputs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, reduction
+from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
-from gpugrad.kernels.runtime.launch import type_name
+from gpugrad.kernels.codegen.loops import Input, Kernel, Result
 from gpugrad.trace.program import Step, Value
 
 
-class Input:
-    """An argument broadcast to a shape. The offset of an element is `row` + column * `column`.
+def _input(
+    k: int, value: Value, shape: tuple[int, ...], by_row: bool, strides: Sequence[int] | None = None
+) -> Input:
+    """An argument broadcast to a shape.
 
     Args:
         k: the number of the argument.
@@ -23,30 +25,14 @@ class Input:
         by_row: whether each element of the shape is a row; else the last axis holds the columns.
         strides: in elements; None for a contiguous array.
     """
-
-    def __init__(
-        self,
-        k: int,
-        value: Value,
-        shape: tuple[int, ...],
-        by_row: bool,
-        strides: Sequence[int] | None = None,
-    ) -> None:
-        self.k, self.value, self.type = k, value, type_name(value.dtype)
-        own = value.shape
-        if strides is None:
-            strides = [math.prod(own[d + 1 :]) for d in range(len(own))]
-        steps = [0] * (len(shape) - len(own))
-        steps += [0 if n == 1 else step for n, step in zip(own, strides, strict=True)]
-        if by_row or not shape:
-            shape, steps = (*shape, 1), [*steps, 0]
-        self.column = steps[-1]
-        self.row = _row_offset(shape[:-1], steps[:-1])
-
-    @property
-    def key(self) -> Any:
-        """Equal for two inputs that are read in the same way."""
-        return id(self.value), self.column, self.row
+    own = value.shape
+    if strides is None:
+        strides = [math.prod(own[d + 1 :]) for d in range(len(own))]
+    steps = [0] * (len(shape) - len(own))
+    steps += [0 if n == 1 else step for n, step in zip(own, strides, strict=True)]
+    if by_row or not shape:
+        shape, steps = (*shape, 1), [*steps, 0]
+    return Input(k, value, _row_offset(shape[:-1], steps[:-1]), steps[-1])
 
 
 def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
@@ -64,8 +50,8 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     return " + ".join(parts) or "0"
 
 
-class KernelCode:
-    """CUDA expressions for the results of a kernel.
+class KernelCode(Kernel):
+    """The nodes of a kernel's steps.
 
     Args:
         kernel: the kernel.
@@ -73,15 +59,8 @@ class KernelCode:
             `inputs` says.
         strides: of inputs that are not contiguous, in elements, by id.
 
-    Attributes:
-        body: the lines.
-        inputs: the arguments, as they are read.
-        results: (Code, Value) for each result that other steps read.
-        sums: (Code, Step) for each sum that the kernel ends with.
-        is_full: whether a value has an element for each element of the kernel.
-
     Raises:
-        NoCodeError: a step cannot be written as CUDA.
+        NoCodeError: a step cannot be written.
     """
 
     def __init__(
@@ -90,23 +69,22 @@ class KernelCode:
         known: Mapping[int, Code] | None = None,
         strides: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        self._strides = strides or {}
-        self.rows, self.columns = kernel.rows, kernel.columns
-        self.is_full, self._rounded = kernel.is_full, kernel.rounded
-        self.body = next(iter(known.values())).body if known else Body()
-        self.inputs: list[Input] = []
+        body = next(iter(known.values())).body if known else Body()
+        super().__init__(body, [], [], [], kernel.rows, kernel.columns)
+        self._strides, self._rounded = strides or {}, kernel.rounded
         self._codes: dict[int, Any] = dict(known or {})
         for step in kernel.steps:
             self._step(step)
-        self.sums = [
-            (self._cast(self._arg(s.inputs[0], s.inputs[0].shape), s.outs[0].dtype), s)
-            for s in kernel.sums
-        ]
-        if any(code.dtype.kind == "c" for code, _ in self.sums):
+        for k, s in enumerate(kernel.sums):
+            code = self._cast(self._arg(s.inputs[0], s.inputs[0].shape), s.outs[0].dtype)
+            count = count_of_mean(s) if s.op.reduces == "mean" else None
+            self.sums.append(Result(k, code, s.outs[0], False, count, reduction(s) == "column"))
+        if any(s.code.dtype.kind == "c" for s in self.sums):
             raise NoCodeError("sums of complex numbers")
         wanted = {id(v) for v in kernel.outs}
+        outs = [v for s in kernel.steps for v in s.outs if id(v) in wanted]
         self.results = [
-            (self._codes[id(v)], v) for s in kernel.steps for v in s.outs if id(v) in wanted
+            Result(k, self._codes[id(v)], v, kernel.is_full(v)) for k, v in enumerate(outs)
         ]
 
     def _arg(self, a: Any, shape: tuple[int, ...]) -> Any:
@@ -118,11 +96,14 @@ class KernelCode:
         if a.constant is not None and a.constant.size == 1:
             return code_module.cast(self.body, a.constant.reshape(()).item(), a.dtype)
         by_row = self._goes_by_row(shape)
-        new = Input(len(self.inputs), a, shape, by_row, self._strides.get(id(a)))
-        source = next((known for known in self.inputs if known.key == new.key), new)
+        new = _input(len(self.inputs), a, shape, by_row, self._strides.get(id(a)))
+        same = (
+            i for i in self.inputs if i.value is a and (i.row, i.column) == (new.row, new.column)
+        )
+        source = next(same, new)
         if source is new:
             self.inputs.append(new)
-        return self.body.input(f"x{source.k}", a.dtype)
+        return self.body.input(source.name, a.dtype)
 
     def _goes_by_row(self, shape: tuple[int, ...]) -> bool:
         """Whether a shape has one element per row, and no axis of length 1 for the columns."""

@@ -29,4 +29,35 @@ __global__ void fold_partials(const A* __restrict__ part, T* __restrict__ out, i
   if (FEW) sum = warp_reduce(sum, Sum());
   if (from == 0) out[i] = T(sum);
 }
+
+// The second kernel of sums over rows: adds up `parts` rows of n partial sums in a fixed order, and
+// divides by `count`. 32 threads share a column: one would wait for each load in turn.
+template <class A, class T>
+__device__ inline void end_columns(const A* __restrict__ part, T* __restrict__ out, int parts,
+                                   A count, int n, A (*held)[33]) {
+  for (int start = blockIdx.x * 32; start < n; start += gridDim.x * 32) {
+    int j = start + threadIdx.x;
+    A sum = 0;
+    if (j < n)
+      for (int k = threadIdx.y; k < parts; k += 32) sum += part[(long long)k * n + j];
+    held[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && j < n) {
+      for (int k = 1; k < 32; ++k) sum += held[k][threadIdx.x];
+      out[j] = T(sum / count);
+    }
+    __syncthreads();
+  }
+}
+
+// The same for a sum of all elements: a warp adds up one partial sum of each block.
+template <class A, class T>
+__device__ inline void end_all(const A* __restrict__ part, T* __restrict__ out, int parts,
+                               A count) {
+  if (blockIdx.x || threadIdx.y) return;
+  A sum = 0;
+  for (int k = threadIdx.x; k < parts; k += 32) sum += part[k];
+  sum = warp_reduce(sum, Sum());
+  if (threadIdx.x == 0) out[0] = T(sum / count);
+}
 #endif

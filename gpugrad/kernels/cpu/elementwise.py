@@ -3,18 +3,18 @@
 NumPy reads and writes memory for each function of a formula; here vectors stay in registers. For
 ``silu`` of float32 the text is::
 
-    extern "C" void gpugrad_kernel(char** p, long from, long to, char*) {
+    extern "C" void gpugrad_kernel(char** p, long from, long to, char* part) {
       constexpr int N = LANES<4>;
-      const auto block = [](const float* p0, float* out) __attribute__((always_inline)) {
+      const float* p0 = (const float*)p[0];
+      float* o0 = (float*)p[1];
+      each_vector<N>(from, to, [&](float* o0, const float* p0) __attribute__((always_inline)) {
         const V<float, N> x0 = load<N, N>(p0);
         const V<float, N> v0 = x0;
         const V<float, N> v1 = expit(v0);
         const V<float, N> v2 = v0 * v1;
-        store<N>(out, v2);
-      };
-      const float* p0 = (const float*)p[0];
-      float* out = (float*)p[1];
-      ...
+        store<N>(o0, v2);
+      }, o0, p0);
+    }
 
 A library is compiled for each formula, dtype and metadata, but not for each shape.
 """
@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import SCALARS
+from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
-from gpugrad.kernels.codegen.cpp import CPP, lanes
+from gpugrad.kernels.codegen.loops import Input, Kernel, Result
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise
 from gpugrad.kernels.cpu.vectors import prelude
-from gpugrad.kernels.runtime.launch import type_name
 
 Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""
@@ -116,45 +116,20 @@ def run(kernel: Any, arrays: Sequence[Any]) -> Any:
 
 
 def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, Any]) -> str:
-    """The loop of a formula of `n` arrays of a dtype.
+    """The kernel of a formula of `n` arrays of a dtype.
 
     Raises:
         NoCodeError: the formula cannot be written.
     """
-    body, t = Body(), type_name(dtype)
-    code = _read(formula, [body.input(f"x{k}", dtype) for k in range(n)], params)
+    body = Body()
+    like = np.empty(0, dtype)
+    inputs = [Input(k, like) for k in range(n)]
+    code = _read(formula, [body.input(i.name, dtype) for i in inputs], params)
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
-    code = cast(body, code, dtype)
-    names = [f"p{k}" for k in range(n)]
-    block = [
-        *(f"const {CPP.type(dtype)} x{k} = load<N, N>(p{k});" for k in range(n)),
-        *map(CPP.line, body.needed([code])),
-        f"store<N>(out, {code.name});",
-    ]
-    moved = ", ".join([*(f"{name} + j" for name in names), "out + j"])
-    last = ", ".join(f"rest[{k}]" for k in range(n + 1))
-    copied = " ".join(f"rest[{k}][k] = {name}[i];" for k, name in enumerate(names))
-    lines = [
-        prelude(),
-        'extern "C" void gpugrad_kernel(char** p, long from, long to, char*) {',
-        lanes([dtype.itemsize]),
-        f"const auto block = []({', '.join(f'const {t}* {name}' for name in names)}, {t}* out) "
-        "__attribute__((always_inline)) {",
-        *block,
-        "};",
-        *(f"const {t}* {name} = (const {t}*)p[{k}];" for k, name in enumerate(names)),
-        f"{t}* out = ({t}*)p[{n}];",
-        "long j = from;",
-        f"for (; j + N <= to; j += N) block({moved});",
-        "if (j == to) return;",
-        f"{t} rest[{n + 1}][N];  // the last elements, and the first of them again",
-        f"for (int k = 0; k < N; ++k) {{ const long i = k < to - j ? j + k : j; {copied} }}",
-        f"block({last});",
-        f"__builtin_memcpy(out + j, rest[{n}], (to - j) * sizeof({t}));",
-        "}",
-    ]
-    return "\n".join(lines)
+    result = Result(0, cast(body, code, dtype), like)
+    kernel = CKernel(Kernel(body, inputs, [result], [], rows=1, columns=0))
+    return prelude() + kernel.text.replace("NAME", "gpugrad_kernel")
 
 
 def _read(formula: Formula, codes: Sequence[Code], params: Mapping[str, Any]) -> Any:

@@ -161,6 +161,25 @@ template <int N, long LENGTH, class F> INLINE void each_block(long from, long to
     if (j < to) block(j, Count<LENGTH % N>());
 }
 
+// The n first elements of an array, and then the first of them again.
+template <class T, int N> struct Padded {
+  T at[N];
+  INLINE Padded(const T* p, long n) {
+    for (int k = 0; k < N; ++k) at[k] = p[k < n ? k : 0];
+  }
+};
+
+// Calls block(out, p...) with the addresses of vectors from `from` on; the last one may be shorter.
+template <int N, class F, class O, class... P>
+INLINE void each_vector(long from, long to, F block, O* out, const P*... p) {
+  long j = from;
+  for (; j + N <= to; j += N) block(out + j, (p + j)...);
+  if (j == to) return;
+  O rest[N];
+  block(rest, (const P*)Padded<P, N>(p + j, to - j).at...);
+  __builtin_memcpy(out + j, rest, (to - j) * sizeof(O));
+}
+
 // ---- reductions over lanes, in a fixed order
 
 template <class T> INLINE constexpr T infinity() { return (T)__builtin_inf(); }

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpugrad.function.gpu.codegen import Input, KernelCode
-from gpugrad.function.passes.fuse import reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cuda import CUDA
+from gpugrad.kernels.codegen.loops import Input, Kernel
 from gpugrad.kernels.runtime.launch import type_name
 
 FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
@@ -36,19 +35,19 @@ class RowKernel:
     Attributes:
         block: threads per row, and rows at a time.
         blocks: the number of blocks.
-        text: the kernel.
+        text: the kernel, and the second one if there are sums.
     """
 
-    def __init__(self, code: KernelCode) -> None:
+    def __init__(self, code: Kernel) -> None:
         self._code = code
         n = code.columns
-        sizes = [i.value.dtype.itemsize for i in code.inputs if i.column]
-        sizes += [v.dtype.itemsize for _, v in code.results]
+        sizes = [i.dtype.itemsize for i in code.inputs if i.column]
+        sizes += [r.value.dtype.itemsize for r in code.results]
         widest = max(sizes, default=4)
         self._pack = next(p for p in (8, 4, 2, 1) if n % p == 0 and p * widest <= 16)
         held = ELEMENTS * 4 // max(widest, 4)
         threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
-        by_column = any(reduction(s) == "column" for _, s in code.sums)
+        by_column = any(s.by_column for s in code.sums)
         # With two rows in each, half as many blocks write half as many sums. Rows share barriers,
         # so none may be left over; two blocks still fit into the registers of a processor.
         many = by_column and code.rows > MOST_SUMMING and code.rows % 2 == 0
@@ -60,20 +59,16 @@ class RowKernel:
         self._long = threads * held < n
         if self._long and by_column:
             raise NoCodeError("sums over rows that are too long for registers")
-        self.text = self._text()
+        self.text = self._text() + self._ending()
 
     def _text(self) -> str:
         of, (threads, slots) = self._code, self.block
         step = threads * self._pack
-        parameters = [f"const {i.type}* __restrict__ p{i.k}" for i in of.inputs]
-        parameters += [
-            f"{type_name(v.dtype)}* __restrict__ o{k}" for k, (_, v) in enumerate(of.results)
-        ]
-        parameters += [
-            f"{type_name(c.dtype)}* __restrict__ q{k}" for k, (c, _) in enumerate(of.sums)
-        ]
+        parameters = [f"const {type_name(i.dtype)}* __restrict__ p{i.k}" for i in of.inputs]
+        parameters += [f"{type_name(r.value.dtype)}* __restrict__ o{r.k}" for r in of.results]
+        parameters += [f"{type_name(s.code.dtype)}* __restrict__ q{s.k}" for s in of.sums]
         scratch = {type_name(r.of.dtype) for r in of.body.reductions}
-        scratch |= {type_name(c.dtype) for c, s in of.sums if reduction(s) != "column"}
+        scratch |= {type_name(s.code.dtype) for s in of.sums if not s.by_column}
         start = f"j = threadIdx.x * {self._pack}"
         lines = [
             f"#define HELD for (int k = 0, {start}; k < {self._items}; ++k, j += {step})",
@@ -86,11 +81,14 @@ class RowKernel:
             f"for (long long row = blockIdx.x * {slots}LL + threadIdx.y; row < {of.rows}; "
             f"row += gridDim.x * {slots}LL) {{",
             *(self._held(i) for i in of.inputs if i.row != "0"),
-            *(f"const {i.type} x{i.k} = p{i.k}[{i.row}];" for i in of.inputs if not i.column),
+            *(
+                f"const {type_name(i.dtype)} x{i.k} = p{i.k}[{i.row}];"
+                for i in of.inputs
+                if not i.column
+            ),
         ]
-        every = of.body.reductions
-        for stage in sorted({r.stage for r in every}):
-            lines += self._reduce([r for r in every if r.stage == stage])
+        for stage in of.stages:
+            lines += self._reduce(stage)
         lines += [self._write_elements(), *self._write_rows(), "}", *self._partials(), "}"]
         return "\n".join(line for line in lines if line) + "\n"
 
@@ -100,9 +98,9 @@ class RowKernel:
         """Reads a thread's elements of an input into registers."""
         if self._long or not i.column:
             return ""
-        pack, n = f"Pack<{i.type}, {self._pack}>", self._code.columns
+        pack, n = f"Pack<{type_name(i.dtype)}, {self._pack}>", self._code.columns
         return (
-            f"{i.type} x{i.k}_[{self._items * self._pack}];\n#pragma unroll\n"
+            f"{type_name(i.dtype)} x{i.k}_[{self._items * self._pack}];\n#pragma unroll\n"
             f"HELD if (j < {n}) {{ {pack} some = *(const {pack}*)(p{i.k} + {i.row} "
             f"+ j);\n#pragma unroll\nfor (int e = 0; e < {self._pack}; ++e) "
             f"x{i.k}_[k * {self._pack} + e] = some.at[e]; }}"
@@ -113,13 +111,12 @@ class RowKernel:
     ) -> str:
         """A loop over the elements of a row that a thread holds, with the values of `codes`."""
         needed = self._code.body.needed(codes)
-        lines, names = [*map(CUDA.line, needed)], {c.value for c in needed if c.is_input}
-        columns = [i for i in self._code.inputs if i.column]
-        used = [i for i in columns if f"x{i.k}" in names]
+        lines = [*map(CUDA.line, needed)]
+        used = [i for i in self._code.read_by(needed) if i.column]
         at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self._pack} + e]"
-        read = [f"const {i.type} x{i.k} = {at.format(i.k)};" for i in used]
+        read = [f"const {type_name(i.dtype)} x{i.k} = {at.format(i.k)};" for i in used]
         for i in used if self._long else ():
-            pack = f"Pack<{i.type}, {self._pack}>"
+            pack = f"Pack<{type_name(i.dtype)}, {self._pack}>"
             before += f"const {pack} y{i.k} = *(const {pack}*)(p{i.k} + {i.row} + j);\n"
         element = "\n".join([*read, *lines, *inside])
         return (
@@ -152,41 +149,39 @@ class RowKernel:
     def _accumulators(self) -> list[str]:
         many = f"[{self._items * self._pack}] = {{}}"
         return [
-            f"{type_name(code.dtype)} s{k}{many if reduction(s) == 'column' else ' = 0'};"
-            for k, (code, s) in enumerate(self._code.sums)
+            f"{type_name(s.code.dtype)} s{s.k}{many if s.by_column else ' = 0'};"
+            for s in self._code.sums
         ]
 
     def _write_elements(self) -> str:
         of, before, inside, after = self._code, "", [], ""
-        full = [(k, c, v) for k, (c, v) in enumerate(of.results) if of.is_full(v)]
-        for k, code, v in full:
-            t = type_name(v.dtype)
-            before += f"Pack<{t}, {self._pack}> w{k};\n"
-            inside.append(f"w{k}.at[e] = ({t})({code.name});")  # t may be two words
-            after += f"*(Pack<{t}, {self._pack}>*)(o{k} + row * {of.columns} + j) = w{k};\n"
-        for k, (code, s) in enumerate(of.sums):
-            at = f"[k * {self._pack} + e]" if reduction(s) == "column" else ""
-            inside.append(f"s{k}{at} += {code.name};")
-        codes = [*(c for _, c, _ in full), *(c for c, _ in of.sums)]
+        for r in of.full:
+            t = type_name(r.value.dtype)
+            before += f"Pack<{t}, {self._pack}> w{r.k};\n"
+            inside.append(f"w{r.k}.at[e] = ({t})({r.code.name});")  # t may be two words
+            after += f"*(Pack<{t}, {self._pack}>*)(o{r.k} + row * {of.columns} + j) = w{r.k};\n"
+        for s in of.sums:
+            at = f"[k * {self._pack} + e]" if s.by_column else ""
+            inside.append(f"s{s.k}{at} += {s.code.name};")
+        codes = [r.code for r in (*of.full, *of.sums)]
         return self._loop(codes, inside, before, after) if inside else ""
 
     def _write_rows(self) -> list[str]:
-        of = self._code
-        results = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
+        results = self._code.by_row
         if not results:
             return []
-        lines = of.body.lines([c for _, c, _ in results])
-        lines += [f"o{k}[row] = ({type_name(v.dtype)})({c.name});" for k, c, v in results]
+        lines = self._code.body.lines([r.code for r in results])
+        lines += [f"o{r.k}[row] = ({type_name(r.value.dtype)})({r.code.name});" for r in results]
         return ["if (threadIdx.x == 0) {", *lines, "}"]
 
     def _partials(self) -> list[str]:
         """Adds up the sums of a block, and writes them to where the second kernel reads them."""
         n, p, more = self._code.columns, self._pack, self.block[1] - 1
         lines, widest = [], 0
-        for k, (code, s) in enumerate(self._code.sums):
-            t, one, at, width = type_name(code.dtype), f"s{k}", "0", 1
+        for s in self._code.sums:
+            k, t, one, at, width = s.k, type_name(s.code.dtype), f"s{s.k}", "0", 1
             each = "if (threadIdx.x == 0)"
-            if reduction(s) == "column":
+            if s.by_column:
                 one, at, width = f"s{k}[k * {p} + e]", "j + e", n
                 each = f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e)"
             else:
@@ -195,7 +190,7 @@ class RowKernel:
             if not more:
                 lines.append(f"{each} {write}")
                 continue
-            widest = max(widest, width * code.dtype.itemsize)
+            widest = max(widest, width * s.code.dtype.itemsize)
             other = f"(({t}*)others)[y * {width} + {at}]"
             lines += [
                 f"if (threadIdx.y) {{\nint y = threadIdx.y - 1;\n{each} {other} = {one};\n}}",
@@ -205,6 +200,24 @@ class RowKernel:
             ]
         shared = f"__shared__ double others[{-(-widest * more // 8)}];"
         return [shared, *lines] if widest else lines
+
+    def _ending(self) -> str:
+        """The second kernel: 32 x 32 threads for 32 columns, or one warp for a sum of all."""
+        parameters, calls, n = [], [], self._code.columns
+        for s in self._code.sums:
+            k, t, out = s.k, type_name(s.code.dtype), type_name(s.value.dtype)
+            parameters += [f"const {t}* __restrict__ q{k}", f"{out}* __restrict__ o{k}"]
+            arguments = f"q{k}, o{k}, parts, ({t}){s.count or 1}"
+            columns = f"end_columns({arguments}, {n}, ({t}(*)[33])held);"
+            calls.append(columns if s.by_column else f"end_all({arguments});")
+        if not calls:
+            return ""
+        parameters.append("int parts")
+        return (
+            'extern "C" __global__ void __launch_bounds__(1024) ending('
+            f"{', '.join(parameters)}) {{\n__shared__ double held[32][33];\n"
+            + "\n".join([*calls, "}\n"])
+        )
 
 
 def _scratch(t: str) -> str:

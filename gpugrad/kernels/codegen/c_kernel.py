@@ -1,4 +1,4 @@
-"""A `FusedKernel` as a C++ function of vectors, for a range of its rows.
+"""A `Kernel` as a C++ function of vectors, for a range of its rows.
 
 Without reductions along rows, and if every array has all elements or one, or rows are short, the
 elements are one long row, and the range is one of elements. For ``tanh(x * y)`` with 1000 elements
@@ -21,17 +21,18 @@ Otherwise there is a loop over rows. Each stage of reductions is a loop over the
 loop reads values that are costly, such as exp, from a buffer of one row. Sums over rows go to
 `part`, one for each range, and a second function adds up the parts in order. The ranges depend on
 the shape alone, so results do not depend on the number of threads.
+
+The kernel of an eager op goes over arrays of any length: it has no columns of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from gpugrad.function.gpu.codegen import Input, KernelCode
-from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cpp import CPP, is_costly, lanes, stored, type_of
-from gpugrad.trace.program import Step, Value
+from gpugrad.kernels.codegen.loops import Input, Kernel, Result
 
 RANGE = 16_384
 """Elements of a range, at least: less is not worth another thread."""
@@ -39,7 +40,7 @@ RANGE = 16_384
 RANGES = 16
 """Ranges at most."""
 
-VECTOR = 16
+MOST_LANES = 16
 """Elements of a vector, at most: a shorter row takes as long as one."""
 
 SHORT = 6
@@ -57,12 +58,11 @@ class CKernel:
     """The text of a kernel.
 
     Args:
-        kernel: the kernel.
-        strides: of inputs that are views, in elements, by id; their last axis is contiguous.
+        kernel: the kernel. Columns of its inputs are contiguous.
 
     Attributes:
         text: the function, whose name is NAME, and for sums a second one, NAME_end.
-        inputs: the arrays that it reads, in order; without `strides` they must be contiguous.
+        inputs: the arrays that it reads, in order.
         outs: the arrays that it writes, in order.
         n: the number of rows, or of elements if they are one long row.
         grain: how many of them a range has.
@@ -72,17 +72,18 @@ class CKernel:
         NoCodeError: a step cannot be written.
     """
 
-    def __init__(self, kernel: FusedKernel, strides: Mapping[int, Sequence[int]]) -> None:
-        self._code = code = KernelCode(kernel, strides=strides)
+    def __init__(self, kernel: Kernel) -> None:
+        self._code = code = kernel
         self._rows, self._columns = code.rows, code.columns
+        self._any_length = code.columns == 0 and code.rows == 1
         self.inputs = [i.value for i in code.inputs]
-        self.outs = [v for _, v in code.results] + [s.outs[0] for _, s in code.sums]
+        self.outs = [r.value for r in (*code.results, *code.sums)]
         self._check()
         self._long = self._is_one_row()
         if self._long:
             self._rows, self._columns = 1, code.rows * code.columns
         self.n = self._columns if self._long else self._rows
-        ranges = max(1, min(RANGES, self._rows * max(self._columns, VECTOR) // RANGE))
+        ranges = max(1, min(RANGES, self._rows * max(self._columns, MOST_LANES) // RANGE))
         self.grain = -(-self.n // ranges)
         if self._long:
             self.grain = -(-self.grain // STRIP) * STRIP
@@ -96,20 +97,20 @@ class CKernel:
         """The bytes of the sums of all ranges."""
         return self.partial * -(-self.n // self.grain)
 
-    def reads_in_order(self, values: Iterable[Value]) -> bool:
+    def reads_in_order(self, values: Iterable[Any]) -> bool:
         """Whether each element of these inputs is read for the element of that place alone."""
         ids = set(map(id, values))
         inputs = [i for i in self._code.inputs if id(i.value) in ids]
         return all(self._is_whole(i) and self._reads_columns(i) for i in inputs)
 
-    def writes_in_order(self, v: Value) -> bool:
+    def writes_in_order(self, v: Any) -> bool:
         """Whether a result has an element for each element of the kernel, in order."""
-        return self._code.is_full(v) and any(v is result for _, result in self._code.results)
+        return any(v is r.value for r in self._code.full)
 
     def _check(self) -> None:
         """Raise NoCodeError for what vectors cannot do."""
         of = self._code
-        if not self._rows * self._columns:
+        if not self._rows * self._columns and not self._any_length:
             raise NoCodeError("no elements")
         if any(i.column not in (0, 1) for i in of.inputs):
             raise NoCodeError("columns that are not contiguous")
@@ -122,8 +123,8 @@ class CKernel:
         return (
             not of.body.reductions
             and ((costly and self._columns < SHORT) or all(map(self._is_whole, of.inputs)))
-            and all(of.is_full(v) for _, v in of.results)
-            and (self._columns == 1 or all(reduction(s) != "column" for _, s in of.sums))
+            and not of.by_row
+            and (self._columns == 1 or not any(s.by_column for s in of.sums))
         )
 
     def _is_whole(self, i: Input) -> bool:
@@ -136,19 +137,19 @@ class CKernel:
     def _parts(self) -> tuple[list[int], int]:
         """Where each sum of a range begins, in bytes, and the bytes of all."""
         places, at = [], 0
-        for code, step in self._code.sums:
+        for s in self._code.sums:
             places.append(at)
-            at += -(-self._width(step) * code.dtype.itemsize // 64) * 64
+            at += -(-self._width(s) * s.code.dtype.itemsize // 64) * 64
         return places, at
 
-    def _width(self, step: Step) -> int:
-        return self._code.columns if reduction(step) == "column" else 1
+    def _width(self, s: Result) -> int:
+        return self._code.columns if s.by_column else 1
 
     # -- which loop computes a value
 
     def _depending_on_columns(self) -> set[Code]:
         """The values that differ within a row."""
-        inputs = {f"x{i.k}" for i in self._code.inputs if self._reads_columns(i)}
+        inputs = {i.name for i in self._code.inputs if self._reads_columns(i)}
         values: set[Code] = set()
         for code in self._code.body.codes:
             if (code.is_input and code.value in inputs) or not values.isdisjoint(code.args):
@@ -161,10 +162,8 @@ class CKernel:
     def _loops(self) -> list[list[Code]]:
         """The results of each loop over columns."""
         of = self._code
-        stages = sorted({r.stage for r in of.body.reductions})
-        loops = [[r.of for r in of.body.reductions if r.stage == stage] for stage in stages]
-        full = [c for c, v in of.results if of.is_full(v)]
-        return [*loops, full + [c for c, _ in of.sums]]
+        loops = [[r.of for r in stage] for stage in of.stages]
+        return [*loops, [r.code for r in (*of.full, *of.sums)]]
 
     def _buffered(self) -> set[Code]:
         """The costly values that several loops read."""
@@ -184,41 +183,35 @@ class CKernel:
 
     def _text(self) -> str:
         of = self._code
-        types = [i.type for i in of.inputs]
+        types = [type_of(i.dtype) for i in of.inputs]
         lines = [f"const {t}* p{k} = (const {t}*)p[{k}];" for k, t in enumerate(types)]
-        for k, (_, v) in enumerate(of.results):
-            t = type_of(v.dtype)
-            lines.append(f"{t}* o{k} = ({t}*)p[{len(types) + k}];")
-        for k, (code, step) in enumerate(of.sums):
-            t = type_of(code.dtype)
-            lines.append(f"{t}* s{k} = ({t}*)(part + {self._places[k]});")
-            if self._is_wide(step):
-                lines.append(f"for (long j = 0; j < {self._columns}; ++j) s{k}[j] = 0;")
+        for r in of.results:
+            t = type_of(r.value.dtype)
+            lines.append(f"{t}* o{r.k} = ({t}*)p[{len(types) + r.k}];")
+        for s in of.sums:
+            t = type_of(s.code.dtype)
+            lines.append(f"{t}* s{s.k} = ({t}*)(part + {self._places[s.k]});")
+            if self._is_wide(s):
+                lines.append(f"for (long j = 0; j < {self._columns}; ++j) s{s.k}[j] = 0;")
             else:
-                lines.append(f"V<{t}, N> z{k} = ({t})0;")
+                lines.append(f"V<{t}, N> z{s.k} = ({t})0;")
         sizes = [v.dtype.itemsize for v in (*self.inputs, *self.outs)]
-        sizes += [c.dtype.itemsize for c in of.body.codes]
+        if not self._any_length:
+            sizes += [c.dtype.itemsize for c in of.body.codes]
         body = self._one_row() if self._long else self._each_row()
-        ends = [
-            f"s{k}[0] = over_lanes(Sum(), z{k})[0];"
-            for k, (_, step) in enumerate(of.sums)
-            if not self._is_wide(step)
-        ]
+        narrow = [s.k for s in of.sums if not self._is_wide(s)]
+        ends = [f"s{k}[0] = over_lanes(Sum(), z{k})[0];" for k in narrow]
         head = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
         return "\n".join([head, lanes(sizes), *lines, *body, *ends, "}", self._ending()])
 
-    def _is_wide(self, step: Step) -> bool:
+    def _is_wide(self, s: Result) -> bool:
         """Whether a sum has a result for each column."""
-        return reduction(step) == "column" and not self._long
+        return s.by_column and not self._long
 
     def _one_row(self) -> list[str]:
         """A loop over strips of the elements."""
         of, columns = self._code, self._columns
-        lines = [f"const {CPP.type(i.value.dtype)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
-        strip = [
-            f"V<{type_of(c.dtype)}, N> y{k} = ({type_of(c.dtype)})0;"
-            for k, (c, _) in enumerate(of.sums)
-        ]
+        lines = [f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
         (loop,) = self._loops()
         lines += [CPP.line(c) for c in self._code.body.needed(loop) if c not in self._by_column]
         inner = [c for c in self._code.body.needed(loop) if c in self._by_column]
@@ -229,7 +222,7 @@ class CKernel:
             *lines,
             f"for (long start = from; start < to; start += {STRIP}) {{",
             f"const long stop = start + {STRIP} < to ? start + {STRIP} : to;",
-            *strip,
+            *map(_zero, of.sums),
             self._loop("start", "stop", columns, inner, [], inside),
             *(f"z{k} += y{k};" for k in range(len(of.sums))),
             "}",
@@ -243,23 +236,20 @@ class CKernel:
         ]
         lines.append("for (long row = from; row < to; ++row) {")
         lines += [
-            f"const {CPP.type(i.value.dtype)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()
+            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()
         ]
         known: set[Code] = set()  # values of the row
         kept: set[Code] = set()  # values in buffers
-        stages = sorted({r.stage for r in of.body.reductions})
-        for stage, loop in zip(stages, self._loops(), strict=False):
-            some = [r for r in of.body.reductions if r.stage == stage]
-            lines += self._reduce(some, loop, known, kept)
-        narrow = [(k, c) for k, (c, s) in enumerate(of.sums) if not self._is_wide(s)]
-        lines += [f"V<{type_of(c.dtype)}, N> y{k} = ({type_of(c.dtype)})0;" for k, c in narrow]
+        for stage in of.stages:
+            lines += self._reduce(stage, known, kept)
+        narrow = [s for s in of.sums if not self._is_wide(s)]
+        lines += map(_zero, narrow)
         inside = self._written() + self._summed()
         if inside:
             lines += self._columns_loop(self._loops()[-1], inside, known, kept)
-        lines += [f"z{k} += y{k};" for k, _ in narrow]
-        per_row = [(k, c, v) for k, (c, v) in enumerate(of.results) if not of.is_full(v)]
-        lines += self._of_row([c for _, c, _ in per_row], known)
-        lines += [f"o{k}[row] = {stored(c, v.dtype)}[0];" for k, c, v in per_row]
+        lines += [f"z{s.k} += y{s.k};" for s in narrow]
+        lines += self._of_row([r.code for r in of.by_row], known)
+        lines += [f"o{r.k}[row] = {stored(r.code, r.value.dtype)}[0];" for r in of.by_row]
         return [*lines, "}"]
 
     def _row_inputs(self) -> list[Input]:
@@ -297,18 +287,22 @@ class CKernel:
         after: Sequence[str],
     ) -> str:
         """A loop over columns that computes values, between other lines."""
-        names = {c.value for c in codes if c.is_input}
-        lines = [
-            f"const {CPP.type(i.value.dtype)} x{i.k} = {self._loaded(i)};"
-            for i in self._code.inputs
-            if self._reads_columns(i) and f"x{i.k}" in names
-        ]
+        read = [i for i in self._code.read_by(codes) if self._reads_columns(i)]
+        lines = [f"const {CPP.type(i.dtype)} x{i.k} = {self._loaded(i)};" for i in read]
         lines += before
         for code in codes:
             lines.append(CPP.line(code))
             if code in self._buffers:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
         block = "\n".join(["", *lines, *after, ""])
+        if self._any_length:
+            results = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
+            arrays = [*results, *((f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read)]
+            params = ", ".join(f"{t} {name}" for t, name in arrays)
+            return (
+                f"each_vector<N>({start}, {stop}, [&]({params}) __attribute__((always_inline)) "
+                f"{{{block}}}, {', '.join(name for _, name in arrays)});"
+            )
         return (
             f"each_block<N, {length}>({start}, {stop}, "
             f"[&](long j, auto n) __attribute__((always_inline)) {{{block}}});"
@@ -316,19 +310,20 @@ class CKernel:
 
     def _loaded(self, i: Input) -> str:
         """The elements of an input in a block of columns."""
+        if self._any_length:
+            return f"load<N, N>(p{i.k})"
         if self._long and not self._is_whole(i):
             last, columns = self._columns - 1, self._code.columns
+            t = type_of(i.dtype)
             return (
-                f"each_lane<{i.type}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
+                f"each_lane<{t}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
                 f"{last}, row = e / {columns}; return p{i.k}[{i.row} + e % {columns} * {i.column}];"
                 " })"
             )
         offset = "" if self._long or i.row == "0" else f"{i.row} + "
         return f"load<n.value, N>(p{i.k} + {offset}j)"
 
-    def _reduce(
-        self, some: Sequence[Reduction], loop: Sequence[Code], known: set[Code], kept: set[Code]
-    ) -> list[str]:
+    def _reduce(self, some: Sequence[Reduction], known: set[Code], kept: set[Code]) -> list[str]:
         """Lines that reduce values along the row."""
         before, inside, after = [], [], []
         for r in some:
@@ -340,43 +335,50 @@ class CKernel:
                 f"all_{name}.of = {functor}(all_{name}.of, first<n.value>({r.of.name}, {rest}).of);"
             )
             after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
-        return [*before, *self._columns_loop(loop, inside, known, kept), *after]
+        return [*before, *self._columns_loop([r.of for r in some], inside, known, kept), *after]
 
     def _written(self) -> list[str]:
-        of, row = self._code, "" if self._long else f"row * {self._columns} + "
+        if self._any_length:
+            return [f"store<N>(o{r.k}, {r.code.name});" for r in self._code.results]
+        row = "" if self._long else f"row * {self._columns} + "
         return [
-            f"store<n.value>(o{k} + {row}j, {stored(code, v.dtype)});"
-            for k, (code, v) in enumerate(of.results)
-            if of.is_full(v)
+            f"store<n.value>(o{r.k} + {row}j, {stored(r.code, r.value.dtype)});"
+            for r in self._code.full
         ]
 
     def _summed(self) -> list[str]:
         lines = []
-        for k, (code, step) in enumerate(self._code.sums):
-            t = type_of(code.dtype)
-            if self._is_wide(step):
-                sum_ = f"V<{t}, N>(load<n.value, N>(s{k} + j)) + {code.name}"
+        for s in self._code.sums:
+            k, t, name = s.k, type_of(s.code.dtype), s.code.name
+            if self._is_wide(s):
+                sum_ = f"V<{t}, N>(load<n.value, N>(s{k} + j)) + {name}"
                 lines.append(f"store<n.value>(s{k} + j, {sum_});")
             else:
-                lines.append(f"y{k} += first<n.value>({code.name}, ({t})0);")
+                lines.append(f"y{k} += first<n.value>({name}, ({t})0);")
         return lines
 
     def _ending(self) -> str:
         """The function that adds up the sums of the ranges."""
         lines, first = [], len(self.inputs) + len(self._code.results)
-        for k, (code, step) in enumerate(self._code.sums):
-            t, out, width = type_of(code.dtype), type_of(step.outs[0].dtype), self._width(step)
-            mean = f" / ({t}){count_of_mean(step)}" if step.op.reduces == "mean" else ""
+        for s in self._code.sums:
+            t, out = type_of(s.code.dtype), type_of(s.value.dtype)
+            mean = f" / ({t}){s.count}" if s.count else ""
             lines.append(
-                f"for (long j = 0; j < {width}; ++j) {{\n{t} sum = 0;\n"
+                f"for (long j = 0; j < {self._width(s)}; ++j) {{\n{t} sum = 0;\n"
                 f"for (long r = 0; r < ranges; ++r) "
-                f"sum += (({t}*)(part + r * {self.partial} + {self._places[k]}))[j];\n"
-                f"(({out}*)p[{first + k}])[j] = ({out})(sum{mean});\n}}"
+                f"sum += (({t}*)(part + r * {self.partial} + {self._places[s.k]}))[j];\n"
+                f"(({out}*)p[{first + s.k}])[j] = ({out})(sum{mean});\n}}"
             )
         if not lines:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
         return "\n".join([head, *lines, "}"])
+
+
+def _zero(s: Result) -> str:
+    """The start of a sum."""
+    t = type_of(s.code.dtype)
+    return f"V<{t}, N> y{s.k} = ({t})0;"
 
 
 def _name(code: Code) -> str:
