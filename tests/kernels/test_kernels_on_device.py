@@ -6,7 +6,7 @@ from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import BFLOAT16
-from gpugrad.kernels.codegen import calls
+from gpugrad.kernels.codegen import elementwise
 from gpugrad.testing import check_op
 
 pytestmark = needs_shim
@@ -29,8 +29,8 @@ def gradients(function, device, arrays):
     ids=["leading", "trailing"],
 )
 def test_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, monkeypatch):
-    ran, get_kernel = [], calls.get_kernel
-    monkeypatch.setattr(calls, "get_kernel", lambda s, n: ran.append(n) or get_kernel(s, n))
+    ran, get_kernel = [], elementwise.get_kernel
+    monkeypatch.setattr(elementwise, "get_kernel", lambda s, n: ran.append(n) or get_kernel(s, n))
     arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
     actual, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
     assert sum("_by_" in name for name in ran) == 3

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.codegen import code as code_module
-from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype
+from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype, read
 from gpugrad.kernels.codegen.loops import Input, Kernel, Result
 from gpugrad.trace.program import Step, Value
 
@@ -121,10 +121,7 @@ class KernelCode(Kernel):
             code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
         else:
             args = [self._arg(a, out.shape) for a in step.args]
-            try:
-                code = getattr(CODE, step.op.name)(*args, **step.params)
-            except Exception as error:  # for example, CUDA has no function of that name
-                raise NoCodeError(str(error)) from error
+            code = read(lambda: getattr(CODE, step.op.name)(*args, **step.params))
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
         # a cast rounds to its dtype, which is narrower than the one that kernels compute in

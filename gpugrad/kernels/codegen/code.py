@@ -41,6 +41,17 @@ class NoCodeError(AttributeError):
     """A formula that is not straight-line CUDA; an AttributeError, so that hasattr is False."""
 
 
+def read(function: Callable[..., Any], *args: Any, **params: Any) -> Any:
+    """The result of a formula on Codes; any error is a `NoCodeError`.
+
+    A real error is raised again when the formula runs on arrays.
+    """
+    try:
+        return function(*args, **params)
+    except Exception as error:
+        raise NoCodeError(str(error)) from error
+
+
 def compute_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype of computations: float32 for 16-bit floats, otherwise the dtype itself."""
     dtype = np.dtype(dtype)

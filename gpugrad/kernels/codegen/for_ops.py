@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.core.devices import formulas_on, gpu_count
-from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError
+from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError, read
 from gpugrad.kernels.codegen.elementwise import Elementwise, decline, remember
 from gpugrad.kernels.codegen.text import NUMBERS
 
@@ -54,7 +54,7 @@ def forward_of(op: Any, kinds: Sequence[Any]) -> Elementwise:
     """
 
     def formula(*codes: Code) -> list[Any]:
-        result = _read(getattr(CODE, op.name), *codes)
+        result = read(getattr(CODE, op.name), *codes)
         # such an op returns its argument, without a copy; positive alone promises a new array
         if any(result is c for c in codes) and op.name != "positive":
             raise NoCodeError(f"{op.name} changes nothing")
@@ -62,15 +62,8 @@ def forward_of(op: Any, kinds: Sequence[Any]) -> Elementwise:
 
     ones = [_sample_of(k, BFLOAT16 in kinds) for k in kinds]
     with np.errstate(all="ignore"):
-        dtype = _read(op.bare(NUMPY), *ones).dtype
+        dtype = read(op.bare(NUMPY), *ones).dtype
     return Elementwise(op.name, kinds, formula, [dtype])
-
-
-def _read(function: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return function(*args)
-    except Exception as error:  # a real error is raised again when the formula runs on arrays
-        raise NoCodeError(str(error)) from error
 
 
 def kernel_first(op: Any, formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +133,7 @@ def gradients_of(
     def formula(g: Code, *values: Code) -> list[Any]:
         rest = iter(values)
         own = [_widen_dtype(s[0]) if type(s) is tuple else next(rest) for s in saved]
-        grads = [_read(rules[k], CODE, g, own, None) for k in at]
+        grads = [read(rules[k], CODE, g, own, None) for k in at]
         return [
             LIB.real(x) if type(x) is Code and x.dtype.kind == "c" and d.kind != "c" else x
             for x, d in zip(grads, out_dtypes, strict=True)
@@ -149,7 +142,7 @@ def gradients_of(
     ones = [s[0] if type(s) is tuple else _sample_of(s, BFLOAT16 in kinds) for s in saved]
     with np.errstate(all="ignore"):
         out_dtypes = [
-            d or _read(rules[k], NUMPY, np.ones(1, kind), ones, None).dtype
+            d or read(rules[k], NUMPY, np.ones(1, kind), ones, None).dtype
             for k, d in zip(at, dtypes, strict=True)
         ]
     name = "_".join((op.name, "by" if rules is op.rules else "masked", *(op.arrays[k] for k in at)))

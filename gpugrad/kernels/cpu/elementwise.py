@@ -29,7 +29,7 @@ import numpy as np
 
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.c_kernel import CKernel
-from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast
+from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast, read
 from gpugrad.kernels.codegen.loops import Input, Kernel, Result
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
@@ -124,16 +124,9 @@ def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, An
     body = Body()
     like = np.empty(0, dtype)
     inputs = [Input(k, like) for k in range(n)]
-    code = _read(formula, [body.input(i.name, dtype) for i in inputs], params)
+    code = read(formula, [body.input(i.name, dtype) for i in inputs], params)
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
     result = Result(0, cast(body, code, dtype), like)
     kernel = CKernel(Kernel(body, inputs, [result], [], rows=1, columns=0))
     return prelude() + kernel.text.replace("NAME", "gpugrad_kernel")
-
-
-def _read(formula: Formula, codes: Sequence[Code], params: Mapping[str, Any]) -> Any:
-    try:
-        return formula(codes, params)
-    except Exception as error:  # a real error is raised again when the formula runs on arrays
-        raise NoCodeError(str(error)) from error
