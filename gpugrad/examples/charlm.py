@@ -24,19 +24,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim, train
-from gpugrad.examples.common import (
-    BLUE,
-    ORANGE,
-    add_number,
-    count,
-    fit,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-    tidy,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 
@@ -177,10 +165,10 @@ def draw_losses(axes: Any, history: list[dict[str, float]]) -> None:
     epochs = np.arange(1, len(history) + 1)
     training = [logs["loss"] / math.log(2) for logs in history]
     valid = [logs["val_bits"] for logs in history]
-    axes.plot(epochs, training, color=BLUE, marker=".", label="training")
+    axes.plot(epochs, training, color=common.BLUE, marker=".", label="training")
     label = f"held out: {valid[-1]:.2f} at the end"
-    axes.plot(epochs, valid, color=ORANGE, marker=".", label=label)
-    tidy(axes, "Bits per character", "epoch")
+    axes.plot(epochs, valid, color=common.ORANGE, marker=".", label=label)
+    common.tidy(axes, "Bits per character", "epoch")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
 
@@ -206,7 +194,7 @@ def plot(
     args: argparse.Namespace, model: GPT, history: list[dict[str, float]], text: Array
 ) -> None:
     """Draw the losses, and what surprises the model."""
-    figure = new_figure(13, 5.5)
+    figure = common.new_figure(13, 5.5)
     left, right = figure.subplots(1, 2, width_ratios=(1, 2))
     draw_losses(left, history)
     values = surprise(model, text, args.length)
@@ -215,7 +203,7 @@ def plot(
     printable = "".join(chr(c) if c < 128 else "·" for c in shown)
     image = draw_surprise(right, printable, values)
     figure.colorbar(image, ax=right, label="bits", shrink=0.6)
-    save_figure(figure, args, "charlm")
+    common.save_figure(figure, args, "charlm")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -233,7 +221,7 @@ def run(args: argparse.Namespace) -> None:
     precision = gg.mixed_precision(None if args.precision == "float32" else args.precision)
     step = gg.function(make_step(model, optimizer, ema))
     with precision:
-        history = fit(
+        history = common.fit(
             args,
             step,
             loader,
@@ -252,19 +240,23 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("charlm", __doc__ or "", epochs=6)
-    add_number(parser, "--width", count, 128, "features of a token")
-    add_number(parser, "--layers", count, 4, "Transformer blocks")
-    add_number(parser, "--heads", count, 4, "heads of attention")
-    add_number(parser, "--length", count, 128, "tokens of a window")
-    add_number(parser, "--batch-size", count, 16, "windows per call of the step")
-    add_number(parser, "--accumulate", count, 1, "calls that make one step of the optimizer")
-    add_number(parser, "--learning-rate", positive, 0.003, "largest learning rate")
-    add_number(parser, "--warm-up", count, 100, "steps until the learning rate is at its largest")
-    add_number(parser, "--characters", count, None, "characters of the text")
-    add_number(parser, "--save-every", count, 100, "steps between checkpoints")
-    add_number(parser, "--write", count, 600, "characters to write at the end")
-    add_number(parser, "--temperature", positive, 0.7, "lower is more cautious")
+    parser = common.option_parser("charlm", __doc__ or "", epochs=6)
+    common.add_number(parser, "--width", common.count, 128, "features of a token")
+    common.add_number(parser, "--layers", common.count, 4, "Transformer blocks")
+    common.add_number(parser, "--heads", common.count, 4, "heads of attention")
+    common.add_number(parser, "--length", common.count, 128, "tokens of a window")
+    common.add_number(parser, "--batch-size", common.count, 16, "windows per call of the step")
+    common.add_number(
+        parser, "--accumulate", common.count, 1, "calls that make one step of the optimizer"
+    )
+    common.add_number(parser, "--learning-rate", common.positive, 0.003, "largest learning rate")
+    common.add_number(
+        parser, "--warm-up", common.count, 100, "steps until the learning rate is at its largest"
+    )
+    common.add_number(parser, "--characters", common.count, None, "characters of the text")
+    common.add_number(parser, "--save-every", common.count, 100, "steps between checkpoints")
+    common.add_number(parser, "--write", common.count, 600, "characters to write at the end")
+    common.add_number(parser, "--temperature", common.positive, 0.7, "lower is more cautious")
     parser.add_argument("--prompt", default="The ", help="how the text begins (%(default)r)")
     parser.add_argument(
         "--precision",
@@ -277,7 +269,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("charlm", run, parse(argv))
+    return common.main("charlm", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -24,19 +24,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim
-from gpugrad.examples.common import (
-    BLUE,
-    ORANGE,
-    add_number,
-    count,
-    fit,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-    tidy,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 
@@ -100,19 +88,21 @@ def outside_errors(model: Both) -> list[float]:
 
 def plot(args: argparse.Namespace, model: Both, x: Array, y: Array, errors: list[float]) -> None:
     """Draw data and networks, inside and outside."""
-    figure = new_figure(12, 5)
+    figure = common.new_figure(12, 5)
     axes = figure.subplots()
     line = np.linspace(-OUTSIDE, OUTSIDE, 800, dtype=np.float32)[:, None]
     outputs = model(gg.constant(line)).numpy()
     axes.axvspan(-INSIDE, INSIDE, color="0.94", label="interval of the data")
     axes.plot(line, wave(line), ":", color="0.2", linewidth=2, label="true")
     axes.scatter(x, y, s=8, color="0.5")
-    axes.plot(line, outputs[:, 1], color=ORANGE, label=f"relu, error outside {errors[1]:.2f}")
-    axes.plot(line, outputs[:, 0], color=BLUE, label=f"snake, error outside {errors[0]:.2f}")
-    tidy(axes, "An activation written in CUDA continues a wave", "x")
+    axes.plot(
+        line, outputs[:, 1], color=common.ORANGE, label=f"relu, error outside {errors[1]:.2f}"
+    )
+    axes.plot(line, outputs[:, 0], color=common.BLUE, label=f"snake, error outside {errors[0]:.2f}")
+    common.tidy(axes, "An activation written in CUDA continues a wave", "x")
     axes.set_ylim(-6, 6)
     axes.legend(loc="lower center")
-    save_figure(figure, args, "custom_kernel")
+    common.save_figure(figure, args, "custom_kernel")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -125,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     optimizer = optim.AdamW(
         optim.schedules.cosine(args.learning_rate, args.epochs * len(loader)), weight_decay=0.01
     )
-    history = fit(
+    history = common.fit(
         args,
         (model, lambda outputs, y: gg.mean((outputs - y) ** 2)),
         loader,
@@ -140,18 +130,22 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("custom_kernel", __doc__ or "", epochs=400)
-    add_number(parser, "--points", count, 512, "points of the training data")
-    add_number(parser, "--width", count, 64, "units of hidden layers")
-    add_number(
-        parser, "--learning-rate", positive, 0.01, "initial learning rate; it falls along a cosine"
+    parser = common.option_parser("custom_kernel", __doc__ or "", epochs=400)
+    common.add_number(parser, "--points", common.count, 512, "points of the training data")
+    common.add_number(parser, "--width", common.count, 64, "units of hidden layers")
+    common.add_number(
+        parser,
+        "--learning-rate",
+        common.positive,
+        0.01,
+        "initial learning rate; it falls along a cosine",
     )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("custom_kernel", run, parse(argv))
+    return common.main("custom_kernel", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -18,20 +18,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim, train
-from gpugrad.examples.common import (
-    BLUE,
-    ORANGE,
-    add_number,
-    count,
-    fit,
-    import_optional,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-    tidy,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 
@@ -51,8 +38,8 @@ class Data:
 
 def load_data() -> tuple[Data, Data]:
     """The training and the test digits; the split does not depend on the seed."""
-    datasets = import_optional("sklearn.datasets", "scikit-learn")
-    selection = import_optional("sklearn.model_selection", "scikit-learn")
+    datasets = common.import_optional("sklearn.datasets", "scikit-learn")
+    selection = common.import_optional("sklearn.model_selection", "scikit-learn")
     digits = datasets.load_digits()
     images = (digits.images / 16).astype(np.float32)
     parts = selection.train_test_split(
@@ -135,14 +122,17 @@ def mistakes(data: Data, probabilities: Array) -> str:
 
 def plot(history: list[dict[str, float]], args: argparse.Namespace) -> None:
     """Draw loss and accuracy over the epochs."""
-    figure = new_figure(10, 4)
+    figure = common.new_figure(10, 4)
     epochs = np.arange(1, len(history) + 1)
     style = {"linewidth": 1.8, "marker": "o" if len(epochs) < 15 else None, "markersize": 4}
     left, right = figure.subplots(1, 2)
     for axes, name in ((left, "loss"), (right, "accuracy")):
-        for key, color, label in ((name, BLUE, "training"), (f"val_{name}", ORANGE, "test")):
+        for key, color, label in (
+            (name, common.BLUE, "training"),
+            (f"val_{name}", common.ORANGE, "test"),
+        ):
             axes.plot(epochs, [logs[key] for logs in history], color=color, label=label, **style)
-        tidy(axes, name.capitalize(), "epoch")
+        common.tidy(axes, name.capitalize(), "epoch")
         axes.set_xlim(1 if len(epochs) > 1 else 0, max(len(epochs), 2))
         axes.xaxis.get_major_locator().set_params(integer=True)
     left.set_yscale("log")
@@ -154,7 +144,7 @@ def plot(history: list[dict[str, float]], args: argparse.Namespace) -> None:
     last = history[-1]["val_accuracy"]
     right.legend(frameon=False, loc="lower right", title=f"test at the end: {last:.2%}")
     figure.suptitle("Handwritten digits: 1,437 to train on, 360 to test")
-    save_figure(figure, args, "digits")
+    common.save_figure(figure, args, "digits")
 
 
 def loss(logits: Any, labels: Any) -> Any:
@@ -175,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
     )
     rate = optim.schedules.step(args.learning_rate, every=len(loader), factor=DECAY)
     optimizer = optim.AdamW(rate, weight_decay=0.05)
-    history = fit(
+    history = common.fit(
         args,
         (model, loss),
         loader,
@@ -196,15 +186,15 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("digits", __doc__ or "", epochs=60)
+    parser = common.option_parser("digits", __doc__ or "", epochs=60)
     parser.add_argument(
         "--model", choices=("mlp", "cnn"), default="mlp", help="the network (%(default)s)"
     )
-    add_number(parser, "--batch-size", count, 32, "digits per step")
-    add_number(
+    common.add_number(parser, "--batch-size", common.count, 32, "digits per step")
+    common.add_number(
         parser,
         "--learning-rate",
-        positive,
+        common.positive,
         0.003,
         "initial learning rate; times 0.95 after each epoch",
     )
@@ -213,7 +203,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("digits", run, parse(argv))
+    return common.main("digits", run, parse(argv))
 
 
 if __name__ == "__main__":

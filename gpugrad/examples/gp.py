@@ -21,19 +21,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim
-from gpugrad.examples.common import (
-    BLUE,
-    ORANGE,
-    add_number,
-    count,
-    fit,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-    tidy,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 
@@ -131,13 +119,13 @@ def plot(
     history: list[dict[str, float]],
 ) -> None:
     """Draw both processes, and the likelihood and its bound."""
-    figure = new_figure(13, 5)
+    figure = common.new_figure(13, 5)
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     line = np.linspace(-5.5, 5.5, 300)[:, None]
     left.scatter(data[0], data[1], s=8, color="0.55", label="data", zorder=1)
     for process, color, name, style in (
-        (exact.predict(*map(gg.constant, (line, *data))), BLUE, "exact", "-"),
-        (sparse.predict(gg.constant(line)), ORANGE, "sparse", "--"),
+        (exact.predict(*map(gg.constant, (line, *data))), common.BLUE, "exact", "-"),
+        (sparse.predict(gg.constant(line)), common.ORANGE, "sparse", "--"),
     ):
         mean, deviation = process[0].numpy(), np.sqrt(process[1].numpy())
         left.plot(line, mean, style, color=color, linewidth=2, label=name, zorder=3)
@@ -145,16 +133,22 @@ def plot(
         left.fill_between(line[:, 0], low, high, color=color, alpha=0.18, linewidth=0, zorder=2)
     z = sparse.inputs.numpy()
     bottom = left.get_ylim()[0]
-    left.plot(z, np.full(len(z), bottom), "^", color=ORANGE, label="inducing points", zorder=4)
-    tidy(left, "The function, and two standard deviations", "x")
+    left.plot(
+        z, np.full(len(z), bottom), "^", color=common.ORANGE, label="inducing points", zorder=4
+    )
+    common.tidy(left, "The function, and two standard deviations", "x")
     left.legend(frameon=False, loc="upper left")
     steps = np.arange(1, len(history) + 1)
-    right.plot(steps, [-logs["loss"] for logs in history], color=BLUE, label="log likelihood")
-    right.plot(steps, [-logs["bound"] for logs in history], "--", color=ORANGE, label="bound")
+    right.plot(
+        steps, [-logs["loss"] for logs in history], color=common.BLUE, label="log likelihood"
+    )
+    right.plot(
+        steps, [-logs["bound"] for logs in history], "--", color=common.ORANGE, label="bound"
+    )
     right.set_ylim(bottom=-min(logs["loss"] for logs in history) - 100)
-    tidy(right, "Nats", "epoch")
+    common.tidy(right, "Nats", "epoch")
     right.legend(frameon=False, loc="lower right")
-    save_figure(figure, args, "gp")
+    common.save_figure(figure, args, "gp")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -177,7 +171,7 @@ def run(args: argparse.Namespace) -> None:
         loss = lbfgs.minimize(exact_loss, exact.trainable_variables)
         return {"loss": loss, "bound": sparse_step()}
 
-    history = fit(
+    history = common.fit(
         args,
         step,
         [np.zeros(1)],  # a step needs all data
@@ -193,16 +187,16 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("gp", __doc__ or "", epochs=150)
-    add_number(parser, "--points", count, 300, "data")
-    add_number(parser, "--inducing", count, 15, "inducing points")
-    add_number(parser, "--learning-rate", positive, 0.03, "learning rate of Adam")
+    parser = common.option_parser("gp", __doc__ or "", epochs=150)
+    common.add_number(parser, "--points", common.count, 300, "data")
+    common.add_number(parser, "--inducing", common.count, 15, "inducing points")
+    common.add_number(parser, "--learning-rate", common.positive, 0.03, "learning rate of Adam")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("gp", run, parse(argv))
+    return common.main("gp", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -20,20 +20,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim
-from gpugrad.examples.common import (
-    BLUE,
-    ORANGE,
-    UsageError,
-    add_number,
-    count,
-    fit,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-    tidy,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 State = list[gg.Tensor]
@@ -159,7 +146,7 @@ def plot(
     args: argparse.Namespace, field: Field, truth: Array, noisy: Array, learned: Array
 ) -> None:
     """Draw the learned field, the points and the learned spiral; and both over time."""
-    figure = new_figure(13, 6)
+    figure = common.new_figure(13, 6)
     left, right = figure.subplots(1, 2)
     line = np.linspace(-2.3, 2.3, 40, dtype=np.float32)
     grid = np.stack(np.meshgrid(line, line), -1)
@@ -178,24 +165,24 @@ def plot(
         zorder=1,
     )
     left.scatter(*noisy.T, s=9, color="0.35", label="measured", zorder=2)
-    left.plot(*learned.T, color=ORANGE, linewidth=2, label="learned", zorder=3)
-    tidy(left, "The learned field")
+    left.plot(*learned.T, color=common.ORANGE, linewidth=2, label="learned", zorder=3)
+    common.tidy(left, "The learned field")
     left.set_aspect("equal")
     left.legend(loc="upper right")
     times = DT * np.arange(len(truth))
-    for k, (name, color) in enumerate((("x", BLUE), ("y", ORANGE))):
+    for k, (name, color) in enumerate((("x", common.BLUE), ("y", common.ORANGE))):
         right.plot(times, truth[:, k], ":", color="0.2", linewidth=2.5, label=None if k else "true")
         right.plot(times, learned[:, k], color=color, label=f"{name}, learned")
-    tidy(right, "From the first point to the end", "time")
+    common.tidy(right, "From the first point to the end", "time")
     right.legend(frameon=False)
-    save_figure(figure, args, "neural_ode")
+    common.save_figure(figure, args, "neural_ode")
 
 
 def run(args: argparse.Namespace) -> None:
     """Train or resume, compare the gradients, and draw."""
     truth = spiral()
     if args.steps >= POINTS:
-        raise UsageError(f"--steps {args.steps}: the spiral has only {POINTS} steps.")
+        raise common.UsageError(f"--steps {args.steps}: the spiral has only {POINTS} steps.")
     noise = np.random.default_rng(args.seed).normal(scale=0.01, size=truth.shape)
     noisy = (truth + noise).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(noisy, args.steps + 1, axis=0)
@@ -207,7 +194,7 @@ def run(args: argparse.Namespace) -> None:
     )
     rate = optim.schedules.cosine(args.learning_rate, args.epochs * len(loader))
     optimizer = optim.Adam(rate, global_clipnorm=1.0)
-    history = fit(
+    history = common.fit(
         args,
         (model, loss),
         loader,
@@ -224,25 +211,29 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("neural_ode", __doc__ or "", epochs=120)
+    parser = common.option_parser("neural_ode", __doc__ or "", epochs=120)
     parser.add_argument(
         "--gradient",
         choices=("unrolled", "adjoint"),
         default="adjoint",
         help="how the gradient goes through the solver (%(default)s)",
     )
-    add_number(parser, "--steps", count, 30, "steps of the solver, of 0.02 each")
-    add_number(parser, "--width", count, 64, "units of hidden layers")
-    add_number(parser, "--batch-size", count, 32, "starts per step")
-    add_number(
-        parser, "--learning-rate", positive, 0.005, "initial learning rate; it falls along a cosine"
+    common.add_number(parser, "--steps", common.count, 30, "steps of the solver, of 0.02 each")
+    common.add_number(parser, "--width", common.count, 64, "units of hidden layers")
+    common.add_number(parser, "--batch-size", common.count, 32, "starts per step")
+    common.add_number(
+        parser,
+        "--learning-rate",
+        common.positive,
+        0.005,
+        "initial learning rate; it falls along a cosine",
     )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("neural_ode", run, parse(argv))
+    return common.main("neural_ode", run, parse(argv))
 
 
 if __name__ == "__main__":

@@ -18,24 +18,14 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad import nn, optim
-from gpugrad.examples.common import (
-    add_number,
-    count,
-    fit,
-    import_optional,
-    new_figure,
-    option_parser,
-    positive,
-    save_figure,
-)
-from gpugrad.examples.common import main as run_example
+from gpugrad.examples import common
 
 Array = np.ndarray[Any, Any]
 
 
 def load_data() -> tuple[Array, Array, Array]:
     """Images of shape (n, 64) to train on and to test, with values from 0 to 1; test labels."""
-    digits = import_optional("sklearn.datasets", "scikit-learn").load_digits()
+    digits = common.import_optional("sklearn.datasets", "scikit-learn").load_digits()
     images = (digits.data / 16).astype(np.float32)
     is_test = np.arange(len(images)) % 5 == 0
     return images[~is_test], images[is_test], digits.target[is_test]
@@ -72,7 +62,7 @@ def negative_bound(outputs: Any, images: Any) -> gg.Tensor:
 
 def plot(args: argparse.Namespace, model: VAE, images: Array, labels: Array, loss: float) -> None:
     """Draw the plane."""
-    figure = new_figure(12, 6)
+    figure = common.new_figure(12, 6)
     left, right = figure.subplots(1, 2)
     n, steps = 15, np.linspace(-2.25, 2.25, 15, dtype=np.float32)
     points = np.stack(np.meshgrid(steps, steps[::-1]), -1).reshape(-1, 2)
@@ -87,7 +77,7 @@ def plot(args: argparse.Namespace, model: VAE, images: Array, labels: Array, los
     right.grid(alpha=0.25)
     figure.colorbar(dots, ax=right, ticks=range(10), shrink=0.8)
     figure.suptitle(f"A plane of digits: {loss:.2f} nats per held-out digit")
-    save_figure(figure, args, "vae")
+    common.save_figure(figure, args, "vae")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -99,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
     )
     rate = optim.schedules.cosine(args.learning_rate, args.epochs * len(loader))
     optimizer = optim.Adam(rate)
-    history = fit(
+    history = common.fit(
         args,
         (model, negative_bound),
         loader,
@@ -114,18 +104,22 @@ def run(args: argparse.Namespace) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
-    parser = option_parser("vae", __doc__ or "", epochs=100)
-    add_number(parser, "--width", count, 256, "units of hidden layers")
-    add_number(parser, "--batch-size", count, 64, "digits per step")
-    add_number(
-        parser, "--learning-rate", positive, 0.002, "initial learning rate; it falls along a cosine"
+    parser = common.option_parser("vae", __doc__ or "", epochs=100)
+    common.add_number(parser, "--width", common.count, 256, "units of hidden layers")
+    common.add_number(parser, "--batch-size", common.count, 64, "digits per step")
+    common.add_number(
+        parser,
+        "--learning-rate",
+        common.positive,
+        0.002,
+        "initial learning rate; it falls along a cosine",
     )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return run_example("vae", run, parse(argv))
+    return common.main("vae", run, parse(argv))
 
 
 if __name__ == "__main__":
