@@ -15,7 +15,7 @@ from gpugrad.core.variable import Variable
 
 scales: dict[int, weakref.ref[Any]] = {}
 """Every loss scale, by the serial number of the Variable that losses are multiplied by."""
-_gradients: dict[int, tuple[weakref.ref[Tensor], Any]] = {}
+marked: dict[int, tuple[weakref.ref[Tensor], Any]] = {}
 """The marked gradients that are alive, by id, and the loss scale of each."""
 
 
@@ -42,12 +42,12 @@ def _mark(gradient: Any, scale: Any) -> None:
     if gradient is not None:
         g = _values(gradient)
         key = id(g)
-        _gradients[key] = weakref.ref(g, lambda _: _gradients.pop(key, None)), scale
+        marked[key] = weakref.ref(g, lambda _: marked.pop(key, None)), scale
 
 
 def scale_of(gradient: Any) -> Any:
     """The scale of the loss behind a gradient, or None if it is unknown."""
-    mark = _gradients.get(id(_values(gradient)))
+    mark = marked.get(id(_values(gradient)))
     return None if mark is None else mark[1]
 
 

@@ -6,13 +6,15 @@ runs.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # without conversions to enums, ten times as fast
+import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import is_
 from threading import get_ident
 from typing import Any
 
-from gpugrad.core.scopes import InterruptsDeferred, Scope, scopes, updating
+from gpugrad.core.scopes import Scope, scopes, updating
 from gpugrad.core.tensor import Tensor
 
 
@@ -35,7 +37,7 @@ class Replaceable(Tensor):
         try:
             return self._value
         except AttributeError:  # it was taken, to be written to: by another thread, or by this one
-            return _read_taken([self])[0]
+            return _read_locked([self])[0]
 
     @_data.setter
     def _data(self, array: Any) -> None:
@@ -58,7 +60,7 @@ def read_together(variables: Sequence[Replaceable]) -> list[Any]:
     try:
         return list(map(_value_of, variables))
     except AttributeError:  # as in `Variable._data`
-        return _read_taken(variables)
+        return _read_locked(variables)
 
 
 def still_hold(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> bool:
@@ -69,12 +71,12 @@ def still_hold(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> bool:
     return get_ident() not in scopes and all(map(is_, map(_value_of, variables), arrays))
 
 
-def _read_taken(variables: Sequence[Replaceable]) -> list[Any]:
+def _read_locked(variables: Sequence[Replaceable]) -> list[Any]:
     """The arrays of Variables, once no other thread writes to them."""
     with updating:
-        by_this_thread = (zip(*some, strict=True) for some in _taken)
-        taken = {v._id: array for pairs in by_this_thread for v, array in pairs}
-        return [taken[v._id] if v._id in taken else _value_of(v) for v in variables]
+        by_this_thread = (zip(*some, strict=True) for some in _locked)
+        locked = {v._id: array for pairs in by_this_thread for v, array in pairs}
+        return [locked[v._id] if v._id in locked else _value_of(v) for v in variables]
 
 
 def write_together(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
@@ -85,29 +87,58 @@ def write_together(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> N
         _run(map(_set_value, variables, arrays))
 
 
-_taken: list[tuple[Sequence[Replaceable], list[Any]]] = []  # what `take_together` has taken
+_locked: list[tuple[Sequence[Replaceable], list[Any]]] = []  # what `lock_arrays` has taken
 
 
-def take_together(variables: Sequence[Replaceable]) -> list[Any]:
+def lock_arrays(variables: Sequence[Replaceable]) -> list[Any]:
     """Take the arrays from Variables, so that nobody else sees what is written to them.
 
     Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
-    also defers interrupts, until it has called `put_together`.
+    also defers interrupts, until it has called `unlock_arrays`.
     """
     arrays = list(map(_value_of, variables))
-    _taken.append((variables, arrays))
+    _locked.append((variables, arrays))
     _run(map(_delete_value, variables))
     return arrays
 
 
-def put_together(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
+def unlock_arrays(variables: Sequence[Replaceable], arrays: Sequence[Any]) -> None:
     """Give Variables their arrays back, or new ones."""
     _run(map(_set_value, variables, arrays))
-    _taken.pop()
+    _locked.pop()
 
 
 def _run(calls: Iterable[Any]) -> None:
     deque(calls, maxlen=0)
+
+
+class InterruptsDeferred:
+    """Lets Ctrl-C wait until its ``with`` block has ended.
+
+    For updates in place, which an interrupt would leave half done. Only the main thread is ever
+    interrupted.
+    """
+
+    def __init__(self) -> None:
+        self._handler: Any = None
+        self._waiting: tuple[Any, ...] = ()
+
+    def __enter__(self) -> None:
+        if self._handler is None and threading.main_thread().ident == get_ident():
+            handler = _signal.getsignal(_signal.SIGINT)
+            if callable(handler):
+                self._handler = handler  # first: an `__exit__` before the next line changes nothing
+                _signal.signal(_signal.SIGINT, self._wait)
+
+    def __exit__(self, *exc: object) -> None:
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            _signal.signal(_signal.SIGINT, handler)
+            if self._waiting:
+                handler(*self._waiting)
+
+    def _wait(self, *signal_and_frame: Any) -> None:
+        self._waiting = signal_and_frame
 
 
 class Update:

@@ -7,9 +7,7 @@ interrupted trace has nothing to restore.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # without conversions to enums, ten times as fast
 import functools
-import threading
 from threading import get_ident
 from typing import Any
 
@@ -27,35 +25,6 @@ One lock for all Variables: two programs may share any of them, and each call wo
 locks for single Variables in one order. Reading needs no lock, unless an optimizer in another
 thread is writing to the array.
 """
-
-
-class InterruptsDeferred:
-    """Lets Ctrl-C wait until its ``with`` block has ended.
-
-    For updates in place, which an interrupt would leave half done. Only the main thread is ever
-    interrupted.
-    """
-
-    def __init__(self) -> None:
-        self._handler: Any = None
-        self._waiting: tuple[Any, ...] = ()
-
-    def __enter__(self) -> None:
-        if self._handler is None and threading.main_thread().ident == get_ident():
-            handler = _signal.getsignal(_signal.SIGINT)
-            if callable(handler):
-                self._handler = handler  # first: an `__exit__` before the next line changes nothing
-                _signal.signal(_signal.SIGINT, self._wait)
-
-    def __exit__(self, *exc: object) -> None:
-        handler, self._handler = self._handler, None
-        if handler is not None:
-            _signal.signal(_signal.SIGINT, handler)
-            if self._waiting:
-                handler(*self._waiting)
-
-    def _wait(self, *signal_and_frame: Any) -> None:
-        self._waiting = signal_and_frame
 
 
 class Scope:

@@ -14,10 +14,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.steps import StepKernel
 from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import Gradient
-from gpugrad.optim.states import State
-
-SUM = "gradient"
-"""The slot of the sum."""
+from gpugrad.optim.state import SUM, State
 
 _BEGIN = StepKernel("begin_sum", lambda xp, s, p, g: (s.one * g,), ("one",), 0)
 _ADD = StepKernel("add_to_sum", lambda xp, s, p, g: (p + s.one * g,), ("one",), 0)

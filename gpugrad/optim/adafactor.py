@@ -13,7 +13,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 
 _NEGATIVE = Range(lambda x: -math.inf < x <= 0, "0 or below")
 

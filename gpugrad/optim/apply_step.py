@@ -15,7 +15,8 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.by_hand.casts import straighten
 from gpugrad.optim.arrays import as_reals, state_dtype
-from gpugrad.optim.states import State, Stepper, group_by_launch, launch_group
+from gpugrad.optim.state import State
+from gpugrad.optim.step import Stepping, group_by_launch, launch_group
 
 _clock = attrgetter("step", "group")
 
@@ -34,7 +35,7 @@ class ApplyStep:
     widens = True
     """Whether its kernels accept 16-bit floats in place of float32."""
 
-    def __init__(self, optimizer: Stepper, pairs: list[Any], conditional: bool) -> None:
+    def __init__(self, optimizer: Stepping, pairs: list[Any], conditional: bool) -> None:
         self._optimizer, self._conditional = optimizer, conditional
         self.variables = [v for _, v in pairs]
         # dtypes and shapes only: the traced gradients themselves would stay alive
@@ -63,9 +64,8 @@ class ApplyStep:
                 grad = TENSOR.astype(grad, dtype)
             pairs.append((grad, variable))
         if self._sparse:  # the indices differ from run to run, so they are checked again
-            self._optimizer._check_and_apply(pairs, when)
-        else:
-            self._optimizer._apply(pairs, when)
+            pairs = self._optimizer._check_gradients(pairs)
+        self._optimizer._take(pairs, when)
         return []
 
     def load(self) -> None:

@@ -24,7 +24,7 @@ from gpugrad.optim.checks import (
     write_rule,
 )
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.stateful import flatten_variables
+from gpugrad.optim.state import flatten_variables
 from gpugrad.trace.tracing import Tracing
 
 

@@ -13,7 +13,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.normed_steps import NORMS, NormedStepKernel
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 
 _UNKNOWN = dict.fromkeys(NORMS, 0.0)
 

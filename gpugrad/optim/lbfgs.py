@@ -25,7 +25,7 @@ from gpugrad.errors import (
 from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import check_count, check_empty, take_array
 from gpugrad.optim.line_search import Point, search
-from gpugrad.optim.stateful import flatten_variables
+from gpugrad.optim.state import flatten_variables
 from gpugrad.trace.array import current_trace
 
 

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from gpugrad.core.arguments import BELOW_1, NOT_NEGATIVE
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 
 
 class Lion(Optimizer):

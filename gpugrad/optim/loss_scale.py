@@ -14,14 +14,15 @@ from gpugrad.core.arguments import COUNT, Range, takes
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.scopes import InterruptsDeferred, updating
+from gpugrad.core.replaceable import InterruptsDeferred
+from gpugrad.core.scopes import updating
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, saying_where
 from gpugrad.optim.checks import Gradient, check_count, check_number
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 

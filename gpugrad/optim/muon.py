@@ -11,7 +11,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.optim.adam import AdamW
 from gpugrad.optim.groups import Options, ranges
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 
 _COEFFICIENTS = 3.4445, -4.7750, 2.0315
 

@@ -16,7 +16,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError, saying_where
 from gpugrad.optim.checks import check_count, check_empty, check_gradient, take_array
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.step import Schedule
 from gpugrad.trace.array import current_trace
 
 _Pair = tuple[Variable, Variable]

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from threading import get_ident
 from typing import Any, Unpack
 
-from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.autodiff.scaled_losses import scale_of
+from gpugrad.autodiff.scaled_losses import marked, scale_of
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.arguments import COUNT, FLAG
-from gpugrad.core.backend import TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.known_as import hint
-from gpugrad.core.replaceable import put_together, take_together
-from gpugrad.core.scopes import InterruptsDeferred, scopes, updating
-from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
+from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, NumericsError, reraise, saying_where
-from gpugrad.optim.accumulate import add_gradients, mean_gradients
+from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.optim.apply_step import ApplyStep
-from gpugrad.optim.arrays import make_own, own_contiguous
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
-from gpugrad.optim.clip import Limits, all_finite, check_limits, clip
+from gpugrad.optim.clip import Limits, check_limits
 from gpugrad.optim.groups import Group, Options, make_groups
-from gpugrad.optim.stateful import flatten_variables
-from gpugrad.optim.stepping import Schedule, Stepping
-from gpugrad.trace.array import current_trace
-from gpugrad.trace.numerics import check
+from gpugrad.optim.state import flatten_variables
+from gpugrad.optim.step import Schedule, Stepping
+from gpugrad.trace.array import current
 from gpugrad.trace.profiling import Span, profiles
 from gpugrad.trace.tracing import Tracing
 
@@ -165,130 +157,15 @@ class Optimizer(Stepping):
         >>> print(v.value())
         [0.5 1.5]
         """
-        pairs = self._check_pairs(grads_and_vars)
-        self._refuse_scaled(pairs)
-        if self._unused_groups:
-            self._warn_of_unused_groups([v for _, v in pairs])
-        if when is not True:
-            when = check_condition(self.name, when)
-        if self.accumulate == 1:
-            pairs, when = self._prepare(pairs, when)
-        if (trace := current_trace()) is not None:
-            self._apply_at_replay(trace, pairs, when)
+        pairs, when = self._check(grads_and_vars, when)
+        if current.trace is not None:
+            self._apply_at_replay(current.trace, pairs, when)
+        elif profiles:
+            with Span("optimizer", self.name) as span:
+                span.nbytes = sum(3 * v.nbytes for _, v in pairs)
+                self._take(pairs, when)
         else:
-            self._timed(pairs, when)
-
-    def _timed(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
-        if not profiles:
-            self._check_and_apply(pairs, when)
-            return
-        with Span("optimizer", self.name) as span:
-            span.nbytes = sum(3 * v.nbytes for _, v in pairs)
-            self._check_and_apply(pairs, when)
-
-    def _prepare(
-        self, pairs: list[tuple[Gradient, Variable]], when: Any
-    ) -> tuple[list[tuple[Gradient, Variable]], Any]:
-        """Clipped gradients, and whether to take the step."""
-        if self.skip_nonfinite:
-            with recording_stopped(keep=Tracing):
-                finite = all_finite([g for g, _ in pairs])
-                when = finite if when is True else TENSOR.logical_and(finite, when)
-        return (self._clip(pairs) if self.limits else pairs), when
-
-    def _refuse_scaled(self, pairs: Iterable[tuple[Gradient, Variable]]) -> None:
-        for g, v in pairs:
-            if scale_of(g) is not None:
-                raise ArgumentError(
-                    f"{self.name}: the gradient of '{v.name}' is that of a scaled loss, so it is "
-                    "too large by the scale. Apply it with a LossScaleOptimizer: one for each "
-                    "optimizer, which share one gg.optim.LossScale."
-                )
-
-    def _clip(self, pairs: list[tuple[Gradient, Variable]]) -> list[tuple[Gradient, Variable]]:
-        """The pairs with clipped gradients."""
-        grads, variables = [], [v for _, v in pairs]
-        for g, v in pairs:
-            if not isinstance(g, IndexedSlices):  # which are checked when their values are known
-                g = check_gradient(self.name, g, v, self._paths.get(v._id))
-            elif g.dense_shape is None:
-                g = IndexedSlices(g.values, g.indices, v.shape)
-            grads.append(g)
-        with recording_stopped():
-            return list(zip(clip(grads, **self.limits), variables, strict=True))
-
-    def _check_and_apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
-        self._apply(
-            ((check_gradient(self.name, g, v, self._paths.get(v._id)), v) for g, v in pairs), when
-        )
-
-    def _apply(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any = True) -> None:
-        """Take a step with gradients that have been checked."""
-        if not numerics():
-            self._apply_all(pairs, when)
-            return
-        pairs = list(pairs)
-        before, undo = [(v, v._data) for _, v in pairs], self._undo()
-        try:
-            self._apply_all(pairs, when)
-            for (g, v), (_, data) in zip(pairs, before, strict=True):
-                inputs = {"variable": data, "gradient": g}
-                check(f"{self.name}.apply_gradients of '{v.name}'", v._data, inputs)
-        except NumericsError:
-            undo()
-            for v, data in before:
-                v._data = data
-            raise
-
-    def _apply_all(self, pairs: Iterable[tuple[Gradient, Variable]], when: Any) -> None:
-        try:
-            pairs = list(pairs)
-            if not when:
-                self.skipped += 1
-                return
-            with updating:
-                if self.accumulate > 1:
-                    self._accumulate(pairs)
-                else:
-                    self._step(pairs)
-        except MemoryError as error:
-            reraise(error, f"{self.name}.apply_gradients", {}, {})
-
-    def _accumulate(self, pairs: list[tuple[Gradient, Variable]]) -> None:
-        """Add gradients to the sums; take a step with their means when there are enough."""
-        states = [self._state(v) for _, v in pairs]
-        last = self._calls + 1 == self.accumulate
-        if last:
-            settings = self._settings_now()
-            for state in self._states.values():
-                settings(state)  # a schedule may raise
-        with InterruptsDeferred():
-            add_gradients(states, [g for g, _ in pairs])
-            self._calls += 1
-            if not last:
-                return
-            pairs, when = self._prepare(
-                mean_gradients(self._states.values(), self.accumulate), True
-            )
-            self._calls = 0
-            if when:
-                self._step(pairs)
-            else:
-                self.skipped += 1
-
-    def _step(self, pairs: list[tuple[Gradient, Variable]]) -> None:
-        variables = [variable for _, variable in pairs]
-        states = [self._state(v) for v in variables]
-        gradients = [g for g, _ in pairs]
-        if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
-            self._update(states, gradients, list(map(own_contiguous, variables)))
-            return
-        with InterruptsDeferred():
-            arrays = take_together(variables)
-            try:
-                self._update(states, gradients, make_own(arrays))
-            finally:
-                put_together(variables, arrays)
+            self._take(pairs, when)
 
     def _apply_at_replay(self, trace: Tracing, pairs: list[Any], when: Any) -> None:
         """Add the step to the program that is being traced."""
@@ -358,8 +235,30 @@ class Optimizer(Stepping):
 
     # -- checking
 
+    def _check(self, grads_and_vars: Any, when: Any) -> tuple[list[tuple[Gradient, Variable]], Any]:
+        """The gradients, clipped, and whether to step; a trace checks some of them later."""
+        pairs = self._check_pairs(grads_and_vars)
+        if marked:
+            self._refuse_scaled(pairs)
+        if self._unused_groups:
+            self._warn_of_unused_groups([v for _, v in pairs])
+        if when is not True:
+            when = check_condition(self.name, when)
+        if self.accumulate == 1 and (self.limits or self.skip_nonfinite):
+            pairs, when = self._prepare(pairs, when)
+        return (pairs if current.trace is not None else self._check_gradients(pairs)), when
+
+    def _refuse_scaled(self, pairs: Iterable[tuple[Gradient, Variable]]) -> None:
+        for g, v in pairs:
+            if scale_of(g) is not None:
+                raise ArgumentError(
+                    f"{self.name}: the gradient of '{v.name}' is that of a scaled loss, so it is "
+                    "too large by the scale. Apply it with a LossScaleOptimizer: one for each "
+                    "optimizer, which share one gg.optim.LossScale."
+                )
+
     def _check_pairs(self, grads_and_vars: Any) -> list[tuple[Gradient, Variable]]:
-        """`check_pairs` with a warning; `stacklevel=3` needs `apply_gradients` as the caller."""
+        """`check_pairs`, with a warning of Variables without a gradient."""
         pairs, skipped = check_pairs(self.name, grads_and_vars)
         key = tuple(v._id for v in skipped)
         if skipped and key not in self._warned:
@@ -368,19 +267,19 @@ class Optimizer(Stepping):
             warnings.warn(
                 f"{self.name}: the gradient of {names} is None, so they are not updated. "
                 "tape.explain(loss, variable) says why.",
-                stacklevel=3,
+                stacklevel=user_level(),
             )
         return pairs
 
     def _warn_of_unused_groups(self, variables: list[Variable]) -> None:
-        """Warn once of patterns that select no Variable; `stacklevel=3` as in `_check_pairs`."""
+        """Warn once of patterns that select no Variable."""
         for group in self._unused_groups:
             if not any(group.selects(self.path_of(v), v) for v in variables):
                 names = ", ".join(f"'{self.path_of(v)}'" for v in variables[:6])
                 warnings.warn(
                     f"{self.name}: the group {group.selector!r} selects none of the Variables "
                     f"{names}... Call optimizer.build(model) first if it is for paths in a Module.",
-                    stacklevel=3,
+                    stacklevel=user_level(),
                 )
         self._unused_groups = []
 

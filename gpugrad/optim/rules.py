@@ -24,7 +24,7 @@ import numpy as np
 
 from gpugrad.core.threads import run_parallel
 from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.kernels.cpu.steps import StepLoop
+from gpugrad.kernels.cpu.steps import LEAST, StepLoop
 from gpugrad.optim.arrays import state_dtype
 
 Formula = Callable[..., Sequence[Any]]
@@ -76,9 +76,16 @@ class Rule:
             numbers: the settings of each group of Variables that share them.
             rows: for each Variable the index of its settings.
         """
-        in_c = self.loop.takes([g for _, g, *_ in columns])
-        if not in_c or self.loop.step(columns, numbers, rows) is NotImplemented:
-            run_parallel(self._step_blocks, _split(columns, numbers, rows))
+        loop = self.loop
+        in_c = (loop.used or sum([g.size for _, g, *_ in columns]) >= LEAST) and loop.takes(columns)
+        if in_c and loop.step(columns, numbers, rows) is not NotImplemented:
+            return
+        parts = _split(columns, numbers, rows)
+        if len(parts) > 1:
+            run_parallel(self._step_blocks, parts)
+        else:
+            with np.errstate(all="ignore"):
+                self._step_blocks(*parts[0])
 
     def _step_blocks(self, part: Sequence[Block]) -> None:
         """Step blocks by NumPy."""

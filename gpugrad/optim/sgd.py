@@ -11,8 +11,8 @@ from gpugrad.errors import ArgumentError
 from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.states import State
-from gpugrad.optim.stepping import Schedule
+from gpugrad.optim.state import State
+from gpugrad.optim.step import Schedule
 
 
 class SGD(Optimizer):

@@ -53,10 +53,14 @@ class StepLoop:
         formula: ``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``.
         settings: the names of the numbers that `s` holds.
         n_slots: the number of averages.
+
+    Attributes:
+        used: whether it was compiled: then it steps Variables of any size.
     """
 
     def __init__(self, formula: Callable[..., Any], settings: Sequence[str], n_slots: int) -> None:
         self._formula, self._settings, self._n_arrays = formula, tuple(settings), 2 + n_slots
+        self.used = False
 
     def source(self, rule: str = "Rule", function: str = "gpugrad_step") -> str:
         """The text of a library with this function."""
@@ -99,18 +103,16 @@ class StepLoop:
         library = compiler.load(self.source(), what="an optimizer's step")
         return None if library is None else typed(library.gpugrad_step)
 
-    def takes(self, gradients: Sequence[Any]) -> bool:
-        """Whether a step with these gradients is worth a call of `step`.
+    def takes(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Whether `step` takes arrays of the dtype of the first gradient.
 
         The loop is compiled here, which may warn, and a warning may be an error.
         """
-        if gradients[0].dtype not in WIDE:
-            return False
-        large = "_step" in self.__dict__ or sum([g.size for g in gradients]) >= LEAST
-        return large and self.load()
+        return columns[0][1].dtype in WIDE and self.load()
 
     def load(self) -> bool:
         """Compile the loop now, and use it for arrays of any size; whether that succeeded."""
+        self.used = True
         return self._step is not None
 
     def step(

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import devices, nest
+from gpugrad.core.backend import READINGS
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
-from gpugrad.optim.accumulate import SUM
-from gpugrad.optim.arrays import count_reals
+from gpugrad.optim.arrays import count_reals, drop_subnormals, state_dtype
 from gpugrad.optim.checks import (
     check_count,
     check_empty,
@@ -23,7 +23,50 @@ from gpugrad.optim.checks import (
     write_rule,
 )
 from gpugrad.optim.groups import Group
-from gpugrad.optim.states import State
+
+SUM = "gradient"
+"""The slot of the sum of gradients, in `State.averages`."""
+
+_STEPS_WITH_SUBNORMALS = 64
+
+
+class State:
+    """The state of one Variable: its group, the number of its steps, and averages by name.
+
+    Attributes:
+        summed: whether the sum of gradients, which is one of the averages, holds any.
+    """
+
+    __slots__ = ("averages", "group", "size", "step", "summed", "variable")
+
+    def __init__(self, variable: Variable, sizes: Mapping[str, int], group: Group) -> None:
+        self.averages: dict[str, Any] = {}
+        self.step, self.summed = 0, False
+        self.variable, self.group = variable, group
+        self.size = count_reals(variable._data)
+        for slot, size in sizes.items():
+            self.add(slot, size)
+
+    def add(self, slot: str, size: int) -> Any:
+        """Begin an average of zeros."""
+        data = self.variable._data
+        lib, dtype = READINGS[type(data)].lib, state_dtype(data.dtype)
+        with devices.formulas_on(data):
+            average = self.averages[slot] = lib.zeros(size, dtype=dtype)
+        return average
+
+    def count(self) -> None:
+        """Count a step; some of them drop the subnormal numbers of averages in NumPy."""
+        self.step += 1
+        if self.step % _STEPS_WITH_SUBNORMALS == 0:
+            for array in self.averages.values():
+                if type(array) is np.ndarray:
+                    drop_subnormals(array)
+
+    @property
+    def matches(self) -> bool:
+        """Whether the Variable has as many elements as when the averages began."""
+        return count_reals(self.variable._data) == self.size
 
 
 class Stateful:

@@ -1,28 +1,45 @@
-"""How an optimizer steps: the path of each Variable, and what a subclass declares for it."""
+"""How an optimizer steps: what a subclass declares for it, and the path of each Variable."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import get_ident
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.arguments import Range
-from gpugrad.core.backend import HALF, READINGS
+from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.replaceable import InterruptsDeferred, lock_arrays, unlock_arrays
+from gpugrad.core.scopes import scopes, updating
+from gpugrad.core.settings import numerics
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, NumericsError, reraise
 from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.optim.arrays import as_reals, ravel_reals, sum_rows
+from gpugrad.kernels.runtime.launch import gpu_of
+from gpugrad.optim.accumulate import add_gradients, mean_gradients
+from gpugrad.optim.arrays import as_reals, make_own, own_contiguous, ravel_reals, sum_rows
+from gpugrad.optim.checks import Gradient, check_gradient
+from gpugrad.optim.clip import Limits, all_finite, clip
 from gpugrad.optim.groups import Group, settings_of
 from gpugrad.optim.rules import Rule
-from gpugrad.optim.stateful import Stateful
-from gpugrad.optim.states import Settings, State, Work, group_by_launch, launch_group
+from gpugrad.optim.state import State, Stateful
+from gpugrad.trace.numerics import check
+from gpugrad.trace.tracing import Tracing
 
 Schedule = float | Callable[[int], Any]
+
+
+Work = tuple[State, Any, Any]
+"""A Variable's state, its array, and its gradient as a flat array or IndexedSlices."""
+
+Settings = Callable[[State], tuple[float, ...]]
+"""The numbers of the next step of a Variable."""
 
 
 class Stepping(Stateful):
@@ -33,6 +50,8 @@ class Stepping(Stateful):
     flags: ClassVar[tuple[str, ...]] = ()
     """Attributes that the formula reads: it is compiled once for each combination of values."""
     _learning_rate: Schedule
+    limits: Limits
+    skip_nonfinite: bool
 
     # -- what a subclass declares
 
@@ -113,7 +132,7 @@ class Stepping(Stateful):
                 if group not in rates:
                     rate = group.settings.get("learning_rate", self._learning_rate)
                     rates[group] = self._rate(rate(self.iterations) if callable(rate) else rate)
-                h = settings_of(self, group, self.hyper)
+                h = settings_of(self, group, self.hyper) if group.settings else self
                 values = self.numbers(h, rates[group], step).values()
                 numbers = known[key] = tuple(map(float, values))  # NumPy's would widen float32
             return numbers
@@ -146,6 +165,101 @@ class Stepping(Stateful):
         """Compile the loop in C if it steps one of these, however small they are."""
         if any(v.dtype not in HALF and not self.by_array(v) for v in variables):
             self._rule.loop.load()
+
+    # -- a step
+
+    def _take(self, pairs: list[tuple[Gradient, Variable]], when: Any = True) -> None:
+        """Take a step with gradients that have been checked, or count that it is skipped."""
+        try:
+            if not when:
+                self.skipped += 1
+                return
+            take = self._accumulate if self.accumulate > 1 else self._step
+            with updating:
+                if numerics():
+                    self._take_or_undo(take, pairs)
+                else:
+                    take(pairs)
+        except MemoryError as error:
+            reraise(error, f"{self.name}.apply_gradients", {}, {})
+
+    def _take_or_undo(self, take: Callable[[Any], None], pairs: list[Any]) -> None:
+        """Take a step, and undo it if a Variable became NaN or infinite."""
+        before, undo = [(v, v._data) for _, v in pairs], self._undo()
+        try:
+            take(pairs)
+            for (g, v), (_, data) in zip(pairs, before, strict=True):
+                inputs = {"variable": data, "gradient": g}
+                check(f"{self.name}.apply_gradients of '{v.name}'", v._data, inputs)
+        except NumericsError:
+            undo()
+            for v, data in before:
+                v._data = data
+            raise
+
+    def _accumulate(self, pairs: list[tuple[Gradient, Variable]]) -> None:
+        """Add gradients to the sums; take a step with their means when there are enough."""
+        states = [self._state(v) for _, v in pairs]
+        last = self._calls + 1 == self.accumulate
+        if last:
+            settings = self._settings_now()
+            for state in self._states.values():
+                settings(state)  # a schedule may raise
+        with InterruptsDeferred():
+            add_gradients(states, [g for g, _ in pairs])
+            self._calls += 1
+            if not last:
+                return
+            pairs, when = self._prepare(
+                mean_gradients(self._states.values(), self.accumulate), True
+            )
+            self._calls = 0
+            if when:
+                self._step(pairs)
+            else:
+                self.skipped += 1
+
+    def _prepare(
+        self, pairs: list[tuple[Gradient, Variable]], when: Any
+    ) -> tuple[list[tuple[Gradient, Variable]], Any]:
+        """Clipped gradients, and whether to take the step."""
+        if self.skip_nonfinite:
+            with recording_stopped(keep=Tracing):
+                finite = all_finite([g for g, _ in pairs])
+                when = finite if when is True else TENSOR.logical_and(finite, when)
+        return (self._clip(pairs) if self.limits else pairs), when
+
+    def _clip(self, pairs: list[tuple[Gradient, Variable]]) -> list[tuple[Gradient, Variable]]:
+        """The pairs with clipped gradients."""
+        grads, variables = [], [v for _, v in pairs]
+        for g, v in pairs:
+            if not isinstance(g, IndexedSlices):  # which are checked when their values are known
+                g = check_gradient(self.name, g, v, self._paths.get(v._id))
+            elif g.dense_shape is None:
+                g = IndexedSlices(g.values, g.indices, v.shape)
+            grads.append(g)
+        with recording_stopped():
+            return list(zip(clip(grads, **self.limits), variables, strict=True))
+
+    def _check_gradients(self, pairs: Iterable[tuple[Any, Variable]]) -> list[Any]:
+        """The pairs with gradients that fit their Variables."""
+        name, paths = self.name, self._paths
+        return [(check_gradient(name, g, v, paths.get(v._id)), v) for g, v in pairs]
+
+    def _step(self, pairs: list[tuple[Gradient, Variable]]) -> None:
+        """Update the arrays of Variables, which nobody sees before all of them are new."""
+        variables = [variable for _, variable in pairs]
+        states = [self._state(v) for v in variables]
+        gradients = [g for g, _ in pairs]
+        if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
+            self._update(states, gradients, list(map(own_contiguous, variables)))
+            return
+        with InterruptsDeferred():
+            arrays = lock_arrays(variables)
+            try:
+                self._update(states, gradients, make_own(arrays))
+            finally:
+                unlock_arrays(variables, arrays)
 
     # -- paths
 
@@ -248,3 +362,31 @@ class Stepping(Stateful):
             self._launch([[column] for column in columns], settings, None)
         for a, part in zip(whole, (p, *own), strict=True):
             a[indices] = part.reshape(len(indices), -1)
+
+
+def group_by_launch(work: Sequence[Work]) -> list[list[Work]]:
+    """Split `work` into launches: one dtype, one GPU, one group and one step number each."""
+    groups: dict[Any, list[Work]] = {}
+    for item in work:
+        state, data, _ = item
+        key = data.dtype, gpu_of(data), state.group, state.step
+        groups.setdefault(key, []).append(item)
+    return list(groups.values())
+
+
+def launch_group(
+    optimizer: Stepping,
+    group: Sequence[Work],
+    settings: tuple[float, ...],
+    live: Any = None,
+    rounded: Sequence[Any] | None = None,
+) -> None:
+    """Launch the kernel that updates arrays of one dtype on one GPU.
+
+    `live` and `rounded` are the arguments of `kernels.codegen.steps.StepKernel.step`.
+    """
+    states, data, grads = zip(*group, strict=True)
+    with devices.formulas_on(data[0]):
+        averages = [[s.averages[slot] for s in states] for slot in optimizer.slots]
+        arrays = [[*map(as_reals, data)], grads, *averages]
+        optimizer._launch(arrays, settings, live, rounded)
