@@ -11,7 +11,7 @@ from gpugrad.core import devices
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.codegen.steps import StepKernel
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.optim.arrays import ravel_reals
 from gpugrad.optim.checks import Gradient
 from gpugrad.optim.state import SUM, State

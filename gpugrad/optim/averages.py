@@ -28,7 +28,7 @@ from gpugrad.optim.state import flatten_variables
 from gpugrad.trace.tracing import Tracing
 
 
-class _Towards(Optimizer):
+class _WeightAverage(Optimizer):
     """Moves Variables by a part, the learning rate, of the way to their "gradients"."""
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
@@ -79,7 +79,7 @@ class EMA:
             raise ArgumentError(f"{type(self).__name__}: there are no Variables.")
         self.averages = [_copy(type(self).__name__, v) for v in self.variables]
         """The averages: Variables in the order of `variables`."""
-        self._towards = _Towards(self._rate, type(self).__name__)
+        self._towards = _WeightAverage(self._rate, type(self).__name__)
 
     def _rate(self, updates: int) -> float:
         return 1 - (self.decay(updates) if callable(self.decay) else self.decay)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.codegen.normed_steps import NORMS, NormedStepKernel
+from gpugrad.kernels.codegen.normed_update_kernel import NORMS, NormedStepKernel
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Schedule

@@ -8,10 +8,10 @@ momentum is::
         velocity = s.momentum * velocity + g
         return p - s.rate * velocity, velocity
 
-With NumPy as `xp` it steps blocks of arrays that fit into the cache. `kernels.codegen.steps` runs
-it once, on values that write C: the lines of a CUDA kernel, and of the loop of
-`kernels.cpu.steps`, which steps all Variables in one call from some thousand elements on. NumPy and
-the loop compute the same bits.
+With NumPy as `xp` it steps blocks of arrays that fit into the cache.
+`kernels.codegen.update_kernel` runs it once, on values that write C: the lines of a CUDA kernel,
+and of the loop of `kernels.cpu.update_loop`, which steps all Variables in one call from some
+thousand elements on. NumPy and the loop compute the same bits.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.threads import run_parallel
-from gpugrad.kernels.codegen.steps import StepKernel
-from gpugrad.kernels.cpu.steps import LEAST, StepLoop
+from gpugrad.kernels.codegen.update_kernel import StepKernel
+from gpugrad.kernels.cpu.update_loop import LEAST, StepLoop
 from gpugrad.optim.arrays import state_dtype
 
 Formula = Callable[..., Sequence[Any]]

@@ -20,7 +20,7 @@ from gpugrad.core.scopes import scopes, updating
 from gpugrad.core.settings import numerics
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, NumericsError, reraise
-from gpugrad.kernels.codegen.steps import StepKernel
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.optim.accumulate import add_gradients, mean_gradients
 from gpugrad.optim.arrays import as_reals, make_own, own_contiguous, ravel_reals, sum_rows
@@ -383,7 +383,7 @@ def launch_group(
 ) -> None:
     """Launch the kernel that updates arrays of one dtype on one GPU.
 
-    `live` and `rounded` are the arguments of `kernels.codegen.steps.StepKernel.step`.
+    `live` and `rounded` are the arguments of `kernels.codegen.update_kernel.StepKernel.step`.
     """
     states, data, grads = zip(*group, strict=True)
     with devices.formulas_on(data[0]):

@@ -11,7 +11,7 @@ import gpugrad as gg
 from gpugrad import optim
 from gpugrad.core.backend import BFLOAT16, HALF
 from gpugrad.kernels.by_hand import optim as kernels
-from gpugrad.kernels.codegen import normed_steps, steps
+from gpugrad.kernels.codegen import normed_update_kernel, update_kernel
 from gpugrad.kernels.runtime import launch
 from gpugrad.kernels.runtime.tables import arrays_per_launch, tables
 from gpugrad.optim import accumulate
@@ -188,8 +188,8 @@ def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monke
     v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
     w = [gg.Variable(s) for s in starts]
     counted = []
-    real = steps.launch
-    for module in (steps, normed_steps):
+    real = update_kernel.launch
+    for module in (update_kernel, normed_update_kernel):
         monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     for _ in range(3):
         g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]

@@ -8,7 +8,7 @@ import pytest
 import gpugrad as gg
 from gpugrad import nn, optim
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError
-from gpugrad.kernels.codegen import steps
+from gpugrad.kernels.codegen import update_kernel
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
@@ -107,8 +107,8 @@ def test_averages_of_16_bit_variables_are_float32():
 
 
 def test_an_update_on_a_gpu_is_one_launch(cuda, monkeypatch):
-    counted, real = [], steps.launch
-    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    counted, real = [], update_kernel.launch
+    monkeypatch.setattr(update_kernel, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     variables = [gg.Variable(np.ones(n), device=cuda) for n in (3, 5, 70)]
     optim.EMA(variables, 0.9).update()
     assert len(counted) == 1

@@ -7,7 +7,7 @@ import pytest
 from random_formulas import NAMES, random_formula
 
 import gpugrad as gg
-from gpugrad.kernels.codegen import steps
+from gpugrad.kernels.codegen import update_kernel
 from gpugrad.optim import rules
 from gpugrad.optim.rules import Rule
 
@@ -17,8 +17,8 @@ def without_layout(text):
 
 
 def test_cuda_is_that_of_the_docstring():
-    kernel = steps.StepKernel("sgd", lambda xp, s, p, g: (p - s.rate * g,), ("rate",), 0)
-    _, _, shown = steps.__doc__.partition("::\n")
+    kernel = update_kernel.StepKernel("sgd", lambda xp, s, p, g: (p - s.rate * g,), ("rate",), 0)
+    _, _, shown = update_kernel.__doc__.partition("::\n")
     shown = without_layout(shown.partition("...")[0])
     assert shown in without_layout(kernel.source(np.float32))
 

@@ -6,7 +6,7 @@ from update_rules import CASES, Written, make
 
 import gpugrad as gg
 from gpugrad import optim
-from gpugrad.kernels.codegen import normed_steps, steps
+from gpugrad.kernels.codegen import normed_update_kernel, update_kernel
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 SHAPES = [(3, 4), (5,), (), (70_001,)]  # the last has two blocks
@@ -107,8 +107,8 @@ def test_state_restored_in_the_middle_continues_bit_for_bit(name, device, rng):
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_step_on_a_gpu_is_one_launch_or_two_with_norms(name, traced, cuda, monkeypatch):
-    counted, real = [], steps.launch
-    for module in (steps, normed_steps):
+    counted, real = [], update_kernel.launch
+    for module in (update_kernel, normed_update_kernel):
         monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     with gg.device(cuda):
         variables = [gg.Variable(np.ones(n)) for n in (3, 5, 70)]
@@ -126,8 +126,8 @@ def test_a_step_on_a_gpu_is_one_launch_or_two_with_norms(name, traced, cuda, mon
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_two_groups_are_two_launches(traced, cuda, monkeypatch):
-    counted, real = [], steps.launch
-    monkeypatch.setattr(steps, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    counted, real = [], update_kernel.launch
+    monkeypatch.setattr(update_kernel, "launch", lambda *a: (counted.append(a[1]), real(*a)))
     groups = [(lambda name, v: v.ndim < 2, {"weight_decay": 0.0})]
     with gg.device(cuda):
         variables = [gg.Variable(np.ones(s)) for s in ((3, 2), (3,), (4, 4), (), (5,))]

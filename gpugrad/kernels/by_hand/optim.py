@@ -1,6 +1,6 @@
 """Launches checks of gradients, each over all arrays of one dtype: see `tables`.
 
-The steps of optimizers are generated: see `gpugrad.kernels.codegen.steps`.
+The steps of optimizers are generated: see `gpugrad.kernels.codegen.update_kernel`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core.backend import HALF, NUMPY
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.codegen import for_ops
-from gpugrad.kernels.codegen.steps import StepKernel
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.runtime.launch import type_name
 
 

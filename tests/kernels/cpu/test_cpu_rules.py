@@ -11,7 +11,7 @@ from random_formulas import NAMES, random_formula
 from update_rules import CASES, make
 
 import gpugrad as gg
-from gpugrad.kernels.cpu import compiler, pool, steps
+from gpugrad.kernels.cpu import compiler, pool, update_loop
 from gpugrad.optim.rules import Rule
 
 needs_compiler = pytest.mark.skipif(
@@ -33,19 +33,19 @@ def threads(request):
 @pytest.fixture
 def calls(monkeypatch):
     """The result of each step in C."""
-    results, real = [], steps.StepLoop.step
+    results, real = [], update_loop.StepLoop.step
 
     def step(*args):
         results.append(real(*args))
         return results[-1]
 
-    monkeypatch.setattr(steps.StepLoop, "step", step)
+    monkeypatch.setattr(update_loop.StepLoop, "step", step)
     return results
 
 
 def in_numpy(f, *args, **keywords):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps.StepLoop, "step", lambda *args: NotImplemented)
+        patch.setattr(update_loop.StepLoop, "step", lambda *args: NotImplemented)
         return f(*args, **keywords)
 
 
@@ -100,7 +100,7 @@ def test_source_is_that_of_the_docstring():
 
     text = Rule("sgd", momentum, ("momentum", "rate"), 1).loop.source()
     floats, _, doubles = text.partition("  static void run(double")
-    assert textwrap.indent(floats, "    ") in steps.__doc__
+    assert textwrap.indent(floats, "    ") in update_loop.__doc__
     assert doubles.count("\n") > floats.count("\n") - 3
 
 
@@ -228,7 +228,7 @@ def test_random_formulas_have_the_bits_of_numpy(first, dtype, threads):
     library = compiler.load(sources, what="random formulas")
     rng = np.random.default_rng(first)
     for seed, n_slots, rule in rules:
-        function = steps.typed(getattr(library, f"step{seed}"))
+        function = update_loop.typed(getattr(library, f"step{seed}"))
         variables = [[rng.normal(size=n).astype(dtype) for _ in range(2 + n_slots)]
                      for n in (1003, 16_390)]  # fmt: skip
         expected = [[a.copy() for a in arrays] for arrays in variables]
@@ -236,7 +236,7 @@ def test_random_formulas_have_the_bits_of_numpy(first, dtype, threads):
             settings = tuple(rng.uniform(0.01, 1.2, 3).tolist())
             arrays = [a for arrays in variables for a in arrays]
             wide = dtype == "float64"
-            assert steps.call(function, wide, arrays, [settings], [0, 0]) is None
+            assert update_loop.call(function, wide, arrays, [settings], [0, 0]) is None
             in_numpy(rule.step, expected, [settings], [0, 0])
         for actual, desired in zip(variables, expected, strict=True):
             for a, d in zip(actual, desired, strict=True):

@@ -1,11 +1,11 @@
 """Steps of optimizers over the arrays of all Variables in one call, with the bits of NumPy's calls.
 
-`kernels.codegen.steps` writes the lines of one element, and a loop in C runs them for one element
-after the other. NumPy, which runs the same formula on arrays, rounds after the same operations. (Of
-a NaN, the sign and the payload may differ.) SGD with momentum, the example of
+`kernels.codegen.update_kernel` writes the lines of one element, and a loop in C runs them for one
+element after the other. NumPy, which runs the same formula on arrays, rounds after the same
+operations. (Of a NaN, the sign and the payload may differ.) SGD with momentum, the example of
 `gpugrad.optim.rules`, becomes this, and the same for doubles::
 
-    #include "steps.h"
+    #include "update_loop.h"
     struct Rule {
       static const int ARRAYS = 3, NUMBERS = 2;
       static void run(float* const* arrays, const float* numbers, long n) {
@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.forking import cached_property
-from gpugrad.kernels.codegen.steps import formula_lines
+from gpugrad.kernels.codegen.update_kernel import formula_lines
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.runtime.launch import TYPES
@@ -66,7 +66,7 @@ class StepLoop:
         """The text of a library with this function."""
         n, m = self._n_arrays, len(self._settings)
         lines = [
-            '#include "steps.h"',
+            '#include "update_loop.h"',
             f"struct {rule} {{",
             f"  static const int ARRAYS = {n}, NUMBERS = {m};",
             *(f"  {line}" for dtype in WIDE for line in self._run(dtype)),

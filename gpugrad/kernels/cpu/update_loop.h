@@ -1,4 +1,4 @@
-// The loop of an optimizer's step over all arrays of a dtype. `gpugrad.kernels.cpu.steps` writes
+// The loop of an optimizer's step over all arrays of a dtype. `gpugrad.kernels.cpu.update_loop` writes
 // the rule of an element.
 #pragma once
 

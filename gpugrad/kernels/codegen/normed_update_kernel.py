@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import READINGS
-from gpugrad.kernels.codegen.steps import StepKernel, each_text, head_text, loop_text, struct_text
+from gpugrad.kernels.codegen.update_kernel import (
+    StepKernel,
+    each_text,
+    head_text,
+    loop_text,
+    struct_text,
+)
 from gpugrad.kernels.runtime.launch import TYPES, launch
 from gpugrad.kernels.runtime.tables import THREADS, segments_of, tables
 
