@@ -65,7 +65,7 @@ class Adam(Optimizer):
             "add_1": 1 - h.beta_1,
             "beta_2": h.beta_2,
             "add_2": 1 - h.beta_2,
-            "keep": 1 - rate * getattr(h, "weight_decay", 0.0),
+            "keep": 1 - rate * (h.weight_decay if "weight_decay" in self.hyper else 0.0),
             "stride": rate * root / (1 - h.beta_1**step),
             "epsilon": h.epsilon * root,
         }
