@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, Reading
-from gpugrad.function.passes.rewrite import FusedStep, Readers, Rewriter, replace_steps
+from gpugrad.function.passes.rewrite import (
+    FusedStep,
+    Readers,
+    Rewriter,
+    is_cast,
+    is_reshape,
+    replace_steps,
+)
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.casts import NARROW, cast_all, turn_all
 from gpugrad.kernels.libraries import cudnn
@@ -43,7 +50,7 @@ class _Unwidener(Rewriter):
     def write(self, step: Step) -> None:
         """Append a step, or the step that replaces it."""
         narrow = self._narrow.get(id(step.args[0])) if step.args else None
-        if narrow is not None and step.name == "reshape":  # before the step that rounds it
+        if narrow is not None and is_reshape(step):  # before the step that rounds it
             self._narrow[id(step.outs[0])] = self.reshaped(step, narrow, step.outs[0].shape)
         elif narrow is not None:
             self.replace(step.outs[0], narrow)
@@ -70,21 +77,21 @@ class _Unwidener(Rewriter):
     def _before_cast(self, of: Step, x: Value) -> Value | None:
         """The 16-bit value that a float32 one was cast from, in the shape of `x`."""
         maker = self._readers.maker.get(id(x))
-        if maker is None or maker.name not in ("astype", "reshape") or x.dtype != np.float32:
+        if maker is None or x.dtype != np.float32 or not (is_cast(maker) or is_reshape(maker)):
             return None
         (source,) = maker.inputs
         if source.dtype in HALF:
             return source
-        before = self._before_cast(of, source) if maker.name == "reshape" else None
+        before = self._before_cast(of, source) if is_reshape(maker) else None
         return before and self.reshaped(of, before, x.shape)
 
     def _is_rounded(self, x: Value, dtype: np.dtype) -> bool:
         """Whether the only reader of a value rounds it to `dtype`, perhaps after a reshape."""
         reader = self._readers.only(x)
-        if reader is None or reader.name not in ("astype", "reshape"):
+        if reader is None or not (is_cast(reader) or is_reshape(reader)):
             return False
         (out,) = reader.outs
-        return out.dtype == dtype if reader.name == "astype" else self._is_rounded(out, dtype)
+        return out.dtype == dtype if is_cast(reader) else self._is_rounded(out, dtype)
 
 
 # ---- many casts in one launch ------------------------------------------------------------
@@ -156,7 +163,7 @@ def _is_convolved(cast: Step, readers: Readers) -> bool:
 
 def _is_early(step: Step, readers: Readers) -> bool:
     """Whether a step casts an argument or a Variable, and is worth joining with others."""
-    if step.name != "astype" or step.op is None or not isinstance(step.args[0], Value):
+    if not is_cast(step) or not isinstance(step.args[0], Value):
         return False
     (x,), (out,) = step.args, step.outs
     if x.dtype != np.float32 or out.dtype not in NARROW or x.constant is not None:

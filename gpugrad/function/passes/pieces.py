@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.function.passes.rewrite import Readers, Rewriter, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.runtime.launch import pointer
 from gpugrad.kernels.runtime.layouts import common_memory
@@ -111,7 +111,7 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
             (out,) = after.outs
             order = [a % len(whole) for a in after.params["axes"]]
             after = readers.only(out)
-        if after is not None and after.name == "reshape":
+        if after is not None and is_reshape(after):
             (out,) = after.outs
         arrays = [rewriter.value(p.args[0]) for p in parts]
         places = [p.params["index"] for p in parts]
@@ -155,9 +155,13 @@ def _join(step: Step, rewriter: Rewriter) -> None:
     _put(rewriter, step, Pieces(arrays, places, out.shape, range(len(out.shape)), out), out)
 
 
+def _is_scattered(step: Step) -> bool:
+    return step.name == "scatter_at"  # the gradient of an index, whose pieces may cover a whole
+
+
 def _is_padded(step: Step) -> bool:
     """Whether a step pads an array with zeros."""
-    if step.name != "scatter_at":
+    if not _is_scattered(step):
         return False
     (out,) = step.outs
     return out.dtype == step.args[0].dtype and _ranges(step.params["index"], out.shape) is not None
@@ -177,11 +181,9 @@ def _terms(add: Step, readers: Readers) -> list[Step]:
     while left:
         a = left.pop()
         maker = readers.maker.get(id(a)) if isinstance(a, Value) else None
-        if maker is None or maker.name not in ("add", "scatter_at"):
-            return []
-        if maker.name == "scatter_at":
+        if maker is not None and _is_scattered(maker):
             terms.append(maker)
-        elif readers.only(a) is None:
+        elif maker is None or maker.name != add.name or readers.only(a) is None:
             return []
         else:
             left += maker.args

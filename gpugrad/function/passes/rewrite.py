@@ -13,6 +13,16 @@ from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
 
+def is_cast(step: Step) -> bool:
+    """Whether a step casts an array: an op by element with a dtype among its parameters."""
+    return step.op is not None and step.op.by_element and "dtype" in step.params
+
+
+def is_reshape(step: Step) -> bool:
+    """Whether a step keeps all elements in their order."""
+    return step.op is not None and step.op.view == "reshape"
+
+
 class Readers:
     """The steps of a program that make and read each value.
 
@@ -46,11 +56,11 @@ class Readers:
     def same_rows(self, v: Value) -> list[Value]:
         """The values with the elements of `v` in the same rows: `v` and its reshapes."""
         root = v
-        while (step := self.maker.get(id(root))) is not None and step.name == "reshape":
+        while (step := self.maker.get(id(root))) is not None and is_reshape(step):
             (root,) = step.inputs
         reshapes = [root]
         for x in reshapes:  # it grows meanwhile
-            reshapes += [s.outs[0] for s in self.of(x) if s.name == "reshape"]
+            reshapes += [s.outs[0] for s in self.of(x) if is_reshape(s)]
         return [x for x in reshapes if x.shape[-1:] == v.shape[-1:]]
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS
+from gpugrad.core.backend import ARRAYS, HALF, NUMPY
 from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
-from gpugrad.function.passes.rewrite import Readers, Rewriter
+from gpugrad.function.passes.rewrite import Readers, Rewriter, is_cast, is_reshape
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
@@ -140,20 +140,17 @@ def remove_identities(program: Program) -> Program:
     makers: dict[int, Step] = {}
     for step in program.steps:
         step = rewriter.renamed(step)
-        name = step.op.name if step.op is not None else ""
-        same = _SAME[name](step) if name in _SAME else None
-        out = step.outs[0] if step.outs else None
-        if isinstance(same, Value) and out is not None:
-            real = name not in ("conj", "real") or same.dtype.kind != "c"
-            if real and (same.shape, same.dtype) == (out.shape, out.dtype):
-                rewriter.replace(out, same)
-                continue
+        out = step.outs[0] if len(step.outs) == 1 and step.op is not None else None
+        same = None if out is None else _same(step)
+        if out is not None and isinstance(same, Value) and _alike(same, out):
+            rewriter.replace(out, same)
+            continue
         before = makers.get(id(step.args[0])) if step.args else None
-        if before is not None and before.op.name == name:
-            if name == "matrix_transpose":
+        if before is not None and before.op is step.op:
+            if step.name == "matrix_transpose":  # the name that all such transposes have here
                 rewriter.replace(step.outs[0], before.args[0])
                 continue
-            if name == "reshape" and before.outs[0].view:  # of a copy, this one is a view
+            if is_reshape(step) and before.outs[0].view:  # of a copy, this one is a view
                 step = rewriter.with_args(step, before.args)
         rewriter.keep(step)
         if step.op is not None and len(step.outs) == 1:
@@ -168,10 +165,6 @@ def is_number(x: Any, number: float) -> bool:
             return False
         x = host(x.constant[(0,) * x.constant.ndim])  # its GPU need not be the current one
     return bool(x == number) and (number != 0 or not np.signbit(np.real(x)))
-
-
-def _first(step: Step) -> Any:
-    return step.args[0]
 
 
 def _table(step: Step) -> Any:
@@ -205,29 +198,56 @@ def remove_scatter_identities(program: Program) -> Program:
     return rewriter.program()
 
 
-def _times_one(step: Step) -> Any:
-    """The other factor, if one is 1."""
-    x, y = step.args
-    return x if is_number(y, 1) else y if is_number(x, 1) else None
+def _same(step: Step) -> Any:
+    """The argument that a step returns, provided that its result has the same shape and dtype."""
+    op = step.op
+    if op.kind == "control":
+        return None
+    if op.kind == "elementwise" and (len(step.args) == 2 or op.is_library_function):
+        return next((a for k, a in enumerate(step.args) if _passes_on(step, k)), None)
+    sums_none = op.reduces == "sum" and "axis" not in step.params
+    if op.view in ("reshape", "broadcast") or is_cast(step) or sums_none:
+        return step.args[0]
+    return _table(step) if step.name == "take_rows" else None  # all rows, in order
 
 
-_SAME: dict[str, Callable[[Step], Any]] = {
-    # x + 0 is not here: -0.0 + 0 is 0.0
-    "positive": _first,
-    "multiply": _times_one,
-    "divide": lambda s: s.args[0] if is_number(s.args[1], 1) else None,
-    "subtract": lambda s: s.args[0] if is_number(s.args[1], 0) else None,
-    "power": lambda s: s.args[0] if is_number(s.args[1], 1) else None,
-    "conj": _first,
-    "real": _first,
-    "reshape": _first,
-    "broadcast_to": _first,
-    "sum_to": _first,
-    "astype": _first,
-    "squeeze": _first,
-    "take_rows": _table,
-}
-"""The argument that a step returns, provided that its result has the same shape and dtype."""
+def _alike(x: Value, y: Value) -> bool:
+    return (x.shape, x.dtype) == (y.shape, y.dtype)
+
+
+def _passes_on(step: Step, k: int) -> bool:
+    """Whether an elementwise op returns its argument k, since the other one is 0 or 1."""
+    x, others = step.args[k], [a for i, a in enumerate(step.args) if i != k]
+    numbers = [n for n in (0, 1) for a in others if is_number(a, n)]
+    if not isinstance(x, Value) or x.dtype.kind not in "fiuV" or len(numbers) != len(others):
+        return False
+    dtype = np.dtype(np.float32) if x.dtype in HALF else x.dtype
+    return _is_identity(step.op, dtype, k, *numbers)
+
+
+@functools.cache
+def _is_identity(op: Any, dtype: np.dtype, k: int, *numbers: int) -> bool:
+    """Whether an op returns its argument k, bit for bit, if the other one is this number."""
+    limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    values = [0, 1, 3, limits.min, limits.min // 3, limits.max]
+    if dtype.kind == "f":  # x + 0 changes -0.0
+        values += [
+            -0.0,
+            1.5,
+            -2.75,
+            limits.tiny,
+            limits.smallest_subnormal,
+            np.inf,
+            -np.inf,
+            np.nan,
+        ]
+    x = np.array(values, dtype)
+    try:
+        with np.errstate(all="ignore"):
+            result = op.bare(NUMPY)(*numbers[:k], x, *numbers[k:])
+    except (TypeError, ValueError):  # such as 1 ** -3, of ints
+        return False
+    return result.dtype == dtype and result.tobytes() == x.tobytes()
 
 
 # ---- common subexpressions ---------------------------------------------------------------

@@ -11,7 +11,7 @@ import copy
 from typing import Any
 
 from gpugrad.core.backend import HALF, NUMPY, Reading
-from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
+from gpugrad.function.passes.rewrite import FusedStep, Readers, is_cast, replace_steps
 from gpugrad.kernels.by_hand.scatter import scatter_rows
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.registry.record import OPS
@@ -54,7 +54,7 @@ def join_tied(program: Program) -> Program:
 
 def _fits(scatter: Step, cast: Step, add: Step, readers: Readers) -> bool:
     # scatter_rows is the one op whose launcher can add to an array that is there
-    if scatter.name != "scatter_rows" or cast.name != "astype":
+    if scatter.name != "scatter_rows" or not is_cast(cast):
         return False
     (rows,), (wide,), (out,) = scatter.outs, cast.outs, add.outs
     narrow = cast.args[0]
