@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from needs import needs_driver
 
 MODEL = Path(__file__).parents[2] / "ci" / "model"
 
@@ -25,6 +26,8 @@ TORCH = re.compile(
 )
 
 
+@pytest.mark.device
+@needs_driver
 @pytest.mark.parametrize(
     ("arguments", "nodes", "milliseconds", "strided"),
     [
@@ -55,7 +58,8 @@ def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds,
     if "mlp" in arguments:
         nodes, outside, microseconds = map(float, SEVERAL.search(done.stdout).groups())
         assert nodes <= 11.13, done.stdout
-        assert outside <= 0.25, done.stdout
+        # in 8 steps an upload and 8 copies, since CuPy stacks the losses one by one
+        assert outside <= 1.13, done.stdout
         assert microseconds <= 30.3, done.stdout
         torch = TORCH.search(done.stdout)
         assert torch[2] is None or int(torch[4]) == 5 * int(torch[2]) > 5 * int(torch[3])
@@ -66,6 +70,8 @@ def test_help_names_the_benches():
     assert all(name in done.stdout for name in ("gpt2", "mlp", "resnet", "--no-cudnn"))
 
 
+@pytest.mark.device
+@needs_driver
 @pytest.mark.parametrize(
     ("optimizer", "floats"),
     [("SGD(0.1)", 3), ("SGD(0.1, momentum=0.9)", 5), ("AdamW(0.1)", 7), ("Lion(0.1)", 5)],
@@ -75,13 +81,14 @@ def test_a_step_of_any_optimizer_is_counted(optimizer, floats):
 from fakes import counted as gpu
 gpu.install(with_cudnn=False)
 import gpugrad as gg
+from gpugrad.testing.cuda import driver
 with gg.device("cuda:0"):
     w, g = gg.Variable(gg.zeros(50_000)), gg.zeros(50_000)
     optimizer = gg.optim.{optimizer}
     optimizer.build([w])
-gpu.nodes.clear()
-optimizer.apply_gradients([(g, w)])
-(node,) = gpu.nodes
+with driver.logged() as log:
+    optimizer.apply_gradients([(g, w)])
+(node,) = gpu.works(log)
 print(node.moved)
 """
     tests = str(Path(__file__).parents[1])

@@ -11,7 +11,6 @@ Not modelled: which problems cuBLASLt supports, alignment, rounding, speed.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib.util
 import itertools
@@ -22,7 +21,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from fakes.streams import does_nothing, enqueue
+from gpugrad.testing.cuda.driver import get_setting
+from gpugrad.testing.cuda.driver.libraries import read, view, work, write
 
 matmul_heuristic_result_dtype = np.dtype(
     [("algo", [("data_", "<u8", (8,))]), ("workspace_size", "<u8"), ("state", "<i4"),
@@ -53,20 +53,10 @@ def _new(**values: Any) -> int:
     return number
 
 
-def _read(pointer: int, dtype: Any, shape: Any = (), strides: Any = None) -> np.ndarray[Any, Any]:
-    """An array over memory; strides in elements."""
-    dtype = np.dtype(dtype)
-    strides = tuple(s * dtype.itemsize for s in strides) if strides is not None else None
-    last = sum((n - 1) * s for n, s in zip(shape, strides or (), strict=False)) if strides else 0
-    size = dtype.itemsize + last if strides else dtype.itemsize * int(np.prod(shape))
-    memory = (ctypes.c_uint8 * size).from_address(pointer)
-    return np.ndarray(shape, dtype, memory, 0, strides)
-
-
 def _set(number: int, kinds: dict[int, Any], attr: int, buf: int, size: int) -> None:
     if np.dtype(kinds[attr]).itemsize != size:
         raise cuBLASLtError(7)
-    live[number][attr] = _read(buf, kinds[attr])[()]
+    live[number][attr] = read(buf, kinds[attr])
 
 
 def create() -> int:
@@ -134,16 +124,16 @@ def matmul_algo_get_heuristic(
 ) -> None:  # fmt: skip
     assert live[light_handle]["handle"]
     limits = live[preference]
-    results = _read(heuristic_results_array, matmul_heuristic_result_dtype, (requested_algo_count,))
+    results = view(heuristic_results_array, matmul_heuristic_result_dtype, (requested_algo_count,))
     results["workspace_size"] = min(1 << 20, int(limits[1]))
     results["algo"]["data_"][0, 0] = _problem(operation_desc, (adesc, bdesc, cdesc, ddesc))
-    _read(return_algo_count, np.int32, (1,))[0] = 1
+    write(return_algo_count, np.int32, 1)
 
 
 def _matrices(layout: int, pointer: int) -> np.ndarray[Any, Any]:
     held = live[layout]
     shape = (int(held.get(5, 1)), held["rows"], held["cols"])
-    return _read(pointer, DTYPES[held["type"]], shape, (int(held.get(6, 0)), 1, held["ld"]))
+    return view(pointer, DTYPES[held["type"]], shape, (int(held.get(6, 0)), 1, held["ld"]))
 
 
 def _wide(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -155,12 +145,12 @@ def matmul(
     beta: int, c: int, cdesc: int, d: int, ddesc: int, algo: int, workspace: int,
     workspace_size_in_bytes: int, stream: int,
 ) -> None:  # fmt: skip
-    if does_nothing():
-        enqueue(stream, "matmul", _nothing)
+    if _does_nothing():
+        work(stream, "nvmath", "matmul", _nothing)
         return
     assert live[light_handle]["handle"]
     desc = live[compute_desc]
-    if _read(algo, np.uint64, (1,))[0] != _problem(compute_desc, (adesc, bdesc, cdesc, ddesc)):
+    if read(algo, np.uint64) != _problem(compute_desc, (adesc, bdesc, cdesc, ddesc)):
         raise cuBLASLtError(7)
     if not workspace or workspace_size_in_bytes < 1 << 20:
         raise cuBLASLtError(7)
@@ -168,9 +158,15 @@ def matmul(
     shapes = (four[0].shape, four[1].shape, four[3].shape)
     operands = {"shapes": shapes, "dtypes": {x.dtype for x in four}}
     calls.append({"desc": dict(desc), "stream": stream, **operands})
-    scales = [_read(p, DTYPES[desc["scale"]])[()] for p in (alpha, beta)]
+    scales = [read(p, DTYPES[desc["scale"]]) for p in (alpha, beta)]
     launch = functools.partial(_multiply, dict(desc), *scales, *four)
-    enqueue(stream, "matmul", launch)
+    work(stream, "nvmath", "matmul", launch)
+
+
+@functools.cache
+def _does_nothing() -> bool:
+    """Whether devices do nothing, so that only the host's time of a call counts."""
+    return bool(get_setting("null_work"))
 
 
 def _nothing() -> None:
@@ -192,7 +188,7 @@ def _multiply(
         if beta != 0:
             product = product + beta * _wide(old)
         if int(desc.get(7, 1)) == 256:  # the first matrix summed over the contracted axis
-            _read(int(desc[8]), out.dtype, (x.shape[1],))[...] = _wide(x)[0].sum(1)
+            view(int(desc[8]), out.dtype, (x.shape[1],))[...] = _wide(x)[0].sum(1)
         out[...] = _finished(desc, product, out.dtype).astype(out.dtype)
 
 
@@ -201,7 +197,7 @@ def _finished(desc: dict[Any, Any], x: np.ndarray[Any, Any], dtype: Any) -> np.n
     epilogue, (count, rows, cols) = int(desc.get(7, 1)), x.shape
     if epilogue in (1, 256):
         return x
-    bias = _read(int(desc[8]), dtype, (rows,))
+    bias = view(int(desc[8]), dtype, (rows,))
     if epilogue in (4, 6, 134, 36, 164):
         x = x + _wide(bias)[:, None]
     if epilogue == 4:
@@ -212,9 +208,9 @@ def _finished(desc: dict[Any, Any], x: np.ndarray[Any, Any], dtype: Any) -> np.n
         if ld < rows or ld % (128 if relu else 8) or count != 1:
             raise cuBLASLtError(7)
         if relu:
-            aux = _read(int(desc[11]), np.uint8, (cols, ld // 8))
+            aux = view(int(desc[11]), np.uint8, (cols, ld // 8), (ld // 8, 1))
         else:
-            aux = _read(int(desc[11]), dtype, (cols, ld))
+            aux = view(int(desc[11]), dtype, (cols, ld), (ld, 1))
     if epilogue in (134, 164):
         if relu:
             bits = np.zeros((cols, ld), bool)

@@ -12,7 +12,6 @@ speed.
 
 from __future__ import annotations
 
-import ctypes
 import enum
 import functools
 import itertools
@@ -22,7 +21,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from fakes.streams import enqueue
+from gpugrad.testing.cuda.driver.libraries import view, work
 
 calls: list[dict[str, Any]] = []
 """The calls of `execute`, for tests to inspect."""
@@ -220,7 +219,7 @@ class pygraph:
             raise ValueError("the variant pack is missing a buffer")
         calls.append({"name": self.name, "notes": self.notes, "stream": handle.stream,
                       "dims": [t.dim for t in self.inputs]})  # fmt: skip
-        enqueue(handle.stream, self.name, functools.partial(self._launch, dict(tensor_dict)))
+        work(handle.stream, "cudnn", self.name, functools.partial(self._launch, dict(tensor_dict)))
 
     def _launch(self, pointers: dict[Tensor, int]) -> None:
         arrays = [_read(pointers[t], t).astype(self.compute) for t in self.inputs]
@@ -238,10 +237,7 @@ class pygraph:
 
 def _read(pointer: int, t: Tensor) -> np.ndarray[Any, Any]:
     """An array over memory."""
-    dtype = np.dtype(DTYPES[t.kind])
-    size = 1 + sum((n - 1) * s for n, s in zip(t.dim, t.stride, strict=True))
-    memory = (ctypes.c_uint8 * (size * dtype.itemsize)).from_address(pointer)
-    return np.ndarray(t.dim, dtype, memory, 0, [s * dtype.itemsize for s in t.stride])
+    return view(pointer, DTYPES[t.kind], t.dim, t.stride)
 
 
 def _rounded(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

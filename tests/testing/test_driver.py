@@ -441,9 +441,13 @@ def test_the_log_lists_launches_copies_and_library_calls(cp, stream, kernel):
         x.get()
         with stream:
             stream.begin_capture()
-            x += 1
+            with driver.noted("outer"), driver.noted("inner"):
+                x += 1
             graph = stream.end_capture()
         graph.launch()
+    assert [w.notes for w in work if w.way == "replay"] == [("outer", "inner")]
+    assert work[-1].arrays == ((4, (4,), (4,)),) * 2
+    assert work[0].arrays == work[0].notes == ()
     kernels = [w for w in work if w.kind == "kernel"]
     assert (kernels[0].name, kernels[0].grid, kernels[0].block) == (
         "add_one",

@@ -22,6 +22,7 @@ from gpugrad.testing.cuda.driver.control import (
     change_setting,
     get_setting,
     logged,
+    noted,
     take_complaints,
     used,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "get_setting",
     "is_active",
     "logged",
+    "noted",
     "take_complaints",
     "unavailable",
     "used",

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import functools
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,8 @@ def change_setting(name: str, value: int) -> None:
         name: ``"devices"``, their number; ``"memory"``, the bytes of each; ``"peers"``, whether
             they can access each other's memory; ``"late"``, whether a stream's work waits until
             something waits for it; ``"null_work"``, whether devices do nothing, so that their
-            memory holds zeros: set it in the environment.
+            memory holds zeros, or with 2 only what the host copies there: set it in the
+            environment.
         value: a number; 0 or 1 where the setting is a condition.
     """
     if library().gpugrad_set(name.upper().encode(), ctypes.c_long(value)):
@@ -71,6 +73,8 @@ class Work:
         device: the GPU's number.
         stream: the stream's handle: 0 for the default stream, -1 if the host waits.
         waits_for: the handle of the stream that is waited for, else -1.
+        arrays: those that a kernel of CuPy's takes: the bytes of an element, shape and strides.
+        notes: the texts of `noted`, the outermost first.
     """
 
     way: str
@@ -82,12 +86,42 @@ class Work:
     device: int
     stream: int
     waits_for: int
+    arrays: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
+    notes: tuple[str, ...]
 
 
 def _parse(line: str) -> Work:
-    way, kind, name, grid, block, *numbers = line.split("\t")
+    way, kind, name, grid, block, *numbers, arrays, notes = line.split("\t")
     sizes = [tuple(int(n) for n in text.split(",")) for text in (grid, block)]
-    return Work(way, kind, name, sizes[0], sizes[1], *map(int, numbers))
+    layouts = []
+    for text in arrays.split(";")[:-1]:
+        item, *rest = map(int, text.split(","))
+        axes = len(rest) // 2
+        layouts.append((item, tuple(rest[:axes]), tuple(rest[axes:])))
+    said = tuple(notes.split(_BETWEEN)[1:])
+    moved, device, stream, waits_for = map(int, numbers)
+    return Work(
+        way, kind, name, sizes[0], sizes[1], moved, device, stream, waits_for, tuple(layouts), said
+    )
+
+
+_BETWEEN = "\x1f"
+_notes: ContextVar[str] = ContextVar("_notes", default="")
+
+
+@contextlib.contextmanager
+def noted(text: str) -> Iterator[None]:
+    """Context manager: work that this thread enqueues keeps this line of text for the log.
+
+    Work that is captured while the log is off has no notes, also when a graph replays it.
+    """
+    token = _notes.set(_notes.get() + _BETWEEN + text)
+    library().gpugrad_note(_notes.get().encode())
+    try:
+        yield
+    finally:
+        _notes.reset(token)
+        library().gpugrad_note(_notes.get().encode())
 
 
 @contextlib.contextmanager

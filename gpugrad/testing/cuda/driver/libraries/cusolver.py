@@ -75,12 +75,15 @@ def _register_size(letter: str, name: str, kinds: str) -> None:
 
 
 def _register_cholesky(letter: str, dtype: Any) -> None:
-    def factor(pointer: int, uplo: int, n: int, lda: int) -> int:
+    def replace(name: str, pointer: int, uplo: int, n: int, lda: int, **options: int) -> int:
         a = _matrix(pointer, dtype, n, n, lda)
-        result, status = _lapack("potrf", a)(a, lower=uplo == 0, clean=False)
+        result, status = _lapack(name, a)(a, lower=uplo == 0, **options)
         inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
         a[inside] = np.asarray(result)[inside]  # the other triangle stays
         return int(status)
+
+    def factor(pointer: int, uplo: int, n: int, lda: int) -> int:
+        return replace("potrf", pointer, uplo, n, lda, clean=0)
 
     def solve(uplo: int, n: int, columns: int, a: int, lda: int, b: int, ldb: int) -> None:
         right = _matrix(b, dtype, n, columns, ldb)
@@ -90,6 +93,10 @@ def _register_cholesky(letter: str, dtype: Any) -> None:
     def potrf(*args: int) -> None:
         handle, uplo, n, a, lda, _area, _size, info = args
         _work(handle, "potrf", lambda: write(info, "i4", factor(a, uplo, n, lda)))
+
+    def potri(*args: int) -> None:
+        handle, uplo, n, a, lda, _area, _size, info = args
+        _work(handle, "potri", lambda: write(info, "i4", replace("potri", a, uplo, n, lda)))
 
     def potrs(*args: int) -> None:
         handle, uplo, n, columns, a, lda, b, ldb, info = args
@@ -116,8 +123,9 @@ def _register_cholesky(letter: str, dtype: Any) -> None:
 
         _work(handle, "potrsBatched", run)
 
-    _register_size(letter, "potrf", "piipiP")
-    _register(letter, "potrf", "piipipip", potrf)
+    for name, function in (("potrf", potrf), ("potri", potri)):
+        _register_size(letter, name, "piipiP")
+        _register(letter, name, "piipipip", function)
     _register(letter, "potrs", "piiipipip", potrs)
     _register(letter, "potrfBatched", "piipipi", potrf_batched)
     _register(letter, "potrsBatched", "piiipipipi", potrs_batched)

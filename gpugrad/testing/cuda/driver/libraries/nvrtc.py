@@ -22,6 +22,14 @@ _KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\('
 )
 
+_CUPYS = re.compile(r"__global__ void cupy_\w+\((.*?)\) {")
+_ARRAY = re.compile(r"CArray<(?:thrust::)?(.+), (\d+), [01], [01]>")
+_BYTES = {
+    "bool": 1, "signed char": 1, "unsigned char": 1, "short": 2, "unsigned short": 2, "float16": 2,
+    "int": 4, "unsigned int": 4, "float": 4, "complex<double>": 16,
+}  # fmt: skip
+"""Of CuPy's types that do not take 8."""
+
 
 @dataclass
 class _Program:
@@ -51,7 +59,16 @@ def _compile(program: _Program) -> bytes:
     elif names:
         compiled = build_kernels(source)
         lines[2:] = [build_runtime(), compiled.library, compiled.first]
-    return "\n".join(map(str, (*lines, *names))).encode() + b"\n\0"
+    lines += [name + _arrays(program.source) for name in names]
+    return "\n".join(map(str, lines)).encode() + b"\n\0"
+
+
+def _arrays(source: str) -> str:
+    """What `native/modules.cpp` reads about the arrays that a kernel of CuPy's takes."""
+    found = _CUPYS.search(source) if ahead.is_cupys(source) else None
+    parameters = re.split(r", (?![^<]*>)", found[1]) if found else ()
+    arrays = ((place, _ARRAY.search(text)) for place, text in enumerate(parameters))
+    return "".join(f"\t{place} {_BYTES.get(a[1], 8)} {a[2]}" for place, a in arrays if a)
 
 
 @LIBRARY.function("nvrtcVersion", "pp")

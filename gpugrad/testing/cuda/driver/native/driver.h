@@ -39,6 +39,7 @@ struct Work {
   size_t bytes;  // of dynamic shared memory of a kernel, else bytes copied or set
   std::function<cudaError_t()> run;
   const Stream* waits_for = nullptr;
+  std::string arrays{}, notes{};  // for the log: see Work in control.py
 };
 
 struct Capture {
@@ -80,6 +81,8 @@ cudaError_t break_capture(Capture& capture, cudaError_t error);
 
 // ---- log.cpp
 
+// Keeps what Python says about the work that this thread enqueues.
+void note(Work& work);
 // No stream stands for the host, which waits.
 void log_work(const Work& work, const Stream* stream, const char* way);
 void complain(const std::string& text);

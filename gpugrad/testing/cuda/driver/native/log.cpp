@@ -7,6 +7,7 @@ namespace gpu {
 
 static std::mutex log_lock;
 static std::string lines, complaints;
+static thread_local std::string notes;
 
 static std::string size(dim3 d) {
   return std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z);
@@ -17,6 +18,10 @@ static std::string handle(const Stream* s) {
   return std::to_string(!s ? -1 : s->legacy ? 0 : (long)(size_t)s);
 }
 
+void note(Work& work) {
+  if (logging.value) work.notes = notes;
+}
+
 // `way` is "run", "capture" or "replay".
 void log_work(const Work& work, const Stream* stream, const char* way) {
   if (!logging.value) return;
@@ -24,7 +29,7 @@ void log_work(const Work& work, const Stream* stream, const char* way) {
   int device = (stream ? stream : work.waits_for)->device;
   lines += std::string(way) + "\t" + work.kind + "\t" + work.name + "\t" + size(work.grid) + "\t" +
            size(work.block) + "\t" + std::to_string(work.bytes) + "\t" + std::to_string(device) +
-           "\t" + handle(stream) + "\t" + handle(work.waits_for) + "\n";
+           "\t" + handle(stream) + "\t" + handle(work.waits_for) + "\t" + work.arrays + "\t" + work.notes + "\n";
 }
 
 // Says on stderr what CUDA's error code does not say.
@@ -43,6 +48,8 @@ static const char* take(std::string& from) {
   from.clear();
   return taken.c_str();
 }
+
+EXPORT void gpugrad_note(const char* text) { gpu::notes = text; }
 
 // The lines since the last call; valid until this thread's next call.
 EXPORT const char* gpugrad_take_log() { return take(gpu::lines); }

@@ -1,6 +1,7 @@
 // Modules and kernel launches. A module's image is a text that libraries/nvrtc.py writes, by lines:
 // a title, the shim's schedule, the shim's runtime and the compiled kernels (two shared libraries),
-// the number of the first kernel in its library, and the kernels' names.
+// the number of the first kernel in its library, and a line for each kernel: its name and, after
+// tabs, the place, the bytes of an element and the number of axes of each parameter that is an array.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -17,8 +18,13 @@ static std::mutex running;  // the shim holds the state of one running block
 
 namespace {
 
+struct Array {
+  int place, item, axes;
+};
+
 struct Function {
   std::string name;
+  std::vector<Array> arrays;
   const char* (*run)(void**, const unsigned*, size_t, int) = nullptr;  // null: it does nothing
   int (*sizes)(size_t*) = nullptr;  // of the parameters in bytes
   int schedule = 0;
@@ -29,6 +35,7 @@ struct Module {
   void* library = nullptr;
   int schedule = 0, first = 0;
   std::vector<std::string> names;
+  std::vector<std::vector<Array>> arrays;  // by kernel
   std::map<std::string, Function> functions;
 };
 
@@ -43,7 +50,14 @@ CUresult load(Module& m, const char* image) {
   std::getline(lines, kernels);
   std::getline(lines, line);
   m.first = std::stoi(line);
-  while (std::getline(lines, line)) m.names.push_back(line);
+  while (std::getline(lines, line)) {
+    size_t end = line.find('\t');
+    m.names.push_back(line.substr(0, end));
+    std::istringstream numbers(end == std::string::npos ? "" : line.substr(end));
+    std::vector<Array> arrays;
+    for (Array a; numbers >> a.place >> a.item >> a.axes;) arrays.push_back(a);
+    m.arrays.push_back(arrays);
+  }
   if (kernels.empty()) return CUDA_SUCCESS;  // null kernels
   if (dlopen(runtime.c_str(), RTLD_NOW | RTLD_GLOBAL))
     m.library = dlopen(kernels.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -89,11 +103,23 @@ std::function<cudaError_t()> bind(const Function& f, dim3 grid, dim3 block, unsi
   };
 }
 
+// For the log: an element's bytes, the shape and the strides of each array, as CuPy's CArray has them.
+std::string describe(const Function& f, void** arguments) {
+  std::string text;
+  for (const Array& a : logging.value ? f.arrays : std::vector<Array>{}) {
+    auto* numbers = (const ptrdiff_t*)arguments[a.place] + 2;  // after its address and size
+    text += std::to_string(a.item);
+    for (int i = 0; i < 2 * a.axes; ++i) text += "," + std::to_string(numbers[i]);
+    text += ";";
+  }
+  return text;
+}
+
 CUresult launch(const Function& f, dim3 grid, dim3 block, unsigned shared, int schedule,
                 CUstream stream, void** arguments) {
   if (CUresult e = check(f, grid, block, shared)) return e;
   Work work{"kernel", f.name, grid, block, shared,
-            bind(f, grid, block, shared, schedule, arguments)};
+            bind(f, grid, block, shared, schedule, arguments), nullptr, describe(f, arguments)};
   return (CUresult)enqueue(stream_of(stream), std::move(work));
 }
 
@@ -115,6 +141,7 @@ CUresult cuModuleGetFunction(CUfunction* to, CUmodule module, const char* name) 
     if (m->names[k] != name) continue;
     Function& f = m->functions[name];
     f.name = name;
+    f.arrays = m->arrays[k];
     f.schedule = m->schedule;
     std::string number = std::to_string(m->first + k);
     if (m->library) {

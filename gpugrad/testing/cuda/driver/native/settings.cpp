@@ -17,7 +17,7 @@ SETTING(devices, "DEVICES", 2);
 SETTING(memory, "MEMORY", 80l << 30);       // bytes of each device
 SETTING(peers, "PEERS", 1);                 // whether devices can access each other's memory
 SETTING(late, "LATE", 0);                   // whether work waits until something waits for it
-SETTING(null_work, "NULL_WORK", 0);         // whether devices do nothing: memory holds zeros
+SETTING(null_work, "NULL_WORK", 0);         // whether devices do nothing; 2: but copy from the host
 SETTING(logging, "LOG", 0);                // whether launches are logged
 
 static Setting* all[] = {&devices, &memory, &peers, &late, &null_work, &logging};
