@@ -1,4 +1,6 @@
-"""Kinds of arguments: what a value may be. Errors name the callable, the argument and the value.
+"""Kinds of arguments: the values that each may have.
+
+Errors name the callable, the argument and the value.
 
 A kind is called as ``kind(name, what, value)`` and returns the value to use. `takes` declares the
 kinds of a callable's arguments::
@@ -31,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Kind:
-    """What an argument may be.
+    """The values that an argument may have, and how errors describe them.
 
     Attributes:
         read: turns a value into the one to use; raises TypeError or ValueError for others.
@@ -65,6 +67,11 @@ class Range(Kind):
         if self.holds(number):
             return number
         raise ArgumentError(f"{name}: {what} must be {self.words}, got {value!r:.60}.")
+
+    def __reduce__(self) -> Any:
+        """The name of a range of this module: some are public, and there is one of each."""
+        names = [name for name, value in globals().items() if value is self]
+        return names[0] if names else super().__reduce__()
 
 
 def _refuse() -> NoReturn:

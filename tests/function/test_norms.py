@@ -1,4 +1,4 @@
-"""The `open_for_kernels` pass: norms fuse with the kernels around them."""
+"""The `open_norms` pass: norms fuse with the kernels around them."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from test_fuse import assert_right, normal, on_shim, program_of, value_and_gradi
 import gpugrad as gg
 from gpugrad.function.passes.axes import split_axes
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
-from gpugrad.function.passes.open import open_for_kernels
+from gpugrad.function.passes.open import open_norms
 from gpugrad.ops._axes import LONG_ROW
 
 
@@ -24,7 +24,7 @@ def block(x, y, weight, bias):
 
 def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
     args = normal(rng, 2, 5, 8), normal(rng, 2, 5, 8), normal(rng, 8), normal(rng, 8)
-    (kernel,) = fuse_groups(open_for_kernels(program_of(block, *args))).steps
+    (kernel,) = fuse_groups(open_norms(program_of(block, *args))).steps
     assert isinstance(kernel, FusedKernel)
     assert {v.dtype for v in kernel.outs} == {np.dtype(np.float32), gg.bfloat16}
     assert len(fuse_groups(program_of(block, *args)).steps) == 3
@@ -33,7 +33,7 @@ def test_a_sum_its_norm_and_a_cast_are_one_kernel(rng):
 def test_a_norm_with_its_gradient_is_two_kernels(rng):
     args = normal(rng, 4, 5), normal(rng, 4, 5), normal(rng, 5), normal(rng, 5)
     program = program_of(value_and_gradients(norm), *args)
-    kernels = launches(fuse_groups(split_axes(open_for_kernels(program))))
+    kernels = launches(fuse_groups(split_axes(open_norms(program))))
     assert len(kernels) == 2, kernels  # the second adds up the partial sums of the blocks
 
 
@@ -51,7 +51,7 @@ def one_row(n):
 )  # fmt: skip
 def test_other_norms_are_unchanged(f, args):
     program = program_of(f, *args)
-    assert [s.name for s in open_for_kernels(program).steps] == [s.name for s in program.steps]
+    assert [s.name for s in open_norms(program).steps] == [s.name for s in program.steps]
 
 
 @needs_shim
@@ -97,7 +97,7 @@ def direction(x):
 
 @pytest.mark.parametrize("f", [regular, direction])
 def test_division_by_a_std_or_norm_is_one_kernel(f, rng):
-    (kernel,) = fuse_groups(open_for_kernels(program_of(f, normal(rng, 5, 8)))).steps
+    (kernel,) = fuse_groups(open_norms(program_of(f, normal(rng, 5, 8)))).steps
     assert isinstance(kernel, FusedKernel)
 
 
@@ -119,4 +119,4 @@ def test_std_and_vector_norm_are_right_where_squares_leave_the_range(f, scale, r
 
 def test_std_of_too_few_elements_is_unchanged():
     program = program_of(lambda x: gg.std(x, correction=4), gg.ones(4))
-    assert [s.name for s in open_for_kernels(program).steps] == ["std"]
+    assert [s.name for s in open_norms(program).steps] == ["std"]

@@ -12,7 +12,7 @@ from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.ones import remove_ones
-from gpugrad.function.passes.open import open_for_c, open_for_kernels
+from gpugrad.function.passes.open import open_norms, open_rows
 from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
@@ -53,8 +53,8 @@ PASSES = (
     Pass("losses", join_losses, ("gpu",)),
     Pass("pieces", write_pieces_in_place, ("gpu",)),
     Pass("pieces", write_all_pieces, ("c",)),
-    Pass("norms", open_for_kernels, ("gpu", "c")),
-    Pass("rows", open_for_c, ("c",)),
+    Pass("norms", open_norms, ("gpu", "c")),
+    Pass("rows", open_rows, ("c",)),
     Pass("relus", join_relus, ("gpu",)),
     Pass("tied", join_tied, ("gpu",)),
     Pass("products", find_products, ("gpu",)),

@@ -22,12 +22,12 @@ from gpugrad.trace.program import Program, Step, Value
 _WIDE = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
-def open_for_kernels(program: Program) -> Program:
+def open_norms(program: Program) -> Program:
     """Open the ops that kernels compute better as steps, on a GPU and in C."""
     return _Opener(program, "kernels").opened()
 
 
-def open_for_c(program: Program) -> Program:
+def open_rows(program: Program) -> Program:
     """Open the ops that only C has no kernels for."""
     return _Opener(program, "c").opened()
 

@@ -64,7 +64,7 @@ def _compile(program: _Program) -> bytes:
 
 
 def _arrays(source: str) -> str:
-    """What `native/modules.cpp` reads about the arrays that a kernel of CuPy's takes."""
+    """A kernel's line for `native/modules.cpp`: the array parameters of one of CuPy's kernels."""
     found = _CUPYS.search(source) if ahead.is_cupys(source) else None
     parameters = re.split(r", (?![^<]*>)", found[1]) if found else ()
     arrays = ((place, _ARRAY.search(text)) for place, text in enumerate(parameters))
