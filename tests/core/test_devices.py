@@ -619,7 +619,7 @@ def test_optimizer_state_stays_on_the_device_of_its_variable(how, second):
     else:
         assert optimizer.state_dict()["0.m"].device == second
     (state,) = optimizer._states.values()
-    assert {devices.device_of(a.array) for a in state.averages.values()} == {v.device}
+    assert {devices.device_of(a) for a in state.averages.values()} == {v.device}
 
 
 def test_tests_of_devices_run_with_one_gpu():

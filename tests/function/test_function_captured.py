@@ -37,7 +37,8 @@ CUT = {
             "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
             "setxor1d union1d unique_all unique_values",
         "reads values on the host to name the wrong index":
-            "checked_index ravel_multi_index segment_max segment_min segment_prod unraveled",
+            "checked_index class_numbers ravel_multi_index segment_max segment_min segment_prod "
+            "unraveled",
         "not in CuPy: composed of several functions, with numbers from the host":
             "betainc_grad_a betainc_grad_b digamma expn gamma_reparameterized gamma_score "
             "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
