@@ -244,7 +244,10 @@ class Stepping(Stateful):
     def _check_gradients(self, pairs: Iterable[tuple[Any, Variable]]) -> list[Any]:
         """The pairs with gradients that fit their Variables."""
         name, paths = self.name, self._paths
-        return [(check_gradient(name, g, v, paths.get(v._id)), v) for g, v in pairs]
+        try:  # a GPU allocates for the least and the greatest index
+            return [(check_gradient(name, g, v, paths.get(v._id)), v) for g, v in pairs]
+        except MemoryError as error:
+            reraise(error, f"{name}.apply_gradients", {}, {})
 
     def _step(self, pairs: list[tuple[Gradient, Variable]]) -> None:
         """Update the arrays of Variables, which nobody sees before all of them are new."""
