@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.from_python import numbers_only
-from gpugrad.core.listening import threads
-from gpugrad.core.tensor import Tensor, index_parts, operand, tensor
+from gpugrad.core.listening import graphs, threads
+from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
@@ -40,6 +39,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             value = tensor(value)
         _refuse_read_only(self, value)
         if _needs_new_array(self, index, value):
+            _renew(self)
             _replace(self, indexing.setitem(self, value, index=indexing.frozen_index(index)))
             return
         array = value._data if isinstance(value, Tensor) else value
@@ -59,6 +59,8 @@ def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Ten
     """The method for an augmented assignment such as ``x += v``, which keeps shape and dtype."""
 
     def method(self: Tensor, other: Any) -> Tensor:
+        if type(self) is View and _needs_new_array(self, (), other):
+            _renew(self)
         return write(f"x {symbol}= v", self, op(self, other), f"write x = x {symbol} v")
 
     return method
@@ -97,6 +99,7 @@ def write(name: str, x: Tensor, result: Any, instead: str = "leave out out=") ->
     if type(x) is not Tensor and not _needs_new_array(x, (), result):
         setitem(x, ..., result)
     else:
+        _renew(x)
         _replace(x, result)
     return x
 
@@ -162,6 +165,25 @@ def _needs_new_array(x: Tensor, index: Any, value: Any) -> bool:
         parts = [root._data, getattr(value, "_data", None), *index_parts(index)]
         return bool(backend.reading(*parts).nesting)
     return False
+
+
+def _renew(x: Tensor) -> None:
+    """Let recorders see what the elements of `x` are, before a write that they record.
+
+    A view that is watched has elements of its own: they are written to its root. A view that is
+    older than a recorder runs its op again.
+    """
+    root = _root(x)
+    for recorder in threads.stack:
+        for weak, serial in recorder.views:
+            view = weak()
+            if type(view) is View and view.root is root and view.is_number(serial):
+                for each in view.line[1:]:
+                    each.forget()
+                _replace(view, tensor_with_id(view._array, serial))
+    if type(x) is View and any(root._id in r.known and x._id not in r.known for r in threads.stack):
+        for each in x.line:
+            each.forget()
 
 
 def _replace(x: Tensor, result: Tensor) -> None:

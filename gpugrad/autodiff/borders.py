@@ -15,9 +15,9 @@ from typing import Any
 from gpugrad.autodiff.batched import Batched, Level, levels_of, levels_running
 from gpugrad.autodiff.readings import crossings
 from gpugrad.autodiff.recordable import Recordable
-from gpugrad.autodiff.recorder import graphs, number, record
+from gpugrad.autodiff.recorder import number, record
 from gpugrad.core.backend import TENSOR, as_array, is_inexact, reading
-from gpugrad.core.listening import recorders
+from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.tensor import Tensor, index_parts, wrap
 
 Linear = Callable[[Any], Any]

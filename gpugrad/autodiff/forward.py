@@ -22,7 +22,7 @@ from gpugrad.autodiff.gradients import (
     zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved, revive
-from gpugrad.autodiff.recorder import number_any
+from gpugrad.autodiff.recorder import note_view, number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
@@ -61,6 +61,7 @@ class ForwardAccumulator(ForwardGrowing):
         directions = nest.flatten_like(primals, tangents, "tangents")
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
+        self.views = []
         for primal, t in zip(leaves, directions, strict=True):
             if number_any(primal) in self.known:
                 raise ArgumentError("ForwardAccumulator: a tensor is passed twice as a primal.")
@@ -69,6 +70,7 @@ class ForwardAccumulator(ForwardGrowing):
                     f"ForwardAccumulator: a {primal.dtype} primal has no tangent; cast it first."
                 )
             # a copy: ``t[i] = v`` on the user's object must not change the tangent
+            note_view(self, primal)
             self.known[primal._id] = copy(check_like("tangents", "primal", primal, t))
         self._primals = tuple(self.known)  # a reference to each number: its tangent stays
 

@@ -15,8 +15,8 @@ from gpugrad.autodiff.gradients import (
     differentiate,
     fill_unconnected,
 )
-from gpugrad.autodiff.recorder import Recorder, graphs
-from gpugrad.core.listening import threads
+from gpugrad.autodiff.recorder import Recorder
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.nest import flatten_like
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, TapeError, saying_where

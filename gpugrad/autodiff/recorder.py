@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Sequence
 from threading import get_ident
@@ -12,37 +11,24 @@ from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
-from gpugrad.core.forking import drop_other_entries, in_child, new_lock
 from gpugrad.core.listening import current_stack, threads
-from gpugrad.core.tensor import Tensor, next_id
+from gpugrad.core.tensor import Tensor, new_number, next_id
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import Shared, View
 from gpugrad.errors import DTypeError
 from gpugrad.trace.array import current_trace
 
-graphs: list[Any] = []
-"""Every active Graph, in all threads: while there is one, ops number everything that they read."""
-
-in_child(functools.partial(drop_other_entries, graphs))
-
-
 # ---- what ops call ----------------------------------------------------------------------
-
-
-_numbering = new_lock()
-
-
-def _new_number(x: Tensor) -> int:
-    with _numbering:  # two threads may give the same tensor its first number
-        x._id = x._id or next_id()
-    return x._id
 
 
 def number(x: Any) -> int:
     """The serial number of an op's argument, assigned now if missing; 0 if not recordable."""
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
-    serial = x._id or _new_number(x)
+    if type(x) is View and not x._id:
+        x.forget()  # it is older than the Graph, which now sees where its elements come from
+    serial = x._id or new_number(x)
     trace = current_trace()
     if trace is not None:
         trace.numbered(x)
@@ -51,7 +37,15 @@ def number(x: Any) -> int:
 
 def number_any(x: Tensor) -> int:
     """The serial number of a target or source of any dtype, assigned now if missing."""
-    return x._id or _new_number(x)
+    return x._id or new_number(x)
+
+
+def note_view(recorder: Any, x: Tensor) -> None:
+    """Note a watched Tensor if others write to its memory, with the number of its elements now."""
+    if type(x) is View:
+        number_any(x.root)  # a write to the root is recorded from now on
+    if type(x) in (View, Shared):
+        recorder.views.append((weakref.ref(x), x._id))
 
 
 def record(
@@ -217,6 +211,7 @@ class Recorder(LogGrowing):
         self.dead: set[int] = set()
         self.barriers: list[Barrier] = []
         self.watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+        self.views: list[tuple[weakref.ref[Tensor], int]] = []
         self._bytes = self._new_bytes = 0
 
     def source(self, x: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from gpugrad.autodiff.gradients import (
     zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved
-from gpugrad.autodiff.recorder import Recorder, number_any
+from gpugrad.autodiff.recorder import Recorder, note_view, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
@@ -139,6 +139,7 @@ class GradientTape(Recorder):
                 self.leaves.add(number_any(leaf))
                 self.known.add(leaf._id)
                 self.watched[id(leaf)] = weakref.ref(leaf), leaf._id
+                note_view(self, leaf)
             if isinstance(leaf, Variable):
                 self.variables[leaf._id] = leaf
 

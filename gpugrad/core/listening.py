@@ -19,7 +19,11 @@ from gpugrad.core.forking import drop_other_entries, in_child
 recorders: list[Any] = []
 """Every tape and accumulator that records, in all threads. Ops check whether there is one."""
 
+graphs: list[Any] = []
+"""Every active Graph, in all threads: while there is one, ops number everything that they read."""
+
 in_child(functools.partial(drop_other_entries, recorders))
+in_child(functools.partial(drop_other_entries, graphs))
 
 
 class Stack(list[Any]):

@@ -15,10 +15,11 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import ARRAYS, TENSOR
 from gpugrad.core.devices import Device
+from gpugrad.core.forking import new_lock
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 
 _DOUBLE = frozenset(map(np.dtype, ("float64", "complex128")))
@@ -30,6 +31,16 @@ next_id = itertools.count(1025).__next__
 
 Each is an int object of its own, whose references a tape counts; Python shares small ints.
 """
+
+
+_numbering = new_lock()
+
+
+def new_number(x: Tensor) -> int:
+    """The serial number of a Tensor, assigned now if it has none."""
+    with _numbering:  # two threads may give the same tensor its first number
+        x._id = x._id or next_id()
+    return x._id
 
 
 class _Holder:
@@ -195,6 +206,8 @@ class Tensor:
     __hash__ = object.__hash__  # by identity: == is elementwise in the array API
 
     def __copy__(self) -> Tensor:  # copy-on-write hides that the array is the same
+        if graphs and not self._id:  # a Graph follows what is not watched, too
+            new_number(self)
         return tensor_with_id(self._kept(), self._id)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:

@@ -53,6 +53,10 @@ class View(Tensor):
         for recorder in threads.stack:
             recorder.refreshed(self)
 
+    def is_number(self, serial: int) -> bool:
+        """Whether it has the elements that got that serial number."""
+        return self._number == serial and self._seen is self.root._data
+
     def forget(self) -> None:
         """Run the op again when the view is next read."""
         self._seen = None

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gpugrad.autodiff.recorder import graphs
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized

@@ -15,7 +15,6 @@ from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, meet_levels
 from gpugrad.autodiff.recorder import (
     block,
-    graphs,
     number,
     open_with_parameters,
     record,
@@ -37,7 +36,7 @@ from gpugrad.core.backend import (
 )
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
-from gpugrad.core.listening import recorders
+from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import as_written, mixed_dtype, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promoted, tensor, wrap
 from gpugrad.core.views import View, view_or_copy

@@ -14,13 +14,13 @@ from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, give_each_example, inside_levels_of, meet_levels
 from gpugrad.autodiff.gradients import zeros_for
 from gpugrad.autodiff.recorded_call import RecordedCall
-from gpugrad.autodiff.recorder import graphs, number, recording_stopped
+from gpugrad.autodiff.recorder import number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import recorders
+from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable

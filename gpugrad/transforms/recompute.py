@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.autodiff.gradients import UnconnectedGradients
-from gpugrad.autodiff.recorder import graphs, recording_stopped
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.decorated import public_name
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable

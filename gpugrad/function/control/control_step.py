@@ -27,9 +27,10 @@ from gpugrad.autodiff.batched import (
 )
 from gpugrad.autodiff.borders import give_each_example, inside_levels_of, unwrap_level, wrap_level
 from gpugrad.autodiff.recorded_call import RecordedCall
-from gpugrad.autodiff.recorder import graphs, number, recording_stopped
+from gpugrad.autodiff.recorder import number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
+from gpugrad.core.listening import graphs
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch

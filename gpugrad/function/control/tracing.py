@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels, wrap_levels
 from gpugrad.autodiff.borders import give_each_example
-from gpugrad.autodiff.recorder import graphs, number, recording_stopped
+from gpugrad.autodiff.recorder import number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
