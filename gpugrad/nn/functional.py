@@ -8,8 +8,6 @@ Each function is also in `gpugrad.nn`: ``gg.nn.conv2d`` is ``gg.nn.functional.co
 
 # fmt: off
 # ruff: noqa: I001  # packed lines
-from __future__ import annotations
-
 from gpugrad.ops.nn.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, quick_gelu, squared_relu,
     hardsigmoid, hardswish, tanhshrink, hardtanh, elu, celu, softplus, hardshrink, softshrink,

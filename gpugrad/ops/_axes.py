@@ -1,7 +1,5 @@
 """Helpers for ops with an axis argument: check it, count it from 0, shift it under vmap."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, as_dtype

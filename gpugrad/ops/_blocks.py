@@ -1,7 +1,5 @@
 """NumPy formulas of several passes, run on blocks that stay in the cache."""
 
-from __future__ import annotations
-
 import numpy as np
 
 BLOCK = 2**16

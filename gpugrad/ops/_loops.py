@@ -1,7 +1,5 @@
 """A bound for the parameters that are numbers of loops."""
 
-from __future__ import annotations
-
 import operator
 
 from gpugrad.errors import ArgumentError

@@ -1,7 +1,5 @@
 """Roots of sums of powers, for norms and deviations whose squares leave the dtype's range."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import NUMPY

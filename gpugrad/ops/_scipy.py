@@ -1,7 +1,5 @@
 """Forwards that call SciPy's special functions on the CPU, and CuPy's on a GPU."""
 
-from __future__ import annotations
-
 from gpugrad.core.backend import NUMPY
 from gpugrad.errors import DeviceError
 from gpugrad.registry.on_arrays import typed

@@ -6,8 +6,6 @@ does so for few elements, which take less time than a look at all y, and from th
 which some y is near 1.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """NumPy's functions that apply another function to parts of an array."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

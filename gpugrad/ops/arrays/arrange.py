@@ -1,7 +1,5 @@
 """Flip, roll, tile and repeat; triangles and diagonals of matrices."""
 
-from __future__ import annotations
-
 import math
 import operator
 
@@ -19,10 +17,10 @@ from gpugrad.registry.record import op
     vjp=[lambda xp, g, axis: xp.flip(g, axis=axis)],
     batch="axis",
     samples=shaped(
-        ([(2, 3)], {}),
+        [(2, 3)],
         ([(2, 3)], {"axis": 0}),
         ([(2, 3, 2)], {"axis": (0, -1)}),
-        ([()], {}),
+        [()],
         ([(0, 2)], {"axis": 0}),
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
@@ -200,9 +198,7 @@ def repeat(xp, x, /, repeats, axis=None):
     return xp.lib.repeat(x, _counts(repeats), axis=axis)
 
 
-_SOME_MATRICES = shaped(
-    ([(3, 3)], {}), ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), ([(0, 2)], {})
-)
+_SOME_MATRICES = shaped([(3, 3)], ([(2, 3)], {"k": 1}), ([(2, 3, 2)], {"k": -1}), [(0, 2)])
 
 
 def _triangle(name, summary, value):
@@ -263,7 +259,7 @@ def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
     batch=_diagonal_batch,
     ref=np.diagonal,
     samples=shaped(
-        ([(3, 3)], {}),
+        [(3, 3)],
         ([(2, 3)], {"offset": 1}),
         ([(2, 3, 2)], {"offset": -1}),
         ([(2, 2)], {"offset": 3}),
@@ -359,11 +355,11 @@ def _diag_embed_reference(x, offset=0, axis1=-2, axis2=-1):
 @op(
     kinds="fic",
     samples=shaped(
-        ([(3,)], {}),
+        [(3,)],
         ([(2, 3)], {"offset": 1}),
         ([(2, 2)], {"offset": -2, "axis1": 0, "axis2": 2}),
         ([(2, 3)], {"axis1": 2, "axis2": 0, "offset": 1}),
-        ([(2, 0)], {}),
+        [(2, 0)],
     ),
     ref=_diag_embed_reference,
     errors=[

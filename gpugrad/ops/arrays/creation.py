@@ -12,7 +12,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, argument, tensor, wrap
 from gpugrad.core.views import share
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
@@ -376,7 +376,7 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
     kinds="fci",
     batch=lambda xp, batched, x, **params: xp.to_device(x, **params),
     ref=lambda x, device, source: x,
-    samples=calls(lambda rng: ([uniform(rng, 2, 3)], dict(_HERE))),
+    samples=shaped(([(2, 3)], dict(_HERE))),
     errors=[(["text"], _HERE, DTypeError, "number")],
 )
 def to_device(xp, x, /, *, device, source):

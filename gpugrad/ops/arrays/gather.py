@@ -1,7 +1,5 @@
 """Ops that read or write elements by an array of indices: take, gather and their adjoints."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -132,11 +130,11 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
     cuda=scatter.gather,
     ref=lambda params, indices, axis=0: np.take(params, indices, axis),
     samples=calls(
-        lambda rng: ([uniform(rng, 4), np.array([0, 2, 0])], {}),
-        lambda rng: ([uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])], {}),
+        lambda rng: [uniform(rng, 4), np.array([0, 2, 0])],
+        lambda rng: [uniform(rng, 3, 2), np.array([[2, 1], [2, 0]])],
         lambda rng: ([uniform(rng, 2, 3, 2), np.array([2, 2])], {"axis": 1}),
         lambda rng: ([uniform(rng, 3, 2), np.array(1)], {"axis": -2}),
-        lambda rng: ([uniform(rng, 3, 2), np.array([], dtype=np.int64)], {}),
+        lambda rng: [uniform(rng, 3, 2), np.array([], dtype=np.int64)],
     ),
     errors=[
         ([np.ones((2, 3)), np.array([2])], {}, IndexOutOfBoundsError, "gather: index 2"),

@@ -1,7 +1,5 @@
 """NumPy's functions that create indices: of triangles and diagonals, and in row-major order."""
 
-from __future__ import annotations
-
 import math
 import operator
 

@@ -5,8 +5,6 @@ or if NumPy would move the axes of index arrays in front of that slice, the inde
 one integer array for each axis, with the batch axis first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.autodiff.batched import BATCHED, Batched, Each

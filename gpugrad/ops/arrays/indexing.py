@@ -5,8 +5,6 @@ ints, masks, arrays), `take_along_axis` and `scatter_along_axis` for one that is
 repeated indices add up.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, SCALARS

@@ -1,7 +1,5 @@
 """NumPy's functions that return a Python value: whether arrays are equal, their shape, dtype."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import SCALARS, TENSOR

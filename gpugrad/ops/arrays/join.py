@@ -1,7 +1,5 @@
 """Joining arrays, splitting them, and broadcasting them against each other."""
 
-from __future__ import annotations
-
 import math
 import operator
 
@@ -58,7 +56,7 @@ def _concat_batch(xp, batched, arrays, *, axis):
     batch=_concat_batch,
     ref=lambda arrays, axis=0: np.concatenate(arrays, axis=axis),
     samples=calls(
-        lambda rng: ([[uniform(rng, 2), uniform(rng, 3)]], {}),
+        lambda rng: [[uniform(rng, 2), uniform(rng, 3)]],
         lambda rng: ([[uniform(rng, 2, 1), uniform(rng, 2, 3), uniform(rng, 2, 0)]], {"axis": -1}),
         lambda rng: ([[uniform(rng, 2, 3)]], {"axis": 0}),
         lambda rng: ([[uniform(rng, 2, 2), uniform(rng), uniform(rng, 3)]], {"axis": None}),
@@ -103,9 +101,9 @@ def _stack_batch(xp, batched, arrays, *, axis):
     kinds="fci",
     batch=_stack_batch,
     samples=calls(
-        lambda rng: ([[uniform(rng, 3), uniform(rng, 3)]], {}),
+        lambda rng: [[uniform(rng, 3), uniform(rng, 3)]],
         lambda rng: ([[uniform(rng, 2, 3), uniform(rng, 2, 3)]], {"axis": -1}),
-        lambda rng: ([[uniform(rng), uniform(rng), uniform(rng)]], {}),
+        lambda rng: [[uniform(rng), uniform(rng), uniform(rng)]],
         lambda rng: ([[uniform(rng, 0, 2)]], {"axis": 1}),
     ),
     errors=[

@@ -1,7 +1,5 @@
 """NumPy's functions that join and split arrays along the axis that their name implies."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from typing import Any
@@ -35,7 +33,7 @@ _DIFFER: list[Any] = [([[np.ones((2, 3)), np.ones((3, 2))]], {}, ShapeError, r"\
 @_joins(
     ref=lambda arrays, axis=0, dtype=None: np.concatenate(arrays, axis, dtype=dtype),
     samples=calls(
-        lambda rng: ([[uniform(rng, 2), uniform(rng, 3)]], {}),
+        lambda rng: [[uniform(rng, 2), uniform(rng, 3)]],
         lambda rng: ([[uniform(rng, 2, 1), uniform(rng, 2, 3)]], {"axis": -1}),
         lambda rng: ([[uniform(rng, 2, 2), uniform(rng, 3)]], {"axis": None}),
         lambda rng: ([[uniform(rng, 2)]], {"dtype": "complex128"}),

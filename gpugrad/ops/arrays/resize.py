@@ -1,7 +1,5 @@
 """NumPy's functions that lengthen or shorten an array along an axis."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -63,11 +61,11 @@ def resize(xp, x, /, new_shape):
 @op(
     kinds="fc",
     samples=shaped(
-        ([(3,), (2,)], {}),
+        [(3,), (2,)],
         ([(2, 3), (1, 3)], {"axis": 0}),
         ([(2, 2), (2, 1)], {"axis": -1}),
-        ([(2, 2), ()], {}),
-        ([(0,), (2,)], {}),
+        [(2, 2), ()],
+        [(0,), (2,)],
     ),
     errors=[
         ([np.ones((2, 2)), np.ones((1, 3))], {"axis": 0}, ShapeError, r"\(2, 2\).*\(1, 3\)"),

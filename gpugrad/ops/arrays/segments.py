@@ -4,8 +4,6 @@ Row i belongs to the group ``segment_ids[i]``; rows with a negative id are left 
 not be sorted.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

@@ -1,7 +1,5 @@
 """NumPy's functions that select elements by conditions, or find them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -58,10 +56,10 @@ _CHOICE = np.array([True, False, True])
     batch=_compress_batch,
     length_by_values=True,
     samples=calls(
-        lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
+        lambda rng: [_CHOICE, uniform(rng, 3)],
         lambda rng: ([_CHOICE[:2], uniform(rng, 2, 3)], {"axis": 1}),
         lambda rng: ([np.array([0, 2]), uniform(rng, 3, 2)], {"axis": -2}),
-        lambda rng: ([_CHOICE, uniform(rng, 2, 2)], {}),
+        lambda rng: [_CHOICE, uniform(rng, 2, 2)],
     ),
     errors=[
         ([_CHOICE, np.ones(2)], {}, ShapeError, r"compress: a condition of length 3.*\(2,\)"),
@@ -98,8 +96,7 @@ def compress(xp, condition, x, /, axis=None):
 @op(
     kinds="fc",
     samples=calls(
-        lambda rng: ([_CHOICE, uniform(rng, 3)], {}),
-        lambda rng: ([np.eye(2) > 0, uniform(rng, 2, 2)], {}),
+        lambda rng: [_CHOICE, uniform(rng, 3)], lambda rng: [np.eye(2) > 0, uniform(rng, 2, 2)]
     ),
     errors=[([_CHOICE, np.ones(2)], {}, ShapeError, r"compress.*\(2,\)")],
 )
@@ -207,8 +204,8 @@ def piecewise(x, condlist, funclist, *args, **keywords):
     kinds="fc",
     ref=lambda arrays, mode="raise": np.choose(arrays[0], arrays[1:], mode=mode),
     samples=calls(
-        lambda rng: ([[np.array([0, 2, 1]), *(uniform(rng, 3) for _ in range(3))]], {}),
-        lambda rng: ([[np.array([[0], [1]]), uniform(rng), uniform(rng, 2)]], {}),
+        lambda rng: [[np.array([0, 2, 1]), *(uniform(rng, 3) for _ in range(3))]],
+        lambda rng: [[np.array([[0], [1]]), uniform(rng), uniform(rng, 2)]],
         lambda rng: ([[np.array([-1, 4]), uniform(rng, 2), uniform(rng, 2)]], {"mode": "wrap"}),
         lambda rng: ([[np.array([-1, 4]), uniform(rng, 2), uniform(rng, 2)]], {"mode": "clip"}),
     ),
@@ -271,9 +268,9 @@ def choose(a, choices, mode="raise"):
 
 
 _SOME_ZEROS = calls(
-    lambda rng: ([np.array([0.0, 1.0, 0.0, 3.0])], {}),
-    lambda rng: ([(uniform(rng, 2, 3) > 0) * 1.0], {}),
-    lambda rng: ([np.zeros((2, 2))], {}),
+    lambda rng: [np.array([0.0, 1.0, 0.0, 3.0])],
+    lambda rng: [(uniform(rng, 2, 3) > 0) * 1.0],
+    lambda rng: [np.zeros((2, 2))],
 )
 
 

@@ -4,8 +4,6 @@ The gradient of a distinct element goes to its first occurrence. The length of t
 on the values, so `vmap` cannot run these functions, except `isin`: they raise ArgumentError.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -48,7 +46,7 @@ class UniqueInverse(NamedTuple):
 
 
 # distinct elements: numerical differences would separate equal elements
-_DISTINCT = shaped(([(4,)], {}), ([(2, 2)], {}), ([()], {}), ([(0,)], {}))
+_DISTINCT = shaped([(4,)], [(2, 2)], [()], [(0,)])
 
 
 def _unique_vjp(xp, g, out, x_shape):
@@ -215,10 +213,10 @@ def _integers(rng, *shape):
     kinds="fi",
     batch=_isin_batch,
     samples=calls(
-        lambda rng: ([_integers(rng, 2, 3), _integers(rng, 2)], {}),
+        lambda rng: [_integers(rng, 2, 3), _integers(rng, 2)],
         lambda rng: ([_integers(rng, 4) / 2, _integers(rng, 2, 1) / 2], {"invert": True}),
-        lambda rng: ([uniform(rng), uniform(rng, 2)], {}),
-        lambda rng: ([uniform(rng, 2), uniform(rng, 0)], {}),
+        lambda rng: [uniform(rng), uniform(rng, 2)],
+        lambda rng: [uniform(rng, 2), uniform(rng, 0)],
     ),
     errors=[(["text", np.ones(2)], {}, DTypeError, "number")],
 )
@@ -241,11 +239,11 @@ def isin(xp, x, test, /, assume_unique=False, invert=False):
 _on_two_sets = op(
     kinds="f",
     samples=calls(
-        lambda rng: ([uniform(rng, 4), uniform(rng, 3)], {}),
-        lambda rng: ([uniform(rng, 2, 2), uniform(rng, 2)], {}),
+        lambda rng: [uniform(rng, 4), uniform(rng, 3)],
+        lambda rng: [uniform(rng, 2, 2), uniform(rng, 2)],
         # only integers occur in both: numerical differences would separate equal floats
-        lambda rng: ([_integers(rng, 5), _integers(rng, 4)], {}),
-        lambda rng: ([uniform(rng, 0), uniform(rng, 2)], {}),
+        lambda rng: [_integers(rng, 5), _integers(rng, 4)],
+        lambda rng: [uniform(rng, 0), uniform(rng, 2)],
     ),
     errors=[([np.ones(2), "text"], {}, DTypeError, "number")],
 )

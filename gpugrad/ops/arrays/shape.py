@@ -4,8 +4,6 @@ A rule moves the gradient back the same way. Forwards may return views of their 
 one gives the Tensors new arrays if a tape, or anything else, holds the old ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math
@@ -44,7 +42,7 @@ def reshaped_back(xp, x, part, **_):
     return xp.reshape(part, x.shape)
 
 
-_RAVELED = shaped(([(2, 3)], {}), ([()], {}), ([(0, 2)], {}))
+_RAVELED = shaped([(2, 3)], [()], [(0, 2)])
 
 
 def _reshape_batch(xp, batched, x, *, shape, copy):
@@ -139,7 +137,7 @@ def flatten(xp, x, /):
     batch=_expand_dims_batch,
     ref=lambda x, axis=0: np.expand_dims(x, axis),
     samples=shaped(
-        ([(3,)], {}),
+        [(3,)],
         ([(2, 3)], {"axis": -1}),
         ([()], {"axis": 0}),
         ([(2, 3)], {"axis": (0, 2)}),
@@ -177,8 +175,8 @@ def _squeeze_batch(xp, batched, x, *, axis):
     samples=shaped(
         ([(1, 3)], {"axis": 0}),
         ([(2, 1, 3, 1)], {"axis": (1, -1)}),
-        ([(1, 3, 1)], {}),
-        ([()], {}),
+        [(1, 3, 1)],
+        [()],
         ([(1, 0)], {"axis": 0}),
     ),
     errors=[
@@ -248,7 +246,7 @@ def permute_dims(xp, x, /, axes):
 @moves(
     vjp=[lambda xp, g: xp.matrix_transpose(g)],
     batch="stack",
-    samples=shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {})),
+    samples=shaped([(2, 3)], [(2, 3, 2)], [(0, 2)]),
     errors=[([np.ones(3)], {}, ShapeError, r"matrix_transpose.*\(3,\)")],
     view="strides",
     writes=lambda xp, x, part: xp.matrix_transpose(part),

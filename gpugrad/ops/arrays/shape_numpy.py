@@ -1,7 +1,5 @@
 """NumPy's functions that reorder axes, add axes, flip and rotate, and work on diagonals."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -21,17 +19,11 @@ def _transpose_back(xp, x, part, axes):
     return xp.permute_dims(part, tuple(np.argsort([a % x.ndim for a in order]).tolist()))
 
 
-_ANY = shaped(([(3,)], {}), ([()], {}), ([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0,)], {}))
+_ANY = shaped([(3,)], [()], [(2, 3)], [(2, 3, 2)], [(0,)])
 
 
 @_composite(
-    samples=shaped(
-        ([(2, 3)], {}),
-        ([(2, 3, 4)], {"axes": (1, -1, 0)}),
-        ([()], {}),
-        ([(3,)], {}),
-        ([(0, 2)], {}),
-    ),
+    samples=shaped([(2, 3)], ([(2, 3, 4)], {"axes": (1, -1, 0)}), [()], [(3,)], [(0, 2)]),
     errors=[([np.ones((2, 3))], {"axes": (0, 0)}, AxisError, "repeated axis")],
     writes=_transpose_back,
 )
@@ -141,7 +133,7 @@ atleast_3d = _at_least(
 )
 
 
-_PLANES = shaped(([(2, 3)], {}), ([(2, 3, 2)], {}), ([(0, 2)], {}))
+_PLANES = shaped([(2, 3)], [(2, 3, 2)], [(0, 2)])
 
 
 @_composite(
@@ -182,7 +174,7 @@ def fliplr(xp, x, /):
 
 @_composite(
     samples=shaped(
-        ([(2, 3)], {}),
+        [(2, 3)],
         ([(2, 3)], {"k": 2}),
         ([(2, 3, 2)], {"k": -1, "axes": (1, 2)}),
         ([(2, 3)], {"k": 4}),
@@ -220,8 +212,8 @@ def rot90(xp, x, /, k=1, axes=(0, 1)):
 
 
 _DIAGONALS = shaped(
-    ([(3,)], {}), ([(2,)], {"k": 1}), ([(2,)], {"k": -2}),
-    ([(3, 2)], {"k": -1}), ([(2, 3)], {}), ([(0,)], {"k": 1}),
+    [(3,)], ([(2,)], {"k": 1}), ([(2,)], {"k": -2}),
+    ([(3, 2)], {"k": -1}), [(2, 3)], ([(0,)], {"k": 1}),
 )  # fmt: skip
 
 
@@ -251,8 +243,7 @@ def diag(xp, x, /, k=0):
 
 
 @_composite(
-    samples=shaped(([(3,)], {}), ([(2, 2)], {"k": 1}), ([()], {"k": -1}), ([(0,)], {})),
-    errors=NOT_NUMBERS,
+    samples=shaped([(3,)], ([(2, 2)], {"k": 1}), ([()], {"k": -1}), [(0,)]), errors=NOT_NUMBERS
 )
 def diagflat(xp, x, /, k=0):
     """Build a matrix with the flattened array on a diagonal.

@@ -1,7 +1,5 @@
 """Sorting, partitions, searching in sorted arrays, the largest elements."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -141,11 +139,11 @@ def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
     ref=_searchsorted_reference,
     batch=_searchsorted_batch,
     samples=calls(
-        lambda rng: ([np.sort(uniform(rng, 5)), uniform(rng, 2, 3)], {}),
+        lambda rng: [np.sort(uniform(rng, 5)), uniform(rng, 2, 3)],
         lambda rng: ([np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0])], {"side": "right"}),
-        lambda rng: ([np.array([0.0, 1.0, 1.0]), np.array(1.0)], {}),
+        lambda rng: [np.array([0.0, 1.0, 1.0]), np.array(1.0)],
         lambda rng: ([np.array([2.0, 0.0]), np.array([1.0])], {"sorter": np.array([1, 0])}),
-        lambda rng: ([uniform(rng, 0), uniform(rng, 2)], {}),
+        lambda rng: [uniform(rng, 0), uniform(rng, 2)],
     ),
     errors=[
         ([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"searchsorted.*\(2, 2\)"),
@@ -318,9 +316,9 @@ def argpartition(xp, x, /, kth, axis=-1):
     kinds="fi",
     ref=lambda keys, axis=-1: np.lexsort(keys, axis),
     samples=calls(
-        lambda rng: ([[np.array([1.0, 0.0, 1.0]), np.array([2.0, 2.0, 1.0])]], {}),
+        lambda rng: [[np.array([1.0, 0.0, 1.0]), np.array([2.0, 2.0, 1.0])]],
         lambda rng: ([[uniform(rng, 2, 3), np.ones((2, 3))]], {"axis": 0}),
-        lambda rng: ([[uniform(rng, 4)]], {}),
+        lambda rng: [[uniform(rng, 4)]],
     ),
     errors=[
         ([[np.ones(2), np.ones(3)]], {}, ShapeError, r"lexsort.*\(2,\).*\(3,\)"),
@@ -351,7 +349,7 @@ def lexsort(xp, keys, /, axis=-1):
 
 @op(
     kinds="c",
-    samples=shaped(([(4,)], {}), ([(2, 3)], {}), ([(0,)], {})),
+    samples=shaped([(4,)], [(2, 3)], [(0,)]),
     errors=[([np.array(1j)], {}, AxisError, "axis -1")],
 )
 def sort_complex(xp, x, /):

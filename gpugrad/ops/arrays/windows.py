@@ -5,8 +5,6 @@ several axes apply them one after the other: the views cost nothing, and the gra
 additions of slices instead of k * k.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import SCALARS

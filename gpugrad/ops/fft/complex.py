@@ -4,8 +4,6 @@ The matrix of `fft_c2c` is symmetric, so its adjoint is the transform in the oth
 with the other scale, and derivatives of every order are again transforms.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

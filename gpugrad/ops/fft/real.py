@@ -6,8 +6,6 @@ and has no imaginary part. `fft_r2c` and `fft_c2r` are adjoint to each other onc
 applies these weights.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.samples import shaped

@@ -1,7 +1,5 @@
 """The named Fourier transforms: they crop or pad to the requested length and call a primitive."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Formulas: I. Murray, arXiv:1602.07527. For complex matrices the transpose become
 transpose.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import NUMPY

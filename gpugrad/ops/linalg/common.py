@@ -1,7 +1,5 @@
 """Checks, samples and declarations of ops of square matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

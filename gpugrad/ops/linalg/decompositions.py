@@ -15,8 +15,6 @@ Formulas: M. Giles, "Collected matrix derivative results" (2008); for complex si
 Z.-Q. Wan and S.-X. Zhang, arXiv:1909.02659.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

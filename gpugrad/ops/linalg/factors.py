@@ -1,7 +1,5 @@
 """LU factors, and systems of equations solved with existing factors."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -6,8 +6,6 @@ factor and an inverse from it, together n^3 multiplications and additions; the g
 the factor (`cholesky`) would cost about three times as much.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

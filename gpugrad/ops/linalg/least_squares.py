@@ -4,8 +4,6 @@ Formula: G. Golub and V. Pereyra, SIAM J. Numer. Anal. 10 (1973) 413: the deriva
 pseudoinverse at constant rank.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

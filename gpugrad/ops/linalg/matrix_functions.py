@@ -6,8 +6,6 @@ adjoint of `a`. So `expm` and `logm` are their own rules, to any order, also whe
 are equal.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,7 +1,5 @@
 """Norms of vectors and matrices."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

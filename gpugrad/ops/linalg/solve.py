@@ -4,8 +4,6 @@ Formulas: M. Giles, "Collected matrix derivative results" (2008). For complex ma
 the transpose becomes the conjugate transpose.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.autodiff.batched import aligned

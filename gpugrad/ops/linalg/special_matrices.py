@@ -1,7 +1,5 @@
 """Matrices built from vectors or blocks, products of many, and tensor equations."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -4,8 +4,6 @@ Derivatives of complex ops are the complex derivatives; the gradient is g * conj
 TensorFlow's and torch's convention.
 """
 
-from __future__ import annotations
-
 import cmath
 import math
 from typing import Any

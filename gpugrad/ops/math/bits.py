@@ -1,7 +1,5 @@
 """Booleans packed into bytes, eight at a time."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts of complex numbers, and complex numbers from parts."""
 
-from __future__ import annotations
-
 from gpugrad.errors import DTypeError
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise

@@ -1,7 +1,5 @@
 """Running sums, products, extremes and logsumexp, and the recurrence behind their adjoints."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sums of products in Einstein's notation."""
 
-from __future__ import annotations
-
 import functools
 import math
 import operator

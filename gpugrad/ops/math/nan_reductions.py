@@ -3,8 +3,6 @@
 If all elements are NaN, sums are 0, products 1 and other results NaN, with no warning.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any

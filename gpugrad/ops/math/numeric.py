@@ -1,7 +1,5 @@
 """NumPy's other elementwise functions: parts of floats, rounding, tests, integers."""
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -3,8 +3,6 @@
 Leading zeros stay: the length of a result does not depend on values.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -4,8 +4,6 @@ They are linear in each argument, so the gradient by one is another product: of 
 and the conjugate of the other argument.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

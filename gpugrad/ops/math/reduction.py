@@ -1,7 +1,5 @@
 """Ops that reduce axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signals sampled along one axis: convolution, interpolation, phases."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exponentials, logarithms, trigonometric and hyperbolic functions, and the error function."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

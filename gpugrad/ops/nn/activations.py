@@ -1,7 +1,5 @@
 """Activations of neural networks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.arguments import check_numbers

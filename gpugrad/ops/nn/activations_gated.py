@@ -1,7 +1,5 @@
 """Activations that read more than one element: gates, learned slopes, and along an axis."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, SCALARS
@@ -25,9 +23,7 @@ def _halves(xp, name, x, axis):
     )
 
 
-_HALVED = shaped(
-    ([(4,)], {}), ([(2, 3)], {"axis": 0}), ([(2, 2, 4)], {}), ([(2, 2, 3)], {"axis": 1})
-)
+_HALVED = shaped([(4,)], ([(2, 3)], {"axis": 0}), [(2, 2, 4)], ([(2, 2, 3)], {"axis": 1}))
 _HALF_ERRORS = [
     ([np.ones((2, 3))], {}, ShapeError, r"axis -1.*\(2, 3\)"),
     ([np.ones((2, 2))], {"axis": 2}, AxisError, "axis 2"),
@@ -99,12 +95,7 @@ def _prelu_ref(x, weight, axis=1):
 
 @op(
     ref=_prelu_ref,
-    samples=shaped(
-        ([(2, 3), (3,)], {}),
-        ([(3,), ()], {}),
-        ([(2, 3, 2), (2,)], {"axis": -1}),
-        ([(2, 2), (1,)], {}),
-    ),
+    samples=shaped([(2, 3), (3,)], [(3,), ()], ([(2, 3, 2), (2,)], {"axis": -1}), [(2, 2), (1,)]),
     errors=[
         ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"prelu.*\(2,\).*\(2, 3\)"),
         ([np.ones((2, 3)), np.ones(3)], {"axis": 2}, AxisError, "prelu.*axis 2"),

@@ -37,10 +37,10 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
     batch="stack",
     ref=_masked_softmax_ref,
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), np.array([[True, True, False], [False] * 3])], {}),
+        lambda rng: [uniform(rng, 2, 3), np.array([[True, True, False], [False] * 3])],
         lambda rng: ([uniform(rng, 2, 2, 3), np.array([[True], [False]])], {"is_causal": True}),
         lambda rng: ([uniform(rng, 3, 2)], {"is_causal": True}),
-        lambda rng: ([uniform(rng, 2, 0)], {}),
+        lambda rng: [uniform(rng, 2, 0)],
     ),
     errors=[
         ([np.ones(3), np.ones(3)], {}, DTypeError, "masked_softmax.*float64"),

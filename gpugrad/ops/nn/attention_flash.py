@@ -4,8 +4,6 @@ The formulas compute the scores. They are the reference for the kernels, run whe
 decline, and provide second derivatives.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@
 all values, so there this is one op with a kernel, and so is its gradient.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

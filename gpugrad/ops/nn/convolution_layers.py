@@ -4,8 +4,6 @@ Channels come first, (N, C, *spatial). For arrays with channels last, use `movea
 after.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -3,8 +3,6 @@
 The gradients are named ops, with gradients and kernels of their own.
 """
 
-from __future__ import annotations
-
 import operator
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Norms of vectors, and distances and angles between them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, on_gpu
-from gpugrad.core.samples import calls, shaped, uniform
+from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.cpu import pairs
 from gpugrad.ops._axes import broadcast_shapes
@@ -21,10 +19,7 @@ def _normalize_ref(x, p=2.0, axis=1, eps=1e-12):
 @op(
     ref=_normalize_ref,
     samples=shaped(
-        ([(2, 3)], {}),
-        ([(3,)], {"axis": 0, "p": 3}),
-        ([(2, 3, 2)], {"axis": -2, "eps": 1.5}),
-        ([(2, 0)], {}),
+        [(2, 3)], ([(3,)], {"axis": 0, "p": 3}), ([(2, 3, 2)], {"axis": -2, "eps": 1.5}), [(2, 0)]
     ),
     errors=[([np.ones(3)], {}, AxisError, "axis 1")],
 )
@@ -53,11 +48,11 @@ def _similarity_ref(x1, x2, axis=1, eps=1e-8):
 @op(
     ref=_similarity_ref,
     samples=shaped(
-        ([(2, 3)] * 2, {}),
+        [(2, 3)] * 2,
         ([(3,)] * 2, {"axis": -1}),
-        ([(2, 3, 2), (2, 3, 1)], {}),
-        ([(2, 1), (3,)], {}),
-        ([(2, 0)] * 2, {}),
+        [(2, 3, 2), (2, 3, 1)],
+        [(2, 1), (3,)],
+        [(2, 0)] * 2,
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((2, 2))], {}, ShapeError, r"\(2, 3\).*\(2, 2\)"),
@@ -93,7 +88,7 @@ def _pairwise_ref(x1, x2, p=2.0, eps=1e-6, keepdims=False):
 @op(
     ref=_pairwise_ref,
     samples=shaped(
-        ([(2, 3)] * 2, {}),
+        [(2, 3)] * 2,
         ([(3,)] * 2, {"p": 1, "eps": 0}),
         ([(2, 3), (3,)], {"keepdims": True}),
         ([(2, 3)] * 2, {"p": np.inf}),
@@ -133,11 +128,7 @@ def _swapped(xp, x):
     return xp.swapaxes(x, -1, -2)
 
 
-_PAIRS = calls(
-    lambda rng: ([uniform(rng, 2, 3), uniform(rng, 4, 3)], {}),
-    lambda rng: ([uniform(rng, 2, 2, 1), uniform(rng, 2, 3, 1)], {}),
-    lambda rng: ([uniform(rng, 0, 3), uniform(rng, 2, 3)], {}),
-)
+_PAIRS = shaped([(2, 3), (4, 3)], [(2, 2, 1), (2, 3, 1)], [(0, 3), (2, 3)])
 _PAIR_ERRORS: list[Any] = [
     ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"\(2, 3\).*\(4, 2\)"),
     ([np.ones(3), np.ones((2, 3))], {}, ShapeError, r"\(3,\)"),
@@ -219,11 +210,11 @@ def euclidean_distances_grad(xp, g, x1, x2, out, /):
 
 @op(
     ref=lambda x1, x2, p=2.0: np.linalg.norm(x1[..., :, None, :] - x2[..., None, :, :], p, axis=-1),
-    samples=calls(
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 4, 3)], {}),
-        lambda rng: ([uniform(rng, 2, 2, 1), uniform(rng, 3, 1)], {"p": 1}),
-        lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3)], {"p": np.inf}),
-        lambda rng: ([uniform(rng, 0, 3), uniform(rng, 2, 3)], {}),
+    samples=shaped(
+        [(2, 3), (4, 3)],
+        ([(2, 2, 1), (3, 1)], {"p": 1}),
+        ([(2, 3), (2, 3)], {"p": np.inf}),
+        [(0, 3), (2, 3)],
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((4, 2))], {}, ShapeError, r"cdist.*\(2, 3\).*\(4, 2\)"),

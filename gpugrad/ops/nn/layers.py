@@ -1,7 +1,5 @@
 """Linear layers, and lookups in tables of vectors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,11 +18,11 @@ from gpugrad.registry.record import op
     native_half=True,
     ref=lambda x, weight, bias=0.0: x @ weight.T + bias,
     samples=shaped(
-        ([(2, 3), (4, 3), (4,)], {}),
-        ([(3,), (2, 3)], {}),
-        ([(2, 2, 3), (1, 3), (1,)], {}),
-        ([(0, 3), (2, 3), (2,)], {}),
-        ([(2, 3), (3,), ()], {}),
+        [(2, 3), (4, 3), (4,)],
+        [(3,), (2, 3)],
+        [(2, 2, 3), (1, 3), (1,)],
+        [(0, 3), (2, 3), (2,)],
+        [(2, 3), (3,), ()],
     ),
     errors=[
         ([np.ones((2, 3)), np.ones((3, 4))], {}, ShapeError, r"linear.*\(2, 3\).*\(3, 4\)"),
@@ -68,9 +66,9 @@ def _bilinear_ref(x1, x2, weight, bias=0.0):
     native_half=True,
     ref=_bilinear_ref,
     samples=shaped(
-        ([(2, 3), (2, 2), (4, 3, 2), (4,)], {}),
-        ([(3,), (2,), (1, 3, 2)], {}),
-        ([(2, 1, 2), (2, 1, 2), (2, 2, 2)], {}),
+        [(2, 3), (2, 2), (4, 3, 2), (4,)],
+        [(3,), (2,), (1, 3, 2)],
+        [(2, 1, 2), (2, 1, 2), (2, 2, 2)],
     ),
     errors=[
         ([np.ones(3), np.ones(2), np.ones((4, 2, 3))], {}, ShapeError, r"bilinear.*\(4, 2, 3\)"),
@@ -139,10 +137,10 @@ def _take_rows_batch(xp, batched, indices, weight):
     jvp=[None, lambda xp, t, indices: xp.take_rows(indices, t)],
     ref=lambda indices, weight: weight[indices],
     samples=calls(
-        lambda rng: ([np.array([0, 2, 0]), uniform(rng, 3, 2)], {}),
-        lambda rng: ([np.array([[2, 1], [2, 0]]), uniform(rng, 3)], {}),
-        lambda rng: ([np.array(1), uniform(rng, 2, 2)], {}),
-        lambda rng: ([np.zeros(0, np.int64), uniform(rng, 2, 2)], {}),
+        lambda rng: [np.array([0, 2, 0]), uniform(rng, 3, 2)],
+        lambda rng: [np.array([[2, 1], [2, 0]]), uniform(rng, 3)],
+        lambda rng: [np.array(1), uniform(rng, 2, 2)],
+        lambda rng: [np.zeros(0, np.int64), uniform(rng, 2, 2)],
     ),
     errors=[
         ([np.array([-1]), np.ones((2, 3))], {}, IndexOutOfBoundsError, "take_rows: index -1"),
@@ -187,7 +185,7 @@ def _broadcast(xp, mask, rows):
     native_half=True,
     ref=lambda indices, weight, padding_idx=None, sparse=False: weight[indices],
     samples=calls(
-        lambda rng: ([np.array([0, 2, 0]), uniform(rng, 3, 2)], {}),
+        lambda rng: [np.array([0, 2, 0]), uniform(rng, 3, 2)],
         lambda rng: ([np.array([[2, 1], [2, 0]]), uniform(rng, 3, 2)], {"sparse": True}),
     ),
     errors=[
@@ -237,7 +235,7 @@ def _bag_ref(indices, weight, per_sample_weights=None, mode="mean", padding_idx=
     arrays=("indices", "weight", "per_sample_weights"),
     ref=_bag_ref,
     samples=calls(
-        lambda rng: ([np.array([[0, 2, 0], [1, 1, 2]]), uniform(rng, 3, 2)], {}),
+        lambda rng: [np.array([[0, 2, 0], [1, 1, 2]]), uniform(rng, 3, 2)],
         lambda rng: (
             [np.array([[0, 2], [1, 2]]), uniform(rng, 3, 2), uniform(rng, 2, 2)],
             {"mode": "sum"},

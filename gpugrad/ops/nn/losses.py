@@ -4,8 +4,6 @@ The default is the mean over the elements. Shapes do not broadcast, so (n, 1) ag
 error and not a wrong loss.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -58,7 +56,7 @@ def reduced_ref(losses, reduction):
 
 
 _PAIRS = shaped(
-    ([(2, 3)] * 2, {}),
+    [(2, 3)] * 2,
     ([()] * 2, {"reduction": "none"}),
     ([(4,)] * 2, {"reduction": "sum"}),
     ([(0, 2)] * 2, {"reduction": "sum"}),
@@ -218,7 +216,7 @@ unit_huber = elementwise(
 @loss(
     lambda x, y, delta=1.0: NUMPY.special.huber(delta, x - y),
     shaped(
-        ([(2, 3)] * 2, {}),
+        [(2, 3)] * 2,
         ([()] * 2, {"delta": 0.5, "reduction": "none"}),
         ([(4,)] * 2, {"delta": 2.0, "reduction": "sum"}),
     ),
@@ -248,7 +246,7 @@ def _smooth_l1_ref(x, y, beta=1.0):
 @loss(
     _smooth_l1_ref,
     shaped(
-        ([(2, 3)] * 2, {}),
+        [(2, 3)] * 2,
         ([()] * 2, {"beta": 0.5, "reduction": "none"}),
         ([(4,)] * 2, {"beta": 0, "reduction": "sum"}),
     ),

@@ -3,8 +3,6 @@
 Classes are along axis 1, as in torch (axis 0 for a single example).
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -5,8 +5,6 @@ visits the states blank, l1, blank, l2, ..., blank in order, and may leave out a
 two labels that differ. All sums over paths are computed in the logarithm.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import operator

@@ -3,8 +3,6 @@
 At the margin itself the gradient is the one beyond it, as in torch.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.samples import calls

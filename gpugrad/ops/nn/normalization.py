@@ -4,8 +4,6 @@
 their input. The gradient is an op with a gradient of its own.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -397,7 +395,7 @@ _NORM_ERRORS = [
     ref=_layer_ref,
     errors=_NORM_ERRORS,
     samples=shaped(
-        ([(2, 3), (3,), (3,)], {}),
+        [(2, 3), (3,), (3,)],
         ([(4,)], {"eps": 0.1}),
         ([(2, 3, 2), (3, 2), (3, 2)], {"axis": (-2, -1)}),
         ([(2, 3, 2), (3,)], {"axis": 1}),

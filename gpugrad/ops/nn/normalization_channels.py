@@ -3,8 +3,6 @@
 Examples are along axis 0. Weights and biases have shape (channels,).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS, on_gpu
@@ -207,9 +205,7 @@ def _instance_ref(x, weight=None, bias=None, eps=1e-5, axis=1):
     arrays=_CHANNELS,
     ref=_instance_ref,
     samples=shaped(
-        ([(2, 2, 3), (2,), (2,)], {}),
-        ([(1, 2, 2, 3), (2,)], {"eps": 0.1}),
-        ([(2, 3, 2)], {"axis": -1}),
+        [(2, 2, 3), (2,), (2,)], ([(1, 2, 2, 3), (2,)], {"eps": 0.1}), ([(2, 3, 2)], {"axis": -1})
     ),
     errors=[
         ([np.ones((2, 3))], {}, AxisError, r"instance_norm.*\(2, 3\)"),

@@ -4,8 +4,6 @@ Elsewhere the norms are two ops, and each reads its arrays from cache; here kern
 them from memory once. Statistics of 16-bit floats are float32.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Patches of images: as columns and back, as channels, and channels in another order."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

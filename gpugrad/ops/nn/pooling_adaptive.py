@@ -3,8 +3,6 @@
 Window i of m over an axis of length n runs from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums, means and p-norms of windows, by slices along one axis after the other."""
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -5,8 +5,6 @@ k * k. Its gradient goes to the first of equal elements, as in torch, TensorFlow
 backward pass finds that place, so that inference does not pay for it.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -4,8 +4,6 @@ Resampling is linear in the array. The weights form a sparse matrix along one ax
 gradient resamples with the transposed taps. Several axes are resampled in turn.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

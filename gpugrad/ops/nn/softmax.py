@@ -3,8 +3,6 @@
 Rules read the result where that is enough, so that the input can be freed.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from typing import Any
@@ -55,7 +53,7 @@ _GRAD_ERRORS: list[Any] = [([np.ones(3), np.ones(2)], {}, ShapeError, r"\(3,\).*
 def _grad_samples(**domain):
     """A gradient and results in a domain."""
     return calls(
-        lambda rng: ([uniform(rng, 4), uniform(rng, 4, **domain)], {}),
+        lambda rng: [uniform(rng, 4), uniform(rng, 4, **domain)],
         lambda rng: ([uniform(rng, 2, 3), uniform(rng, 2, 3, **domain)], {"axis": 0}),
     )
 

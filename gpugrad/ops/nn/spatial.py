@@ -1,7 +1,5 @@
 """Families of layers that differ only in how many spatial axes they have."""
 
-from __future__ import annotations
-
 import inspect
 
 from gpugrad.registry.record import op

@@ -4,8 +4,6 @@ Both are composites, so they can be differentiated by the image, the places and 
 order. The names and conventions are torch's: coordinates run from -1 to 1, x before y.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -12,8 +12,6 @@ all orders exist:
 - `gamma_sensitivity`, R_k = -(d^k F / da^k) / (x f(x)); R_1 is d log(x) / da.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -78,8 +76,8 @@ def _points(*orders):
             [uniform(rng, 2, 1, low=2, high=9), uniform(rng, 3, low=1, high=3)],
             {"order": orders[-1]},
         ),
-        lambda rng: ([uniform(rng, low=0.3, high=2), uniform(rng, 2, low=-9, high=0)], {}),
-        lambda rng: ([uniform(rng, 0, low=1, high=2), uniform(rng, 0)], {}),
+        lambda rng: [uniform(rng, low=0.3, high=2), uniform(rng, 2, low=-9, high=0)],
+        lambda rng: [uniform(rng, 0, low=1, high=2), uniform(rng, 0)],
     )
 
 
@@ -265,9 +263,9 @@ def _gradient_ref(alpha, sample):
 @op(
     ref=_gradient_ref,
     samples=calls(
-        lambda rng: ([uniform(rng, 2, 1, low=1, high=5), uniform(rng, 3, low=0.3, high=5)], {}),
-        lambda rng: ([uniform(rng, low=0.3, high=2), uniform(rng, low=0.1, high=1)], {}),
-        lambda rng: ([uniform(rng, 0, low=1, high=2), uniform(rng, 0, low=1, high=2)], {}),
+        lambda rng: [uniform(rng, 2, 1, low=1, high=5), uniform(rng, 3, low=0.3, high=5)],
+        lambda rng: [uniform(rng, low=0.3, high=2), uniform(rng, low=0.1, high=1)],
+        lambda rng: [uniform(rng, 0, low=1, high=2), uniform(rng, 0, low=1, high=2)],
     ),
     errors=_BAD[:1],
 )

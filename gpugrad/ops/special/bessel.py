@@ -4,8 +4,6 @@ Derivatives follow DLMF 10.6 and 10.29. Functions of any order run on the CPU on
 of order 0 and 1, and `yn`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

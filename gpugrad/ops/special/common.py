@@ -4,8 +4,6 @@ SciPy's functions run on the CPU, CuPy's on a GPU. Where CuPy lacks one, the for
 formula; `jv`, `yv`, `iv`, `ive`, `kv` and `kve` have none and raise `DeviceError` on a GPU.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -95,7 +93,7 @@ def _exponential_remainder_ref(z, order=1):
 @op(
     vjp=[lambda xp, g, z, order: g * _exponential_remainder_slope(xp, z, order)],
     batch=lambda xp, batched, z, order: xp.exponential_remainder(z, order=order),
-    samples=shaped(([(4,)], {}), ([()], {"order": 2}), ([(0, 2)], {}), ([(2, 3)], {"order": 3})),
+    samples=shaped([(4,)], ([()], {"order": 2}), [(0, 2)], ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
     errors=[([np.ones(2)], {"order": 0}, ArgumentError, "order")],
     captures=True,
@@ -138,9 +136,7 @@ def _spherical_jn_vjp(xp, g, z, n):
 @op(
     vjp=[_spherical_jn_vjp],
     batch=lambda xp, batched, z, n: xp.spherical_jn(z, n=n),
-    samples=shaped(
-        ([(4,)], {}), ([()], {"n": 1}), ([(0, 2)], {}), ([(2, 3)], {"n": 2}), domain=(-9, 9)
-    ),
+    samples=shaped([(4,)], ([()], {"n": 1}), [(0, 2)], ([(2, 3)], {"n": 2}), domain=(-9, 9)),
     kinds="fc",
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
     errors=[([np.ones(2)], {"n": -1}, ArgumentError, "n=-1")],
@@ -294,7 +290,7 @@ def _lambertw_vjp(xp, g, out, z_dtype):
     batch=lambda xp, batched, z, k, tol: xp.lambertw(z, k=k, tol=tol),
     kinds="fc",
     ref="scipy.special.lambertw",
-    samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {"k": 1}), domain=(0.5, 3)),
+    samples=shaped([(4,)], [()], [(0, 2)], ([(2, 2)], {"k": 1}), domain=(0.5, 3)),
     errors=[(["text"], {}, DTypeError, "number")],
     captures=True,
 )

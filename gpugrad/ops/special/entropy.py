@@ -4,8 +4,6 @@ Where a limit exists, values and gradients are that limit: xlogy(0, 0) and its g
 in TensorFlow.
 """
 
-from __future__ import annotations
-
 from gpugrad.core.samples import grid
 from gpugrad.ops.math.arithmetic import unless_infinite
 from gpugrad.ops.special.common import scipy_op

@@ -1,7 +1,5 @@
 """The gamma and beta functions, their logarithms and logarithmic derivatives."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -13,8 +13,6 @@ so that they also hold for small a and b. The gradient by b is that of 1 - I(b, 
 argument. The integrals belong to one family, closed under differentiation: `beta_moment`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

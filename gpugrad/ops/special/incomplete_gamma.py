@@ -11,8 +11,6 @@ where the second comes from P(a, x) = K + P(a + 1, x) (DLMF 8.8.5), so that it a
 a. The integrals belong to one family, closed under differentiation: `gamma_moment`.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Elliptic, exponential and trigonometric integrals, and the dilogarithm."""
 
-from __future__ import annotations
-
 import functools
 import math
 
@@ -173,7 +171,7 @@ _two_integrals = functools.partial(
     op,
     outputs=2,
     captures=True,
-    samples=shaped(([(4,)], {}), ([()], {}), ([(0, 2)], {}), ([(2, 2)], {}), domain=(0.3, 4)),
+    samples=shaped([(4,)], [()], [(0, 2)], [(2, 2)], domain=(0.3, 4)),
     errors=[(["text"], {}, DTypeError, "number")],
 )
 

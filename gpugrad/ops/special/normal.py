@@ -7,8 +7,6 @@ of large numbers, it is the asymptotic series of that difference.
 precision, element by element, at a tenth of the speed.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
