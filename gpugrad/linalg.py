@@ -213,8 +213,7 @@ def block_diag(*arrays: Any) -> Tensor:
     [[1. 2. 0.]
      [0. 0. 5.]]
     """
-    result: Tensor = special_matrices.block_diag(list(arrays))
-    return result
+    return special_matrices.block_diag(list(arrays))
 
 
 @saying_where
@@ -259,8 +258,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
     [1. 3.]
     """
     c, lower = c_and_lower
-    x: Tensor = factors.cho_solve(c, b, lower=lower)
-    return x
+    return factors.cho_solve(c, b, lower=lower)
 
 
 @saying_where
@@ -285,8 +283,7 @@ def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tenso
     [1. 1.]
     """
     packed, pivots = lu_and_pivots
-    x: Tensor = factors.lu_solve(packed, pivots, b, trans=trans)
-    return x
+    return factors.lu_solve(packed, pivots, b, trans=trans)
 
 
 @saying_where
@@ -306,8 +303,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Tensor:
     >>> print(gg.linalg.diagonal([[1.0, 2.0], [3.0, 4.0]], offset=1))
     [2.]
     """
-    result: Tensor = arrange.diagonal(x, offset, -2, -1)
-    return result
+    return arrange.diagonal(x, offset, -2, -1)
 
 
 @saying_where
@@ -328,5 +324,4 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     >>> print(gg.linalg.trace([[1.0, 2.0], [3.0, 4.0]], offset=1))
     2.0
     """
-    total: Tensor = sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)
-    return total
+    return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)

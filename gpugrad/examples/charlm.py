@@ -156,8 +156,7 @@ def surprise(model: GPT, text: Array, window: int) -> Array:
             model(gg.constant(tokens[None])), gg.constant(targets[None])
         )
         values.append(losses.numpy()[0, half - 1 :][:half] / math.log(2))
-    result: Array = np.concatenate(values)
-    return result
+    return np.concatenate(values)
 
 
 def draw_losses(axes: Any, history: list[dict[str, float]]) -> None:

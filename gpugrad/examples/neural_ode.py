@@ -91,8 +91,7 @@ def spiral() -> Array:
     """Points of a spiral: the equation that the network does not know."""
     matrix = gg.constant([[-0.1, 2.0], [-2.0, -0.1]], dtype="float64")
     start = gg.constant([2.0, 0.0], dtype="float64")
-    points: Array = solve(lambda y: y**3 @ matrix, start, POINTS, DT).numpy().astype(np.float32)
-    return points
+    return solve(lambda y: y**3 @ matrix, start, POINTS, DT).numpy().astype(np.float32)
 
 
 class Field(nn.Module):

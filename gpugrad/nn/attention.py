@@ -70,8 +70,7 @@ def rotary_embedding(x: Any, positions: Any = None, *, base: float = 10_000.0) -
     )
     cos, sin = (TENSOR.astype(f(angles), x.dtype) for f in (TENSOR.cos, TENSOR.sin))
     first, second = x[..., :half], x[..., half:]
-    y: Tensor = TENSOR.concat([first * cos - second * sin, second * cos + first * sin], axis=-1)
-    return y
+    return TENSOR.concat([first * cos - second * sin, second * cos + first * sin], axis=-1)
 
 
 class MultiHeadAttention(Module):

@@ -84,8 +84,7 @@ class _Convolution(Module):
         """Map x of shape (..., channels_in, *lengths); raises as the function of the name does."""
         options = {name: getattr(self, name) for name in self._options}
         y = type(self)._function(self._input(x, self.weight), self.weight, self.bias, **options)
-        result: Tensor = y if self.activation is None else self.activation(y)
-        return result
+        return y if self.activation is None else self.activation(y)
 
     def _repr_args(self) -> str:
         options = {name: getattr(self, name) for name in self._options}

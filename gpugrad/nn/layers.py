@@ -155,8 +155,7 @@ class Bilinear(Module):
     def forward(self, x1: Any, x2: Any) -> Tensor:
         """Map (..., units_in1) and (..., units_in2) to (..., units_out)."""
         x1, x2 = self._input(x1, self.weight), self._input(x2, self.weight)
-        y: Tensor = functional.bilinear(x1, x2, self.weight, self.bias)
-        return y
+        return functional.bilinear(x1, x2, self.weight, self.bias)
 
     def _repr_args(self) -> str:
         n, n1, n2 = self.weight.shape
@@ -199,13 +198,12 @@ class Embedding(Module):
 
     def forward(self, indices: Any) -> Tensor:
         """Map indices of any shape to (*shape, width); raises as `gg.nn.embedding` does."""
-        y: Tensor = functional.embedding(
+        return functional.embedding(
             argument("Embedding", indices),
             self.weight,
             padding_idx=self.padding_idx,
             sparse=self.sparse,
         )
-        return y
 
     def _repr_args(self) -> str:
         return f"{self.rows}, {self.width}"
@@ -265,7 +263,7 @@ class EmbeddingBag(Module):
         factors = per_sample_weights
         if factors is not None:
             factors = self._input(factors, self.weight, "per_sample_weights")
-        y: Tensor = functional.embedding_bag(
+        return functional.embedding_bag(
             argument("EmbeddingBag", indices),
             self.weight,
             factors,
@@ -273,7 +271,6 @@ class EmbeddingBag(Module):
             padding_idx=self.padding_idx,
             sparse=self.sparse,
         )
-        return y
 
     def _repr_args(self) -> str:
         return f"{self.rows}, {self.width}, mode={self.mode!r}"
@@ -303,14 +300,13 @@ class Dropout(Module):
     def forward(self, x: Any) -> Tensor:
         """Apply dropout in training; otherwise return `x` itself."""
         warn_without_training(self)
-        y: Tensor = functional.dropout(
+        return functional.dropout(
             x,
             self.p,
             training=is_training(),
             noise_shape=self.noise_shape,
             generator=self.generator,
         )
-        return y
 
     def _repr_args(self) -> str:
         return f"{self.p}"
@@ -333,10 +329,7 @@ class AlphaDropout(Module):
     def forward(self, x: Any) -> Tensor:
         """Apply `gg.nn.alpha_dropout` in training; otherwise return `x` itself."""
         warn_without_training(self)
-        y: Tensor = functional.alpha_dropout(
-            x, self.p, training=is_training(), generator=self.generator
-        )
-        return y
+        return functional.alpha_dropout(x, self.p, training=is_training(), generator=self.generator)
 
     def _repr_args(self) -> str:
         return f"{self.p}"

@@ -55,8 +55,7 @@ class LayerNorm(Module):
         axes = tuple(range(-len(self.shape), 0))
         x = self._input(x, self.weight)
         weight, bias = beside(x, self.weight, self.bias)
-        y: Tensor = functional.layer_norm(x, weight, bias, axis=axes, eps=self.eps)
-        return y
+        return functional.layer_norm(x, weight, bias, axis=axes, eps=self.eps)
 
     def _repr_args(self) -> str:
         return f"{self.shape}"
@@ -95,8 +94,7 @@ class RMSNorm(Module):
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.rms_norm` does."""
         x, axes = self._input(x, self.weight), tuple(range(-len(self.shape), 0))
-        y: Tensor = functional.rms_norm(x, *beside(x, self.weight), axis=axes, eps=self.eps)
-        return y
+        return functional.rms_norm(x, *beside(x, self.weight), axis=axes, eps=self.eps)
 
     def _repr_args(self) -> str:
         return f"{self.shape}"
@@ -144,8 +142,7 @@ class GroupNorm(Module):
         x = self._input(x, self.weight)
         weight, bias = beside(x, self.weight, self.bias)
         how = {"num_groups": self.groups, "eps": self.eps, "axis": self.axis}
-        y: Tensor = functional.group_norm(x, weight, bias, **how)
-        return y
+        return functional.group_norm(x, weight, bias, **how)
 
     def _repr_args(self) -> str:
         return f"{self.groups}, {self.channels}"
@@ -189,8 +186,7 @@ class InstanceNorm(Module):
         """Normalise x; raises as `gg.nn.instance_norm` does."""
         x = self._input(x, self.weight)
         weight, bias = beside(x, self.weight, self.bias)
-        y: Tensor = functional.instance_norm(x, weight, bias, eps=self.eps, axis=self.axis)
-        return y
+        return functional.instance_norm(x, weight, bias, eps=self.eps, axis=self.axis)
 
     def _repr_args(self) -> str:
         return f"{self.channels}"

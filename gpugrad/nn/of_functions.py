@@ -33,8 +33,7 @@ class _Layer(Module):
     def forward(self, x: Any) -> Tensor:
         """Call the function."""
         options = {name: getattr(self, name) for name in self._parameters.parameters}
-        y: Tensor = type(self)._function(x, **options)
-        return y
+        return type(self)._function(x, **options)
 
     def _repr_args(self) -> str:
         return ", ".join(
@@ -124,8 +123,7 @@ class PReLU(Module):
         """Apply `gg.nn.prelu`; raises as it does."""
         x = self._input(x, self.weight)
         axis = self.axis if self.weight.size > 1 else -1
-        y: Tensor = functional.prelu(x, self.weight, axis=axis)
-        return y
+        return functional.prelu(x, self.weight, axis=axis)
 
 
 # ---- pooling

@@ -98,8 +98,7 @@ class Cell(Module):
 
     def output(self, state: Any) -> Tensor:
         """The output of a step: the state, or a part of it."""
-        result: Tensor = state
-        return result
+        return state
 
     def forward(self, x: Any, state: Any = None) -> Any:
         """The next state, from x of shape (..., units_in) and the state; by default zeros."""
@@ -188,8 +187,7 @@ class LSTMCell(Cell):
 
     def output(self, state: Any) -> Tensor:
         """H."""
-        h: Tensor = state[0]
-        return h
+        return state[0]
 
 
 class GRUCell(Cell):
@@ -357,8 +355,7 @@ def _inside(name: str, lengths: Any, steps: int, batch: tuple[int, ...]) -> Tens
         raise ShapeError(f"{name}: lengths must have the shape {batch}, got {lengths.shape}.")
     times = arange(steps, dtype=lengths.dtype, device=lengths.device)
     times = TENSOR.reshape(times, (steps, *(1,) * (len(batch) + 1)))
-    inside: Tensor = times < TENSOR.expand_dims(lengths, axis=-1)
-    return inside
+    return times < TENSOR.expand_dims(lengths, axis=-1)
 
 
 class RNN(Recurrent):

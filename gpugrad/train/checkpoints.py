@@ -194,10 +194,7 @@ class Checkpoints(Callback):
         return LoaderState(epoch + 1, 0) if ended else LoaderState(epoch, batch + run.batch)
 
     def _state_of(self, part: Any) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = (
-            part.state_dict(self._variables()) if _is_optimizer(part) else part.state_dict()
-        )
-        return state
+        return part.state_dict(self._variables()) if _is_optimizer(part) else part.state_dict()
 
     def _variables(self) -> dict[str, Variable]:
         """The Variables of all parts, by the names that an optimizer's state has."""

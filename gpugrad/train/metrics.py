@@ -197,8 +197,7 @@ def sums_of_mean(value: Any, outputs: Any) -> Tensor:
         value = TENSOR.astype(value, np.dtype("float32"))
     total = TENSOR.sum(value) if value.ndim else TENSOR.multiply(value, n)
     count = constant(n, total.dtype, device=total.device)
-    sums: Tensor = TENSOR.stack([total, count], axis=0)
-    return sums
+    return TENSOR.stack([total, count], axis=0)
 
 
 def mean_of(sums: Array) -> float:
