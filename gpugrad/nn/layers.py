@@ -50,6 +50,17 @@ def warn_without_training(layer: Any) -> None:
         )
 
 
+def times_kernel(layer: Any, x: Any) -> Tensor:
+    """The input of shape (..., units_in) times the kernel of a layer."""
+    x = layer._input(x, layer.kernel)
+    if not x.ndim or x.shape[-1] != layer.units_in:
+        raise ShapeError(
+            f"{type(layer).__name__}: the last axis of x must have length {layer.units_in}, but "
+            f"its shape is {x.shape}."
+        )
+    return TENSOR.matmul(x, layer.kernel)
+
+
 class Dense(Module):
     """activation(x @ kernel + bias).
 
@@ -100,13 +111,7 @@ class Dense(Module):
         Raises:
             ShapeError: the last axis of x does not have length units_in.
         """
-        x = self._input(x, self.kernel)
-        if not x.ndim or x.shape[-1] != self.units_in:
-            raise ShapeError(
-                f"Dense: the last axis of x must have length {self.units_in}, but its shape is "
-                f"{x.shape}."
-            )
-        y: Tensor = TENSOR.matmul(x, self.kernel)
+        y = times_kernel(self, x)
         if self.bias is not None:
             y = TENSOR.add(y, *beside(y, self.bias))
         return y if self.activation is None else self.activation(y)
@@ -180,6 +185,8 @@ class Embedding(Module):
     (1, 3, 8)
     """
 
+    _shown = ("rows", "width")
+
     @takes(rows=COUNT, width=COUNT, sparse=FLAG)
     def __init__(
         self,
@@ -204,9 +211,6 @@ class Embedding(Module):
             padding_idx=self.padding_idx,
             sparse=self.sparse,
         )
-
-    def _repr_args(self) -> str:
-        return f"{self.rows}, {self.width}"
 
 
 def _table(
@@ -239,6 +243,8 @@ class EmbeddingBag(Module):
     >>> gg.nn.EmbeddingBag(100, 8)(gg.constant([[1, 99, 1]])).shape
     (1, 8)
     """
+
+    _shown = ("rows", "width")
 
     @takes(rows=COUNT, width=COUNT, sparse=FLAG, mode=one_of("mean", "sum", "max"))
     def __init__(
@@ -273,7 +279,7 @@ class EmbeddingBag(Module):
         )
 
     def _repr_args(self) -> str:
-        return f"{self.rows}, {self.width}, mode={self.mode!r}"
+        return f"{super()._repr_args()}, mode={self.mode!r}"
 
 
 class Dropout(Module):
@@ -290,6 +296,8 @@ class Dropout(Module):
     ...     sorted(set(layer(gg.ones(1000)).tolist()))
     [0.0, 2.0]
     """
+
+    _shown = ("p",)
 
     @takes(p=FRACTION)
     def __init__(
@@ -308,9 +316,6 @@ class Dropout(Module):
             generator=self.generator,
         )
 
-    def _repr_args(self) -> str:
-        return f"{self.p}"
-
 
 class AlphaDropout(Module):
     """In `gg.nn.training`, dropout that keeps mean and variance, for layers with SELU.
@@ -322,6 +327,8 @@ class AlphaDropout(Module):
     [1. 1. 1.]
     """
 
+    _shown = ("p",)
+
     @takes(p=FRACTION)
     def __init__(self, p: float = 0.5, *, generator: Generator | None = None) -> None:
         self.p, self.generator = p, generator
@@ -330,9 +337,6 @@ class AlphaDropout(Module):
         """Apply `gg.nn.alpha_dropout` in training; otherwise return `x` itself."""
         warn_without_training(self)
         return functional.alpha_dropout(x, self.p, training=is_training(), generator=self.generator)
-
-    def _repr_args(self) -> str:
-        return f"{self.p}"
 
 
 class Identity(Module):

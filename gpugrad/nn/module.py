@@ -128,6 +128,8 @@ class Module:
 
     _without_result: ClassVar[str] = "not called"
     """The output in the summary of a Module that was not called."""
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """The attributes in the repr; if there are none, the number of numbers stands there."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -359,6 +361,8 @@ class Module:
 
     def _repr_args(self) -> str:
         """The text in the parentheses of the repr."""
+        if self._shown:
+            return ", ".join(repr(getattr(self, name)) for name in self._shown)
         n = sum(v.size for v in self.variables)
         return f"{n:,} numbers" if n else ""
 

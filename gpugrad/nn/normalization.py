@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gpugrad.autodiff.batched import levels_of
@@ -18,7 +19,26 @@ from gpugrad.nn.module import Module, beside
 from gpugrad.ops.random.draws import is_repeated
 
 
-class LayerNorm(Module):
+class _Norm(Module):
+    """The base of the norms: a scale and a shift, which start as ones and zeros."""
+
+    weight: Variable | None
+    bias: Variable | None
+    _shown = ("channels",)
+
+    def _scale_and_shift(
+        self, shape: tuple[int, ...], affine: bool, dtype: Any, use_bias: bool = True
+    ) -> None:
+        self.weight = Variable(ones(shape, dtype=dtype)) if affine else None
+        self.bias = Variable(zeros(shape, dtype=dtype)) if affine and use_bias else None
+
+    def _by(self, function: Callable[..., Any], x: Any, **how: Any) -> Tensor:
+        """The result of a norm of `gg.nn`, with the scale and the shift beside `x`."""
+        x = self._input(x, self.weight)
+        return function(x, *beside(x, self.weight, self.bias), **how)
+
+
+class LayerNorm(_Norm):
     """Layer normalisation over the last axes: (x - mean) / sqrt(var + eps) * weight + bias.
 
     Args:
@@ -36,6 +56,8 @@ class LayerNorm(Module):
     [[-1.  1.]]
     """
 
+    _shown = ("shape",)
+
     @takes(eps=NOT_NEGATIVE, affine=FLAG, use_bias=FLAG)
     def __init__(
         self,
@@ -47,18 +69,12 @@ class LayerNorm(Module):
         dtype: Any = "float32",
     ) -> None:
         self.shape, self.eps = _lengths("LayerNorm", shape), eps
-        self.weight = Variable(ones(self.shape, dtype=dtype)) if affine else None
-        self.bias = Variable(zeros(self.shape, dtype=dtype)) if affine and use_bias else None
+        self._scale_and_shift(self.shape, affine, dtype, use_bias)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x of shape (..., *shape); raises as `gg.nn.layer_norm` does."""
         axes = tuple(range(-len(self.shape), 0))
-        x = self._input(x, self.weight)
-        weight, bias = beside(x, self.weight, self.bias)
-        return functional.layer_norm(x, weight, bias, axis=axes, eps=self.eps)
-
-    def _repr_args(self) -> str:
-        return f"{self.shape}"
+        return self._by(functional.layer_norm, x, axis=axes, eps=self.eps)
 
 
 class RMSNorm(Module):
@@ -79,6 +95,8 @@ class RMSNorm(Module):
     [[1. 1.]]
     """
 
+    _shown = ("shape",)
+
     @takes(eps=optional(NOT_NEGATIVE), affine=FLAG)
     def __init__(
         self,
@@ -96,11 +114,8 @@ class RMSNorm(Module):
         x, axes = self._input(x, self.weight), tuple(range(-len(self.shape), 0))
         return functional.rms_norm(x, *beside(x, self.weight), axis=axes, eps=self.eps)
 
-    def _repr_args(self) -> str:
-        return f"{self.shape}"
 
-
-class GroupNorm(Module):
+class GroupNorm(_Norm):
     """Normalisation of groups of channels of each example, then a scale and shift by channel.
 
     Wu and He 2018, "Group Normalization".
@@ -120,6 +135,8 @@ class GroupNorm(Module):
     (1, 4, 3, 3)
     """
 
+    _shown = ("groups", "channels")
+
     @takes(groups=COUNT, channels=COUNT, eps=NOT_NEGATIVE, affine=FLAG)
     def __init__(
         self,
@@ -134,21 +151,15 @@ class GroupNorm(Module):
         if channels % groups:
             raise ArgumentError(f"GroupNorm: groups={groups} must divide channels={channels}.")
         self.groups, self.channels, self.eps, self.axis = groups, channels, eps, axis
-        self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
-        self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
+        self._scale_and_shift((channels,), affine, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; raises as `gg.nn.group_norm` does."""
-        x = self._input(x, self.weight)
-        weight, bias = beside(x, self.weight, self.bias)
         how = {"num_groups": self.groups, "eps": self.eps, "axis": self.axis}
-        return functional.group_norm(x, weight, bias, **how)
-
-    def _repr_args(self) -> str:
-        return f"{self.groups}, {self.channels}"
+        return self._by(functional.group_norm, x, **how)
 
 
-class InstanceNorm(Module):
+class InstanceNorm(_Norm):
     """Normalisation of each channel of each example over its other axes.
 
     Ulyanov et al. 2016, "Instance Normalization".
@@ -179,17 +190,11 @@ class InstanceNorm(Module):
         dtype: Any = "float32",
     ) -> None:
         self.channels, self.eps, self.axis = channels, eps, axis
-        self.weight = Variable(ones((channels,), dtype=dtype)) if affine else None
-        self.bias = Variable(zeros((channels,), dtype=dtype)) if affine else None
+        self._scale_and_shift((channels,), affine, dtype)
 
     def forward(self, x: Any) -> Tensor:
         """Normalise x; raises as `gg.nn.instance_norm` does."""
-        x = self._input(x, self.weight)
-        weight, bias = beside(x, self.weight, self.bias)
-        return functional.instance_norm(x, weight, bias, eps=self.eps, axis=self.axis)
-
-    def _repr_args(self) -> str:
-        return f"{self.channels}"
+        return self._by(functional.instance_norm, x, eps=self.eps, axis=self.axis)
 
 
 def _lengths(layer: str, shape: Any) -> tuple[int, ...]:
@@ -197,7 +202,7 @@ def _lengths(layer: str, shape: Any) -> tuple[int, ...]:
     return tuple(COUNT(layer, f"length {k}", n) for k, n in enumerate(lengths))
 
 
-class BatchNorm(Module):
+class BatchNorm(_Norm):
     """Batch normalisation of each channel: (x - mean) / sqrt(var + eps) * weight + bias.
 
     In `gg.nn.training`, mean and variance come from the batch and update the running statistics;
@@ -242,8 +247,7 @@ class BatchNorm(Module):
     ) -> None:
         self.channels, self.momentum, self.eps, self.axis = channels, momentum, eps, axis
         shape = (channels,)
-        self.weight = Variable(ones(shape, dtype=dtype)) if affine else None
-        self.bias = Variable(zeros(shape, dtype=dtype)) if affine else None
+        self._scale_and_shift(shape, affine, dtype)
         self.running_mean = Variable(zeros(shape, dtype=dtype), trainable=False)
         self.running_var = Variable(ones(shape, dtype=dtype), trainable=False)
 
@@ -296,6 +300,3 @@ class BatchNorm(Module):
                 f"BatchNorm: in training each of {self.channels} channels needs at least two "
                 f"values, but x has shape {x.shape}."
             )
-
-    def _repr_args(self) -> str:
-        return f"{self.channels}"

@@ -14,7 +14,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.function.control.api import scan
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, orthogonal, zeros
-from gpugrad.nn.layers import Dropout
+from gpugrad.nn.layers import Dropout, times_kernel
 from gpugrad.nn.module import Module
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator
@@ -25,6 +25,7 @@ class Cell(Module):
 
     _gates: ClassVar[int]
     _state: ClassVar[tuple[str, ...]] = ("h",)
+    _shown = ("units_in", "units")
     _without_result = "in a loop"  # of a layer, which calls its parts
 
     @takes(units_in=COUNT, units=COUNT, use_bias=FLAG)
@@ -80,13 +81,7 @@ class Cell(Module):
 
     def project(self, x: Any) -> Tensor:
         """The input's part of the gates, for one step or for all at once."""
-        x = self._input(x, self.kernel)
-        if not x.ndim or x.shape[-1] != self.units_in:
-            raise ShapeError(
-                f"{type(self).__name__}: the last axis of x must have length {self.units_in}, but "
-                f"its shape is {x.shape}."
-            )
-        y: Tensor = TENSOR.matmul(x, self.kernel)
+        y = times_kernel(self, x)
         if self.bias is not None:
             y = TENSOR.add(y, self.bias)
         # with mixed precision products are 16-bit, but the state is not
@@ -104,9 +99,6 @@ class Cell(Module):
         """The next state, from x of shape (..., units_in) and the state; by default zeros."""
         projected = self.project(x)
         return self.step(projected, self.as_state(state, projected.shape[:-1]))
-
-    def _repr_args(self) -> str:
-        return f"{self.units_in}, {self.units}"
 
 
 class RNNCell(Cell):
