@@ -1,7 +1,10 @@
 """Helpers for ops with an axis argument: check it, count it from 0, shift it under vmap."""
 
+import math
+
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import HALF, NUMPY, as_dtype
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import LARGE, kernels
@@ -97,17 +100,6 @@ def expand(xp, g, x_shape, axis, keepdims):
     return xp.reshape(g, tuple(1 if i in axes else n for i, n in enumerate(x_shape)))
 
 
-def batch_axis(axis, ndim):
-    """`axis` of one example with `ndim` axes, as an axis of the batch; None means all of them."""
-    if axis is None:
-        return tuple(range(1, ndim + 1))
-    if isinstance(axis, (tuple, list)):
-        return tuple(batch_axis(a, ndim) for a in axis)
-    if not -ndim <= axis < ndim:
-        raise AxisError(f"axis {axis} is out of bounds for an array of {ndim} axes.")
-    return axis + 1 if axis >= 0 else axis
-
-
 def reducing(name):
     """The vmap rule of a reduction: along the same axes of a stack of examples.
 
@@ -116,19 +108,21 @@ def reducing(name):
 
     def batch(xp, batched, x, *, axis, **params):
         n = x.ndim - 1
-        axes = batch_axis(axis, n) if n or axis not in (0, -1) else ()
+        axes = batch_axis_of(axis, n) if n or axis not in (0, -1) else ()
         return getattr(xp, name)(x, axis=axes, **params)
 
     return batch
 
 
-def batch_all(xp, batched, arrays):
-    """Arrays that all have the batch axis: those without one are broadcast along it."""
-    size = next(x.shape[0] for x, has_one in zip(arrays, batched, strict=True) if has_one)
-    return [
-        x if has_one else xp.broadcast_to(x, (size, *x.shape))
-        for x, has_one in zip(arrays, batched, strict=True)
-    ]
+def along_examples(name):
+    """The vmap rule of an op along an axis, or of the flattened example if `axis` is None."""
+
+    def batch(xp, batched, x, *, axis, **params):
+        if axis is None:
+            x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
+        return getattr(xp, name)(x, axis=batch_axis_of(axis, x.ndim - 1), **params)
+
+    return batch
 
 
 def constants(xp):

@@ -8,7 +8,7 @@ import numpy as np
 from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import as_tuple, check_axis
+from gpugrad.ops._axes import along_examples, as_tuple, check_axis
 from gpugrad.ops.arrays.shape import moves, need_matrices
 from gpugrad.registry.record import op
 
@@ -166,15 +166,9 @@ def _repeat_vjp(xp, g, x_shape, repeats, axis):
     return xp.reshape(xp.scatter_at(g, index=index, shape=shape), x_shape)
 
 
-def _repeat_batch(xp, batched, x, *, repeats, axis):
-    if axis is None:
-        x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-    return xp.repeat(x, repeats, axis=batch_axis_of(axis, x.ndim - 1))
-
-
 @moves(
     vjp=[_repeat_vjp],
-    batch=_repeat_batch,
+    batch=along_examples("repeat"),
     samples=_REPEATS,
     errors=[
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),

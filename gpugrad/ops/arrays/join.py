@@ -5,12 +5,13 @@ import operator
 
 import numpy as np
 
+from gpugrad.autodiff.batched import all_batched, batch_axis_of
 from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.ops._axes import batch_all, batch_axis, broadcast_shapes, check_axis, index_along
+from gpugrad.ops._axes import broadcast_shapes, check_axis, index_along
 from gpugrad.registry.record import op
 
 AT_ONCE = 8
@@ -40,11 +41,11 @@ def _concat_vjp(xp, g, i, arrays_shape, axis):
 
 
 def _concat_batch(xp, batched, arrays, *, axis):
-    arrays = batch_all(xp, batched, arrays)
+    arrays = all_batched(xp, batched, arrays)
     if axis is None:
         rows = [xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in arrays]
         return xp.concat(rows, axis=1)
-    return xp.concat(arrays, axis=batch_axis(axis, arrays[0].ndim - 1))
+    return xp.concat(arrays, axis=batch_axis_of(axis, arrays[0].ndim - 1))
 
 
 @op(
@@ -89,8 +90,8 @@ def _stack_vjp(xp, g, i, arrays_shape, axis):
 
 
 def _stack_batch(xp, batched, arrays, *, axis):
-    arrays = batch_all(xp, batched, arrays)
-    return xp.stack(arrays, axis=batch_axis(axis, arrays[0].ndim))
+    arrays = all_batched(xp, batched, arrays)
+    return xp.stack(arrays, axis=batch_axis_of(axis, arrays[0].ndim))
 
 
 @op(

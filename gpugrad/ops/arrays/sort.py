@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
+from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.ops._axes import batch_all, check_axis, flatten_or_check_axis, index_along
+from gpugrad.ops._axes import check_axis, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays import sort_numpy
 from gpugrad.registry.record import op
 
@@ -118,7 +119,7 @@ def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
         return xp.searchsorted(x1, x2, sorter, side=side)
     pairs = zip((x1, x2, sorter), batched, strict=True)
     arrays = [(x, b) for x, b in pairs if x is not None and type(x) not in SCALARS]
-    x1, *rest = batch_all(xp, [b for _, b in arrays], [x for x, _ in arrays])
+    x1, *rest = all_batched(xp, [b for _, b in arrays], [x for x, _ in arrays])
     if sorter is not None:
         x1 = xp.take_along_axis(x1, rest.pop(), axis=1)
     if not rest:  # a number

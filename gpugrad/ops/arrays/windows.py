@@ -7,11 +7,12 @@ additions of slices instead of k * k.
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.ops._axes import as_tuple, batch_axis, check_axis
+from gpugrad.ops._axes import as_tuple, check_axis
 from gpugrad.ops.arrays.shape import moves
 from gpugrad.registry.record import op
 
@@ -94,15 +95,6 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
     return windows[(*starts, slice(None, None, dilation))]
 
 
-def _shift_axis(name, more):
-    """The vmap rule: the axis is one of the image, which has `more` axes fewer than a batch."""
-
-    def batch(xp, batched, x, *, axis, **params):
-        return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - more), **params)
-
-    return batch
-
-
 @moves(
     vjp=[
         lambda xp, g, x_shape, axis, step, dilation: xp.overlap_add(
@@ -110,7 +102,7 @@ def _shift_axis(name, more):
         )
     ],
     ref=_windows_ref,
-    batch=_shift_axis("windows", 1),
+    batch="axis",
     samples=shaped(
         ([(5,)], {"size": 2}),
         ([(6, 2)], {"size": 2, "axis": 0, "step": 3}),
@@ -175,7 +167,11 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     linear=True,
     kinds="fc",
     ref=_overlap_add_ref,
-    batch=_shift_axis("overlap_add", 2),
+    batch=lambda xp, batched, x, *, axis, **params: xp.overlap_add(
+        x,
+        axis=batch_axis_of(axis, x.ndim - 2),
+        **params,  # of the result, without the windows' axis
+    ),
     cuda=kernels.overlap_add,
     samples=shaped(
         ([(4, 2)], {"axis": 0, "length": 5}),

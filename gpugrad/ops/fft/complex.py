@@ -8,12 +8,13 @@ import functools
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
-from gpugrad.ops._axes import batch_axis, check_axis
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -127,7 +128,7 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
     linear=True,
     kinds="fci",
     batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2c(
-        x, axes=batch_axis(axes, x.ndim - 1), **how
+        x, axes=batch_axis_of(axes, x.ndim - 1), **how
     ),
     ref=_fft_c2c_reference,
     samples=shaped(

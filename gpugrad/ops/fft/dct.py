@@ -18,7 +18,6 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, computed, from_end, resized
 from gpugrad.registry.record import op
 
@@ -63,10 +62,6 @@ def _trigonometric_vjp(xp, g, sine, variant, axis, norm, orthogonalize):
     g = _scaled_edges(xp, g, axis, after, math.sqrt(2))
     g = xp.trigonometric_transform(g, axis=axis, **how)
     return _scaled_edges(xp, g, axis, before, math.sqrt(0.5))
-
-
-def _trigonometric_batch(xp, batched, x, *, axis, **params):
-    return xp.trigonometric_transform(x, axis=batch_axis(axis, x.ndim - 1), **params)
 
 
 def _trigonometric_reference(x, sine, variant, **how):
@@ -122,7 +117,7 @@ _CASES = (
     vjp=[_trigonometric_vjp],
     linear=True,
     kinds="fc",
-    batch=_trigonometric_batch,
+    batch="axis",
     ref=_trigonometric_reference,
     samples=shaped(
         *(([(4,)], how) for how in _CASES), ([(3, 2)], _SINE | {"variant": 4, "axis": 0})

@@ -8,9 +8,9 @@ applies these weights.
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.fft.complex import (
     ADJOINT_NORM,
     checked_norm,
@@ -52,7 +52,7 @@ def _fold(x, n, axis, weight):
     linear=True,
     kinds="fi",
     batch=lambda xp, batched, x, *, axes, **how: xp.fft_r2c(
-        x, axes=batch_axis(axes, x.ndim - 1), **how
+        x, axes=batch_axis_of(axes, x.ndim - 1), **how
     ),
     ref=_fft_r2c_reference,
     samples=shaped(
@@ -116,7 +116,7 @@ def _fft_c2r_reference(x, axes, n, norm="backward", folded=False):
     linear=True,
     kinds="fc",
     batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2r(
-        x, axes=batch_axis(axes, x.ndim - 1), **how
+        x, axes=batch_axis_of(axes, x.ndim - 1), **how
     ),
     ref=_fft_c2r_reference,
     samples=shaped(

@@ -1,14 +1,12 @@
 """Booleans packed into bytes, eight at a time."""
 
-import math
 from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, AxisError, DTypeError
-from gpugrad.ops._axes import check_axis
+from gpugrad.ops._axes import along_examples, check_axis
 from gpugrad.registry.record import op
 
 
@@ -33,21 +31,10 @@ def _places(bitorder):
     return range(8)[:: 1 if bitorder == "little" else -1]
 
 
-def _along_examples(name):
-    """The vmap rule: along the same axis of a stack of examples."""
-
-    def batch(xp, batched, x, *, axis, **how):
-        if axis is None:
-            x, axis = xp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))), 0
-        return getattr(xp, name)(x, batch_axis_of(axis, x.ndim - 1), **how)
-
-    return batch
-
-
 @op(
     differentiable=False,
     kinds="ib",
-    batch=_along_examples("packbits"),
+    batch=along_examples("packbits"),
     samples=calls(
         lambda rng: [rng.integers(0, 2, 10)],
         lambda rng: ([rng.integers(0, 2, (2, 3))], {"axis": 0, **_LITTLE}),
@@ -87,7 +74,7 @@ def packbits(xp, x, /, axis=None, bitorder="big"):
 @op(
     differentiable=False,
     kinds="i",
-    batch=_along_examples("unpackbits"),
+    batch=along_examples("unpackbits"),
     ref=lambda x, **how: np.unpackbits(x.astype(np.uint8), **how),
     samples=calls(
         lambda rng: [rng.integers(0, 256, 2)],

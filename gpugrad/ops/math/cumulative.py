@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.ops._axes import accumulated, batch_all, batch_axis, cast_back, check_axis
+from gpugrad.ops._axes import accumulated, cast_back, check_axis
 from gpugrad.registry.record import op
 
 
@@ -80,7 +81,7 @@ def _running(name, vjp, what, nothing, result, linear=False):
     sums = name == "cumulative_sum"
 
     def batch(xp, batched, x, *, axis, **params):
-        axis = batch_axis(_one_axis(name, x.ndim - 1, axis), x.ndim - 1)
+        axis = batch_axis_of(_one_axis(name, x.ndim - 1, axis), x.ndim - 1)
         return getattr(xp, name)(x, axis=axis, **params)
 
     running.__doc__ = running_doc(what, nothing, (f"{name}([1.0, 2.0, 3.0])", result))
@@ -325,11 +326,6 @@ def _recurrence_b(xp, g, a, axis, reverse):
     return _adjoint_recurrence(xp, g, a, axis % a.ndim, reverse)
 
 
-def _recurrence_batch(xp, batched, a, b, *, axis, reverse):
-    a, b = batch_all(xp, batched, (a, b))
-    return xp.recurrence(a, b, axis=batch_axis(axis, a.ndim - 1), reverse=reverse)
-
-
 _FEW = 10
 """Up to this many lines, a loop over Python numbers beats NumPy's steps from row to row."""
 
@@ -356,7 +352,7 @@ def _recurrence_ref(a, b, *, axis, reverse=False):
     [_recurrence_a, _recurrence_b],
     kinds="fc",
     ref=_recurrence_ref,
-    batch=_recurrence_batch,
+    batch="axis",
     cuda=scan.recurrence,
     samples=shaped(
         ([(4,)] * 2, {"axis": 0}),

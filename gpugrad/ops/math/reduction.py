@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import AxisError, ShapeError
@@ -13,7 +14,6 @@ from gpugrad.ops._axes import (
     accumulated,
     add_reduce,
     all_axes,
-    batch_axis,
     cast_back,
     count,
     expand,
@@ -341,7 +341,7 @@ def _index(name, which, result):
 
     def batch(xp, batched, x, *, axis, keepdims):
         if axis is not None:
-            return getattr(xp, name)(x, axis=batch_axis(axis, x.ndim - 1), keepdims=keepdims)
+            return getattr(xp, name)(x, axis=batch_axis_of(axis, x.ndim - 1), keepdims=keepdims)
         flat = xp.reshape(x, (x.shape[0], count(x.shape[1:], None)))
         out = getattr(xp, name)(flat, axis=1)
         return xp.reshape(out, (-1,) + (1,) * (x.ndim - 1)) if keepdims else out

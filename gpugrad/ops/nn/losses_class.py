@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
-from gpugrad.ops._axes import batch_axis
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
@@ -32,12 +30,6 @@ def _class_scores_vjp(xp, g, x_shape, labels, axis, ignore_index):
     return xp.scatter_along_axis(g, places, axis=axis, shape=x_shape, unique=True)
 
 
-def _class_scores_batch(xp, batched, x, labels, *, axis, ignore_index):
-    x, labels = all_batched(xp, batched, (x, labels))
-    axis = batch_axis(axis, x.ndim - 1)
-    return xp.class_scores(x, labels, axis=axis, ignore_index=ignore_index)
-
-
 def _class_scores_ref(x, labels, axis=1, ignore_index=-100):
     kept = labels != ignore_index
     places = np.expand_dims(np.where(kept, labels, 0), axis)
@@ -54,7 +46,7 @@ _WRONG_LABELS: list[Any] = [
 
 @op(
     vjp=[_class_scores_vjp, None],
-    batch=_class_scores_batch,
+    batch="axis",
     kinds="fc",
     ref=_class_scores_ref,
     errors=_WRONG_LABELS,

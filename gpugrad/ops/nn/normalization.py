@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import all_batched
+from gpugrad.autodiff.batched import all_batched, batch_axis_of
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
@@ -17,7 +17,7 @@ from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import LARGE
-from gpugrad.ops._axes import all_axes, batch_axis, count
+from gpugrad.ops._axes import all_axes, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.registry.on_arrays import through_float32
@@ -121,7 +121,7 @@ def _product_samples(rng):
 
 def _product_batch(xp, batched, x, y, *, axis):
     x, y = all_batched(xp, batched, (x, y))
-    return xp.sum_of_products(x, y, axis=batch_axis(axis, x.ndim - 1))
+    return xp.sum_of_products(x, y, axis=batch_axis_of(axis, x.ndim - 1))
 
 
 @op(

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.ops._axes import all_axes, along_rows, batch_axis, count
+from gpugrad.ops._axes import all_axes, along_rows, count
 from gpugrad.ops.nn.losses import same_shape
 from gpugrad.ops.nn.normalization import affine, affine_ref, inverse_root
 from gpugrad.registry.on_arrays import wide
@@ -79,7 +80,7 @@ def _batch(xp, batched, x, weight, bias, *, axis, along, **params):
         size = (weight if batched[1] else bias).shape[0]
         x = xp.broadcast_to(x, (size, *x.shape))
     n, axes = x.ndim - 1, all_axes(x.ndim - 1, along)
-    params |= {"axis": batch_axis(axis, n), "along": batch_axis(along, n)}
+    params |= {"axis": batch_axis_of(axis, n), "along": batch_axis_of(along, n)}
     if not any(batched[1:]):
         return xp.standardize_affine(x, weight, bias, **params)
     y, mean, var = xp.standardize_affine(x, **params)

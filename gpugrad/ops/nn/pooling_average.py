@@ -10,7 +10,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
-from gpugrad.ops._axes import batch_axis, check_axis
+from gpugrad.ops._axes import check_axis
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
 from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
 from gpugrad.ops.nn.resample import Taps
@@ -22,10 +22,6 @@ def _window_sum_vjp(xp, g, x_shape, size, axis, step):
     axis %= len(x_shape)
     g = xp.broadcast_to(xp.expand_dims(g, axis=-1), (*g.shape, size))
     return xp.overlap_add(g, axis=axis, length=x_shape[axis], step=step)
-
-
-def _window_sum_batch(xp, batched, x, *, size, axis, step):
-    return xp.window_sum(x, size, axis=batch_axis(axis, x.ndim - 1), step=step)
 
 
 def _window_sum_ref(x, size, axis=-1, step=1):
@@ -40,7 +36,7 @@ def _window_sum_ref(x, size, axis=-1, step=1):
     linear=True,
     kinds="fc",
     ref=_window_sum_ref,
-    batch=_window_sum_batch,
+    batch="axis",
     cuda=kernels.window_sum,
     samples=shaped(
         ([(5,)], {"size": 2}),

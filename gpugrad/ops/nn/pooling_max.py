@@ -65,10 +65,6 @@ def _window_max_vjp(xp, g, out, x, size, step, dilation, padding):
     return xp.window_scatter(g, where, lengths=x.shape[x.ndim - len(size) :], **windows)
 
 
-def _window_max_batch(xp, batched, x, **windows):
-    return xp.window_max(x, **windows)
-
-
 def _pool_samples(n_arrays):
     """Values that are all different, so that no finite difference makes a tie."""
 
@@ -120,7 +116,7 @@ def _check_windows(name, x, size, step, dilation, padding):
     samples=_pool_samples(1),
     ref=_window_max_ref,
     errors=[([np.ones(2)], {**_UNIT, "size": (3,)}, ShapeError, r"\(2,\)")],
-    batch=_window_max_batch,
+    batch="stack",
     kinds="fi",
     cuda=kernels.window_max,
 )

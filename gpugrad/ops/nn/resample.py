@@ -15,7 +15,7 @@ from gpugrad.core.forking import cached_property
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import resample as kernels
-from gpugrad.ops._axes import batch_axis, check_axis
+from gpugrad.ops._axes import check_axis
 from gpugrad.ops.arrays.windows import ints
 from gpugrad.registry.record import op
 
@@ -90,10 +90,6 @@ def _matrix(taps):
     return out
 
 
-def _resample_batch(xp, batched, x, *, taps, axis):
-    return xp.resample(x, taps, axis=batch_axis(axis, x.ndim - 1))
-
-
 def _resample_samples(rng):
     taps = Taps([[0, 1], [2, 2], [1, 0]], [[0.5, 0.5], [1.0, 0.0], [2.0, -1.0]], 4)
     yield [uniform(rng, 4)], {"taps": taps}
@@ -107,7 +103,7 @@ def _resample_samples(rng):
     linear=True,
     kinds="fc",
     samples=_resample_samples,
-    batch=_resample_batch,
+    batch="axis",
     cpu=kernels.resample,
     ref=lambda x, taps, axis=-1: np.moveaxis(np.moveaxis(x, axis, -1) @ _matrix(taps).T, -1, axis),
     errors=[

@@ -92,7 +92,7 @@ def _exponential_remainder_ref(z, order=1):
 
 @op(
     vjp=[lambda xp, g, z, order: g * _exponential_remainder_slope(xp, z, order)],
-    batch=lambda xp, batched, z, order: xp.exponential_remainder(z, order=order),
+    batch="stack",
     samples=shaped([(4,)], ([()], {"order": 2}), [(0, 2)], ([(2, 3)], {"order": 3})),
     ref=_exponential_remainder_ref,
     errors=[([np.ones(2)], {"order": 0}, ArgumentError, "order")],
@@ -135,7 +135,7 @@ def _spherical_jn_vjp(xp, g, z, n):
 
 @op(
     vjp=[_spherical_jn_vjp],
-    batch=lambda xp, batched, z, n: xp.spherical_jn(z, n=n),
+    batch="stack",
     samples=shaped([(4,)], ([()], {"n": 1}), [(0, 2)], ([(2, 3)], {"n": 2}), domain=(-9, 9)),
     kinds="fc",
     ref=lambda z, n=0: NUMPY.special.spherical_jn(n, z),
@@ -287,7 +287,7 @@ def _lambertw_vjp(xp, g, out, z_dtype):
 
 @op(
     vjp=[_lambertw_vjp],
-    batch=lambda xp, batched, z, k, tol: xp.lambertw(z, k=k, tol=tol),
+    batch="stack",
     kinds="fc",
     ref="scipy.special.lambertw",
     samples=shaped([(4,)], [()], [(0, 2)], ([(2, 2)], {"k": 1}), domain=(0.5, 3)),

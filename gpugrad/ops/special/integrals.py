@@ -170,13 +170,14 @@ def _shichi_vjp(xp, g, x):
 _two_integrals = functools.partial(
     op,
     outputs=2,
+    batch="stack",
     captures=True,
     samples=shaped([(4,)], [()], [(0, 2)], [(2, 2)], domain=(0.3, 4)),
     errors=[(["text"], {}, DTypeError, "number")],
 )
 
 
-@_two_integrals(vjp=[_sici_vjp], ref="scipy.special.sici", batch=lambda xp, batched, x: xp.sici(x))
+@_two_integrals(vjp=[_sici_vjp], ref="scipy.special.sici")
 def sici(xp, x, /):
     """Sine and cosine integral.
 
@@ -190,9 +191,7 @@ def sici(xp, x, /):
     return xp.special.sici(x)
 
 
-@_two_integrals(
-    vjp=[_shichi_vjp], ref="scipy.special.shichi", batch=lambda xp, batched, x: xp.shichi(x)
-)
+@_two_integrals(vjp=[_shichi_vjp], ref="scipy.special.shichi")
 def shichi(xp, x, /):
     """Hyperbolic sine and cosine integral.
 
