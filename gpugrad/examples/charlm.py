@@ -237,38 +237,33 @@ def run(args: argparse.Namespace) -> None:
     print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("charlm", __doc__ or "", epochs=6)
-    common.add_number(parser, "--width", common.count, 128, "features of a token")
-    common.add_number(parser, "--layers", common.count, 4, "Transformer blocks")
-    common.add_number(parser, "--heads", common.count, 4, "heads of attention")
-    common.add_number(parser, "--length", common.count, 128, "tokens of a window")
-    common.add_number(parser, "--batch-size", common.count, 16, "windows per call of the step")
-    common.add_number(
-        parser, "--accumulate", common.count, 1, "calls that make one step of the optimizer"
-    )
-    common.add_number(parser, "--learning-rate", common.positive, 0.003, "largest learning rate")
-    common.add_number(
-        parser, "--warm-up", common.count, 100, "steps until the learning rate is at its largest"
-    )
-    common.add_number(parser, "--characters", common.count, None, "characters of the text")
-    common.add_number(parser, "--save-every", common.count, 100, "steps between checkpoints")
-    common.add_number(parser, "--write", common.count, 600, "characters to write at the end")
-    common.add_number(parser, "--temperature", common.positive, 0.7, "lower is more cautious")
-    parser.add_argument("--prompt", default="The ", help="how the text begins (%(default)r)")
-    parser.add_argument(
-        "--precision",
-        choices=("float32", "bfloat16", "float16"),
-        default="float32",
-        help="dtype of products (%(default)s); 16 bits are fast on a GPU",
-    )
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("charlm", run, parse(argv))
+    return common.main(
+        "charlm",
+        __doc__,
+        run,
+        argv,
+        epochs=6,
+        width=(128, "features of a token"),
+        layers=(4, "Transformer blocks"),
+        heads=(4, "heads of attention"),
+        length=(128, "tokens of a window"),
+        batch_size=(16, "windows per call of the step"),
+        accumulate=(1, "calls that make one step of the optimizer"),
+        learning_rate=(0.003, "largest learning rate"),
+        warm_up=(100, "steps until the learning rate is at its largest"),
+        characters=(None, "characters of the text"),
+        save_every=(100, "steps between checkpoints"),
+        write=(600, "characters to write at the end"),
+        temperature=(0.7, "lower is more cautious"),
+        prompt=("The ", "how the text begins (%(default)r)"),
+        precision=(
+            "float32",
+            "dtype of products (%(default)s); 16 bits are fast on a GPU",
+            ("float32", "bfloat16", "float16"),
+        ),
+    )
 
 
 if __name__ == "__main__":

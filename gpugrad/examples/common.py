@@ -60,14 +60,8 @@ def _seed(text: str) -> int:
     return value
 
 
-def option_parser(name: str, doc: str, epochs: int) -> argparse.ArgumentParser:
-    """The options that all examples have.
-
-    Args:
-        name: the example.
-        doc: its docstring, which ``--help`` shows.
-        epochs: the default number of epochs.
-    """
+def _parser(name: str, doc: str | None, epochs: int) -> argparse.ArgumentParser:
+    """The options that all examples have."""
     parser = argparse.ArgumentParser(
         prog=f"python -m gpugrad.examples.{name}",
         description=doc,
@@ -102,16 +96,35 @@ def option_parser(name: str, doc: str, epochs: int) -> argparse.ArgumentParser:
     return parser
 
 
-def add_number(
-    parser: argparse.ArgumentParser, name: str, kind: Any, default: Any, text: str
-) -> None:
-    """Add an option with a number; `kind` is `count` or `positive`."""
-    help_ = f"{text} ({'all' if default is None else default})"
-    parser.add_argument(name, type=kind, default=default, metavar="N", help=help_)
+def main(
+    name: str,
+    doc: str | None,
+    run: Callable[[argparse.Namespace], None],
+    argv: Sequence[str] | None,
+    *,
+    epochs: int,
+    **options: tuple[Any, ...],
+) -> int:
+    """Run an example; return the exit code: 0, 2 for an error that the user can fix, or 130.
 
-
-def main(name: str, run: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> int:
-    """Run an example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
+    Args:
+        name: the example.
+        doc: its docstring, which ``--help`` shows.
+        run: what it does with its options.
+        argv: the command line; that of the process if None.
+        epochs: the default number of epochs.
+        options: its own options: the default, which is None for all, the help, and for a text
+            perhaps the choices. A number must be above 0, and whole if the default is.
+    """
+    parser = _parser(name, doc, epochs)
+    for option, (default, text, *choices) in options.items():
+        how: dict[str, Any] = {"help": text, "choices": choices[0] if choices else None}
+        if not isinstance(default, str):
+            kind = positive if isinstance(default, float) else count
+            shown = "all" if default is None else default
+            how = {"help": f"{text} ({shown})", "type": kind, "metavar": "N"}
+        parser.add_argument(f"--{option.replace('_', '-')}", default=default, **how)
+    args = parser.parse_args(argv)
     try:
         for package in ("tqdm", "matplotlib"):
             import_optional(package, package)  # fail before the training, not after it

@@ -128,24 +128,18 @@ def run(args: argparse.Namespace) -> None:
     print(f"Loss {history[-1]['loss']:.4f}, after {len(history)} epochs.")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("custom_kernel", __doc__ or "", epochs=400)
-    common.add_number(parser, "--points", common.count, 512, "points of the training data")
-    common.add_number(parser, "--width", common.count, 64, "units of hidden layers")
-    common.add_number(
-        parser,
-        "--learning-rate",
-        common.positive,
-        0.01,
-        "initial learning rate; it falls along a cosine",
-    )
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("custom_kernel", run, parse(argv))
+    return common.main(
+        "custom_kernel",
+        __doc__,
+        run,
+        argv,
+        epochs=400,
+        points=(512, "points of the training data"),
+        width=(64, "units of hidden layers"),
+        learning_rate=(0.01, "initial learning rate; it falls along a cosine"),
+    )
 
 
 if __name__ == "__main__":

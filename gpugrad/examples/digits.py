@@ -184,26 +184,18 @@ def run(args: argparse.Namespace) -> None:
     plot(history, args)
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("digits", __doc__ or "", epochs=60)
-    parser.add_argument(
-        "--model", choices=("mlp", "cnn"), default="mlp", help="the network (%(default)s)"
-    )
-    common.add_number(parser, "--batch-size", common.count, 32, "digits per step")
-    common.add_number(
-        parser,
-        "--learning-rate",
-        common.positive,
-        0.003,
-        "initial learning rate; times 0.95 after each epoch",
-    )
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("digits", run, parse(argv))
+    return common.main(
+        "digits",
+        __doc__,
+        run,
+        argv,
+        epochs=60,
+        model=("mlp", "the network (%(default)s)", ("mlp", "cnn")),
+        batch_size=(32, "digits per step"),
+        learning_rate=(0.003, "initial learning rate; times 0.95 after each epoch"),
+    )
 
 
 if __name__ == "__main__":

@@ -185,18 +185,18 @@ def run(args: argparse.Namespace) -> None:
     print(f"Sparse: bound {bound:.3f}, {evidence - bound:.3f} nats below.")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("gp", __doc__ or "", epochs=150)
-    common.add_number(parser, "--points", common.count, 300, "data")
-    common.add_number(parser, "--inducing", common.count, 15, "inducing points")
-    common.add_number(parser, "--learning-rate", common.positive, 0.03, "learning rate of Adam")
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("gp", run, parse(argv))
+    return common.main(
+        "gp",
+        __doc__,
+        run,
+        argv,
+        epochs=150,
+        points=(300, "data"),
+        inducing=(15, "inducing points"),
+        learning_rate=(0.03, "learning rate of Adam"),
+    )
 
 
 if __name__ == "__main__":

@@ -208,31 +208,24 @@ def run(args: argparse.Namespace) -> None:
     print(f"Error of the whole spiral: {error:.3f}, after {len(history)} epochs.")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("neural_ode", __doc__ or "", epochs=120)
-    parser.add_argument(
-        "--gradient",
-        choices=("unrolled", "adjoint"),
-        default="adjoint",
-        help="how the gradient goes through the solver (%(default)s)",
-    )
-    common.add_number(parser, "--steps", common.count, 30, "steps of the solver, of 0.02 each")
-    common.add_number(parser, "--width", common.count, 64, "units of hidden layers")
-    common.add_number(parser, "--batch-size", common.count, 32, "starts per step")
-    common.add_number(
-        parser,
-        "--learning-rate",
-        common.positive,
-        0.005,
-        "initial learning rate; it falls along a cosine",
-    )
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("neural_ode", run, parse(argv))
+    return common.main(
+        "neural_ode",
+        __doc__,
+        run,
+        argv,
+        epochs=120,
+        gradient=(
+            "adjoint",
+            "how the gradient goes through the solver (%(default)s)",
+            ("unrolled", "adjoint"),
+        ),
+        steps=(30, "steps of the solver, of 0.02 each"),
+        width=(64, "units of hidden layers"),
+        batch_size=(32, "starts per step"),
+        learning_rate=(0.005, "initial learning rate; it falls along a cosine"),
+    )
 
 
 if __name__ == "__main__":

@@ -102,24 +102,18 @@ def run(args: argparse.Namespace) -> None:
     print(f"Held-out digits: {loss:.2f} nats each, after {len(history)} epochs.")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line."""
-    parser = common.option_parser("vae", __doc__ or "", epochs=100)
-    common.add_number(parser, "--width", common.count, 256, "units of hidden layers")
-    common.add_number(parser, "--batch-size", common.count, 64, "digits per step")
-    common.add_number(
-        parser,
-        "--learning-rate",
-        common.positive,
-        0.002,
-        "initial learning rate; it falls along a cosine",
-    )
-    return parser.parse_args(argv)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main("vae", run, parse(argv))
+    return common.main(
+        "vae",
+        __doc__,
+        run,
+        argv,
+        epochs=100,
+        width=(256, "units of hidden layers"),
+        batch_size=(64, "digits per step"),
+        learning_rate=(0.002, "initial learning rate; it falls along a cosine"),
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from gpugrad.autodiff.batched import levels_of
 from gpugrad.core.arguments import COUNT, FLAG, FRACTION, NOT_NEGATIVE, optional, takes
@@ -24,7 +24,7 @@ class _Norm(Module):
 
     weight: Variable | None
     bias: Variable | None
-    _shown = ("channels",)
+    _shown: ClassVar[tuple[str, ...]] = ("channels",)
 
     def _scale_and_shift(
         self, shape: tuple[int, ...], affine: bool, dtype: Any, use_bias: bool = True

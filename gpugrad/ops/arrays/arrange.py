@@ -149,10 +149,6 @@ def _counts(repeats):
     return counts[0] if len(counts) == 1 else counts
 
 
-def _captures_repeat(x, repeats, axis=None):
-    return isinstance(_counts(repeats), int)  # CuPy copies a list from the host
-
-
 def _repeat_vjp(xp, g, x_shape, repeats, axis):
     shape = tuple(x_shape) if x_shape and axis is not None else (math.prod(x_shape),)
     axis = 0 if axis is None else axis % len(shape)
@@ -174,7 +170,8 @@ def _repeat_vjp(xp, g, x_shape, repeats, axis):
         ([np.ones(3)], {"repeats": [1, 2], "axis": 0}, ShapeError, "repeat"),
         ([np.ones(3)], {"repeats": 2, "axis": 1}, AxisError, "repeat.*axis 1"),
     ],
-    captures=_captures_repeat,
+    # CuPy copies a list from the host
+    captures=lambda x, repeats, axis=None: isinstance(_counts(repeats), int),
 )
 def repeat(xp, x, /, repeats, axis=None):
     """Repeat each element, or each slice along an axis.

@@ -119,18 +119,20 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     return _full("full", shape, fill_value, dtype, device)
 
 
+def _like(name: str, make: Any, x: Any, *value: Any, dtype: Any, device: Any) -> Tensor:
+    """The result of `make` for the shape, and where nothing else is said the rest, of `x`."""
+    x = argument(name, x)
+    dtype, device = x.dtype if dtype is None else dtype, x.device if device is None else device
+    return make(x.shape, *value, dtype=dtype, device=device)
+
+
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make zeros with the shape, dtype and device of another array.
 
     >>> print(gg.zeros_like([1.0, 2.0]))
     [0. 0.]
     """
-    x = argument("zeros_like", x)
-    return zeros(
-        x.shape,
-        dtype=x.dtype if dtype is None else dtype,
-        device=x.device if device is None else device,
-    )
+    return _like("zeros_like", zeros, x, dtype=dtype, device=device)
 
 
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -139,12 +141,7 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     >>> print(gg.ones_like([1.0, 2.0]))
     [1. 1.]
     """
-    x = argument("ones_like", x)
-    return ones(
-        x.shape,
-        dtype=x.dtype if dtype is None else dtype,
-        device=x.device if device is None else device,
-    )
+    return _like("ones_like", ones, x, dtype=dtype, device=device)
 
 
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
@@ -162,13 +159,7 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
     >>> print(gg.full_like([1.0, 2.0], 7))
     [7. 7.]
     """
-    x = argument("full_like", x)
-    return full(
-        x.shape,
-        fill_value,
-        dtype=x.dtype if dtype is None else dtype,
-        device=x.device if device is None else device,
-    )
+    return _like("full_like", full, x, fill_value, dtype=dtype, device=device)
 
 
 @saying_where
@@ -362,15 +353,11 @@ def _any_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def _to_device_vjp(xp, g, device, source):
-    return xp.to_device(g, device=source, source=device)
-
-
 _HERE = {"device": devices.CPU, "source": devices.CPU}
 
 
 @op(
-    vjp=[_to_device_vjp],
+    vjp=[lambda xp, g, device, source: xp.to_device(g, device=source, source=device)],
     linear=True,
     native_half=True,
     kinds="fci",

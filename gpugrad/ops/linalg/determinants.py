@@ -59,11 +59,7 @@ def adjugate(xp, x, /):
     return (adjoint(xp, vh) * adj_s[..., None, :]) @ adjoint(xp, u)
 
 
-def _det_vjp(xp, g, x):
-    return _scaled(xp, g, adjoint(xp, xp.adjugate(x)))
-
-
-@square_op([_det_vjp], ref="numpy.linalg.det")
+@square_op([lambda xp, g, x: _scaled(xp, g, adjoint(xp, xp.adjugate(x)))], ref="numpy.linalg.det")
 def det(xp, x, /):
     """Determinant of square matrices.
 

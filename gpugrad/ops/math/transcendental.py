@@ -11,27 +11,20 @@ from gpugrad.ops.math.arithmetic import LN2, LN10, POSITIVE, analytic, unless_in
 from gpugrad.registry.record import elementwise
 from gpugrad.registry.rules import conjugate
 
+_WIDE: dict[str, Any] = {"cost": 1, "mixed": "float32"}
+
 # ---- exponentials and logarithms ---------------------------------------------------------
 
 exp = analytic(
-    "exp(x)",
-    "e to the power `x`.",
-    lambda xp, out: out,
-    "[1.       2.718282]",
-    cpu=True,
-    cost=1,
-    mixed="float32",
+    "exp(x)", "e to the power `x`.", lambda xp, out: out, "[1.       2.718282]", cpu=True, **_WIDE
 )
-exp2 = analytic(
-    "exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]", cost=1, mixed="float32"
-)
+exp2 = analytic("exp2(x)", "2 to the power `x`.", lambda xp, out: out * LN2, "[1. 2.]", **_WIDE)
 expm1 = analytic(
     "expm1(x)",
     "exp(x) - 1, exact for small `x`.",
     lambda xp, x: xp.exp(x),  # out + 1 would be 0 from x = -17 on, in float32
     "[0.        1.7182819]",
-    cost=1,
-    mixed="float32",
+    **_WIDE,
 )
 
 log = analytic(
@@ -41,8 +34,7 @@ log = analytic(
     "0.6931472",
     at="2.0",
     **POSITIVE,
-    cost=1,
-    mixed="float32",
+    **_WIDE,
 )
 log2 = analytic(
     "log2(x)",
@@ -51,8 +43,7 @@ log2 = analytic(
     "3.0",
     at="8.0",
     **POSITIVE,
-    cost=1,
-    mixed="float32",
+    **_WIDE,
 )
 log10 = analytic(
     "log10(x)",
@@ -61,8 +52,7 @@ log10 = analytic(
     "1.0",
     "10.0",
     **POSITIVE,
-    cost=1,
-    mixed="float32",
+    **_WIDE,
 )
 log1p = analytic(
     "log1p(x)",
@@ -71,8 +61,7 @@ log1p = analytic(
     "[0.        0.6931472]",
     singular=True,
     domain=(-0.5, 3),
-    cost=1,
-    mixed="float32",
+    **_WIDE,
 )
 
 logaddexp = elementwise(
@@ -248,20 +237,10 @@ atan2 = elementwise(
 )
 
 sinh = analytic(
-    "sinh(x)",
-    "Hyperbolic sine.",
-    lambda xp, x: xp.cosh(x),
-    "[0.        1.1752012]",
-    cost=1,
-    mixed="float32",
+    "sinh(x)", "Hyperbolic sine.", lambda xp, x: xp.cosh(x), "[0.        1.1752012]", **_WIDE
 )
 cosh = analytic(
-    "cosh(x)",
-    "Hyperbolic cosine.",
-    lambda xp, x: xp.sinh(x),
-    "[1.        1.5430807]",
-    cost=1,
-    mixed="float32",
+    "cosh(x)", "Hyperbolic cosine.", lambda xp, x: xp.sinh(x), "[1.        1.5430807]", **_WIDE
 )
 tanh = analytic(
     "tanh(x)",

@@ -1,5 +1,7 @@
 """Activations of neural networks."""
 
+import functools
+
 import numpy as np
 
 from gpugrad.core.arguments import check_numbers
@@ -13,21 +15,23 @@ from gpugrad.ops.special.common import horner
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
 
+_smooth = functools.partial(elementwise, cpu=True, cost=1)
+_cheap = functools.partial(elementwise, cpu=True, cost=0)
+"""Declare activations with a loop in C: of functions such as exp, and of arithmetic alone."""
+
 
 def _with(*keywords):
     """Samples of an elementwise op with metadata: each set of keywords with several shapes."""
     return shaped(*[([s], k) for k in keywords for s in ((3,), (), (0, 2), (2, 3))])
 
 
-relu = elementwise(
+relu = _cheap(
     "relu(x)",
-    cpu=True,
     forward=lambda xp, x: xp.lib.maximum(x, 0),
     d=[lambda xp, out: out > 0],
     ref=lambda x: np.where(x < 0, 0, x),
     doc="`x` where it is positive, else 0. The gradient at 0 is 0.",
     example=("[-1.0, 0.0, 2.0]", "[0. 0. 2.]"),
-    cost=0,
 )
 
 relu6 = elementwise(
@@ -45,9 +49,8 @@ relu6 = elementwise(
 # point of the activation with these two numbers.
 SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
-selu = elementwise(
+selu = _smooth(
     "selu(x)",
-    cpu=True,
     forward=lambda xp, x: (
         SELU_SCALE * xp.lib.maximum(x, 0)
         + (SELU_SCALE * SELU_ALPHA) * xp.lib.expm1(xp.lib.minimum(x, 0))
@@ -62,7 +65,6 @@ selu = elementwise(
     doc="1.0507 times `x` where it is positive, else 1.7581 times (exp(x) - 1). The gradient at 0"
     " is 1.0507.",
     example=("[0.0, 1.0]", "[0.       1.050701]"),
-    cost=1,
 )
 
 
@@ -134,16 +136,14 @@ sigmoid_slope = elementwise(
 )
 
 
-sigmoid = elementwise(
+sigmoid = _smooth(
     "sigmoid(x)",
-    cpu=True,
     kinds="fc",
     forward=_sigmoid,
     d=[lambda xp, out, x: xp.sigmoid_slope(x, out)],
     ref=lambda x: 1 / (1 + np.exp(-x)),
     doc="1 / (1 + exp(-x)), without overflow.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
-    cost=1,
 )
 
 
@@ -151,25 +151,21 @@ def _softplus(xp, x):  # a tenth of the time of NumPy's logaddexp(x, 0)
     return xp.lib.maximum(x, 0) + xp.lib.log1p(xp.lib.exp(-xp.lib.abs(x)))
 
 
-log_sigmoid = elementwise(
+log_sigmoid = _smooth(
     "log_sigmoid(x)",
-    cpu=True,
     forward=lambda xp, x: -_softplus(xp, -x),
     d=[lambda xp, out: -xp.expm1(out)],  # 1 - sigmoid(x)
     ref=lambda x: -np.log1p(np.exp(-x)),
-    cost=1,
     doc="Logarithm of the sigmoid of `x`, exact where the sigmoid itself would be 0 or 1.",
     example=("[-100.0, 0.0]", "[-100.          -0.6931472]"),
 )
 
-softsign = elementwise(
+softsign = _cheap(
     "softsign(x)",
-    cpu=True,
     forward=lambda xp, x: x / (1 + xp.lib.abs(x)),
     # not (1 - |out|)^2, which is 0 where the result has rounded to 1
     d=[lambda xp, x: (1 + xp.abs(x)) ** -2.0],
     ref=lambda x: x / (1 + np.abs(x)),
-    cost=0,
     doc="x / (1 + |x|).",
     example=("[-1.0, 0.0, 3.0]", "[-0.5   0.    0.75]"),
 )
@@ -180,28 +176,24 @@ def _silu_slope(xp, x):
     return s * (1 + x * (1 - s))
 
 
-silu_slope = elementwise(
+silu_slope = _smooth(
     "silu_slope(x)",
-    cpu=True,
     kinds="fc",
     forward=_silu_slope,
     d=[lambda xp, x: xp.sigmoid_slope(x, xp.sigmoid(x)) * (2 - x * xp.tanh(0.5 * x))],
     ref=lambda x: (1 + np.exp(-x) + x * np.exp(-x)) / (1 + np.exp(-x)) ** 2,
     doc="The derivative of `silu`.",
     example=("[0.0, 100.0]", "[0.5 1. ]"),
-    cost=1,
 )
 
-silu = elementwise(
+silu = _smooth(
     "silu(x)",
-    cpu=True,
     kinds="fc",
     forward=lambda xp, x: x * _sigmoid(xp, x),
     d=[lambda xp, x: xp.silu_slope(x)],
     ref=lambda x: x / (1 + np.exp(-x)),
     doc="`x` times its sigmoid, also called swish.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
-    cost=1,
 )
 
 
@@ -218,9 +210,8 @@ def _mish_second_derivative(xp, x):
     return xp.tanh_slope(y, t) * (2 * s + x * bend)
 
 
-mish_slope = elementwise(
+mish_slope = _smooth(
     "mish_slope(x)",
-    cpu=True,
     forward=_mish_slope,
     d=[_mish_second_derivative],
     ref=lambda x: (
@@ -228,64 +219,53 @@ mish_slope = elementwise(
     ),
     doc="The derivative of `mish`.",
     example=("[0.0, 100.0]", "[0.6 1. ]"),
-    cost=1,
 )
 
-mish = elementwise(
+mish = _smooth(
     "mish(x)",
-    cpu=True,
     forward=lambda xp, x: x * xp.lib.tanh(_softplus(xp, x)),
     d=[lambda xp, x: xp.mish_slope(x)],
     ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
     doc="`x` times tanh(softplus(x)).",
     example=("[0.0, 100.0]", "[  0. 100.]"),
-    cost=1,
 )
 
-quick_gelu = elementwise(
+quick_gelu = _smooth(
     "quick_gelu(x)",
-    cpu=True,
     forward=lambda xp, x: x * _sigmoid(xp, 1.702 * x),
     d=[lambda xp, x: xp.silu_slope(1.702 * x)],
     ref=lambda x: x / (1 + np.exp(-1.702 * x)),
-    cost=1,
     doc="`x` times the sigmoid of 1.702 times `x`: an approximation of `gelu`.",
     example=("[0.0, 100.0]", "[  0. 100.]"),
 )
 
-squared_relu = elementwise(
+squared_relu = _cheap(
     "squared_relu(x)",
-    cpu=True,
     forward=lambda xp, x: xp.lib.maximum(x, 0) ** 2,
     d=[lambda xp, x: 2 * xp.relu(x)],
     ref=lambda x: np.where(x > 0, x * x, 0),
     doc="The square of `relu`.",
     example=("[-1.0, 3.0]", "[0. 9.]"),
-    cost=0,
 )
 
-hardsigmoid = elementwise(
+hardsigmoid = _cheap(
     "hardsigmoid(x)",
-    cpu=True,
     forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.astype(xp.abs(x) < 3, x.dtype) / 6],
     domain=(-5, 5),
     ref=lambda x: np.clip(x / 6 + 0.5, 0, 1),
     doc="x / 6 + 1/2, but not below 0 and not above 1. The gradient at both bounds is 0.",
     example=("[-9.0, 0.0, 1.5]", "[0.   0.5  0.75]"),
-    cost=0,
 )
 
-hardswish = elementwise(
+hardswish = _cheap(
     "hardswish(x)",
-    cpu=True,
     forward=lambda xp, x: x * xp.lib.minimum(xp.lib.maximum(x + 3, 0), 6) / 6,
     d=[lambda xp, x: xp.where(xp.abs(x) < 3, x / 3 + 0.5, x > 0)],
     domain=(-5, 5),
     ref=lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
     doc="`x` times `hardsigmoid` of `x`. The gradient is 0 at -3 and 1 at 3.",
     example=("[-9.0, 0.0, 9.0]", "[-0.  0.  9.]"),
-    cost=0,
 )
 
 # (x - tanh(x)) / x^3 as a polynomial of x^2 up to |x| = 0.3, highest power first. The last six
@@ -321,16 +301,14 @@ def _tanhshrink_of_block(x):
     return out
 
 
-tanhshrink = elementwise(
+tanhshrink = _smooth(
     "tanhshrink(x)",
-    cpu=True,
     kinds="fc",
     forward=_tanhshrink,
     d=[lambda xp, x: xp.square(xp.tanh(x))],
     ref=lambda x: x - np.tanh(x),
     doc="`x` minus its hyperbolic tangent.",
     example=("[0.0, 100.0]", "[ 0. 99.]"),
-    cost=1,
 )
 
 

@@ -215,10 +215,6 @@ def standardize_affine_grad(
     return xp.astype(dx, x.dtype)
 
 
-def _grads_samples(rng):
-    return ((args, params) for args, params in _grad_samples(rng) if len(args) == 7)
-
-
 def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e-5, centered=True):
     dx = _grad_ref(g, x, mean, var, g_mean, g_var, weight, axis, along, eps, centered)
     axes = all_axes(x.ndim, along)
@@ -231,7 +227,7 @@ def _grads_ref(g, x, mean, var, g_mean, g_var, weight, axis=-1, along=-1, eps=1e
     outputs=3,
     native_half=True,
     opens=_in_rows,
-    samples=_grads_samples,
+    samples=lambda rng: ((args, params) for args, params in _grad_samples(rng) if len(args) == 7),
     ref=_grads_ref,
     errors=[([*_GRAD_ERRORS[0][0], np.ones(2)], *_GRAD_ERRORS[0][1:])],
     cuda=kernels.standardize_affine_grads,

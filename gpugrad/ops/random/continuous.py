@@ -34,7 +34,6 @@ def _located(kind, shape, loc, scale, what, *options) -> Tensor:
     return call.located(call.noise(kind), *call.parameters)
 
 
-@saying_where
 @shape_first
 def normal(
     shape: Shape = None, mean=0.0, stddev=1.0, *, dtype=None, device=None, generator: Source = None
@@ -62,7 +61,6 @@ def normal(
     return _located("normal", shape, mean, stddev, "stddev", dtype, device, generator)
 
 
-@saying_where
 @shape_first
 def uniform(
     shape: Shape = None, low=0.0, high=1.0, *, dtype=None, device=None, generator: Source = None
@@ -89,7 +87,6 @@ def uniform(
     return result
 
 
-@saying_where
 @shape_first
 def exponential(
     shape: Shape = None, scale=1.0, *, dtype=None, device=None, generator: Source = None
@@ -114,7 +111,7 @@ def _location_scale(kind: str, what: str) -> Callable[..., Tensor]:
     >>> gg.random.{kind}((2, 3)).shape
     (2, 3)
     """
-    return saying_where(shape_first(draw))
+    return shape_first(draw)
 
 
 laplace = _location_scale("laplace", "Laplace: `loc` plus or minus `scale` times an exponential")
@@ -122,7 +119,6 @@ gumbel = _location_scale("gumbel", "Gumbel, the limit of maxima: `loc` - `scale`
 logistic = _location_scale("logistic", "Logistic: `loc` + `scale` log(u / (1 - u)) for a uniform u")
 
 
-@saying_where
 @shape_first
 def cauchy(
     shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
@@ -138,7 +134,6 @@ def cauchy(
     return call.located(pair[..., 0] / pair[..., 1], *call.parameters)
 
 
-@saying_where
 @shape_first
 def lognormal(
     shape: Shape = None, mean=0.0, sigma=1.0, *, dtype=None, device=None, generator: Source = None
@@ -154,7 +149,6 @@ def lognormal(
     return call.rounded(TENSOR.exp(mean + sigma * call.noise("normal")))
 
 
-@saying_where
 @shape_first
 def weibull(
     shape: Shape = None,
@@ -177,7 +171,6 @@ def weibull(
     return call.located(call.noise("exponential") ** (1 / concentration), 0.0, scale)
 
 
-@saying_where
 @shape_first
 def pareto(
     shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
@@ -196,7 +189,6 @@ def pareto(
     return call.located(TENSOR.exp(call.noise("exponential") / alpha), 0.0, scale)
 
 
-@saying_where
 @shape_first
 def gamma(
     shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
@@ -215,7 +207,6 @@ def gamma(
     return call.located(call.gamma(alpha), 0.0, scale)
 
 
-@saying_where
 @shape_first
 def chisquare(
     shape: Shape = None, df=1.0, *, dtype=None, device=None, generator: Source = None
@@ -231,7 +222,6 @@ def chisquare(
     return call.rounded(2 * call.gamma(df / 2))
 
 
-@saying_where
 @shape_first
 def student_t(
     shape: Shape = None,
@@ -257,7 +247,6 @@ def student_t(
     return call.located(spread * call.noise("normal"), loc, scale)
 
 
-@saying_where
 @shape_first
 def beta(
     shape: Shape = None, alpha=1.0, beta=1.0, *, dtype=None, device=None, generator: Source = None
@@ -303,7 +292,6 @@ def dirichlet(
     return call.rounded(TENSOR.softmax(logs))
 
 
-@saying_where
 @shape_first
 def truncated_normal(
     shape: Shape = None,

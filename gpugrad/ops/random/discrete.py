@@ -35,7 +35,6 @@ def bits(shape: Shape = (), *, dtype=None, device=None, generator: Source = None
     return draw("bits", as_shape("bits", shape), dtype, device)
 
 
-@saying_where
 @shape_first
 def integers(
     shape: Shape = (),
@@ -193,7 +192,6 @@ def categorical(
     return call.rounded(TENSOR.argmax(TENSOR.stop_gradient(scores) + noise, axis=-1))
 
 
-@saying_where
 @shape_first
 def bernoulli(
     shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
@@ -225,7 +223,6 @@ def rademacher(shape: Shape = (), *, dtype=None, device=None, generator: Source 
     return call.rounded(TENSOR.where(call.noise("uniform") < 0.5, -1.0, 1.0))
 
 
-@saying_where
 @shape_first
 def poisson(
     shape: Shape = None, rate=1.0, *, dtype=None, device=None, generator: Source = None
@@ -240,7 +237,6 @@ def poisson(
     return call.rounded(call.noise("poisson", *call.parameters))
 
 
-@saying_where
 @shape_first
 def binomial(
     shape: Shape = None, n=1, p=0.5, *, dtype=None, device=None, generator: Source = None
@@ -256,7 +252,6 @@ def binomial(
     return call.rounded(call.noise("binomial", *call.parameters))
 
 
-@saying_where
 @shape_first
 def geometric(
     shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
@@ -276,7 +271,6 @@ def geometric(
     return call.rounded(TENSOR.maximum(trials, 1.0))
 
 
-@saying_where
 @shape_first
 def negative_binomial(
     shape: Shape = None, n=1.0, p=0.5, *, dtype=None, device=None, generator: Source = None

@@ -256,12 +256,8 @@ def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
     return lib.where(a == b, sample, lib.log(moved) if log else moved)
 
 
-def _gradient_ref(alpha, sample):
-    return sample * _sensitivity_ref(alpha, np.log(sample))
-
-
 @op(
-    ref=_gradient_ref,
+    ref=lambda alpha, sample: sample * _sensitivity_ref(alpha, np.log(sample)),
     samples=calls(
         lambda rng: [uniform(rng, 2, 1, low=1, high=5), uniform(rng, 3, low=0.3, high=5)],
         lambda rng: [uniform(rng, low=0.3, high=2), uniform(rng, low=0.1, high=1)],

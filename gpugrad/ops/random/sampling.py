@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random.draws import Drawn
 from gpugrad.ops.random.generator import Generator, default_generator
 
@@ -65,7 +65,7 @@ def as_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def shape_first(function: F) -> F:
-    """Decorate a random function: it refuses a shape of 0 in NumPy's order of arguments.
+    """Decorate a random function: its errors name it, and it refuses NumPy's order of arguments.
 
     ``normal(0, 1, 3)`` is three numbers in NumPy and would be none here, without a word.
     """
@@ -86,7 +86,7 @@ def shape_first(function: F) -> F:
             )
         return function(*args, **keywords)
 
-    return cast(F, draw)
+    return saying_where(cast(F, draw))
 
 
 class Call:

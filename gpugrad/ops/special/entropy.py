@@ -64,13 +64,9 @@ xdivy = elementwise(
 )
 
 
-def _multiply_no_nan(xp, x, y):
-    return xp.lib.where(y == 0, 0 * y, xp.lib.where(y == 0, 0 * y, x) * y)
-
-
 multiply_no_nan = elementwise(
     "multiply_no_nan(x, y)",
-    forward=_multiply_no_nan,
+    forward=lambda xp, x, y: xp.lib.where(y == 0, 0 * y, xp.lib.where(y == 0, 0 * y, x) * y),
     ref="numpy.multiply",
     vjp=[lambda xp, g, y: xp.multiply_no_nan(g, y), lambda xp, g, x: xp.multiply_no_nan(x, g)],
     doc="x y, and 0 where `y` is 0, even if `x` is infinite or NaN.",
