@@ -52,6 +52,14 @@ def all_axes(ndim, axis):
     return tuple(a % ndim for a in as_tuple(axis))
 
 
+def checked_axes(name, x, axis):
+    """`axis` as a tuple counted from 0; AxisError if `x` does not have one of them."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    if any(not -x.ndim <= a < x.ndim for a in axes):
+        raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
+    return tuple(a % x.ndim for a in axes)
+
+
 LONG_ROW = 8192
 """Row length above which one block per row is too few blocks."""
 

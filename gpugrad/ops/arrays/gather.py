@@ -79,7 +79,7 @@ def _take_samples(rng):
 
 @_takes(
     vjp=[_take_vjp, None],
-    jvp=[lambda xp, t, indices, axis: xp.take(t, indices, axis=axis), None],
+    linear="each",
     batch=_take_batch("take"),
     samples=_take_samples,
     cuda=scatter.take,
@@ -125,7 +125,7 @@ def _gather_vjp(xp, g, params_shape, indices, axis):
 
 @_takes(
     vjp=[_gather_vjp, None],
-    jvp=[lambda xp, t, indices, axis: xp.gather(t, indices, axis=axis), None],
+    linear="each",
     batch=_take_batch("gather"),
     cuda=scatter.gather,
     ref=lambda params, indices, axis=0: np.take(params, indices, axis),
@@ -187,7 +187,7 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
 
 @op(
     vjp=[lambda xp, g, indices: xp.take(g, indices, axis=0), None],
-    jvp=[lambda xp, t, indices, shape: xp.scatter_rows(t, indices, shape=shape), None],
+    linear="each",
     batch=_scatter_rows_batch,
     kinds="fc",
     ref=_scatter_rows_reference,
@@ -269,7 +269,7 @@ def _along_samples(rng):
         ),
         None,
     ],
-    jvp=[lambda xp, t, indices, axis: xp.take_along_axis(t, indices, axis=axis), None],
+    linear="each",
     batch="axis",
     samples=_along_samples,
     cuda=scatter.take_along_axis,
@@ -334,12 +334,7 @@ def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, uniq
 
 @op(
     vjp=[lambda xp, g, indices, axis: xp.take_along_axis(g, indices, axis=axis), None],
-    jvp=[
-        lambda xp, t, indices, axis, shape, unique: xp.scatter_along_axis(
-            t, indices, axis=axis, shape=shape, unique=unique
-        ),
-        None,
-    ],
+    linear="each",
     batch=_scatter_along_axis_batch,
     kinds="fc",
     samples=_scatter_along_samples,

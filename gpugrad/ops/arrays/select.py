@@ -50,7 +50,7 @@ _CHOICE = np.array([True, False, True])
 
 @op(
     vjp=[None, _compress_vjp],
-    jvp=[None, lambda xp, t, condition, axis: xp.compress(condition, t, axis)],
+    linear="each",
     native_half=True,
     kinds="fc",
     batch=_compress_batch,

@@ -53,7 +53,7 @@ def _bincount_reference(x, weights=None, minlength=0):
 
 @op(
     vjp=[None, lambda xp, g, x: xp.take(g, x)],
-    jvp=[None, lambda xp, t, x, minlength: xp.bincount(x, t, minlength=minlength)],
+    linear="each",
     arrays=("x", "weights"),
     batch=_bincount_batch,
     samples=_bincount_samples,

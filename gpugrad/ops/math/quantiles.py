@@ -11,7 +11,7 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import how_many, per_count
+from gpugrad.ops._axes import checked_axes, how_many, per_count
 from gpugrad.ops.math.nan_reductions import quiet
 from gpugrad.registry.record import op
 
@@ -141,10 +141,7 @@ def _levels(xp, name, x, q, method, scale=1):
 
 def _lines(xp, name, x, axis):
     """`x` with the reduced axes merged into the last; the shape without them and with ones."""
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    if any(not -x.ndim <= a < x.ndim for a in axes):
-        raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
-    axes = [a % x.ndim for a in axes]
+    axes = checked_axes(name, x, axis)
     if len(set(axes)) < len(axes):
         raise AxisError(f"{name}: axis={axis} names an axis twice.")
     kept = [i for i in range(x.ndim) if i not in axes]

@@ -12,6 +12,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import along_axis, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, ShapeError, saying_where
+from gpugrad.ops._axes import checked_axes
 from gpugrad.ops.math.reduction import EMPTY
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -33,18 +34,11 @@ def ptp(xp, x, /, axis=None, *, keepdims=False):
     return largest - xp.min(x, axis=axis, keepdims=keepdims)
 
 
-def _axes_of(name, x, axis):
-    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
-    if any(not -x.ndim <= a < x.ndim for a in axes):
-        raise AxisError(f"{name}: axis={axis} is out of bounds for the shape {x.shape}.")
-    return tuple(a % x.ndim for a in axes)
-
-
 def _spread_weights(xp, x, weights, axis):
     """Weights of the averaged axes only, reshaped to broadcast with `x`."""
     if weights.shape == x.shape:
         return weights
-    axes = _axes_of("average", x, axis)
+    axes = checked_axes("average", x, axis)
     if axis is None or weights.shape != tuple(x.shape[a] for a in axes):
         raise ShapeError(
             f"average: weights {weights.shape} must have the shape {x.shape} of x, or of its "
@@ -95,7 +89,7 @@ def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
     if type(weights) in SCALARS or type(x) in SCALARS:
         raise DTypeError("average: weights and x must be arrays, not numbers.")
     weights = _spread_weights(xp, x, weights, axis)
-    if not all(x.shape[a] for a in _axes_of("average", x, axis)):
+    if not all(x.shape[a] for a in checked_axes("average", x, axis)):
         return xp.mean(x * weights, axis=axis, keepdims=keepdims)  # NaN with no warning
     total = xp.sum(weights, axis=axis, keepdims=keepdims)
     if weights.shape != x.shape:  # lengths of 1 among the axes that are not averaged
@@ -140,7 +134,7 @@ def average(
     if not returned:
         return mean
     if weights is None:
-        n = math.prod(x.shape[a] for a in _axes_of("average", x, axis))
+        n = math.prod(x.shape[a] for a in checked_axes("average", x, axis))
         return mean, TENSOR.stop_gradient(mean) * 0 + n
     every = TENSOR.broadcast_to(_spread_weights(TENSOR, x, weights, axis), x.shape)
     return mean, TENSOR.sum(every, axis=axis, keepdims=keepdims)

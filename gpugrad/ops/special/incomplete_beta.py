@@ -245,15 +245,15 @@ def _density(xp, a, b, x):
     return mask_limits(xp, valid, ordinary, xp.exp(log))
 
 
+_SINGULAR = {"singular": True, "errors": _WRONG, "captures": True}
+
 betainc = scipy_op(
     "betainc(a, b, x)",
     lambda xp, a, b, x: xp.betainc_grad_a(a, b, x),
     lambda xp, a, b, x: xp.betainc_grad_b(a, b, x),
     _density,
-    singular=True,
     samples=_few_samples,
-    errors=_WRONG,
-    captures=True,
+    **_SINGULAR,
 )(
     doc="Regularised incomplete beta function, with gradients by all three arguments.\n\n"
     "The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to `x`, divided by beta(a, b).",
@@ -273,10 +273,8 @@ betaincc = scipy_op(
     lambda xp, a, b, x: -xp.betainc_grad_b(a, b, x),
     lambda xp, a, b, x: -_density(xp, a, b, x),
     forward=_betaincc,
-    singular=True,
     samples=_few_samples,
-    errors=_WRONG,
-    captures=True,
+    **_SINGULAR,
 )(
     doc="1 - `betainc`, the integral from `x` to 1, exact also where that is near 0.",
     example=("1.0, 2.0, [0.0, 0.5]", "[1.   0.25]"),
@@ -294,7 +292,5 @@ betaincinv = scipy_op(
     lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
     lambda xp, out, a, b: 1 / _density(xp, a, b, out),
     samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))),
-    errors=_WRONG,
-    singular=True,
-    captures=True,
+    **_SINGULAR,
 )(doc="The `x` for which betainc(a, b, x) is `y`.", example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"))

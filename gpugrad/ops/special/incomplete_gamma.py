@@ -217,13 +217,10 @@ def gammainc_grad_a(xp, a, x, /):
     return xp.astype(mask_limits(xp, valid, ordinary, gradient), both.dtype)
 
 
+_SINGULAR = {"singular": True, "samples": _SAMPLES, "captures": True}
+
 gammainc = scipy_op(
-    "gammainc(a, x)",
-    lambda xp, a, x: xp.gammainc_grad_a(a, x),
-    _density,
-    singular=True,
-    samples=_SAMPLES,
-    captures=True,
+    "gammainc(a, x)", lambda xp, a, x: xp.gammainc_grad_a(a, x), _density, **_SINGULAR
 )(
     doc="Regularised lower incomplete gamma function, with gradients by both arguments.\n\n"
     "The integral of t^(a - 1) e^-t from 0 to `x`, divided by gamma(a).",
@@ -234,9 +231,7 @@ gammaincc = scipy_op(
     "gammaincc(a, x)",
     lambda xp, a, x: -xp.gammainc_grad_a(a, x),
     lambda xp, a, x: -_density(xp, a, x),
-    singular=True,
-    samples=_SAMPLES,
-    captures=True,
+    **_SINGULAR,
 )(
     doc="1 - `gammainc`, the integral from `x` to infinity, exact also where that is near 0.",
     example=("1.0, [0.0, 1.0]", "[1.        0.3678794]"),

@@ -107,26 +107,14 @@ ellipe = scipy_op(
 )
 
 
-exp1 = scipy_op(
-    "exp1(x)",
-    lambda xp, x: -xp.exp(-x) / x,
-    kinds="fc",
-    singular=True,
-    domain=(0.3, 3),
-    captures=True,
-)(
+_NEAR_POLE = {"kinds": "fc", "singular": True, "domain": (0.3, 3), "captures": True}
+
+exp1 = scipy_op("exp1(x)", lambda xp, x: -xp.exp(-x) / x, **_NEAR_POLE)(
     doc="Integral of exp(-t) / t from `x` to infinity.",
     example=("[1.0, 2.0]", "[0.2193839 0.0489005]"),
 )
 
-expi = scipy_op(
-    "expi(x)",
-    lambda xp, x: xp.exp(x) / x,
-    kinds="fc",
-    singular=True,
-    domain=(0.3, 3),
-    captures=True,
-)(
+expi = scipy_op("expi(x)", lambda xp, x: xp.exp(x) / x, **_NEAR_POLE)(
     doc="Principal value of the integral of exp(t) / t from -infinity to `x`.",
     example=("[1.0, 2.0]", "[1.8951178 4.954234 ]"),
 )
