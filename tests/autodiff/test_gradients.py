@@ -40,7 +40,7 @@ def test_graph_yields_itself_and_leaves_nothing_behind():
         x = C(2.0)
         y = x * x
     assert not recorder_module.threads.stack
-    assert not recorder_module.graphs
+    assert not listening.graphs
     with graph.as_default():  # entering again continues the recording
         assert values(gg.gradients(y, x)) == [4.0]
 
@@ -53,7 +53,7 @@ def test_graph_entered_within_itself_records_once():
             y = x * x
             z = x * y
             assert values(gg.gradients(z, [x, y])) == [12.0, 2.0]
-        assert recorder_module.graphs == [graph]
+        assert listening.graphs == [graph]
 
 
 def test_graph_ends_after_an_exception():
@@ -61,7 +61,7 @@ def test_graph_ends_after_an_exception():
         _ = 1 / 0
     assert not recorder_module.threads.stack
     assert not listening.recorders
-    assert not recorder_module.graphs
+    assert not listening.graphs
 
 
 def test_gradients_of_operations_before_the_graph_are_none():

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.autodiff.recorder import graphs
 from gpugrad.core import settings
-from gpugrad.core.listening import recorders, threads
+from gpugrad.core.listening import graphs, recorders, threads
 from gpugrad.errors import NumericsError, TapeError
 from gpugrad.trace.numerics import checks
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from needs import needs_shim
 
 import gpugrad as gg
-from gpugrad.autodiff.recorder import graphs
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, TraceError
 from gpugrad.function.passes import pass_names
 

@@ -8,8 +8,7 @@ from comparing import near, same
 from steps import masked_gradient
 
 import gpugrad as gg
-from gpugrad.autodiff.recorder import graphs
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.errors import TraceError
 
 RNG = np.random.default_rng(0)
