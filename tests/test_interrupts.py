@@ -11,8 +11,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.autodiff.batched import levels_running
-from gpugrad.autodiff.recorder import graphs
-from gpugrad.core.listening import recorders, threads
+from gpugrad.core.listening import graphs, recorders, threads
 from gpugrad.core.scopes import scopes, updating
 from gpugrad.trace.array import current_trace
 
