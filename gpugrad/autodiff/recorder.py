@@ -26,8 +26,6 @@ def number(x: Any) -> int:
     """The serial number of an op's argument, assigned now if missing; 0 if not recordable."""
     if not isinstance(x, Tensor) or not is_inexact(x.dtype):
         return 0
-    if type(x) is View and not x._id:
-        x.forget()  # it is older than the Graph, which now sees where its elements come from
     serial = x._id or new_number(x)
     trace = current_trace()
     if trace is not None:
