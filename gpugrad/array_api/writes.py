@@ -181,7 +181,10 @@ def _renew(x: Tensor) -> None:
                 for each in view.line[1:]:
                     each.forget()
                 _replace(view, tensor_with_id(view._array, serial))
-    if type(x) is View and any(root._id in r.known and x._id not in r.known for r in threads.stack):
+    if type(x) is not View:
+        return
+    unknown = any(root._id in r.known and x._id not in r.known for r in threads.stack)
+    if unknown or not all(v.is_linked for v in x.line):
         for each in x.line:
             each.forget()
 

@@ -40,6 +40,7 @@ def new_number(x: Tensor) -> int:
     """The serial number of a Tensor, assigned now if it has none."""
     with _numbering:  # two threads may give the same tensor its first number
         x._id = x._id or next_id()
+    x._numbered()
     return x._id
 
 
@@ -253,6 +254,9 @@ class Tensor:
     def _snapshot(self) -> Tensor:
         """The Tensor for an argument: itself, so that its views are views of the argument."""
         return self
+
+    def _numbered(self) -> None:
+        """Note that its number is not that of a recorded op's result."""
 
     def _kept(self) -> Any:
         """The array, for a caller that keeps it: nobody will write to it."""

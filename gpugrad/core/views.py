@@ -25,11 +25,12 @@ class View(Tensor):
         root: the Tensor that owns the elements.
     """
 
-    __slots__ = ("_array", "_number", "_seen", "op", "params", "parent", "root")
+    __slots__ = ("_array", "_late", "_number", "_seen", "op", "params", "parent", "root")
 
     _array: Any
     _number: int
     _seen: Any  # the root's array when this view's was computed
+    _late: int  # the serial number, if a recorder that had not seen the op gave it
     parent: Tensor
     op: Any
     params: tuple[Any, ...]
@@ -56,6 +57,14 @@ class View(Tensor):
     def is_number(self, serial: int) -> bool:
         """Whether it has the elements that got that serial number."""
         return self._number == serial and self._seen is self.root._data
+
+    def _numbered(self) -> None:
+        self._late = self._number
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether recorders that know its number may know what it is a view of."""
+        return self._number == 0 or getattr(self, "_late", 0) != self._number
 
     def forget(self) -> None:
         """Run the op again when the view is next read."""

@@ -105,6 +105,7 @@ def _by_graph(x, w, write, weights):
     made = w()
     with gg.Graph().as_default():
         start = copy.copy(x)
+        gg.sum(made)  # a Graph numbers what is read
         write(made)
         return gg.gradients(_loss(x, weights), start)[0]
 
