@@ -175,7 +175,7 @@ def _renew(x: Tensor) -> None:
     """
     root = _root(x)
     for recorder in threads.stack:
-        for weak, serial in recorder.views:
+        for weak, serial in recorder._views:
             view = weak()
             if type(view) is View and view.root is root and view.is_number(serial):
                 for each in view.line[1:]:

@@ -61,7 +61,7 @@ class ForwardAccumulator(ForwardGrowing):
         directions = nest.flatten_like(primals, tangents, "tangents")
         self.known: dict[int, Tensor] = {}
         self.dead: set[int] = set()
-        self.views = []
+        self._views = []
         for primal, t in zip(leaves, directions, strict=True):
             if number_any(primal) in self.known:
                 raise ArgumentError("ForwardAccumulator: a tensor is passed twice as a primal.")

@@ -43,7 +43,7 @@ def note_view(recorder: Any, x: Tensor) -> None:
     if type(x) is View:
         number_any(x.root)  # a write to the root is recorded from now on
     if type(x) in (View, Shared):
-        recorder.views.append((weakref.ref(x), x._id))
+        recorder._views.append((weakref.ref(x), x._id))
 
 
 def record(
@@ -209,7 +209,7 @@ class Recorder(LogGrowing):
         self.dead: set[int] = set()
         self.barriers: list[Barrier] = []
         self.watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
-        self.views: list[tuple[weakref.ref[Tensor], int]] = []
+        self._views: list[tuple[weakref.ref[Tensor], int]] = []
         self._bytes = self._new_bytes = 0
 
     def source(self, x: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class Listener:
         dead: serial numbers of results of ops without a gradient; `bury` is called with them.
         log: a list of entries; None if `take` handles them.
         passive: whether it records nothing, so a backward pass can ignore it.
-        views: weak references to the watched Tensors to whose memory others write, and the serial
+        _views: weak references to the watched Tensors to whose memory others write, and the serial
             numbers of their elements then.
     """
 
@@ -57,7 +57,7 @@ class Listener:
     dead: Any = frozenset()
     log: list[Any] | None = None
     passive = True
-    views: Any = ()
+    _views: Any = ()
     _stack: Stack | None = None  # the one that it has opened, while it listens
     _below: Any = None  # the one before, if somebody was listening
     _longer: Any = ()  # weak references to others that it is in, opened inside its block
