@@ -20,26 +20,21 @@ ALLOWED = {
     "kernels/codegen/code.py": (5, "four of NumPy's names, and the one op that fills by parts"),
     "kernels/codegen/for_ops.py": (1, "positive promises a new array"),
     "registry/function_text.py": (1, "an index alone decides by its values whether it is a view"),
-    "function/control/loop_gradient.py": (4, "sums over a loop of matmul's own gradient"),
-    "function/cpu/blocks.py": (3, "only a sum adds up from blocks"),
-    "function/cpu/c_loop.py": (1, "a product writes to memory of its own"),
-    "function/cpu/c_program.py": (1, "BLAS computes products"),
-    "function/cpu/replay.py": (2, "BLAS computes products; NumPy's relu is slow"),
-    "function/gpu/codegen.py": (2, "a cast rounds"),
-    "function/gpu/rounded.py": (2, "an optimizer's kernel writes casts"),
-    "function/passes/axes.py": (3, "a sum of products is a reduction of two arrays"),
+    "function/cpu/replay.py": (1, "NumPy's relu is slow"),
+    "function/passes/axes.py": (1, "a sum of products is a reduction of two arrays"),
     "function/passes/half.py": (1, "cuDNN wants the channels of convolutions last"),
-    "function/passes/in_place.py": (1, "a product writes to memory of its own"),
     "function/passes/losses.py": (1, "the mean over labels that count divides so"),
-    "function/passes/ones.py": (3, "products with ones are sums and broadcasts"),
-    "function/passes/pieces.py": (6, "joins and padded gradients of indices are pieces"),
-    "function/passes/products.py": (17, "what cuBLASLt's and cuDNN's epilogues compute"),
-    "function/passes/relus.py": (5, "what the kernels of batch norms with relu compute"),
-    "function/passes/remat.py": (1, "only a product costs more than its elements"),
-    "function/passes/simplify.py": (8, "transposes of products, and rows in order"),
-    "function/passes/tied.py": (2, "one launcher adds rows to an array that is there"),
+    "function/passes/pieces.py": (4, "joins and padded gradients of indices are pieces"),
+    "function/passes/products.py": (7, "the activations of cuBLASLt's and cuDNN's epilogues"),
+    "function/passes/relus.py": (3, "what the kernels of batch norms with relu compute"),
+    "function/passes/rewrite.py": (1, "the libraries compute products of matrices"),
+    "function/passes/simplify.py": (2, "rows in order"),
+    "function/passes/tied.py": (1, "one launcher adds rows to an array that is there"),
 }
 """How many op names may stand in a file, and why."""
+
+MOST = 40
+"""Op names that may stand outside of records in all files together."""
 
 BY_HAND = 3
 """Different ops of one formula, from which a function of a pass writes the formula by hand."""
@@ -118,6 +113,7 @@ def test_op_names_stand_in_records_or_in_the_list():
     assert not more, f"ask a field of the record instead of a name: {more}"
     fewer = {f for f, (n, _) in ALLOWED.items() if tests[f] < n}
     assert not fewer, f"lower the numbers in ALLOWED: {fewer}"
+    assert sum(tests.values()) <= MOST
 
 
 def test_passes_write_no_formulas():

@@ -113,6 +113,13 @@ def test_equivalent_transposes_are_one_step():
     assert names.count("matrix_transpose") == 1  # of w; two of y cancel
 
 
+def test_axes_that_move_there_and_back_are_no_step():
+    traced = gg.function(lambda x: gg.exp(gg.moveaxis(gg.permute_dims(x, (1, 2, 0)), 2, 0)))
+    x = gg.asarray(RNG.normal(size=(2, 3, 4)))
+    near(traced(x), gg.exp(x))
+    assert re.findall(r"= (\w+)\(", str(traced.lower(x))) == ["exp"]
+
+
 # ---- HTML and dot ------------------------------------------------------------------------
 
 

@@ -26,7 +26,7 @@ from gpugrad.function.control.repeated import Repeated
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.cpu.layouts import is_view
 from gpugrad.function.differentiate import differentiate
-from gpugrad.function.passes.rewrite import Readers
+from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.function.plan import Options
 from gpugrad.function.signature import Signature
@@ -172,7 +172,7 @@ class LoopWithGradient:
         step = readers.maker.get(id(v))
         if step is None or step.op.kind == "control" or len(step.outs) != 1:
             return None
-        if step.name == "add" and all(
+        if is_addition(step) and all(
             isinstance(a, Value) and (a.shape, a.dtype) == (v.shape, v.dtype) for a in step.args
         ):
             terms = [self._products_of(a, readers) for a in step.args]
@@ -181,17 +181,17 @@ class LoopWithGradient:
             inner = self._products_of(step.args[0], readers)
             return inner and [t._replace(steps=(*t.steps, step)) for t in inner]
         # a sum of products over iterations is one product of all their rows
-        return self._product(step, readers) if step.name == "matmul" else None
+        return self._product(step, readers) if is_product(step) else None
 
     def _product(self, step: Step, readers: Readers) -> list[_Product] | None:
         left, y = step.args
         before = readers.maker.get(id(left))
         # as matmul's own rule writes the gradient of a weight; behind reshapes are the same rows
-        if before is None or before.name != "matrix_transpose" or len(left.shape) != 2:
+        if before is None or axis_order(before) != (1, 0):
             return None
         columns, roots = (left.shape[0], y.shape[-1]), []
         for factor in (before.args[0], y):
-            while (of := readers.maker.get(id(factor))) is not None and of.name == "reshape":
+            while (of := readers.maker.get(id(factor))) is not None and is_reshape(of):
                 factor = of.args[0]
             place = self._places.get(id(factor), ("late", 0))
             too_large = self._times * factor.nbytes > STACKED

@@ -91,8 +91,9 @@ def _is_elementwise(step: Step) -> bool:
 
 
 def _is_sum(step: Step, shape: tuple[int, ...]) -> bool:
-    # of the ops that reduce, only sum adds up from blocks without a second pass
-    if step.op is None or step.op.name != "sum" or step.inputs[0].shape != shape:
+    # of the ops that reduce, only a sum adds up from blocks without a second pass
+    sums = step.op is not None and step.op.reduces == "sum" and "axis" in step.params
+    if not sums or step.inputs[0].shape != shape:
         return False
     if step.outs[0].dtype.char in "eE":  # the sum is rounded once, but each block would round
         return False
@@ -144,8 +145,8 @@ def find_groups(program: Program) -> Program:
 def _group(steps: list[Step], leaving: set[int]) -> Group:
     own = {id(v) for s in steps for v in s.outs}
     inputs = {id(v): v for s in steps for v in s.inputs if id(v) not in own}
-    sums = [s for s in steps if s.op.name == "sum"]  # see _is_sum
-    body = [s for s in steps if s.op.name != "sum"]
+    sums = [s for s in steps if s.op.reduces]  # see _is_sum
+    body = [s for s in steps if not s.op.reduces]
     outs = [v for s in body for v in s.outs if id(v) in leaving] + [s.outs[0] for s in sums]
     shape = body[0].outs[0].shape if body else sums[0].inputs[0].shape
     return Group(body, sums, list(inputs.values()), outs, shape)

@@ -18,6 +18,7 @@ from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.layouts import is_view
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program, Step, Value
 
@@ -150,7 +151,7 @@ def _with_copies(program: Program) -> Program:
     fresh = {
         id(v)
         for step in program.steps
-        if isinstance(step, (FusedKernel, Pieces)) or step.name == "matmul"
+        if isinstance(step, (FusedKernel, Pieces)) or is_product(step)
         for v in step.outs
     }
     for k, v in enumerate(program.outputs):

@@ -16,6 +16,7 @@ from gpugrad.function.gpu.codegen import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu import calls, compiler
@@ -206,7 +207,7 @@ class CProgram:
 
 def _is_product(step: Step) -> bool:
     """Whether a step is a product that BLAS computes."""
-    if step.op is None or step.op.name != "matmul" or not calls.multiplies():
+    if not is_product(step) or not calls.multiplies():
         return False
     (out,) = step.outs
     return all(

@@ -40,6 +40,7 @@ from gpugrad.function.cpu.blocks import (
     ufunc_of,
 )
 from gpugrad.function.cpu.source import Names, compile_function
+from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.cpu import products
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
@@ -327,7 +328,7 @@ def _writer_to_buffer(step: Step) -> Any:
     """NumPy's function that executes a step and can write to an array, or None."""
     if _is_plain_relu(step):
         return np.maximum
-    if step.op.name != "matmul":
+    if not is_product(step):
         return ufunc_of(step.op) or numpy_of(step)
     if not all(isinstance(a, Value) for a in step.args) or step.outs[0].dtype.char in "eE":
         return None  # the op rounds 16-bit floats itself

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, count_of_mean, reduction
+from gpugrad.function.passes.rewrite import is_cast
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype, read
 from gpugrad.kernels.codegen.loops import Input, Kernel, Result
@@ -117,7 +118,7 @@ class KernelCode(Kernel):
         elif step.op.view in SAME_ELEMENTS:
             shape = step.inputs[0].shape if step.op.view == "reshape" else out.shape
             code = self._arg(step.inputs[0], shape)
-        elif step.op.name == "astype":
+        elif is_cast(step):
             code = self._cast(self._arg(step.args[0], out.shape), out.dtype)
         else:
             args = [self._arg(a, out.shape) for a in step.args]
@@ -125,7 +126,7 @@ class KernelCode(Kernel):
         if type(code) is not Code or compute_dtype(out.dtype) != code.dtype:
             code = self._cast(code, out.dtype)
         # a cast rounds to its dtype, which is narrower than the one that kernels compute in
-        if id(out) in self._rounded or step.op.name == "astype":
+        if id(out) in self._rounded or is_cast(step):
             code = code.rounded(out.dtype)
         self._codes[id(out)] = code
 

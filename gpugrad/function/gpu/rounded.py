@@ -20,6 +20,7 @@ from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
 from gpugrad.function.gpu.variables import VariableMemory
 from gpugrad.function.passes.half import Casts
+from gpugrad.function.passes.rewrite import is_cast
 from gpugrad.kernels.by_hand.casts import NARROW, cast_all
 from gpugrad.trace.program import Program, Step, Value
 
@@ -61,7 +62,7 @@ def _casts_of_variables(program: Program) -> dict[int, Value]:
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     casts: dict[int, Value] = {}
     for step in program.steps:
-        parts = step.plain if isinstance(step, Casts) else [step] if step.name == "astype" else []
+        parts = step.plain if isinstance(step, Casts) else [step] if is_cast(step) else []
         for part in parts:
             (x,), (out,) = part.args, part.outs
             kinds = x.dtype == np.float32 and out.dtype in NARROW
@@ -99,7 +100,7 @@ def _without(step: Step, replaced: set[int]) -> list[Step]:
     """The rest of a step without these results."""
     if isinstance(step, Casts):
         return step.without(replaced)
-    return [] if step.name == "astype" and id(step.outs[0]) in replaced else [step]
+    return [] if is_cast(step) and id(step.outs[0]) in replaced else [step]
 
 
 class Copies:

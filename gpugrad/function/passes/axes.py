@@ -19,6 +19,7 @@ from gpugrad.core.backend import HALF
 from gpugrad.function.passes.fuse import axes_of, reduction, strided_views
 from gpugrad.function.passes.rewrite import Rewriter
 from gpugrad.function.passes.simplify import remove_dead
+from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -54,7 +55,7 @@ class _Splitter(Rewriter):
             return
         rows, columns, rest = parts
         x: Any = step.args[0]
-        if step.name == "sum_of_products":  # the mean of squares is written as a sum of products
+        if _sums_products(step):  # the mean of squares is written as a sum of products
             x = self._product(step)
         how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
@@ -83,7 +84,7 @@ class _Splitter(Rewriter):
 
         None if the step is not such a reduction, or already reduces along or over rows.
         """
-        product = step.name == "sum_of_products"
+        product = _sums_products(step)
         if step.op is None or not (product or step.op.reduces):
             return None
         if step.params.get("dtype") is not None or any(id(a) in self._strided for a in step.args):
@@ -106,9 +107,12 @@ class _Splitter(Rewriter):
         return (rows, columns, math.prod(shape[first:last])) if rows * columns > 1 else None
 
     def _reduced(self, of: Step, how: str, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
-        name = "mean" if of.op.reduces == "mean" else how
-        params = {"axis": axis, "keepdims": False} | ({"dtype": None} if name == "sum" else {})
-        return self.step(of, name, [x], params, shape)
+        return self.step(of, how, [x], OPS[how].params | {"axis": axis}, shape)
+
+
+def _sums_products(step: Step) -> bool:
+    """Whether a step is a reduction of two arrays, their products."""
+    return step.name == "sum_of_products"
 
 
 class _Merger(_Splitter):

@@ -14,7 +14,7 @@ from gpugrad.core.backend import Reading
 from gpugrad.function.memory import roots_of
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel
-from gpugrad.function.passes.rewrite import FusedStep
+from gpugrad.function.passes.rewrite import FusedStep, is_product
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -54,7 +54,7 @@ def _overwrites(step: Step) -> int | None:
 
 def _writes_new(step: Step) -> bool:
     # a product may be a matmul without an epilogue; other ops may return an argument's memory
-    return isinstance(step, (FusedKernel, Product)) or step.name == "matmul"
+    return isinstance(step, (FusedKernel, Product)) or is_product(step)
 
 
 def over(step: Step, xp: Reading, fallback: Callable[..., Any]) -> Callable[..., Any]:

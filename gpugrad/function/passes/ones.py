@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpugrad.function.passes.rewrite import Readers, Rewriter
-from gpugrad.function.passes.simplify import is_number
+from gpugrad.function.passes.rewrite import Readers, Rewriter, axis_order, is_product
+from gpugrad.function.passes.simplify import is_number, passed_on
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -19,9 +19,9 @@ def remove_ones(program: Program) -> Program:
     for step in program.steps:
         old, step = step, rewriter.renamed(step)
         new = None
-        if step.name == "matmul" and step.op is not None:
+        if is_product(step):
             new = _summed(step, readers, rewriter)
-        elif step.name == "multiply" and step.op is not None and _only_elements(old, readers):
+        elif len(step.outs) == 1 and _only_elements(old, readers):
             new = _broadcast(step, rewriter)
         if new is None:
             rewriter.keep(step)
@@ -40,9 +40,8 @@ def _only_elements(step: Step, readers: Readers) -> bool:
 def _broadcast(step: Step, rewriter: Rewriter) -> Value | None:
     """The other factor of a product with ones, as a view of the result's shape, or None."""
     (out,) = step.outs
-    x, y = step.args
-    other = y if is_number(x, 1) else x if is_number(y, 1) else None
-    if not isinstance(other, Value) or other.dtype != out.dtype or other.shape == out.shape:
+    other = passed_on(step)
+    if other is None or other.dtype != out.dtype or other.shape == out.shape:
         return None
     new = rewriter.step(step, "broadcast_to", [other], {"shape": out.shape}, out.shape)
     new.view = True
@@ -60,7 +59,7 @@ def _summed(step: Step, readers: Readers, rewriter: Rewriter) -> Value | None:
     if b.shape[1] != 1 or not is_number(b, 1) or a.dtype != out.dtype:
         return None
     maker = readers.maker.get(id(a))
-    if maker is None or maker.name != "matrix_transpose":
+    if maker is None or axis_order(maker) != (1, 0):
         return rewriter.step(step, "sum_to", [a], {"shape": out.shape}, out.shape)
     rows = rewriter.value(maker.args[0])
     row = rewriter.step(step, "sum_to", [rows], {"shape": out.shape[::-1]}, out.shape[::-1])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.passes.rewrite import Readers, Rewriter, is_reshape
+from gpugrad.function.passes.rewrite import Readers, Rewriter, axis_order, is_addition, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.runtime.launch import pointer
 from gpugrad.kernels.runtime.layouts import common_memory
@@ -100,16 +100,15 @@ def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
         if most == 0 and _is_padded(step):
             _pad(step, rewriter)
             continue
-        parts = _terms(step, readers) if step.name == "add" else []
+        parts = _terms(step, readers) if is_addition(step) else []
         if not _is_partition(parts):
             rewriter.keep(step)
             continue
         (out,), whole = step.outs, step.outs[0].shape
-        order = list(range(len(whole)))
         after = readers.only(out)
-        if after is not None and after.name == "permute_dims":
+        order = axis_order(after) or range(len(whole))
+        if after is not None and axis_order(after):
             (out,) = after.outs
-            order = [a % len(whole) for a in after.params["axes"]]
             after = readers.only(out)
         if after is not None and is_reshape(after):
             (out,) = after.outs
@@ -183,7 +182,7 @@ def _terms(add: Step, readers: Readers) -> list[Step]:
         maker = readers.maker.get(id(a)) if isinstance(a, Value) else None
         if maker is not None and _is_scattered(maker):
             terms.append(maker)
-        elif maker is None or maker.name != add.name or readers.only(a) is None:
+        elif maker is None or not is_addition(maker) or readers.only(a) is None:
             return []
         else:
             left += maker.args

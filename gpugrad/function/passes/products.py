@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from gpugrad.core.backend import HALF, NUMPY
+from gpugrad.core.backend import HALF
 from gpugrad.function.passes.epilogues import Convolved, Product
 from gpugrad.function.passes.fuse import axes_of
-from gpugrad.function.passes.rewrite import Readers
+from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
@@ -29,7 +29,7 @@ def find_products(program: Program) -> Program:
     removed: set[int] = set()  # steps that are now part of a fused step
     fused: dict[int, Step] = {}  # fused steps, by the id of the step that they replace
     for step in program.steps:
-        if _is(step, "matmul") and _is_tall(*step.args):
+        if is_product(step) and _is_tall(*step.args):
             steps, joined = _product(step, readers, removed, fused)
         elif _is(step, "convolution") and cudnn.binding() is not None:
             steps, joined = _convolved(step, readers)
@@ -130,15 +130,15 @@ def _added(step: Step, readers: Readers, fused: dict[int, Step]) -> _Tail | None
     """An addition of a product to the result of an earlier product."""
     (out,) = step.outs
     add = readers.only(out)
-    if not _is(add, "add"):
+    if add is None or not is_addition(add):
         return None
     other = _other(add, out)
     maker = readers.maker.get(id(other))
     if maker is None or readers.place[id(maker)] > readers.place[id(step)]:
         return None
     same = other.shape == out.shape and other.dtype == out.dtype
-    is_product = _is(maker, "matmul") or isinstance(fused.get(id(maker)), Product)
-    return _Tail([add], [other], adds=True) if same and is_product else None
+    multiplies = is_product(maker) or isinstance(fused.get(id(maker)), Product)
+    return _Tail([add], [other], adds=True) if same and multiplies else None
 
 
 def _late_sum(step: Step, readers: Readers, removed: set[int]) -> Step | None:
@@ -155,7 +155,7 @@ def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
     """Like `_product`, for a convolution. cuDNN refuses relu without a bias, channels first."""
     steps, v = [step], step.outs[0]
     moved = readers.only(v)
-    last = _puts_channels_last(moved, v)
+    last = axis_order(moved) == (0, *range(2, len(v.shape)), 1)  # as (N, *spatial, C)
     if moved is not None and last:
         steps, v = [step, moved], moved.outs[0]
     bias, more = _bias_and_relu(v, -1 if last else 1, readers)
@@ -168,8 +168,10 @@ def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
 def _bias_and_relu(v: Value, axis: int, readers: Readers) -> tuple[Value | None, list[Step]]:
     """The bias that is added to a value along an axis; the addition, and relu if that follows."""
     add = readers.only(v)
-    bias = _other(add, v) if _is(add, "add") else None
-    if add is None or not _is_bias(bias, v, axis):
+    if add is None or not is_addition(add):
+        return None, []
+    bias = _other(add, v)
+    if not _is_bias(bias, v, axis):
         return None, []
     relu = readers.only(add.outs[0])
     return bias, [add, relu] if _is(relu, "relu") else [add]
@@ -183,7 +185,7 @@ def _row_sum(readers: Readers, v: Value) -> Step | None:
     """The step that sums a matrix, or a stack of them, over all rows."""
     for same in readers.same_rows(v):
         for step in readers.of(same):
-            if not _is(step, "sum", "sum_to") or step.outs[0].dtype != v.dtype:
+            if step.op is None or step.op.reduces != "sum" or step.outs[0].dtype != v.dtype:
                 continue
             every = axes_of(step) == tuple(range(len(same.shape) - 1))
             if every and step.outs[0].shape == v.shape[-1:]:
@@ -208,16 +210,6 @@ def _is_bias(bias: Any, v: Value, axis: int) -> bool:
     along = [1] * len(v.shape)
     along[axis] = v.shape[axis]
     return [1] * (len(along) - len(bias.shape)) + [*bias.shape] == along
-
-
-def _puts_channels_last(step: Any, v: Value) -> bool:
-    """Whether a step views an array of shape (N, C, *spatial) as (N, *spatial, C)."""
-    if not _is(step, "moveaxis", "permute_dims", "swapaxes", "matrix_transpose"):
-        return False
-    n = len(v.shape)
-    axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), v.shape, range(n))
-    moved = step.op.bare(NUMPY)(axes, **step.params)  # its strides tell the order of the axes
-    return bool(moved.strides == (0, *range(2, n), 1))
 
 
 def _gelu_of(readers: Readers, v: Value) -> Step | None:

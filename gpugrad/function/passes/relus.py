@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.passes.rewrite import FusedStep, Readers
+from gpugrad.function.passes.rewrite import FusedStep, Readers, is_addition
 from gpugrad.kernels.by_hand.channel_norms import with_relu, with_relu_grads
 from gpugrad.trace.program import Program, Step, Value
 
@@ -110,7 +110,7 @@ def _with_relu(norm: Step, readers: Readers) -> FusedStep | None:
     y = norm.outs[0]
     reader = readers.only(y)
     add, added = None, []
-    if reader is not None and reader.name == "add":
+    if reader is not None and is_addition(reader):
         add, added = reader, [v for v in reader.inputs if v is not y]
         if len(added) != 1 or len(reader.inputs) != 2 or not _alike(added[0], y):
             return None
@@ -149,7 +149,7 @@ def _with_mask(gradient: Step, readers: Readers) -> FusedStep | None:
         add = readers.maker.get(id(g))
         if add is not None and add.op is not None and add.op.view == "broadcast":
             return None  # the kernel would need a copy
-        adds = add is not None and add.name == "add" and readers.only(g) is multiply
+        adds = is_addition(add) and readers.only(g) is multiply
         if add is not None and adds and all(_alike(a, g) for a in add.args):
             steps, terms = [add, *steps], [*add.args]
         if readers.only(mask) is not multiply:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.function.memory import lives, roots_of
+from gpugrad.function.passes.rewrite import is_product
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.trace.program import Program, Step, Value
 
@@ -214,7 +215,6 @@ def _cost(step: Step) -> int:
     size = math.prod(step.outs[0].shape)
     if step.outs[0].view:
         return 0
-    # only a product costs more than its arrays have elements
-    if step.op.name == "matmul":
+    if is_product(step):  # only it costs more than its arrays have elements
         return size * int(step.inputs[0].shape[-1])
     return size + (0 if _is_cheap(step) else sum(math.prod(v.shape) for v in step.inputs))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import Reading
+from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
@@ -21,6 +21,34 @@ def is_cast(step: Step) -> bool:
 def is_reshape(step: Step) -> bool:
     """Whether a step keeps all elements in their order."""
     return step.op is not None and step.op.view == "reshape"
+
+
+def is_product(step: Step) -> bool:
+    """Whether a step is a product of matrices, which BLAS and cuBLASLt compute."""
+    return step.name == "matmul"
+
+
+def is_addition(step: Step | None) -> bool:
+    """Whether a step adds: a function of the array library with derivatives 1 and 1."""
+    op = None if step is None else step.op
+    return op is not None and op.is_library_function and op.declared.d == [1, 1]
+
+
+def axis_order(step: Step | None) -> tuple[int, ...] | None:
+    """The axes of the argument in the order in which a step views them; None if it does not."""
+    if step is None or step.op is None or step.op.view != "strides":
+        return None
+    shape = step.inputs[0].shape
+    axes = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, range(len(shape)))
+    order = step.op.bare(NUMPY)(axes, **step.params).strides  # a view only orders strides
+    return order if sorted(order) == [*range(len(shape))] else None
+
+
+def swaps_last_two(step: Step | None) -> bool:
+    """Whether a step is the transpose of a matrix, or of each of a stack."""
+    order = axis_order(step) or ()
+    n = len(order)
+    return n >= 2 and order == (*range(n - 2), n - 1, n - 2)
 
 
 class Readers:

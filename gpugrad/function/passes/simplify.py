@@ -10,7 +10,15 @@ import numpy as np
 from gpugrad.core.backend import ARRAYS, HALF, NUMPY
 from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
-from gpugrad.function.passes.rewrite import Readers, Rewriter, is_cast, is_reshape
+from gpugrad.function.passes.rewrite import (
+    Readers,
+    Rewriter,
+    axis_order,
+    is_cast,
+    is_product,
+    is_reshape,
+    swaps_last_two,
+)
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import Program, Step, Value
 
@@ -47,22 +55,11 @@ def unify_transposes(program: Program) -> Program:
     rewriter = Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        if step.op is not None and len(step.outs) == 1 and _swaps_last_two(step):
+        if step.op is not None and len(step.outs) == 1 and swaps_last_two(step):
             step.op = OPS["matrix_transpose"]
             step.name, step.params = step.op.name, {}
         rewriter.keep(step)
     return _transpose_factors(rewriter.program())
-
-
-def _swaps_last_two(step: Step) -> bool:
-    n = len(step.outs[0].shape)
-    # the two ops that matrix_transpose can replace, depending on their arguments
-    if step.op.name == "permute_dims":
-        axes = [a % n for a in step.params["axes"]]
-        return n >= 2 and axes == [*range(n - 2), n - 1, n - 2]
-    if step.op.name == "swapaxes":
-        return {step.params["axis1"] % n, step.params["axis2"] % n} == {n - 1, n - 2}
-    return False
 
 
 def _transpose_factors(program: Program) -> Program:
@@ -95,10 +92,10 @@ def _transpose_of(step: Step, readers: Readers) -> Step | None:
 
     After the rewrite it would be a view of the product; in the traced run it is a copy.
     """
-    if step.name != "matmul" or any(len(v.shape) < 2 for v in step.inputs):
+    if not is_product(step) or any(len(v.shape) < 2 for v in step.inputs):
         return None
     transpose = readers.only(step.outs[0])
-    if transpose is None or transpose.name != "matrix_transpose":
+    if transpose is None or not swaps_last_two(transpose):
         return None
     every = readers.of(transpose.outs[0])
     copies = (s.op is None or s.op.by_element for s in every)
@@ -116,7 +113,7 @@ def multiply_outer(program: Program) -> Program:
     rewriter = Rewriter(program)
     for step in program.steps:
         step = rewriter.renamed(step)
-        if step.name == "matmul" and _is_outer(*step.args):
+        if is_product(step) and _is_outer(*step.args):
             (out,) = step.outs
             new = rewriter.step(step, "multiply", step.args, {}, out.shape, out.dtype)
             rewriter.replace(out, new)
@@ -146,11 +143,13 @@ def remove_identities(program: Program) -> Program:
             rewriter.replace(out, same)
             continue
         before = makers.get(id(step.args[0])) if step.args else None
-        if before is not None and before.op is step.op:
-            if step.name == "matrix_transpose":  # the name that all such transposes have here
+        if before is not None:
+            order = axis_order(before)
+            if order and [order[k] for k in axis_order(step) or ()] == [*range(len(order))]:
                 rewriter.replace(step.outs[0], before.args[0])
                 continue
-            if is_reshape(step) and before.outs[0].view:  # of a copy, this one is a view
+            same_op = before.op is step.op and is_reshape(step)
+            if same_op and before.outs[0].view:  # of a copy, this one is a view
                 step = rewriter.with_args(step, before.args)
         rewriter.keep(step)
         if step.op is not None and len(step.outs) == 1:
@@ -203,8 +202,8 @@ def _same(step: Step) -> Any:
     op = step.op
     if op.kind == "control":
         return None
-    if op.kind == "elementwise" and (len(step.args) == 2 or op.is_library_function):
-        return next((a for k, a in enumerate(step.args) if _passes_on(step, k)), None)
+    if (x := passed_on(step)) is not None:
+        return x
     sums_none = op.reduces == "sum" and "axis" not in step.params
     if op.view in ("reshape", "broadcast") or is_cast(step) or sums_none:
         return step.args[0]
@@ -213,6 +212,18 @@ def _same(step: Step) -> Any:
 
 def _alike(x: Value, y: Value) -> bool:
     return (x.shape, x.dtype) == (y.shape, y.dtype)
+
+
+def passed_on(step: Step) -> Any:
+    """The argument that an elementwise op returns, since the other one is 0 or 1; or None."""
+    op = step.op
+    if (
+        op is None
+        or op.kind != "elementwise"
+        or (len(step.args) != 2 and not op.is_library_function)
+    ):
+        return None
+    return next((a for k, a in enumerate(step.args) if _passes_on(step, k)), None)
 
 
 def _passes_on(step: Step, k: int) -> bool:

@@ -11,7 +11,14 @@ import copy
 from typing import Any
 
 from gpugrad.core.backend import HALF, NUMPY, Reading
-from gpugrad.function.passes.rewrite import FusedStep, Readers, is_cast, replace_steps
+from gpugrad.function.passes.rewrite import (
+    FusedStep,
+    Readers,
+    is_addition,
+    is_cast,
+    is_product,
+    replace_steps,
+)
 from gpugrad.kernels.by_hand.scatter import scatter_rows
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.registry.record import OPS
@@ -44,7 +51,7 @@ def join_tied(program: Program) -> Program:
     readers = Readers(program)
     replacements: dict[int, list[Step]] = {}
     for add in program.steps:
-        makers = [readers.maker.get(id(v)) for v in add.inputs] if add.name == "add" else []
+        makers = [readers.maker.get(id(v)) for v in add.inputs] if is_addition(add) else []
         for scatter, cast in (makers, makers[::-1]) if len(makers) == 2 else ():
             if scatter is not None and cast is not None and _fits(scatter, cast, add, readers):
                 replacements.update((id(s), []) for s in (scatter, cast))
@@ -88,7 +95,7 @@ def widen_tied(program: Program) -> Program:
         if not isinstance(step, _RowsAdded):
             continue
         product = readers.maker.get(id(step.args[-1]))
-        if product is None or product.op is not OPS["matmul"] or len(step.args[-1].shape) != 2:
+        if product is None or not is_product(product) or len(step.args[-1].shape) != 2:
             continue
         scatter, cast, add = step.unfused.steps
         if readers.only(step.args[-1]) is step:
