@@ -4,8 +4,6 @@ The CUDA device is a GPU where there is one. Else it is made up: the real CuPy r
 gpugrad.testing.cuda.driver. Where that has not been built, the tests of devices are skipped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

@@ -1,9 +1,7 @@
 """Allocations of CuPy that fail one by one."""
 
-from __future__ import annotations
-
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 
 class FailingAllocation:
@@ -21,7 +19,7 @@ class FailingAllocation:
     def __init__(self, cupy: ModuleType) -> None:
         self._cuda, self._left = cupy.cuda, 0
 
-    def __enter__(self) -> FailingAllocation:
+    def __enter__(self) -> Self:
         self._before = self._cuda.get_allocator()
         self._cuda.set_allocator(self._allocate)
         return self

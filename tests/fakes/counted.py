@@ -7,8 +7,6 @@ Values are zeros, except what the host has copied there: only programs that do n
 can be counted.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -9,8 +9,6 @@ those of nvmath-python 1.0; `test_cublaslt.py` compares them with the real bindi
 Not modelled: which problems cuBLASLt supports, alignment, rounding, speed.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import itertools

@@ -10,13 +10,11 @@ Not modelled: which problems cuDNN has plans for, alignment, rounding (except Te
 speed.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import itertools
 import types
-from typing import Any
+from typing import Any, Self
 
 import ml_dtypes
 import numpy as np
@@ -63,19 +61,19 @@ class Tensor:
     def __init__(self, dim: Any = None, stride: Any = None, kind: Any = None) -> None:
         self.dim, self.stride, self.kind, self.is_output = dim, stride, kind, False
 
-    def set_output(self, value: bool) -> Tensor:
+    def set_output(self, value: bool) -> Self:
         self.is_output = value
         return self
 
-    def set_data_type(self, value: Any) -> Tensor:
+    def set_data_type(self, value: Any) -> Self:
         self.kind = data_type(value)
         return self
 
-    def set_dim(self, value: list[int]) -> Tensor:
+    def set_dim(self, value: list[int]) -> Self:
         self.dim = list(value)
         return self
 
-    def set_stride(self, value: list[int]) -> Tensor:
+    def set_stride(self, value: list[int]) -> Self:
         self.stride = list(value)
         return self
 
@@ -190,13 +188,13 @@ class pygraph:
         assert all(isinstance(mode, heur_mode) for mode in heuristics)
         self._step("create_execution_plans", "build_operation_graph")
 
-    def deselect_numeric_notes(self, notes: list[Any]) -> pygraph:
+    def deselect_numeric_notes(self, notes: list[Any]) -> Self:
         assert self.steps[-1] == "create_execution_plans"
         assert all(isinstance(note, numerical_note) for note in notes)
         self.notes += [note.name for note in notes]
         return self
 
-    def deselect_workspace_greater_than(self, workspace_limit: int) -> pygraph:
+    def deselect_workspace_greater_than(self, workspace_limit: int) -> Self:
         assert self.steps[-1] == "create_execution_plans"
         return self
 

@@ -4,8 +4,6 @@ It needs a work area of the size that it reports, and refuses to be captured, as
 does. Names and signatures are those of nvmath-python 1.0.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

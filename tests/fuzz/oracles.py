@@ -1,11 +1,9 @@
 """Oracles of a random program: NumPy, itself in `gg.function`, and finite differences."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from programs import Program
@@ -117,14 +115,14 @@ class NumpyVariable(np.lib.mixins.NDArrayOperatorsMixin):
         part.origin = self.array, index
         return part
 
-    def assign(self, x: Any) -> NumpyVariable:
+    def assign(self, x: Any) -> Self:
         self.array[...] = x
         return self
 
-    def assign_add(self, x: Any) -> NumpyVariable:
+    def assign_add(self, x: Any) -> Self:
         return self.assign(self + x)
 
-    def assign_sub(self, x: Any) -> NumpyVariable:
+    def assign_sub(self, x: Any) -> Self:
         return self.assign(self - x)
 
     def scatter_add(self, rows: Any) -> None:
