@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core.devices import CPU
@@ -267,9 +268,7 @@ def test_a_call_that_raises_changes_nothing(first, device):
         def step(x):
             count.assign_add(1.0)
             noise = gg.random.uniform((2,), generator=generator)
-            with gg.GradientTape() as tape:
-                loss = gg.sum(v * v + noise * x)
-            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+            optimizer.minimize(lambda: gg.sum(v * v + noise * x), [v])
             return gg.sum(gg.log(v * x))  # after the update
 
         with gg.debug.nans():
@@ -311,10 +310,7 @@ def test_finite_programs_give_the_same_bits(wrapped, device, rng):
 
             @wrapped
             def step(x):
-                with gg.GradientTape() as tape:
-                    loss = gg.mean(gg.softmax(gg.tanh(x @ v)) ** 2)
-                optimizer.apply_gradients([(tape.gradient(loss, v), v)])
-                return loss
+                return optimizer.minimize(lambda: gg.mean(gg.softmax(gg.tanh(x @ v)) ** 2), [v])
 
             for _ in range(3):
                 with gg.debug.nans() if check else gg.device(device):
@@ -463,9 +459,7 @@ def test_effects_get_arrays_also_of_an_op_with_several_results():
 
 
 def _value_and_gradient(function, xs):
-    with gg.GradientTape() as tape:
-        tape.watch(xs)
-        ys = function(xs)
+    tape, ys = taped(function, xs)
     gradients = tape.gradient(ys, xs, unconnected_gradients="zero")
     return ys, [g.to_dense() if isinstance(g, gg.IndexedSlices) else g for g in gradients]
 

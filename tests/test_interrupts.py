@@ -42,11 +42,7 @@ class Model:
         return tape.gradient(y, self.v) + z
 
     def step(self):
-        with gg.GradientTape() as tape:
-            loss = gg.sum(self.v * self.w * X)
-        grads = tape.gradient(loss, [self.v, self.w])
-        self.optimizer.apply_gradients(zip(grads, [self.v, self.w], strict=True))
-        return loss
+        return self.optimizer.minimize(lambda: gg.sum(self.v * self.w * X), [self.v, self.w])
 
     def branch(self):
         y = gg.cond(gg.sum(self.v) > 0, lambda: self.v * 2, lambda: self.w * 1)

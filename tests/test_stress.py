@@ -22,9 +22,7 @@ def trained(device, steps, seed):
     y = gg.constant(rng.normal(size=(16, 1)), device=device)
     optimizer = gg.optim.Adam(0.01)
     for _ in range(steps):
-        with gg.GradientTape() as tape:
-            loss = gg.mse(gg.tanh(x @ w[0]) @ w[1], y)
-        optimizer.apply_gradients(zip(tape.gradient(loss, w), w, strict=True))
+        optimizer.minimize(lambda: gg.mse(gg.tanh(x @ w[0]) @ w[1], y), w)
     return [v.numpy() for v in w]
 
 

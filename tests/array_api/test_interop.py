@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.special
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core import backend
@@ -499,9 +500,7 @@ def test_a_tape_copies_views_of_memory_that_another_library_may_write_to(view):
     f, memory = VIEWS_OF_VIEWS[view], np.arange(6.0).reshape(2, 3)
     expected = gg.grad(lambda x: gg.sum(f(x) ** 2))(memory.copy())
     x = gg.from_dlpack(memory)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        z = gg.sum(f(x) ** 2)
+    tape, z = taped(lambda x: gg.sum(f(x) ** 2), x)
     memory[:] = 0
     assert tape.gradient(z, x).tolist() == expected.tolist()
     if view in ("broadcast", "diagonal"):
@@ -591,9 +590,7 @@ def test_numpy_functions_run_on_the_device_of_the_tensor(cuda):
 def test_operators_of_cupy_arrays_and_tensors_return_tensors(cuda):
     cupy = backend.cupy()
     x, array = gg.asarray(V, device=cuda), cupy.asarray(V)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = array * x + (x + array)
+    tape, y = taped(lambda x: array * x + (x + array), x)
     assert isinstance(y, gg.Tensor)
     assert y.device == cuda
     assert tape.gradient(y, x).tolist() == (V + 1).tolist()
@@ -828,9 +825,7 @@ def test_xarray_keeps_tensors_and_gradients(name):
         return xarray.DataArray(a, dims=("a", "b"))
 
     x = gg.asarray(A)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = calls[name](array(x)).data
+    tape, y = taped(lambda x: calls[name](array(x)).data, x)
     _same(y, calls[name](array(A)).data)
     assert tape.gradient(y, x) is not None
     if name == "repr":

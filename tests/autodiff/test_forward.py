@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 from comparing import value
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.autodiff import recorder as recorder_module
@@ -164,9 +165,7 @@ def test_jvp_of_variables_does_not_pass_through_assign():
 def test_jvp_is_the_jacobian_times_the_tangent(f, n):
     rng = np.random.default_rng(3)
     x, t = C(rng.normal(size=n)), C(rng.normal(size=n))
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
+    tape, y = taped(f, x)
     j = tape.jacobian(y, x).numpy()
     np.testing.assert_allclose(push(f, x, t).numpy(), j @ t.numpy(), rtol=1e-6, atol=1e-12)
 
@@ -221,10 +220,7 @@ def test_nesting_follows_the_order_of_entering_not_of_creation():
 def test_forward_over_reverse():
     x = C([1.0, 2.0])
     with gg.ForwardAccumulator(x, C([1.0, 10.0])) as acc:
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = x[0] * x[0] * x[1]
-        g = tape.gradient(y, x)
+        g = tape_gradient(lambda x: x[0] * x[0] * x[1], x)
     assert acc.jvp(g).tolist() == [24.0, 2.0]  # [[2 x1, 2 x0], [2 x0, 0]] @ t
     assert recorder_module.threads.stack == []
 
@@ -390,10 +386,7 @@ def test_grad_with_respect_to_a_variable():
 
 def test_grad_inside_a_tape_is_differentiated():
     x = C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        g = gg.grad(lambda x: x * x * x)(x)
-    assert tape.gradient(g, x).item() == 12.0
+    assert tape_gradient(lambda x: gg.grad(lambda x: x * x * x)(x), x).item() == 12.0
 
 
 # ---- vjp, jvp, hvp, jacobian, hessian -------------------------------------------------------

@@ -16,6 +16,7 @@ import weakref
 import numpy as np
 import pytest
 from comparing import value
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.autodiff import backward as backward_module
@@ -252,10 +253,7 @@ def test_watch_applies_to_one_tape_only():
     x1, x2 = C(2.0), C(3.0)
     with gg.GradientTape(persistent=True) as outer:
         outer.watch(x1)
-        with gg.GradientTape() as inner:
-            inner.watch([x1, x2])
-            y = x1 * x1 * x2
-        d1, d2 = inner.gradient(y, [x1, x2])
+        d1, d2 = tape_gradient(lambda x1, x2: x1 * x1 * x2, x1, x2)
     assert values([d1, d2]) == [12.0, 4.0]
     assert outer.gradient(d1, x1).item() == 6.0
     assert outer.gradient(d1, x2) is None
@@ -265,9 +263,7 @@ def test_watch_by_an_outer_tape_does_not_reach_the_inner():
     x1, x2 = C(2.0), C(5.0)
     with gg.GradientTape() as outer:
         outer.watch(x2)
-        with gg.GradientTape() as inner:
-            inner.watch(x1)
-            z = x1 * x2
+        inner, z = taped(lambda x1: x1 * x2, x1)
         assert values(inner.gradient(z, [x1, x2])) == [5.0, None]
     assert outer.gradient(z, x2).item() == 2.0
 
@@ -278,9 +274,7 @@ def test_watch_by_an_outer_tape_does_not_reach_the_inner():
 def test_unwatched_source_beside_a_watched_one_is_none():
     x, k = C(2.0), C(5.0)
     squared(k)  # another tape has watched k: that must not matter
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        z = x * k
+    tape, z = taped(lambda x: x * k, x, persistent=True)
     for _ in range(2):  # nor must an earlier call
         assert values(tape.gradient(z, [x, k])) == [5.0, None]
 
@@ -301,9 +295,7 @@ def test_source_that_only_equals_the_watched_one_is_none(again):
 )
 def test_source_may_be_an_alias_of_the_watched_tensor(same):
     x = C(3.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = same(x) * same(x)
+    tape, y = taped(lambda x: same(x) * same(x), x)
     assert tape.gradient(y, same(x)).item() == 6.0
 
 
@@ -360,9 +352,7 @@ def test_targets_add_up(targets, expected):
 
 def test_targets_may_depend_on_each_other():
     x, y = C(3.0), C(5.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y])
-        z = y * y
+    tape, z = taped(lambda x, y: y * y, x, y)
     assert values(tape.gradient([x, y, z], [x, y])) == [1.0, 11.0]
 
 
@@ -410,9 +400,7 @@ def test_indexed_slices_cannot_be_a_target_but_their_values_can():
         with pytest.raises(DTypeError, match=r"\.values"):
             outer.gradient(g, v)
     assert value(g) == [[0.0, 0.0], [54.0, 96.0]]
-    with gg.GradientTape() as tape:
-        tape.watch(g)  # watches g.values
-        y = gg.sum(g.values * 2)
+    tape, y = taped(lambda g: gg.sum(g.values * 2), g)  # watches g.values
     assert tape.gradient(y, g.values).shape == (2, 2)
 
 
@@ -445,18 +433,14 @@ STRUCTURES = {
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_sources_keep_their_structure(name):
     x, y = C(2.0), C(3.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y])
-        z = x * x * y
+    tape, z = taped(lambda x, y: x * x * y, x, y)
     results = tape.gradient(z, STRUCTURES[name](x, y))
     assert repr(results) == repr(STRUCTURES[name](C(12.0), C(4.0)))
 
 
 def test_sources_may_be_dict_values_and_dataclasses():
     x, y = C(2.0), C(3.0)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch([x, y])
-        z = x * x * y
+    tape, z = taped(lambda x, y: x * x * y, x, y, persistent=True)
     assert values(tape.gradient(z, {"b": x, "a": y}.values())) == [12.0, 4.0]
     frozen = tape.gradient(z, Frozen(y))
     assert isinstance(frozen, Frozen)
@@ -494,9 +478,7 @@ def test_empty_sources_give_an_empty_list():
 
 def test_sources_may_repeat():
     x, y = C(3.0), C(5.0)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch([x, y])
-        z = x * 3 + y * 11
+    tape, z = taped(lambda x, y: x * 3 + y * 11, x, y, persistent=True)
     assert values(tape.gradient(z, [y, y])) == [11.0, 11.0]
     assert values(tape.gradient(z, [x, y, x])) == [3.0, 11.0, 3.0]
 
@@ -521,9 +503,7 @@ def test_intermediate_source_does_not_end_the_chain():
 
 def test_gradient_of_a_source_used_in_two_dtypes_has_the_source_dtype():
     x = C([1.0, 2.0], gg.float16)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.sum(gg.astype(x, gg.float64) * 3.0) + gg.sum(x * C([1.0, 1.0]))
+    tape, y = taped(lambda x: gg.sum(gg.astype(x, gg.float64) * 3.0) + gg.sum(x * C([1.0, 1.0])), x)
     g = tape.gradient(y, x)
     assert g.dtype == gg.float16
     assert g.tolist() == [4.0, 4.0]
@@ -531,10 +511,7 @@ def test_gradient_of_a_source_used_in_two_dtypes_has_the_source_dtype():
 
 def test_gradient_of_a_broadcast_source_is_summed():
     x, y = C([[1.0], [2.0]]), C(3.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y])
-        z = x * y * gg.ones((2, 4))
-    dx, dy = tape.gradient(z, [x, y])
+    dx, dy = tape_gradient(lambda x, y: x * y * gg.ones((2, 4)), x, y)
     assert dx.tolist() == [[12.0], [12.0]]
     assert dy.item() == 12.0
 
@@ -555,9 +532,7 @@ def test_output_gradients_weight_each_element(upstream):
 
 def test_output_gradients_follow_the_targets_structure():
     x = C(2.0)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y, z = x * x, x * 3
+    tape, (y, z) = taped(lambda x: (x * x, x * 3), x, persistent=True)
     assert tape.gradient([y, z], x, output_gradients=[10.0, 1.0]).item() == 43.0
     assert tape.gradient([y, z], x, output_gradients=(None, C(1.0))).item() == 7.0
     by_key = tape.gradient({"y": y, "z": z}, x, output_gradients={"z": 1.0, "y": 10.0})
@@ -598,9 +573,7 @@ def test_output_gradients_may_be_indexed_slices():
 )
 def test_refused_output_gradients_do_not_use_up_the_tape(upstream, kind, words):
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        targets = [gg.sum(x * x), x * 3]
+    tape, targets = taped(lambda x: [gg.sum(x * x), x * 3], x)
     with pytest.raises(kind, match=words):
         tape.gradient(targets, x, output_gradients=upstream)
     assert tape.gradient(targets, x).tolist() == [5.0, 7.0]
@@ -615,12 +588,7 @@ def test_output_gradients_for_dicts_need_the_same_keys():
 
 def test_output_gradients_are_differentiated_by_outer_tapes():
     x, u = C(3.0), C(1.0)
-    with gg.GradientTape() as outer:
-        outer.watch(u)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = x * x
-        g = inner.gradient(y, x, output_gradients=u)
+    outer, g = taped(lambda u: tape_gradient(lambda x: x * x, x, output_gradients=u), u)
     assert outer.gradient(g, u).item() == 6.0
 
 
@@ -661,10 +629,7 @@ def test_refused_unconnected_gradients_value_does_not_use_up_the_tape(word):
 
 def test_zero_derivative_is_not_unconnected():
     x = C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = x * 0
-    assert tape.gradient(y, x).item() == 0.0
+    assert tape_gradient(lambda x: x * 0, x).item() == 0.0
 
 
 # ---- how often gradients can be computed ----------------------------------------------------
@@ -768,9 +733,7 @@ def test_rule_that_fails_leaves_the_tape_usable(persistent):
         return x * 2, grad
 
     x, failing = C(3.0), True
-    with gg.GradientTape(persistent=persistent) as tape:
-        tape.watch(x)
-        y = fragile(x) * x
+    tape, y = taped(lambda x: fragile(x) * x, x, persistent=persistent)
     with pytest.raises(RuntimeError, match="not today"):
         tape.gradient(y, x)
     assert not recorder_module.threads.stack
@@ -1050,12 +1013,7 @@ def test_second_derivative(name):
     """None, not 0, where the first derivative does not use x: as in TensorFlow."""
     f, first, second = SECOND[name]
     x = C(3.0, gg.float64)
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = f(x)
-        g = inner.gradient(y, x)
+    outer, g = taped(lambda x: tape_gradient(f, x), x)
     assert g.item() == pytest.approx(first, rel=1e-12)
     g2 = outer.gradient(g, x)
     assert g2 is None if second is None else g2.item() == pytest.approx(second, rel=1e-12)
@@ -1078,11 +1036,7 @@ def test_derivatives_to_the_fifth_order():
 
 def test_inner_gradient_outside_the_outer_block_is_a_constant():
     x = C(3.0)
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = x * x
+    outer, (inner, y) = taped(lambda x: taped(lambda x: x * x, x), x)
     assert outer.gradient(inner.gradient(y, x), x) is None
 
 
@@ -1090,21 +1044,14 @@ def test_inner_gradient_may_be_used_in_the_outer_target():
     x = C(3.0)
     with gg.GradientTape() as outer:
         outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = x * x
+        inner, y = taped(lambda x: x * x, x)
         z = inner.gradient(y, x) * y  # 2 x^3
     assert outer.gradient(z, x).item() == 54.0
 
 
 def test_gradient_of_a_vector_gradient_is_row_sums_of_the_hessian():
     x = C([2.0, 3.0])
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = x[0] * x[0] * x[1]
-        g = inner.gradient(y, x)
+    outer, g = taped(lambda x: tape_gradient(lambda x: x[0] * x[0] * x[1], x), x)
     assert outer.gradient(g, x).tolist() == [10.0, 4.0]
 
 
@@ -1139,10 +1086,7 @@ def test_gradients_of_gathers_stay_sparse_until_a_dense_use():
 
 def test_sparse_gradient_becomes_dense_in_the_rule_of_another_op():
     x = C([[1.0], [2.0]])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.gather(x * x, [1, 1])
-    g = tape.gradient(y, x)
+    g = tape_gradient(lambda x: gg.gather(x * x, [1, 1]), x)
     assert value(g) == [[0.0], [8.0]]
 
 
@@ -1156,9 +1100,7 @@ def test_sparse_gradient_of_one_result_beside_an_unused_one():
 
 def test_gather_along_another_axis_and_indexing_are_dense():
     x = C([[1.0, 2.0], [3.0, 4.0]])
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y, z = gg.gather(x, [1, 1], axis=1), x[0]
+    tape, (y, z) = taped(lambda x: (gg.gather(x, [1, 1], axis=1), x[0]), x, persistent=True)
     assert tape.gradient(y, x).tolist() == [[0.0, 2.0], [0.0, 2.0]]
     assert tape.gradient(z, x).tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
@@ -1206,20 +1148,14 @@ COMPLEX = {
 def test_complex_gradient_is_real_derivative_plus_i_times_imaginary_derivative(name):
     f, expected = COMPLEX[name]
     z = C(1 + 2j, gg.complex128)
-    with gg.GradientTape() as tape:
-        tape.watch(z)
-        w = f(z)
-    g = tape.gradient(w, z)
+    g = tape_gradient(f, z)
     assert g.dtype == gg.complex128
     assert g.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_complex_abs_at_zero_has_gradient_zero():
     z = C(0j)
-    with gg.GradientTape() as tape:
-        tape.watch(z)
-        w = gg.abs(z)
-    assert tape.gradient(w, z).item() == 0
+    assert tape_gradient(gg.abs, z).item() == 0
 
 
 def test_complex_product_with_a_real_source_gives_a_real_gradient():
@@ -1340,9 +1276,7 @@ def test_jacobian_has_target_axes_then_source_axes():
 
 def test_jacobian_of_two_sources():
     x, y = C([1.0, 2.0]), C([3.0, 4.0])
-    with gg.GradientTape() as tape:
-        tape.watch([x, y])
-        z = x * x * y
+    tape, z = taped(lambda x, y: x * x * y, x, y)
     results = tape.jacobian(z, {"x": x, "y": y})
     assert results["x"].tolist() == [[6.0, 0.0], [0.0, 16.0]]
     assert results["y"].tolist() == [[1.0, 0.0], [0.0, 4.0]]
@@ -1369,9 +1303,7 @@ def test_unconnected_jacobian_is_none_or_zeros():
 
 def test_jacobian_of_an_empty_target_is_empty():
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = x[:0] * 2
+    tape, y = taped(lambda x: x[:0] * 2, x)
     assert tape.jacobian(y, x).shape == (0, 2)
 
 
@@ -1386,9 +1318,7 @@ def test_jacobian_needs_one_tensor_as_target(bad):
 
 def test_jacobian_of_integers_is_none():
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.astype(x, gg.int32)
+    tape, y = taped(lambda x: gg.astype(x, gg.int32), x)
     assert tape.jacobian(y, x) is None
 
 
@@ -1403,9 +1333,7 @@ def test_jacobian_is_differentiated_by_outer_tapes():
     x = C([1.0, 2.0])
     with gg.GradientTape() as outer:
         outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = x * x * x
+        inner, y = taped(lambda x: x * x * x, x)
         j = inner.jacobian(y, x)
     assert outer.gradient(j, x).tolist() == [6.0, 12.0]
 
@@ -1416,9 +1344,7 @@ def test_jacobian_respects_custom_gradient():
         return x * 2, lambda dy: dy * 100
 
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = odd(x)
+    tape, y = taped(odd, x)
     assert tape.jacobian(y, x).tolist() == [[100.0, 0.0], [0.0, 100.0]]
 
 
@@ -1543,9 +1469,7 @@ def test_explain_names_assign_and_its_line():
 
 def test_explain_says_that_the_source_was_not_watched():
     x, w = C(3.0), C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(w)
-        y = x * w
+    tape, y = taped(lambda w: x * w, w)
     assert tape.gradient(y, x) is None
     assert "not watched" in tape.explain(y, x)
     assert "not watched" in tape.explain(C(1.0), C(2.0))
@@ -1561,9 +1485,7 @@ def test_explain_says_that_a_variable_was_not_read():
 
 def test_explain_says_that_the_source_is_an_integer():
     i, w = C([1, 2]), C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(w)
-        y = gg.sum(i * w)
+    tape, y = taped(lambda w: gg.sum(i * w), w)
     assert tape.gradient(y, i) is None
     assert "int64" in tape.explain(y, i)
 
@@ -1579,18 +1501,14 @@ def test_explain_says_that_the_target_was_computed_outside():
 @pytest.mark.parametrize("persistent", [False, True])
 def test_explain_knows_arguments_without_a_gradient(persistent):
     x = C(3.0)
-    with gg.GradientTape(persistent=persistent) as tape:
-        tape.watch(x)
-        y = gg.copysign(2.0, x)
+    tape, y = taped(lambda x: gg.copysign(2.0, x), x, persistent=persistent)
     assert tape.gradient(y, x) is None
     assert "is not None" not in tape.explain(y, x)
 
 
 def test_explain_says_that_no_path_leads_to_the_target():
     x, w = C(3.0), C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, w])
-        y = x * x
+    tape, y = taped(lambda x, w: x * x, x, w)
     assert tape.gradient(y, w) is None
     assert "leads" in tape.explain(y, w)
 
@@ -1752,10 +1670,7 @@ def test_equal_gradients_can_be_changed_independently():
 def test_gradient_of_a_reshape_does_not_alias_output_gradients():
     x = C([1.0, 2.0, 3.0, 4.0])
     u = C([[5.0, 6.0], [7.0, 8.0]])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.reshape(x, (2, 2))
-    g = tape.gradient(y, x, output_gradients=u)
+    g = tape_gradient(lambda x: gg.reshape(x, (2, 2)), x, output_gradients=u)
     g._own()[...] = 0.0
     assert u.tolist() == [[5.0, 6.0], [7.0, 8.0]]
 
@@ -1778,9 +1693,7 @@ def test_persistent_tape_is_not_changed_by_its_own_backward_passes():
 
 def test_gradient_changed_in_place_does_not_change_the_tape():
     x = C([1.0, 2.0])
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = x * x
+    tape, y = taped(lambda x: x * x, x, persistent=True)
     g = tape.gradient(y, x)
     g[...] = 0.0
     assert tape.gradient(y, x).tolist() == [2.0, 4.0]
@@ -1859,9 +1772,7 @@ def test_gradient_of_one_source_skips_unneeded_rules():
         return x * 1, lambda dy: calls.append(1) or dy
 
     x, w = C(3.0), C(2.0)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch([x, w])
-        y = spy(x) * w
+    tape, y = taped(lambda x, w: spy(x) * w, x, w, persistent=True)
     assert tape.gradient(y, w).item() == 3.0
     assert calls == []
     assert values(tape.gradient(y, [x, w])) == [2.0, 3.0]

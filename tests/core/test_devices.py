@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from conftest import REAL_GPU
 from needs import needs_driver
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core import backend, devices, settings
@@ -267,9 +268,7 @@ def test_import_and_cpu_work_do_not_import_cupy():
 def test_work_stays_on_the_device(cuda):
     with gg.device(cuda):
         w, x = gg.Variable([[1.0], [2.0]]), C([[0.3, 0.4]])
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = gg.sum(gg.tanh(x @ w) * 2.0)
+        tape, y = taped(lambda x: gg.sum(gg.tanh(x @ w) * 2.0), x)
         gw, gx = tape.gradient(y, [w, x])
     for t in (y, gw, gx):
         assert t.device == cuda
@@ -348,12 +347,7 @@ def test_extremes_of_segments_on_the_device_are_exact(extreme, dtype, cuda):
 
 def test_higher_order_and_forward_mode_on_the_device(cuda):
     x = C([1.0, 2.0], device=cuda)
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = gg.sum(x**3)
-        g = inner.gradient(y, x)
+    outer, g = taped(lambda x: tape_gradient(lambda x: gg.sum(x**3), x), x)
     h = outer.jacobian(g, x)
     assert (h.device, h.tolist()) == (cuda, [[6.0, 0.0], [0.0, 12.0]])
     with gg.ForwardAccumulator(x, C([1.0, 0.0], device=cuda)) as acc:
@@ -395,9 +389,7 @@ def test_device_arrays_stay_on_the_device(cuda):
     for make in (gg.asarray, gg.convert_to_tensor, lambda a: a * C([1.0, 2.0], device=cuda)):
         assert make(a).device == cuda
     x = C([1.0, 2.0], device=cuda)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = x * a
+    tape, y = taped(lambda x: x * a, x)
     a[...] = 100.0  # the tape holds a copy
     assert tape.gradient(y, x).tolist() == [1.0, 1.0]
 
@@ -509,10 +501,7 @@ def test_arrays_on_two_gpus_are_refused(second):
     with pytest.raises(DeviceError, match=r"add:.*cuda:0.*cuda:1"):
         x + y
     assert (y * y).device == second
-    with gg.GradientTape() as tape:
-        tape.watch(y)
-        z = gg.sum(y * y)
-    assert tape.gradient(z, y).device == second
+    assert tape_gradient(lambda y: gg.sum(y * y), y).device == second
 
 
 def test_variables_refuse_values_from_another_device(cuda):
@@ -555,10 +544,7 @@ def test_to_device_has_second_order_and_forward_mode(cuda):
     x = C(2.0)
     with gg.GradientTape() as outer:
         outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = (x.to_device(cuda) ** 3).to_device("cpu")
-        g = inner.gradient(y, x)
+        g = tape_gradient(lambda x: (x.to_device(cuda) ** 3).to_device("cpu"), x)
     assert (g.item(), outer.gradient(g, x).item()) == (12.0, 12.0)
     with gg.ForwardAccumulator(x, C(1.0)) as acc:
         y = x.to_device(cuda) ** 3
@@ -567,9 +553,7 @@ def test_to_device_has_second_order_and_forward_mode(cuda):
 
 def test_gradients_of_targets_on_two_devices_are_summed_at_the_source(cuda):
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        here, there = x * 2, x.to_device(cuda) * 3
+    tape, (here, there) = taped(lambda x: (x * 2, x.to_device(cuda) * 3), x)
     assert tape.gradient([here, there], x).tolist() == [5.0, 5.0]
 
 

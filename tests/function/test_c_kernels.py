@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from comparing import near
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.function.cpu import c_program
@@ -250,9 +251,7 @@ def test_batch_norm_of_images_is_two_kernels_in_each_direction(shape, dtype, rng
         return gg.relu(y + r), mean, var
 
     def backward(x, weight, bias):
-        with gg.GradientTape() as tape:
-            tape.watch([x, weight, bias])
-            y, *_ = forward(x, weight, bias)
+        tape, (y, *_) = taped(forward, x, weight, bias)
         return tape.gradient(y, [x, weight, bias], g)
 
     for f, kernels in ((forward, 2), (backward, 4)):
@@ -324,10 +323,7 @@ def test_training_is_as_with_numpy(rng, monkeypatch):
 
         @gg.function
         def step(x, y):
-            with gg.GradientTape() as tape:
-                loss = gg.mean((model(x) - y) ** 2)
-            optimizer.apply_gradients(zip(tape.gradient(loss, weights), weights, strict=True))
-            return loss
+            return optimizer.minimize(lambda: gg.mean((model(x) - y) ** 2), weights)
 
         return [step(x, y).item() for _ in range(8)], replay_of(step)
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import needs_shim
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core.listening import graphs, threads
@@ -740,9 +741,7 @@ def test_per_example_gradients_of_shared_weights_equal_eager(v):
     near(traced(v, EACH)[0][1], gg.grad(recurrent)(v, EACH[1]))
 
     def by_constant(x):
-        with gg.GradientTape() as tape:
-            tape.watch(v)
-            y = recurrent(v, x)
+        tape, y = taped(lambda v: recurrent(v, x), v)
         return tape.gradient(y, (v, W))
 
     near(gg.function(gg.vmap(by_constant))(EACH), gg.vmap(by_constant)(EACH))
@@ -975,9 +974,7 @@ def test_a_gradient_within_a_branch_or_body_has_a_gradient(inner, outer):
 @pytest.mark.parametrize("outer", ["cond", "scan"])
 def test_a_value_within_a_branch_or_body_has_a_gradient_beside_its_own_gradient(inner, outer):
     def both(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = INNER[inner](x)
+        tape, y = taped(lambda x: INNER[inner](x), x)
         return gg.sum(tape.gradient(y, x) ** 2) + y * y
 
     def loss(x):

@@ -19,6 +19,7 @@ from comparing import near, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from steps import loss_and_gradient
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core import nest
@@ -153,10 +154,7 @@ def test_products_with_ones_are_sums_and_broadcasts(f, gone):
 @pytest.mark.usefixtures("numpy_replay")
 def test_a_transposed_product_is_a_product_of_transposed_factors():
     def gradient(x, w):
-        with gg.GradientTape() as tape:
-            tape.watch(w)
-            y = gg.sum(gg.tanh(x @ w.mT))
-        return tape.gradient(y, w) * 2
+        return tape_gradient(lambda w: gg.sum(gg.tanh(x @ w.mT)), w) * 2
 
     x, w = gg.constant(RNG.normal(size=(2, 4, 3))), gg.constant(RNG.normal(size=(5, 3)))
     traced = gg.function(gradient)
@@ -184,9 +182,7 @@ def test_16_bit_products_stay_16_bit(f, shapes):
     args = [gg.astype(gg.constant(RNG.normal(size=s)), "bfloat16") for s in shapes]
 
     def value_and_gradient(*args):
-        with gg.GradientTape() as tape:
-            tape.watch(args)
-            y = f(*args)
+        tape, y = taped(f, *args)
         return y, tape.gradient(y, list(args))
 
     steps = gg.function(value_and_gradient).lower(*args).program.steps
@@ -201,9 +197,7 @@ def test_16_bit_floats_are_rounded_as_in_eager_calls(dtype, size):
     x = gg.astype(gg.constant(RNG.normal(size=size)), dtype)
 
     def f(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = gg.sum(gg.tanh(x * 2 + 1) * x, dtype="float32")
+        tape, y = taped(lambda x: gg.sum(gg.tanh(x * 2 + 1) * x, dtype="float32"), x)
         return y, tape.gradient(y, x), x * x + x, gg.astype(x, "float32") * 2, gg.sum(x)
 
     traced = gg.function(f)
@@ -353,10 +347,7 @@ def test_the_gradient_of_an_indexed_result():
 
     @gg.function
     def f(x, i):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = x[i]
-        return tape.gradient(y, x)
+        return tape_gradient(lambda x: x[i], x)
 
     for i in ([1, 2], [0, 0]):
         same(f(X, gg.constant(i)), np.bincount(i, minlength=4)[:, None] * np.ones((4, 3)))

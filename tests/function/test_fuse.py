@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from needs import needs_nvrtc, needs_shim
 from steps import training_step
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core import nest
@@ -30,9 +31,7 @@ def value_and_gradients(f):
     """A function of a cotangent and arrays that returns the result of `f` and its gradients."""
 
     def both(g, *xs):
-        with gg.GradientTape() as tape:
-            tape.watch(xs)
-            y = f(*xs)
+        tape, y = taped(f, *xs)
         return y, tape.gradient(y, list(xs), g)
 
     return both
@@ -425,9 +424,7 @@ def random_program(data):
         return values[2:], gg.sum(values[-1])
 
     def with_gradient(x, y):
-        with gg.GradientTape() as tape:
-            tape.watch([x, y])
-            results, total = f(x, y)
+        tape, (results, total) = taped(f, x, y)
         return results, tape.gradient(total, [x, y], unconnected_gradients="zero")
 
     return with_gradient, [normal(rng, 2, 12, dtype=np.float64) for _ in range(2)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from needs import needs_shim
 from steps import training_step
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core import backend, devices, nest
@@ -32,9 +33,7 @@ def softmax(x):
 
 
 def value_and_gradient(x, g):
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = softmax(x) * 2
+    tape, y = taped(lambda x: softmax(x) * 2, x)
     return y, tape.gradient(y, x, g)
 
 
@@ -126,9 +125,7 @@ def test_a_relu_gradient_does_not_also_sum_the_factor(rng):
     """cuBLASLt writes the sum of the result to the same place."""
 
     def step(x, w, bias, v, g):
-        with gg.GradientTape() as tape:
-            tape.watch(w)
-            y = gg.relu(x @ w + bias) @ v
+        tape, y = taped(lambda w: gg.relu(x @ w + bias) @ v, w)
         return tape.gradient(y, w, g), gg.sum(gg.matrix_transpose(v), axis=0)
 
     traced, shapes = gg.function(step), [(8, 6), (6, 4), (4,), (4, 5), (8, 5)]
@@ -161,9 +158,7 @@ def test_16_bit_products_include_gelu_and_its_gradient(dtype, rng):
         pytest.skip(reason="the real cuBLASLt does not record its calls")
 
     def f(x, w, b, v):
-        with gg.GradientTape() as tape:
-            tape.watch([x, w, b, v])
-            y = gg.gelu(x @ w + b, approximate="tanh") @ v
+        tape, y = taped(lambda x, w, b, v: gg.gelu(x @ w + b, approximate="tanh") @ v, x, w, b, v)
         return y, tape.gradient(y, [x, w, b, v])
 
     arrays = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 6), (6, 16), (16,), (16, 8))]
@@ -397,10 +392,7 @@ def test_a_call_that_falls_back_to_python_updates_and_draws_once():
         def step(x):
             positive = x[x > 0]
             noise = generator.normal((3,), device="cuda:0")
-            with gg.GradientTape() as tape:
-                loss = gg.sum(w * noise) * gg.sum(positive)
-            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
-            return loss
+            return optimizer.minimize(lambda: gg.sum(w * noise) * gg.sum(positive), [w])
 
         step = wrapped(step)
         losses = [step(gg.constant(x, device="cuda:0")).item() for x in data]
@@ -892,9 +884,7 @@ def test_a_step_of_a_transformer_is_one_graph(dtype, tolerance):
 def test_an_index_out_of_bounds_gives_nan_in_a_graph():
     @gg.function
     def rows(table, index):
-        with gg.GradientTape() as tape:
-            tape.watch(table)
-            read = gg.take_rows(index, table)
+        tape, read = taped(lambda table: gg.take_rows(index, table), table)
         return read, tape.gradient(read, table)
 
     table = gg.ones((5, 3), device="cuda:0")
@@ -961,9 +951,7 @@ def test_a_training_step_in_bfloat16_equals_the_cpu(rng):
         w, optimizer = gg.Variable(gg.constant(values, device=device)), gg.optim.SGD(0.1)
 
         def step(x):
-            with gg.GradientTape() as tape:
-                loss = gg.mean((gg.softmax(x * w) - 0.5) ** 2)
-            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            optimizer.minimize(lambda: gg.mean((gg.softmax(x * w) - 0.5) ** 2), [w])
 
         for _ in range(3):
             wrapped(step)(gg.constant(x, device=device))
@@ -1055,9 +1043,7 @@ def test_a_variable_may_follow_another_that_an_optimizer_updates(rng, steps):
 
         def step(x):
             before = w.value()
-            with gg.GradientTape() as tape:
-                loss = gg.sum(gg.tanh(w * x) ** 2)
-            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+            loss = optimizer.minimize(lambda: gg.sum(gg.tanh(w * x) ** 2), [w])
             follower.assign(w)
             return loss, before
 
@@ -1093,9 +1079,7 @@ def test_the_next_call_does_not_overwrite_what_a_branch_keeps_for_its_gradient(k
         for k in range(4):
             a, b = (gg.constant(np.linspace(-1, 1, 3) * (k + j), "float32", device=device)
                     for j in (1, 2))  # fmt: skip
-            with gg.GradientTape() as tape:
-                tape.watch([a, b])
-                loss = gg.sum(f(a)) + gg.sum(f(b) * 2)
+            tape, loss = taped(lambda a, b: gg.sum(f(a)) + gg.sum(f(b) * 2), a, b)
             grads += [g.numpy() for g in tape.gradient(loss, [a, b, w])]
         return grads
 

@@ -16,6 +16,7 @@ import pytest
 from comparing import near, same
 from conftest import REAL_GPU  # noqa: F401  # activates the driver where this file is a script
 from steps import loss_and_gradient, training_step
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
@@ -75,9 +76,7 @@ def test_lowering_before_a_call_changes_nothing(steps):
 
 def test_lowering_under_a_tape_is_not_recorded():
     f = gg.function(lambda x: gg.sum(x * 2))
-    with gg.GradientTape() as tape:
-        tape.watch(X)
-        text = str(f.lower(X))
+    tape, text = taped(lambda X: str(f.lower(X)), X)
     assert not tape.watched_variables()
     assert text == str(f.lower(X))
 
@@ -378,9 +377,7 @@ def cross_entropy():
     """Softmax cross entropy of a linear model, and the gradient of its weights."""
 
     def step(w, x, labels):
-        with gg.GradientTape() as tape:
-            tape.watch(w)
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(x @ w, labels))
+        tape, loss = taped(lambda w: gg.mean(gg.sparse_softmax_cross_entropy(x @ w, labels)), w)
         return loss, tape.gradient(loss, w)
 
     return step, (gg.ones((32, 10)), gg.ones((64, 32)), gg.zeros(64, dtype=gg.int64))

@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 from comparing import near, same
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
@@ -306,9 +307,7 @@ def numpy_of(results):
 
 def with_gradient(f):
     def both(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = f(x)
+        tape, y = taped(f, x)
         return y, tape.gradient(y, x)
 
     return both
@@ -382,10 +381,7 @@ def test_a_plan_keeps_no_array_of_the_traced_run(device):
 
     @gg.function
     def gradient(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            y = gg.sum(gg.tanh(gg.sort(x) * x) * x)
-        return tape.gradient(y, x)
+        return tape_gradient(lambda x: gg.sum(gg.tanh(gg.sort(x) * x) * x), x)
 
     x = X.to_device(device)
     gradient(x)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from comparing import near, same
 from steps import masked_gradient
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core.listening import graphs, threads
@@ -17,9 +18,7 @@ X = gg.constant(RNG.normal(size=(4, 3)))
 
 def gradients(f, x, v):
     """Gradients of a loss of `f` with respect to an argument and a Variable."""
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        z = gg.sum(f(x)["y"] ** 2)
+    tape, z = taped(lambda x: gg.sum(f(x)["y"] ** 2), x)
     return tape.gradient(z, [x, v])
 
 
@@ -188,9 +187,7 @@ def test_sources_that_a_result_does_not_depend_on_have_no_gradient(device):
 
 def test_a_persistent_tape_gives_the_gradient_of_a_function_twice():
     f = gg.function(lambda x: gg.sum(gg.sin(x)))
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(X)
-        y = f(X) * 2
+    tape, y = taped(lambda X: f(X) * 2, X, persistent=True)
     for _ in range(2):
         near(tape.gradient(y, X), 2 * np.cos(X.numpy()))
 
@@ -207,10 +204,7 @@ def test_under_a_tape_effects_happen_once_in_every_call():
     noise = [gg.random.uniform(X.shape, dtype=X.dtype) for _ in range(3)]
     gg.set_seed(0)
     for k in range(3):
-        with gg.GradientTape() as tape:
-            tape.watch(X)
-            y = f(X)
-        near(tape.gradient(y, X), noise[k])
+        near(tape_gradient(f, X), noise[k])
         assert v.numpy() == k + 2
 
 
@@ -275,10 +269,7 @@ def test_a_captured_tensor_has_a_gradient_if_a_tape_watches_it():
     x = gg.constant([0.1, 0.2], dtype=gg.float64)
     gg.grad(f)(x)  # traced without a gradient of w
     for _ in range(2):
-        with gg.GradientTape() as tape:
-            tape.watch([x, w])
-            y = f(x)
-        by_x, by_w = tape.gradient(y, [x, w])
+        by_x, by_w = tape_gradient(lambda x, w: f(x), x, w)
         near(by_x, gg.grad(lambda x: gg.sum(gg.tanh(x @ w)))(x))
         near(by_w, gg.grad(lambda w: gg.sum(gg.tanh(x @ w)))(w))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from comparing import near, same
 from steps import masked_gradient
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core.devices import gpu_count
@@ -91,9 +92,7 @@ def test_several_steps_take_numbers_from_an_array():
 def test_several_steps_work_under_a_tape_and_vmap():
     w = gg.Variable(2.0)
     f = gg.function(lambda x, v: gg.sum(x * x * w) * v, steps_per_call=4)
-    with gg.GradientTape() as tape:
-        tape.watch(X)
-        y = gg.sum(f(X, w))
+    tape, y = taped(lambda X: gg.sum(f(X, w)), X)
     gx, gw = tape.gradient(y, [X, w])
     near(gx, 2 * X.numpy() * 4, 1e-6)
     near(gw, 2 * 2 * np.sum(X.numpy() ** 2), 1e-5)
@@ -252,10 +251,7 @@ def test_memory_reuse_can_be_switched_off(without, device):
         x, adam = gg.ones((8, 8), dtype="float64", device=device), gg.optim.Adam(0.1)
 
         def step(x):
-            with gg.GradientTape() as tape:
-                loss = gg.sum(gg.exp(gg.sin(x @ v) * 2) ** 2)
-            adam.apply_gradients([(tape.gradient(loss, v), v)])
-            return loss
+            return adam.minimize(lambda: gg.sum(gg.exp(gg.sin(x @ v) * 2) ** 2), [v])
 
         step = wrapped(step)
         losses = [step(x).item() for _ in range(4)]

@@ -42,11 +42,7 @@ class Model:
         return gg.mean((gg.astype(y, "float32") + c) ** 2)
 
     def _step(self, x):
-        with gg.GradientTape() as tape:
-            loss = self.loss(x)
-        gradients = tape.gradient(loss, self.variables)
-        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
-        return loss
+        return self.optimizer.minimize(lambda: self.loss(x), self.variables)
 
     def values(self):
         return [v.numpy() for v in self.variables]

@@ -70,11 +70,7 @@ class Shared:
         return gg.sum(self.a) * 10 + self.b
 
     def step(self):
-        with gg.GradientTape() as tape:
-            loss = gg.sum(self.a) * self.b
-        grads = tape.gradient(loss, [self.a, self.b])
-        self.optimizer.apply_gradients(zip(grads, [self.a, self.b], strict=True))
-        return loss
+        return self.optimizer.minimize(lambda: gg.sum(self.a) * self.b, [self.a, self.b])
 
     def descend(self):
         self.optimizer.apply_gradients([(self.a * 0.25, self.a)])

@@ -5,8 +5,6 @@ raises an error of gpugrad, or gives NaN or infinity, is dropped. Arguments are 
 domain, as its samples in the registry show it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

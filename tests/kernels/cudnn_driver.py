@@ -8,8 +8,6 @@ two libraries that g++ builds there as stand-ins for the driver and the runtime:
 its kernels but has nothing to load them into.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import json

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from needs import needs_shim
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core.backend import BFLOAT16
@@ -14,9 +15,7 @@ pytestmark = needs_shim
 
 def gradients(function, device, arrays):
     xs = [gg.constant(a).to_device(device) for a in arrays]
-    with gg.GradientTape() as tape:
-        tape.watch(xs)
-        y = function(*xs)
+    tape, y = taped(function, *xs)
     return [t.to_device("cpu") for t in (y, *tape.gradient(y, xs))]
 
 
@@ -72,13 +71,7 @@ def test_integers_beyond_int64_use_the_library(function, cuda):
 @pytest.mark.parametrize("f", [lambda a: a**2, lambda a: 2.0**a, lambda a: a**2.5])
 def test_second_order_gradient_of_bfloat16_with_a_scalar(f, cuda):
     def curvature(x):
-        with gg.GradientTape() as outer:
-            outer.watch(x)
-            with gg.GradientTape() as inner:
-                inner.watch(x)
-                y = f(x)
-            slope = inner.gradient(y, x)
-        return outer.gradient(slope, x)
+        return tape_gradient(lambda x: tape_gradient(f, x), x)
 
     x = gg.constant([1.0, 2.0], dtype="bfloat16")
     actual, desired = curvature(x.to_device(cuda)), curvature(x)

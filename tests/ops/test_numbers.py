@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from taping import taped
 
 import gpugrad as gg
 
@@ -58,9 +59,7 @@ def written(x, write):
 def test_lists_of_numbers_beside_float64_keep_all_digits(call, monkeypatch):
     t = gg.constant(np.array([0.7, 1.9]))
     expected = call(t)
-    with gg.GradientTape() as tape:
-        tape.watch(t)
-        recorded = call(t)
+    tape, recorded = taped(call, t)
     gradient = tape.gradient(recorded, t)
     assert (expected.dtype, recorded.dtype) == (gg.float64, gg.float64)
     assert call(gg.astype(t, "float32")).dtype == "float32"
@@ -69,9 +68,7 @@ def test_lists_of_numbers_beside_float64_keep_all_digits(call, monkeypatch):
         for module in ("gpugrad.core.tensor", "gpugrad.core.convert"):
             patch.setattr(f"{module}.to_numpy", exact)
         np.testing.assert_allclose(expected, call(t), rtol=1e-15)
-        with gg.GradientTape() as tape:
-            tape.watch(t)
-            y = call(t)
+        tape, y = taped(call, t)
         np.testing.assert_allclose(recorded, y, rtol=1e-15)
         if gradient is not None:
             np.testing.assert_allclose(gradient, tape.gradient(y, t), rtol=1e-15)

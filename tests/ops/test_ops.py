@@ -5,8 +5,6 @@ tests/testing/test_testing.py shows what each check finds. Messages name the op 
 Without a GPU, the device checks run on the made-up driver.
 """
 
-from __future__ import annotations
-
 import pytest
 
 import gpugrad as gg

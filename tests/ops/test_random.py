@@ -4,8 +4,6 @@ Statistical tests have fixed seeds, so they are deterministic. With 60 of them, 
 1e-3 would still be a surprise.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import json
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats as st
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.errors import (
@@ -313,9 +312,7 @@ FAMILIES = {
 def test_gradient_of_a_sample_equals_the_derivative_of_its_quantile(name):
     parameters = REAL[name][0]
     tensors = [gg.constant(np.full(50, p)) for p in parameters]
-    with gg.GradientTape() as tape:
-        tape.watch(tensors)
-        x = draw(name, None, *tensors)
+    tape, x = taped(lambda tensors: draw(name, None, *tensors), tensors)
     for by, actual in enumerate(tape.gradient(x, tensors)):
         exact = quantile_slope(x.numpy(), FAMILIES[name], by, parameters)
         np.testing.assert_allclose(actual.numpy(), exact, rtol=1e-5, atol=1e-6)
@@ -361,9 +358,7 @@ def test_second_derivative_of_gamma_samples_by_alpha(alpha):
     a = gg.constant(np.full(8, alpha))
     with gg.GradientTape() as outer:
         outer.watch(a)
-        with gg.GradientTape() as inner:
-            inner.watch(a)
-            x = draw("gamma", None, a)
+        inner, x = taped(lambda a: draw("gamma", None, a), a)
         slope = inner.gradient(x, a)
     curve = outer.gradient(slope, a).numpy()
     p, h = scipy.special.gammainc(alpha, x.numpy()), 1e-3 * alpha
@@ -406,9 +401,7 @@ def test_tiny_parameters_give_samples_and_gradients_without_nan():
 
 def test_gradient_with_respect_to_the_noise_raises():
     x = gg.constant([0.5])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.gamma_reparameterized([2.0], [1.0], x)
+    tape, y = taped(lambda x: gg.gamma_reparameterized([2.0], [1.0], x), x)
     with pytest.raises(NoGradientError, match="gamma_reparameterized"):
         tape.gradient(y, x)
 

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 import pytest
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.errors import DeviceError, GpugradError
@@ -66,9 +67,7 @@ def _value_and_gradient(op, sample, k, inner, x):
         changed = [gg.where(first, inner(x), a) if i == k else a for i, a in enumerate(args)]
         return _sum_of_floats(op.eager(*changed, **keywords))
 
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        value = f(x)
+    tape, value = taped(f, x)
     gradient = tape.gradient(value, x) if isinstance(value, gg.Tensor) else None
     return None if gradient is None else (value.item(), gradient.item())
 
@@ -225,10 +224,7 @@ WEIGHTS = np.linspace(0.7, 1.3, 1000)
 
 
 def _reverse_over_reverse(f, x, v):
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        along = gg.sum(gg.grad(f)(x) * v)
-    return tape.gradient(along, x, unconnected_gradients="zero")
+    return tape_gradient(lambda x: gg.sum(gg.grad(f)(x) * v), x, unconnected_gradients="zero")
 
 
 @pytest.mark.parametrize("name", sorted({*DIFFERENTIABLE} - {*OUTSIDE_ITS_DOMAIN}))

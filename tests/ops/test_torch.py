@@ -5,14 +5,13 @@ function of the same name; together they list every op whose name torch knows. `
 that the samples avoid, `DIFFERENT_AT` points where the two differ on purpose.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 
 import numpy as np
 import pytest
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.testing.close import as_numpy
@@ -808,9 +807,7 @@ def of_gpugrad(op, args, keywords):
 
     args, keywords = in_arrays(op, args, keywords, tensor)
     f = AROUND.get(op.name, lambda m, f: f)(gg, op.eager)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(xs)
-        ys = f(*args, **keywords)
+    tape, ys = taped(lambda xs: f(*args, **keywords), xs, persistent=True)
     return tape, xs, flat(list(ys) if isinstance(ys, tuple) else ys)
 
 

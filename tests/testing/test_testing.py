@@ -1,7 +1,5 @@
 """Tests of the tests: every kind of error is planted in an op, and a check must find it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

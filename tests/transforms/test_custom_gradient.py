@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from comparing import value
+from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, TapeError
@@ -15,9 +16,7 @@ C = gg.constant
 
 def gradient(f, *xs, **keywords):
     """Gradients of the sum of f(*xs) by each of `xs`."""
-    with gg.GradientTape() as tape:
-        tape.watch(xs)
-        y = f(*xs)
+    tape, y = taped(f, *xs)
     return [value(g) for g in tape.gradient(y, xs, **keywords)]
 
 
@@ -100,9 +99,7 @@ def test_custom_gradient_of_several_arguments_and_results():
         return (x * y, x + y), grad
 
     x, y = C([1.0, 2.0]), C([3.0, 4.0])
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch([x, y])
-        a, b = both(x, y)
+    tape, (a, b) = taped(both, x, y, persistent=True)
     assert [value(g) for g in tape.gradient([a, b], [x, y])] == [[10.0] * 2, [100.0] * 2]
     assert [value(g) for g in tape.gradient(a, [x, y])] == [[10.0] * 2, [0.0] * 2]
     assert seen == [([1.0, 1.0], [1.0, 1.0]), ([1.0, 1.0], [0.0, 0.0])]  # unused: zeros
@@ -120,9 +117,7 @@ def test_custom_gradient_unused_integer_result_gets_integer_zeros():
         return (x * 1, gg.astype(x, gg.int32)), grad
 
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        a, i = both(x)
+    tape, (a, i) = taped(both, x)
     assert tape.gradient(a, x).tolist() == [1.0, 1.0]
     assert i.dtype == gg.int32
     assert seen == [(gg.int32, [0, 0])]
@@ -135,9 +130,7 @@ def test_custom_gradient_accepts_and_returns_nested_structures():
         return {"a": x * y, "b": [z]}, lambda da, db: ([da * 1, da * 2], {"z": db * 3})
 
     x, y, z = C(2.0), C(3.0), C(5.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y, z])
-        out = f([x, y], {"z": z})
+    tape, out = taped(lambda x, y, z: f([x, y], {"z": z}), x, y, z)
     assert sorted(out) == ["a", "b"]
     assert [value(g) for g in tape.gradient(out, [x, y, z])] == [1.0, 2.0, 3.0]
 
@@ -148,9 +141,7 @@ def test_custom_gradient_result_is_never_the_argument_itself():
         return x, lambda dy: dy * 5
 
     x = C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = same(x)
+    tape, y = taped(same, x)
     assert y is not x
     assert tape.gradient(y, x).item() == 5.0
 
@@ -214,10 +205,7 @@ def test_custom_gradient_is_converted_to_the_dtype_of_the_argument():
         return x * 2, lambda dy: np.array([1.0, 2.0])  # float64 array for a float32 argument
 
     x = C([1.0, 1.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
-    g = tape.gradient(y, x)
+    g = tape_gradient(f, x)
     assert (g.tolist(), g.dtype) == ([1.0, 2.0], gg.float32)
 
 
@@ -231,9 +219,7 @@ def test_custom_gradient_gives_captured_tensors_no_gradient():
         return side[0] * 1, lambda dy: dy
 
     x = C(2.0)
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch([x, k])
-        y = f(x)
+    tape, y = taped(lambda x, k: f(x), x, k, persistent=True)
     assert [value(g) for g in tape.gradient(y, [x, k])] == [1.0, None]
     assert [value(g) for g in tape.gradient(side[0], [x, k])] == [5.0, 2.0]
 
@@ -281,9 +267,7 @@ def test_custom_gradient_passes_the_variables_that_were_read():
         return x * w * v * k, grad
 
     x = C(1.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, k])
-        y = f(x)
+    tape, y = taped(lambda x, k: f(x), x, k)
     assert [value(g) for g in tape.gradient(y, [x, v, w, k])] == [10.0, 100.0, 1000.0, None]
     assert len(seen) == 1
     assert [s is t for s, t in zip(seen[0], (v, w), strict=True)] == [True, True]
@@ -428,12 +412,7 @@ def test_custom_gradient_second_order_differentiates_its_function():
         return x * x, lambda dy: dy * x**3
 
     x, u = C(2.0), C(1.0)
-    with gg.GradientTape(persistent=True) as outer:
-        outer.watch([x, u])
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = f(x)
-        g = inner.gradient(y, x, output_gradients=u)
+    outer, g = taped(lambda x, u: tape_gradient(f, x, output_gradients=u), x, u, persistent=True)
     assert g.item() == 8.0
     assert outer.gradient(g, x).item() == 12.0
     assert outer.gradient(g, u).item() == 8.0
@@ -449,12 +428,7 @@ def test_custom_gradient_second_order_can_be_overridden_too():
         return x * x * x, lambda dy: first_order(x, dy)
 
     x = C(2.0)
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = cube(x)
-        g = inner.gradient(y, x)
+    outer, g = taped(lambda x: tape_gradient(cube, x), x)
     assert g.item() == 12.0
     assert outer.gradient(g, x).item() == 1000.0
 
@@ -541,9 +515,7 @@ def test_recompute_grad_calls_its_function_once_forward_and_once_backward():
         return gg.sin(x) * x
 
     x = C(0.5, gg.float64)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
+    tape, y = taped(f, x)
     assert len(calls) == 1
     assert tape.gradient(y, x).item() == pytest.approx(np.sin(0.5) + 0.5 * np.cos(0.5), rel=1e-12)
     assert len(calls) == 2
@@ -558,9 +530,7 @@ def test_recompute_grad_keeps_no_activations():
         return activations[-1] * activations[-1]
 
     x = C([1.0, 2.0])
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
+    tape, y = taped(f, x)
     assert len(tape.log) == 1
     np.testing.assert_allclose(tape.gradient(y, x).numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
 
@@ -569,9 +539,7 @@ def test_recompute_grad_differentiates_captured_variables():
     v = gg.Variable(3.0)
     f = gg.recompute_grad(lambda x: x * v * v)
     x = C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
+    tape, y = taped(f, x)
     assert [value(g) for g in tape.gradient(y, [x, v])] == [9.0, 12.0]
 
 
@@ -593,9 +561,7 @@ def test_recompute_grad_refuses_to_lose_the_gradient_of_captured_tensors():
 def test_recompute_grad_refuses_a_captured_variable_that_was_assigned_to_since():
     v, x = gg.Variable(3.0, name="scale"), C(2.0)
     f = gg.recompute_grad(lambda x: x * v * v)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = f(x)
+    tape, y = taped(f, x)
     v.assign(10.0)
     with pytest.raises(TapeError, match=r"reads the Variable 'scale'.* argument, or assign after"):
         tape.gradient(y, x)
@@ -620,18 +586,14 @@ def test_recompute_grad_accepts_structures_and_keywords():
         return {"a": pair[0] * scale, "b": pair[1] * 2}
 
     x, y, s = C(2.0), C(3.0), C(5.0)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y, s])
-        out = f((x, y), scale=s)
+    tape, out = taped(lambda x, y, s: f((x, y), scale=s), x, y, s)
     assert [value(g) for g in tape.gradient(out, [x, y, s])] == [5.0, 2.0, 2.0]
 
 
 def test_recompute_grad_of_unused_arguments_is_zero_and_of_integers_none():
     f = gg.recompute_grad(lambda x, y, i: x * gg.astype(i, gg.float32))
     x, y, i = C(2.0), C(3.0), C(4)
-    with gg.GradientTape() as tape:
-        tape.watch([x, y])
-        out = f(x, y, i)
+    tape, out = taped(lambda x, y: f(x, y, i), x, y)
     assert [value(g) for g in tape.gradient(out, [x, y, i])] == [4.0, 0.0, None]
 
 
@@ -652,9 +614,7 @@ def test_recompute_grad_repeats_the_random_numbers_of_the_forward_pass(
 
     @wrapped
     def both(x):
-        with gg.GradientTape(persistent=True) as tape:
-            tape.watch(x)
-            y = noisy(x)
+        tape, y = taped(noisy, x, persistent=True)
         return y, tape.gradient(y, x), tape.gradient(y, x)
 
     with gg.device(device):
@@ -716,9 +676,7 @@ def test_recompute_grad_of_a_traced_function_repeats_its_random_numbers(cuda, de
     with gg.device(device):
         x, inner = gg.ones(50), gg.function(lambda x: gg.nn.dropout(x, 0.5))
         for _ in range(3):  # traced, and replayed
-            with gg.GradientTape() as tape:
-                tape.watch(x)
-                y = gg.recompute_grad(inner)(x)
+            tape, y = taped(lambda x: gg.recompute_grad(inner)(x), x)
             np.testing.assert_array_equal(tape.gradient(y, x).numpy(), y.numpy())
 
 
@@ -754,9 +712,7 @@ def test_variables_in_recomputed_code_are_read_at_each_replay(inside, kind):
     block = inside(block)
 
     def step(x):
-        with gg.GradientTape() as tape:
-            tape.watch(x)
-            loss = gg.sum(block(x))
+        tape, loss = taped(lambda x: gg.sum(block(x)), x)
         return loss, *tape.gradient(loss, [x, w])
 
     traced, x = gg.function(step), gg.constant([1.0, 2.0])
@@ -817,12 +773,7 @@ def test_recompute_grad_keeps_the_wrapped_function_and_its_docstring():
 def test_recompute_grad_has_second_order():
     f = gg.recompute_grad(lambda x: x * x * x)
     x = C(2.0)
-    with gg.GradientTape() as outer:
-        outer.watch(x)
-        with gg.GradientTape() as inner:
-            inner.watch(x)
-            y = f(x)
-        g = inner.gradient(y, x)
+    outer, g = taped(lambda x: tape_gradient(f, x), x)
     assert (g.item(), outer.gradient(g, x).item()) == (12.0, 12.0)
 
 
@@ -855,10 +806,7 @@ def test_upstream_gradients_have_the_dtype_of_the_result(wrap):
         return x * 1, grad
 
     x = C([0.5, 2.0], "bfloat16")
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = wrap(lambda x: gg.erf(same(x)))(x)
-    assert tape.gradient(y, x).dtype == gg.bfloat16
+    assert tape_gradient(lambda x: wrap(lambda x: gg.erf(same(x)))(x), x).dtype == gg.bfloat16
     assert seen == [gg.bfloat16]
 
 
@@ -881,9 +829,7 @@ def test_grad_pass_through_of_assign():
 
 def test_grad_pass_through_gives_captured_variables_none():
     v, x = gg.Variable(3.0), C(2.0)
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        y = gg.grad_pass_through(lambda x: x * v)(x)
+    tape, y = taped(lambda x: gg.grad_pass_through(lambda x: x * v)(x), x)
     assert [value(g) for g in tape.gradient(y, [x, v])] == [1.0, None]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from comparing import near
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core import nest
@@ -132,13 +133,9 @@ def test_implicit_solutions_and_arguments_may_be_nested_and_read_variables():
         x = solver(p)
         return gg.sum(x["s"] ** 2) + x["t"] ** 2
 
-    with gg.GradientTape() as tape:
-        tape.watch(p)
-        y = of_parts(solve, p)
+    tape, y = taped(lambda p: of_parts(solve, p), p)
     grads = tape.gradient(y, [p["a"], p["b"], v])
-    with gg.GradientTape() as tape:
-        tape.watch(p)
-        y = of_parts(solve.__wrapped__, p)
+    tape, y = taped(lambda p: of_parts(solve.__wrapped__, p), p)
     for g, expected in zip(grads, tape.gradient(y, [p["a"], p["b"], v]), strict=True):
         near(g, expected)
 

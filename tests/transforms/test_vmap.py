@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 from comparing import near
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.autodiff import tape as tape_module
@@ -128,9 +129,7 @@ def test_derivatives_inside_vmap_can_be_differentiated_outside(inner):
 
 
 def test_gradient_of_a_captured_tensor_sums_over_examples():
-    with gg.GradientTape() as tape:
-        tape.watch(W)
-        y = gg.vmap(lambda x: gg.sum(W @ x) + gg.sum(W))(X)
+    tape, y = taped(lambda W: gg.vmap(lambda x: gg.sum(W @ x) + gg.sum(W))(X), W)
     near(tape.gradient(y, W), np.tile(X.numpy().sum(0), (3, 1)) + 4)
 
 
@@ -506,9 +505,7 @@ def test_unbatched_terms_of_a_gradient_do_not_hide_batched_ones():
     """Two unbatched terms were summed in place, then two batched ones: the last one got lost."""
 
     def slope(x, w):
-        with gg.GradientTape() as tape:
-            tape.watch(w)
-            y = w * x + w * (2 * x) + w * 3 + w * 4
+        tape, y = taped(lambda w: w * x + w * (2 * x) + w * 3 + w * 4, w)
         return tape.gradient(y, w, output_gradients=W[1])
 
     w = W[0]
