@@ -179,29 +179,23 @@ def test_state_of_another_optimizer_changes_nothing(path):
         checkpoint.restore(path, m, optim.SGD())
 
 
-def test_write_that_fails_leaves_the_old_file(path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "error", "raised", "words"),
+    [
+        ("fsync", OSError(28, "No space left on device"), CheckpointError, "No space left"),
+        ("replace", KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+    ids=["full", "interrupted"],
+)
+def test_write_that_fails_leaves_the_old_file(path, function, error, raised, words, monkeypatch):
     checkpoint.save(path, {"w": gg.ones(2)})
     content = path.read_bytes()
 
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
+    def fails(*args):
+        raise error
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match="No space left"):
-        checkpoint.save(path, {"w": gg.zeros(2)})
-    assert path.read_bytes() == content
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_interrupted_write_leaves_the_old_file(path, monkeypatch):
-    checkpoint.save(path, {"w": gg.ones(2)})
-    content = path.read_bytes()
-
-    def interrupted(a, b):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(os, function, fails)
+    with pytest.raises(raised, match=words):
         checkpoint.save(path, {"w": gg.zeros(2)})
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]

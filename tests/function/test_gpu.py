@@ -109,12 +109,17 @@ def test_products_use_epilogues_for_the_steps_that_follow(examples, rng):
     assert {known[n] for n in ("bias", "relu_aux_bias", "drelu_bgrad", "bgrad_b")} <= used
 
 
-def test_the_bias_of_a_product_may_be_strided(rng):
-    def layer(x, w, table):
-        return gg.relu(x @ w + table[:, 1])
-
+@pytest.mark.parametrize(
+    ("layer", "shapes"),
+    [
+        (lambda x, w, table: gg.relu(x @ w + table[:, 1]), ((3, 4), (4, 5), (5, 2))),
+        (lambda x, w, h, u: gg.relu(x @ w + h @ u), ((1, 4), (4, 5), (1, 5), (5, 5))),
+    ],
+    ids=["strided bias", "sum of two products of one row"],
+)
+def test_a_relu_of_a_product_and_a_sum_is_right_on_a_device(layer, shapes, rng):
     traced = gg.function(layer)
-    arrays = [rng.normal(size=s).astype(np.float32) for s in ((3, 4), (4, 5), (5, 2))]
+    arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
     for _ in range(2):
         actual = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
         desired = layer(*(gg.constant(a, device="cpu") for a in arrays))
@@ -175,18 +180,6 @@ def test_16_bit_products_include_gelu_and_its_gradient(dtype, rng):
         assert a.dtype == d.dtype
         d = d.numpy().astype(float)
         np.testing.assert_allclose(a.numpy().astype(float), d, 5e-2, 2e-2 * np.abs(d).max())
-
-
-def test_a_sum_of_two_products_of_one_row_is_right(rng):
-    def cell(x, w, h, u):
-        return gg.relu(x @ w + h @ u)
-
-    traced = gg.function(cell)
-    arrays = [rng.normal(size=s).astype(np.float32) for s in ((1, 4), (4, 5), (1, 5), (5, 5))]
-    for _ in range(2):
-        actual = traced(*(gg.constant(a, device="cuda:0") for a in arrays))
-        desired = cell(*(gg.constant(a, device="cpu") for a in arrays))
-        np.testing.assert_allclose(actual.numpy(), desired.numpy(), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

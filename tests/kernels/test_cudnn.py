@@ -15,6 +15,7 @@ from comparing import near_largest
 from conftest import REAL_GPU
 from fakes import cudnn as fake_cudnn
 from needs import needs_shim
+from taping import taped
 
 import gpugrad as gg
 from gpugrad.core import backend, nest
@@ -436,24 +437,17 @@ def attention(cuda, rng):
     return [gg.constant(a, device=cuda) for a in arrays], arrays, loss
 
 
-def taped(loss, arguments):
-    with gg.GradientTape(persistent=True) as tape:
-        tape.watch(arguments)
-        y = loss(*arguments)
-    return tape, y
-
-
 def gradients_of(loss, arguments):
     arguments = [a if isinstance(a, gg.Tensor) else gg.constant(a, device="cpu") for a in arguments]
-    tape, y = taped(loss, arguments)
+    tape, y = taped(loss, *arguments, persistent=True)
     return [t.numpy() for t in tape.gradient(y, arguments)]
 
 
 def test_gradients_requested_one_by_one_are_right(attention, calls):
     there, arrays, loss = attention
-    tape, y = taped(loss, there)
+    tape, y = taped(loss, *there, persistent=True)
     here = [gg.constant(a, device="cpu") for a in arrays]
-    again, z = taped(loss, here)
+    again, z = taped(loss, *here, persistent=True)
     desired = again.gradient(z, here)
     for i in (1, 0, 2, 1):
         near(tape.gradient(y, there[i]).numpy(), desired[i].numpy(), np.float16)
@@ -474,7 +468,7 @@ def test_spare_gradients_are_not_reused_for_other_arrays(attention, calls):
 
 def test_gradients_nobody_requests_are_freed(attention, calls):
     there, _, loss = attention
-    tape, y = taped(loss, there)
+    tape, y = taped(loss, *there, persistent=True)
     assert tape.gradient(y, there[0]) is not None
     assert [c["name"] for c in calls] == ["sdpa", "sdpa_backward"]
     assert cudnn._spare_grads.results == {}
@@ -496,7 +490,7 @@ def test_second_order_gradient_uses_the_formula(attention, calls):
     there, arrays, loss = attention
 
     def penalty(*arguments):
-        tape, y = taped(loss, arguments)
+        tape, y = taped(loss, *arguments, persistent=True)
         grads = tape.gradient(y, arguments)
         return sum(gg.sum(gg.astype(g, "float32") ** 2) for g in grads)
 

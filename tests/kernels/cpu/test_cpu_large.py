@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from taping import taped
+from taping import gradients
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
@@ -15,14 +15,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 DTYPES = [np.float32, np.float64]
-
-
-def gradients(function, arrays, g):
-    """A result, and its gradients by the arrays."""
-    arrays = [gg.asarray(a) for a in arrays]
-    tape, out = taped(function, *arrays)
-    grads = tape.gradient(out, arrays, gg.asarray(g))
-    return out.numpy(), [d.numpy() for d in grads]
 
 
 def normal(*shape, seed=0):
