@@ -20,7 +20,7 @@ from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, READINGS, TENSOR, is_array
 from gpugrad.core.listening import threads
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import DTypeError
 
 _NAMES = {  # NumPy's name: gpugrad's, where they differ
@@ -43,12 +43,9 @@ _REDUCTIONS = {  # a ufunc whose `reduce` is an op of gpugrad
 _ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _ARGUMENTS = {"a_max": "max", "a_min": "min", "reps": "repetitions"}
 _UFUNC_DEFAULTS: dict[str, Any] = {
-    "casting": "same_kind",
     "dtype": None,
     "initial": np._NoValue,
     "keepdims": False,
-    "order": "K",
-    "subok": True,
     "where": True,
 }
 _WITHOUT_EFFECT = frozenset(("kind", "subok", "hermitian"))  # on values
@@ -80,8 +77,8 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
         return _at(ufunc, *inputs)
     function = _ufunc(ufunc, method)
     if function is not None:
-        if not keywords and method == "__call__":
-            return function(*inputs)
+        if method in ("__call__", "outer"):
+            return _call(ufunc, function, inputs, **keywords) if keywords else function(*inputs)
         options = {
             k: v for k, v in keywords.items() if not _is_default(v, _UFUNC_DEFAULTS.get(k, ...))
         }
@@ -92,6 +89,44 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
             if candidate is not None and _accepts(candidate, inputs, options):
                 return candidate(*inputs, **options)
     return _on_values(_title(ufunc, method), getattr(ufunc, method), inputs, keywords)
+
+
+def _call(
+    ufunc: Any,
+    function: Callable[..., Any],
+    inputs: Sequence[Any],
+    *,
+    dtype: Any = None,
+    signature: Any = None,
+    casting: str = "same_kind",
+    where: Any = True,
+    order: str = "K",
+    subok: bool = True,
+) -> Any:
+    """A ufunc's call with NumPy's keywords, by the op that corresponds to it.
+
+    NumPy says which dtypes it would compute with, and whether `casting` allows that. Elements that
+    `where` leaves out are 0; NumPy leaves them uninitialized. `order` and `subok` change no value.
+    """
+    outs: Sequence[Any] = ()
+    if dtype is not None or signature is not None or casting != "same_kind":
+        if isinstance(signature, str):
+            signature = tuple(np.dtype(c) for c in signature.replace("->", ""))
+        elif signature is None:
+            signature = (None,) * ufunc.nin + (dtype and np.dtype(dtype),) * ufunc.nout
+        given = [type(x) if type(x) in (int, float, complex) else tensor(x).dtype for x in inputs]
+        dtypes = ufunc.resolve_dtypes(
+            (*given, *(None,) * ufunc.nout), signature=signature, casting=casting
+        )
+        inputs = [TENSOR.astype(tensor(x), d) for x, d in zip(inputs, dtypes, strict=False)]
+        outs = dtypes[ufunc.nin :]
+    result = function(*inputs)
+    results = result if ufunc.nout > 1 else (result,)
+    if outs:
+        results = tuple(TENSOR.astype(r, d) for r, d in zip(results, outs, strict=True))
+    if where is not True:
+        results = tuple(TENSOR.where(where, r, _public().zeros_like(r)) for r in results)
+    return results if ufunc.nout > 1 else results[0]
 
 
 def _write(title: str, out: Any, result: Any) -> Any:
@@ -196,7 +231,9 @@ def array_function(
             call = _translate_arguments(function, candidate, args, keywords)
             if call is not None:
                 return candidate(*call[0], **call[1])
-    return _on_values(title, function, args, keywords)
+    result = _on_values(title, function, args, keywords)
+    like = not holds_tensor((*args, *keywords.values()))  # called for `like=` alone
+    return tensor(result) if like else result
 
 
 @functools.cache
@@ -382,6 +419,7 @@ _ADAPTERS: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "cross": _cross,
     "empty_like": functools.partial(_like, "empty"),
+    "identity": lambda n, dtype=None: _public().eye(n, dtype=dtype),
     "linalg.svd": _svd,
     "ones_like": functools.partial(_like, "ones"),
     "outer": _outer_product,

@@ -323,6 +323,47 @@ def test_numpy_reduction_takes_where_and_initial(name, options, where, initial):
         gg.testing.check_grads(call, (gg.asarray(x),))
 
 
+KEYWORDS = {
+    "dtype": {"dtype": "f4"}, "signature": {"signature": "f->f"}, "order": {"order": "F"},
+    "casting": {"casting": "unsafe", "dtype": np.float32}, "subok": {"subok": False},
+    "where": {"where": A > 0}, "where and dtype": {"where": A > 0, "dtype": "f4"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_numpy_ufuncs_with_keywords_are_differentiable(name):
+    keywords = KEYWORDS[name]
+    tape, y = taped(lambda x: np.exp(x, **keywords), x := gg.constant(A))
+    out = {"out": np.zeros(A.shape, y.dtype)} if "where" in keywords else {}
+    expected = np.exp(A, **{**keywords, **({"casting": "same_kind"} if out else {})}, **out)
+    assert y.dtype == expected.dtype
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(tape.gradient(y, x).numpy(), expected, rtol=1e-6)  # exp' = exp
+
+
+def test_numpy_ufuncs_refuse_a_cast_as_numpy_does():
+    for keywords in ({"dtype": "i4"}, {"casting": "no", "dtype": "f4"}, {"casting": "wrong"}):
+        with pytest.raises((TypeError, ValueError)) as expected:
+            np.exp(A, **keywords)
+        with pytest.raises(expected.type):
+            np.exp(gg.asarray(A), **keywords)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda like: np.identity(3, like=like), lambda like: np.eye(3, like=like),
+        lambda like: np.full((2, 3), 1.5, like=like), lambda like: np.arange(3, like=like),
+        lambda like: np.tri(3, like=like), lambda like: np.array([1, 2], like=like),
+        lambda like: np.fromfunction(np.add, (2, 2), like=like),
+    ],
+)  # fmt: skip
+def test_numpy_functions_for_like_return_tensors(make):
+    made = make(gg.asarray(A))
+    assert isinstance(made, gg.Tensor)
+    np.testing.assert_array_equal(made.numpy(), make(None))
+
+
 @pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
 @pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd"])
 def test_numpy_mean_and_variance_take_where(name, options):

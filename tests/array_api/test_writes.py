@@ -10,6 +10,7 @@ import pytest
 from taping import taped
 
 import gpugrad as gg
+from gpugrad.core import nest
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError
 
 A = np.arange(12.0).reshape(3, 4)
@@ -616,3 +617,36 @@ def test_whether_reshape_is_a_view_does_not_depend_on_the_order_in_memory():
     assert [a[0].tolist() for a in batched] == expected
     assert expected[0][0][0] == 50
     assert expected[3] == A.tolist()
+
+
+READ_ONLY = {  # ops whose results are read-only in NumPy too
+    "broadcast_to": "elements share memory",
+    "diagonal": "NumPy's diagonal is",
+    "imag": "of real numbers: zeros that share memory",
+}
+
+
+def test_the_results_of_ops_can_be_written():
+    refused = set()
+    for name, op in gg.OPS.items():
+        if op.samples is None:
+            continue
+        for args, keywords in op.samples(np.random.default_rng(0)):
+            for result in nest.flatten(op.eager(*args, **keywords)):
+                try:
+                    result[...] = result.copy()
+                except ArgumentError:
+                    refused.add(name)
+    assert refused <= set(READ_ONLY)
+
+
+def test_an_array_full_of_a_tensors_value_can_be_written_with_gradients():
+    for make in (lambda x: gg.full((3,), x), lambda x: gg.full_like(gg.zeros(3), x)):
+        x = gg.constant(2.0)
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = make(x)
+            y[0] = 5.0
+            loss = gg.sum(y * y)
+        assert y.tolist() == [5.0, 2.0, 2.0]
+        assert tape.gradient(loss, x).item() == 8.0  # 2 x for each of two elements

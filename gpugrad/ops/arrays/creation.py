@@ -111,7 +111,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     if value.ndim:
         raise ShapeError(f"full: fill_value must be one number, its shape is {value.shape}.")
     if isinstance(fill_value, Tensor):
-        return TENSOR.broadcast_to(value, shape)
+        return TENSOR.broadcast_to(value, shape).copy()
     dtype = value.dtype if dtype is None else backend.as_dtype(dtype)
     no_part_lost("full", value.dtype, dtype)
     if dtype.kind in "iu" and not np.isfinite(value.numpy()):
