@@ -25,8 +25,17 @@ _ARGUMENTS = {
 }
 """Arguments that mean the same in every op."""
 
+_PART = re.compile(
+    r"(?:gradients?|derivative) of (?:a )?`(?P<whole>\w+)`"
+    r"|(?:behind `(?:gg\.)?(?P<front>\w+)`|`(?P<caller>[\w.]+)`[^`.]* calls? it\b)"
+)
 _SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n(?=    ))*)\n?", re.MULTILINE)
 _NAMED = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
+
+
+def is_part(doc: str) -> bool:
+    """Whether a docstring says that only another op calls this one."""
+    return _PART.search(doc.partition("\n\n")[0]) is not None
 
 
 def complete(
@@ -60,19 +69,31 @@ def complete(
     args = written.get("Args", "")
     named = {n.strip("*") for names in _NAMED.findall(args) for n in names.split(", ")}
     missing = [n for n in arrays if n not in named]
-    before = after = ""
-    if missing:
-        before = _arrays(missing, elementwise)
-    for name, default in params.items():
-        if name not in named and (text := _parameter(name, default)):
-            after += f"    {name}: {text}\n"
+    before = after = result = ""
+    if part := None if elementwise else _PART.search(head.partition("\n\n")[0]):
+        before = _of_another(part, [*missing, *(n for n in params if n not in named)])
+    else:
+        before = _arrays(missing, elementwise) if missing else ""
+        for name, default in params.items():
+            if name not in named and (text := _parameter(name, default)):
+                after += f"    {name}: {text}\n"
+        result = _result(arrays, params, elementwise, keeps_shape)
     sections = {
         "Args": before + args + after,
-        "Returns": written.get("Returns") or _result(arrays, params, elementwise, keeps_shape),
+        "Returns": written.get("Returns") or result,
         "Raises": written.get("Raises") or _raises(errors),
     }
     parts = [head, *(f"{title}:\n{lines.rstrip()}" for title, lines in sections.items() if lines)]
     return "\n\n".join([*parts, mark + example] if mark else parts)
+
+
+def _of_another(part: re.Match[str], names: Sequence[str]) -> str:
+    """Lines for the arguments that a part of another op leaves to that op's docstring."""
+    own = [n for n in names if part["whole"] and re.match("g(_|$)", n)]
+    rest = ", ".join(n for n in names if n not in own)
+    results = ", or results of it" if part["whole"] else ""
+    lines = f"    {', '.join(own)}: gradients by the results.\n" if own else ""
+    return lines + (f"    {rest}: as for `{part[part.lastgroup or 0]}`{results}.\n" if rest else "")
 
 
 def _arrays(names: Sequence[str], elementwise: bool) -> str:

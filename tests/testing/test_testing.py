@@ -360,6 +360,15 @@ def test_bad_documentation_is_found(doc, words):
     assert words in found_by("planted", "documentation")
 
 
+@pytest.mark.parametrize(
+    "doc", ["The gradient of `sin` by x.", "The op behind `gg.sin`.", "A square; `sin` calls it."]
+)
+def test_an_op_that_only_another_one_calls_leaves_arguments_and_an_example_to_that(doc):
+    _documented(doc)
+    assert "x, scale: as for `sin`" in gg.OPS["planted"].doc
+    check_op("planted", checks=["documentation"])
+
+
 def test_a_docstring_that_is_wrong_about_the_shape_is_found():
     @op(samples=grid(1), ref="numpy.sum")
     def planted(xp, x, /):

@@ -187,16 +187,8 @@ def unravel_index(indices, shape):
 def unraveled(xp, x, /, *, shape):
     """The op behind `gg.unravel_index`.
 
-    Args:
-        x: integers, of any shape.
-        shape: tuple of ints.
-
     Returns:
         int64 Tensor of shape (len(shape), *x.shape).
-
-    >>> print(gg.unraveled([1, 5], shape=(2, 3)))
-    [[0 1]
-     [1 2]]
     """
     if x.dtype.kind not in "iu":
         raise DTypeError(f"unraveled: indices must be integers, not {x.dtype}.")
@@ -279,15 +271,7 @@ def ravel_multi_index(xp, multi_index, /, dims, mode="raise"):
     ],
 )
 def checked_index(xp, x, /, *, length):
-    """`x`, after a check that all indices are from 0 to `length` - 1. Waits for the GPU.
-
-    Args:
-        x: integers, of any shape.
-        length: length of the axis.
-
-    >>> print(gg.checked_index([0, 2], length=3))
-    [0 2]
-    """
+    """`x`, checked to be in bounds, which waits for a GPU; `ravel_multi_index` calls it."""
     check_numbers("checked_index", "iu", x=x)
     check_range("checked_index", x, length, axis=0, first=0)
     return x

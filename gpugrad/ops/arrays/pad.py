@@ -63,17 +63,10 @@ def _pad_constant_batch(xp, batched, x, *, pad_width, value):
     captures=True,
 )
 def pad_constant(xp, x, /, pad_width, *, value=0.0):
-    """Pad an array with one value: the default mode of `pad`.
+    """Pad an array with one value; `pad` calls it.
 
     Args:
-        pad_width: a pair (before, after) for each axis; or one pair, or one int, for all axes.
         value: a number.
-
-    Returns:
-        Tensor, longer by `before` and `after` along each axis.
-
-    >>> print(gg.pad_constant([1.0, 2.0], (1, 2)))
-    [0. 1. 2. 0. 0.]
     """
     check_numbers("pad_constant", "biufcV" if x.dtype.kind == "c" else "biufV", value=value)
     pairs = _widths(pad_width, x.ndim)

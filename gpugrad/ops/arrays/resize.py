@@ -205,20 +205,7 @@ def _sources(obj, n, count):
     ],
 )
 def _insert(xp, x, values, /, obj, axis=None):
-    """The op behind `gg.insert`, which describes the arguments.
-
-    Args:
-        x: array of at least one axis.
-        values: array that broadcasts to the new slices.
-        obj: the slices of `x` to insert before: an int, a slice, a list or array of ints,
-            or a mask.
-
-    Returns:
-        Tensor of the dtype of `x`, longer along that axis.
-
-    >>> print(gg.insert([1.0, 2.0, 3.0], 1, [9.0]))
-    [1. 9. 2. 3.]
-    """
+    """The op behind `gg.insert`."""
     obj = _host_index(obj)
     x, axis = flatten_or_check_axis(xp, "insert", x, axis)
     values = xp.astype(values, x.dtype)

@@ -72,18 +72,7 @@ def _errors(name):
     captures=True,
 )
 def segment_rows(xp, segment_ids, /, *, num_segments):
-    """Ids with negative ones replaced by `num_segments`: an extra row for rows left out.
-
-    Args:
-        segment_ids: integers, of any shape.
-        num_segments: number of groups.
-
-    Returns:
-        int64 Tensor of the shape of `segment_ids`.
-
-    >>> print(gg.segment_rows([1, -1, 0], num_segments=2))
-    [1 2 0]
-    """
+    """Ids with `num_segments`, an extra row, for negative ones; `segment_sum` calls it."""
     if segment_ids.dtype.kind not in "iu":
         raise DTypeError(f"segment_rows: segment_ids must be integers, not {segment_ids.dtype}.")
     if num_segments < 0:

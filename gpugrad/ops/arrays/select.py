@@ -215,18 +215,7 @@ def piecewise(x, condlist, funclist, *args, **keywords):
     ],
 )
 def _choose(xp, arrays, /, *, mode="raise"):
-    """The op behind `gg.choose`.
-
-    Args:
-        arrays: list of an array of integers, and the arrays to choose from.
-        mode: as for `gg.choose`.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
-    [1. 4.]
-    """
+    """The op behind `gg.choose`."""
     a, *choices = arrays
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")

@@ -67,14 +67,7 @@ def _unique_vjp(xp, g, out, x_shape):
     length_by_values=True,
 )
 def _unique_all(xp, x, /):
-    """The op behind `gg.unique_all`.
-
-    Returns:
-        Tuple of Tensors: the values, indices, inverse indices and counts.
-
-    >>> print(gg.unique_all([3.0, 1.0, 3.0]).counts)
-    [1 2]
-    """
+    """The op behind `gg.unique_all`."""
     values, indices, inverse, counts = xp.lib.unique(
         x.reshape(-1), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )

@@ -454,14 +454,7 @@ def _astype_vjp(xp, g, x_dtype):
     cost=0,
 )
 def _astype(xp, x, /, dtype):
-    """Cast to another dtype; `gg.astype` also takes a device.
-
-    Args:
-        dtype: a dtype, or its name; complex numbers cannot be cast to real ones.
-
-    >>> print(gg.astype([1.5, -2.5], "int64"))
-    [ 1 -2]
-    """
+    """The op behind `gg.astype`."""
     try:
         dtype = as_dtype(dtype)
     except DTypeError as error:

@@ -153,17 +153,7 @@ def _searchsorted_batch(xp, batched, x1, x2, sorter, *, side):
     captures=True,
 )
 def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
-    """The op behind `gg.searchsorted`, which describes the arguments.
-
-    Args:
-        x1, sorter: one-dimensional arrays.
-
-    Returns:
-        int64 Tensor of the shape of `x2`.
-
-    >>> print(gg.searchsorted([1.0, 2.0, 3.0], [2.0, 5.0]))
-    [1 3]
-    """
+    """The op behind `gg.searchsorted`."""
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 must be one-dimensional, its shape is {x1.shape}.")
     if side not in ("left", "right"):

@@ -187,7 +187,7 @@ def _overlap_add_ref(x, *, axis, length, step=1, dilation=1):
     ],
 )
 def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
-    """Sum overlapping windows along an axis: the adjoint of `windows`.
+    """Sum overlapping windows along an axis, the adjoint of `windows`; `fold` calls it.
 
     Args:
         x: array of at least two axes: windows along `axis`, their elements along the last one.
@@ -198,9 +198,6 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
 
     Returns:
         Tensor without the last axis.
-
-    >>> print(gg.overlap_add([[1.0, 2.0], [10.0, 20.0]], axis=0, length=3))
-    [ 1. 12. 20.]
     """
     if x.ndim < 2:
         raise ShapeError(f"overlap_add: x must have at least two axes, its shape is {x.shape}.")

@@ -149,7 +149,6 @@ def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
     """Fourier transform along axes, each at its own length; `fft` and its variants call it.
 
     Args:
-        x: array of any shape; real or complex.
         axes: tuple of ints, none twice.
         norm: which direction is divided by the number of points: ``"backward"`` the inverse,
             ``"forward"`` the other, ``"ortho"`` both by its square root.
@@ -157,9 +156,6 @@ def fft_c2c(xp, x, /, *, axes, norm="backward", inverse=False):
 
     Returns:
         Complex Tensor of the shape of `x`.
-
-    >>> print(gg.fft_c2c([1.0, 2.0], axes=(0,)))
-    [ 3.+0.j -1.+0.j]
     """
     norm, axes = checked_norm("fft_c2c", norm), from_end("fft_c2c", x, axes)
     x = wide("fft_c2c", "biufc", x)

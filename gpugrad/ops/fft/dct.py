@@ -134,17 +134,11 @@ def trigonometric_transform(
     """Cosine or sine transform along an axis; `dct`, `dst` and their inverses call it.
 
     Args:
-        x: array of at least one axis; real or complex.
         sine: whether to compute the sine transform.
         variant: the type, 1, 2, 3 or 4.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
-        orthogonalize: whether edge terms are scaled so that the matrix is orthogonal up to `norm`.
 
     Returns:
         Tensor of the shape and dtype of `x`; integers give float64.
-
-    >>> print(gg.trigonometric_transform([1.0, 2.0], sine=False, variant=2))
-    [ 6.        -1.4142135]
     """
     name = "trigonometric_transform"
     _need_type(name, variant)

@@ -72,16 +72,11 @@ def fft_r2c(xp, x, /, *, axes, norm="backward", folded=False):
     """Half spectrum of real arrays along axes; `rfft` and its variants call it.
 
     Args:
-        x: real array.
         axes: tuple of ints, none twice; the last one is halved.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
         folded: whether the inner points are doubled, which makes it the adjoint of `fft_c2r`.
 
     Returns:
         Complex Tensor, n // 2 + 1 long along the last of the axes.
-
-    >>> print(gg.fft_r2c([1.0, 2.0, 3.0, 4.0], axes=(0,)))
-    [10.+0.j -2.+2.j -2.+0.j]
     """
     norm, axes = checked_norm("fft_r2c", norm), from_end("fft_r2c", x, axes)
     x = wide("fft_r2c", "biuf", x)
@@ -140,15 +135,11 @@ def fft_c2r(xp, x, /, *, axes, n, norm="backward", folded=False):
             of its first, and for even `n` of its last point, are ignored.
         axes: tuple of ints, none twice; the last one is halved.
         n: length of the result along that axis.
-        norm: ``"backward"``, ``"ortho"`` or ``"forward"``.
         folded: whether the inner points are halved first, which makes it the adjoint of
             `fft_r2c`.
 
     Returns:
         Real Tensor.
-
-    >>> print(gg.fft_c2r([10.0, -2.0 + 2.0j, -2.0], axes=(0,), n=4))
-    [1. 2. 3. 4.]
     """
     norm, axes = checked_norm("fft_c2r", norm), from_end("fft_c2r", x, axes)
     need_length("fft_c2r", n)

@@ -55,19 +55,7 @@ def _cholesky_grad_samples(rng):
     ],
 )
 def cholesky_grad(xp, g, out, /):
-    """The gradient of `cholesky` by its input.
-
-    Args:
-        g: array of shape (..., n, n), the gradient by the factor; its lower triangle is read.
-        out: array of that shape, the lower triangular factor.
-
-    Returns:
-        Tensor of that shape, symmetric (Hermitian).
-
-    >>> print(gg.cholesky_grad([[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 1.0]]))
-    [[ 0.375 -0.25 ]
-     [-0.25   0.5  ]]
-    """
+    """The gradient of `cholesky` by its input."""
     need_square("cholesky_grad", out)
     p = xp.matmul(adjoint(xp, out), g)
     p = (xp.tril(p) + xp.tril(p, k=-1)) / 2  # lower triangle, half of the diagonal

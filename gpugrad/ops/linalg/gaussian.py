@@ -154,19 +154,7 @@ def _density_samples(rng):
     ],
 )
 def gaussian_log_density(xp, residual, cov, /):
-    """Logarithm of the density of Gaussians with mean 0: `gaussian_log_likelihood` of a residual.
-
-    Args:
-        residual: array of shape (..., n).
-        cov: covariances: array of shape (..., n, n); (cov + cov^T) / 2 is read. Stacks are
-            broadcast against each other.
-
-    Returns:
-        Tensor of the stack's shape.
-
-    >>> print(gg.gaussian_log_density([0.0, 2.0], [[1.0, 0.0], [0.0, 4.0]]))
-    -3.0310242
-    """
+    """The density where the mean is 0; `gaussian_log_likelihood` calls it with a residual."""
     need_square("gaussian_log_density", cov)
     n = cov.shape[-1]
     if not residual.ndim or residual.shape[-1] != n:

@@ -157,15 +157,7 @@ cumulative_prod = _running(
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "axis 1")],
 )
 def suffix_sum(xp, x, /, *, axis):
-    """Sum of each element and all later ones along an axis: the adjoint of `cumulative_sum`.
-
-    Args:
-        x: array of at least one axis.
-        axis: int: the axis to work along.
-
-    >>> print(gg.OPS["suffix_sum"].eager([1.0, 2.0, 3.0], axis=0))
-    [6. 5. 3.]
-    """
+    """The gradient of `cumulative_sum`: the sum of each element and all later ones."""
     if xp is NUMPY and x.size >= LARGE:
         out = kernels("sums").running_sum(x, axis, back=True)
         if out is not NotImplemented:

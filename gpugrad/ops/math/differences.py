@@ -59,14 +59,7 @@ def _joined(xp, x, edge, axis, before):
     ],
 )
 def _diff(xp, x, /, n=1, axis=-1):
-    """Differences of neighbours along an axis, n times: `gg.diff` without its edges.
-
-    Returns:
-        Tensor, shorter by `n` along the axis. Of booleans: where neighbours differ.
-
-    >>> print(gg.diff([1.0, 4.0, 9.0]))
-    [3. 5.]
-    """
+    """The op behind `gg.diff`, without its edges."""
     axis = _negative("diff", x, axis)
     if n < 0:
         raise ArgumentError(f"diff: n must not be negative, got n={n}.")
@@ -196,12 +189,8 @@ def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
     """Slope along one axis, from neighbours on both sides; `gradient` calls it for each axis.
 
     Args:
-        x: array of at least one axis.
         coordinates: array of shape (x.shape[axis],): where the elements are; 1 apart if None.
         edge_order: at an edge, 1 takes the slope to the neighbour; 2 the slope of a parabola.
-
-    >>> print(gg.gradient_along([1.0, 4.0, 9.0, 16.0]))
-    [3. 4. 6. 7.]
     """
     axis = _negative("gradient_along", x, axis)
     if edge_order not in (1, 2):

@@ -111,18 +111,7 @@ def _einsum_samples(rng):
     captures=captures_products,
 )
 def _einsum(xp, operands, /, *, subscripts):
-    """Sum of products over labelled axes: the op behind `einsum`, which takes the labels first.
-
-    Args:
-        operands: list of arrays.
-        subscripts: their labels, as for `einsum`.
-
-    Returns:
-        Tensor with the axes that the subscripts name.
-
-    >>> print(gg.einsum("ij,j->i", [[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0]))
-    [12. 34.]
-    """
+    """The op behind `gg.einsum`, which takes the labels first."""
     if xp is not NUMPY:
         return _by_products(xp, operands, subscripts)
     # NumPy's plain loop wins on small arrays (5 us; finding a path takes 35 us), BLAS from

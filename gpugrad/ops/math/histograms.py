@@ -168,18 +168,13 @@ def _bin_edges_reference(x, bins, range=None):
     ],
 )
 def bin_edges(xp, x, /, *, bins, range=None):
-    """Edges of equal bins from the smallest to the largest element along the last axis.
+    """Edges of equal bins over the range of the last axis; `histogram` calls it.
 
     Args:
-        x: array of at least one axis.
-        bins: how many.
         range: pair of numbers: the first and the last edge instead.
 
     Returns:
         Tensor, bins + 1 long along the last axis; its gradient is None.
-
-    >>> print(gg.bin_edges([1.0, 5.0, 2.0], bins=2))
-    [1. 3. 5.]
     """
     check_numbers("bin_edges", "biufV", x=x)
     if not isinstance(bins, (int, np.integer)) or bins < 1:
@@ -239,9 +234,6 @@ def bin_counts(xp, x, edges, /, weights=None, *, equal=False):
 
     Returns:
         Tensor of shape (n,): int64, or of the dtype of the weights.
-
-    >>> print(gg.bin_counts([0.5, 1.0, 2.0], [0.0, 1.0, 2.0]))
-    [1 2]
     """
     if any(type(a) in SCALARS for a in (x, edges, weights)):
         raise DTypeError("bin_counts: arrays are needed, not numbers.")

@@ -101,16 +101,7 @@ def _with_nan(rng):
     errors=_TEXT,
 )
 def _nan_to_num(xp, x, /, nan=0.0, posinf=None, neginf=None):
-    """Replace NaN and infinities by numbers; the gradient there is 0.
-
-    Args:
-        x: array of any shape; the parts of complex numbers are replaced separately.
-        nan: number in the place of NaN.
-        posinf, neginf: numbers in the place of infinities; None: the dtype's largest, smallest.
-
-    >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
-    [1. 0. 9.]
-    """
+    """The op behind `gg.nan_to_num`."""
     keywords = {"nan": nan, "posinf": posinf, "neginf": neginf}
     check_numbers("nan_to_num", **{k: v for k, v in keywords.items() if v is not None})
     if x.dtype.kind == "c":

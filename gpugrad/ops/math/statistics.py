@@ -73,17 +73,7 @@ def _average_samples(rng):
     ],
 )
 def _average(xp, x, /, weights=None, *, axis=None, keepdims=False):
-    """Weighted mean along axes: the op behind `gg.average`.
-
-    Args:
-        weights: array of the shape of `x`, or of its averaged axes only; equal if None.
-
-    Returns:
-        Tensor without the reduced axes; NaN where there are no elements.
-
-    >>> print(gg.average([1.0, 4.0], weights=[2.0, 1.0]))
-    2.0
-    """
+    """The op behind `gg.average`."""
     if weights is None:
         return xp.mean(x, axis=axis, keepdims=keepdims)
     if type(weights) in SCALARS or type(x) in SCALARS:

@@ -208,20 +208,15 @@ def dot_product_attention(
     xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
-    """`scaled_dot_product_attention` with the dropout mask as an argument.
+    """Attention with the dropout mask as an argument; `scaled_dot_product_attention` calls it.
 
     Args:
-        query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
-            `scaled_dot_product_attention`.
         dropout_mask: booleans of the shape of the scores: True where a probability is kept;
             None for everywhere.
         dropout_p: the probability of False in the mask.
 
     Returns:
         Tensor of shape (..., m, l). On a GPU without a dropout mask `flash_attention` computes it.
-
-    >>> print(gg.dot_product_attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
-    [[3.]]
     """
     group = check_attention("dot_product_attention", query, key, value, attn_mask, enable_gqa)
     if dropout_mask is None and _is_fused(query, key, value, attn_mask):

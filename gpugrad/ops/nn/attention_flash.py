@@ -141,7 +141,7 @@ def flash_attention(
     xp, query, key, value, /, attn_mask=None, stream=None, *, is_causal=False, scale=None,
     enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
-    """`dot_product_attention`, and the logarithm of each query's sum of exponentials.
+    """Attention, and the log of each query's sum of exponentials; `dot_product_attention` calls it.
 
     The tape keeps only that logarithm, not the probabilities; the gradient recomputes them. On a
     GPU they are never in memory all at once, so memory grows with m + n, not with m n.
@@ -158,10 +158,6 @@ def flash_attention(
         log(sum(exp(scores))), which is -inf for a query that sees no key.
 
     Dao 2023, "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning".
-
-    >>> attention = gg.OPS["flash_attention"].eager
-    >>> print(*attention([[1.0]], [[0.0], [0.0]], [[2.0], [4.0]]))
-    [[3.]] [0.6931472]
     """
     group = _check("flash_attention", query, key, value, attn_mask, enable_gqa)
     dtype, keep = query.dtype, _keep(xp, stream, dropout_p, query, key, value, attn_mask)
@@ -234,20 +230,7 @@ def flash_attention_grad(
     """The gradient of `flash_attention` by one of its arguments.
 
     Args:
-        g, g_lse: the gradients by its two results, of their shapes; None for 0 by the second.
-        query, key, value, attn_mask, stream, is_causal, scale, enable_gqa, dropout_p: its
-            arguments.
-        out, lse: its results.
         of: the argument to differentiate by: "query", "key", "value" or "attn_mask".
-
-    Returns:
-        Tensor of the shape of that argument.
-
-    >>> grad = gg.OPS["flash_attention_grad"].eager
-    >>> key, value = [[0.0], [0.0]], [[2.0], [4.0]]
-    >>> print(grad([[1.0]], [[1.0]], key, value, [[3.0]], [0.6931472], of="key"))
-    [[-0.5]
-     [ 0.5]]
     """
     name = "flash_attention_grad"
     group = _check(name, query, key, value, attn_mask, enable_gqa)

@@ -101,7 +101,7 @@ def _batch(xp, batched, x, places, *, zeros):
     errors=[([np.ones((1, 2, 3)), np.ones((1, 2, 2))], {}, ShapeError, r"\(1, 2, 3\)")],
 )
 def bilinear_sample(xp, x, places, /, *, zeros=False):
-    """Values of images at places, interpolated between the four elements around each.
+    """Values of images at places, interpolated between elements; `grid_sample` calls it.
 
     Args:
         x: array of shape (N, C, H, W).
@@ -110,9 +110,6 @@ def bilinear_sample(xp, x, places, /, *, zeros=False):
 
     Returns:
         Tensor of shape (N, C, P).
-
-    >>> print(gg.bilinear_sample([[[[0.0, 1.0], [2.0, 3.0]]]], [[[0.5, 0.5], [0.0, 1.0]]]))
-    [[[1.5 1. ]]]
     """
     _check("bilinear_sample", x, places)
     out, rows = None, _rows(xp, x)
@@ -138,19 +135,7 @@ def _grads_samples(rng):
     errors=[([np.ones(1), np.ones((1, 2, 3)), np.ones((1, 2, 2))], {}, ShapeError, r"\(1, 2, 3\)")],
 )
 def bilinear_sample_grads(xp, g, x, places, /, *, zeros=False):
-    """The gradients of `bilinear_sample` by the images and the places.
-
-    Args:
-        g: the gradient by the values, of shape (N, C, P).
-        x, places, zeros: as for `bilinear_sample`.
-
-    Returns:
-        Two Tensors, of the shapes of `x` and `places`.
-
-    >>> x = [[[[0.0, 1.0], [2.0, 3.0]]]]
-    >>> print(gg.bilinear_sample_grads([[[1.0]]], x, [[[0.5, 0.5]]])[1])
-    [[[2. 1.]]]
-    """
+    """The gradients of `bilinear_sample` by the images and the places."""
     _check("bilinear_sample_grads", x, places)
     rows, g = _rows(xp, x), xp.moveaxis(g, 1, -1)
     dx = None

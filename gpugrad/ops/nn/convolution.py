@@ -331,7 +331,7 @@ _linear_in_each = functools.partial(op, linear="each", kinds="fc")
     mixed="half",
 )
 def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
-    """Sums of products of a kernel with the windows of an array, along any number of axes.
+    """Sums of products of a kernel with windows along any number of axes; `conv2d` calls it.
 
     As in all such libraries the kernel is not reversed.
 
@@ -347,9 +347,6 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
 
     Returns:
         Tensor of shape (N, out channels, *number of windows).
-
-    >>> print(gg.convolution([[[1.0, 2.0, 4.0, 8.0]]], [[[-1.0, 1.0]]]))
-    [[[1. 2. 4.]]]
     """
     geometry = _resolve("convolution", x.shape, w.shape, groups, stride, padding, dilation)
     w_flat = _flat_weights(w, groups)
@@ -393,17 +390,10 @@ def convolution_input_grad(xp, g_, w, /, *, shape, stride=1, padding=0, dilation
     """The gradient of a `convolution` by its input; a transposed convolution.
 
     Args:
-        g_: the gradient by the result, of shape (N, out channels, *number of windows).
-        w: weights of shape (out channels, C / groups, *kernel).
         shape: spatial lengths of the input.
-        stride, padding, dilation, groups: as for `convolution`.
 
     Returns:
         Tensor of shape (N, C, *shape).
-
-    >>> grad = gg.OPS["convolution_input_grad"].eager
-    >>> print(grad([[[1.0, 2.0, 4.0]]], [[[-1.0, 1.0]]], shape=(4,)))
-    [[[-1. -1. -2.  4.]]]
     """
     of, geometry = _of_input(g_, w, shape, stride, padding, dilation, groups)
     n, c, kernel = of[0], of[1] // groups, w.shape[2:]
@@ -456,17 +446,10 @@ def convolution_weight_grad(xp, x, g_, /, *, kernel, stride=1, padding=0, dilati
     """The gradient of a `convolution` by its weights.
 
     Args:
-        x: the input, of shape (N, C, *spatial).
-        g_: the gradient by the result, of shape (N, out channels, *number of windows).
         kernel: spatial lengths of the weights.
-        stride, padding, dilation, groups: as for `convolution`.
 
     Returns:
         Tensor of shape (out channels, C / groups, *kernel).
-
-    >>> grad = gg.OPS["convolution_weight_grad"].eager
-    >>> print(grad([[[1.0, 2.0, 4.0, 8.0]]], [[[1.0, 0.0, 1.0]]], kernel=(2,)))
-    [[[ 5. 10.]]]
     """
     of, geometry = _of_weights(x, g_, kernel, stride, padding, dilation, groups)
     out = xp.lib.zeros(

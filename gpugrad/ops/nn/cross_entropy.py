@@ -153,18 +153,13 @@ def _check_labels(name, logits, labels, label_smoothing):
     ],
 )
 def class_numbers(xp, labels, /, *, classes, ignore_index=None):
-    """Checked labels as int32, with -1 for those to ignore.
+    """Labels as int32, -1 where they are ignored; `sparse_softmax_cross_entropy` calls it.
 
     Args:
-        labels: integers of any shape, from 0 to classes - 1.
         classes: the number of classes.
-        ignore_index: label of examples that do not count; it need not be a class.
 
     Returns:
         Tensor of the shape of `labels`.
-
-    >>> print(gg.OPS["class_numbers"].eager([1, -100], classes=2, ignore_index=-100))
-    [ 1 -1]
     """
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")

@@ -157,19 +157,7 @@ def _check_pairs(name, x1, x2):
     errors=_PAIR_ERRORS,
 )
 def euclidean_distances(xp, x1, x2, /):
-    """Euclidean distances between all pairs of vectors of two sets; see `cdist`.
-
-    Args:
-        x1: array of shape (..., m, k).
-        x2: array of shape (..., n, k), with the same axes in front.
-
-    Returns:
-        Tensor of shape (..., m, n).
-
-    >>> print(gg.euclidean_distances([[0.0, 0.0], [3.0, 0.0]], [[3.0, 4.0]]))
-    [[5.]
-     [4.]]
-    """
+    """Euclidean distances between all pairs of vectors of two sets; `cdist` calls it."""
     _check_pairs("euclidean_distances", x1, x2)
     return xp.vector_norm(_differences(xp, x1, x2), axis=-1)
 
@@ -188,19 +176,7 @@ def _distances_grad_samples(rng):
     errors=[([np.ones((2, 4)), *args, np.ones((2, 4))], *rest) for args, *rest in _PAIR_ERRORS],
 )
 def euclidean_distances_grad(xp, g, x1, x2, out, /):
-    """The gradient of `euclidean_distances` by `x1`; 0 for equal vectors.
-
-    Args:
-        g: the gradient by the distances, of shape (..., m, n).
-        x1, x2: the vectors.
-        out: the distances.
-
-    Returns:
-        Tensor of shape (..., m, k).
-
-    >>> print(gg.euclidean_distances_grad([[1.0]], [[0.0, 0.0]], [[3.0, 4.0]], [[5.0]]))
-    [[-0.6 -0.8]]
-    """
+    """The gradient of `euclidean_distances` by `x1`; 0 for equal vectors."""
     _check_pairs("euclidean_distances_grad", x1, x2)
     equal = xp.equal(out, 0)
     # not (g / out) times the differences: its derivative divides by the square, which may vanish

@@ -127,18 +127,13 @@ def _stream_dropout_batch(xp, batched, x, *, key, first, p):
     errors=[([np.ones(2)], {"key": (1, 2), "first": 0, "p": 1.0}, ArgumentError, "p=1.0")],
 )
 def stream_dropout(xp, x, /, *, key, first, p):
-    """`dropout` by the uniform numbers at one position of a random stream.
+    """Dropout by the numbers at one position of a random stream; `dropout` calls it.
 
     The gradient is the op itself at the same position: nothing is kept for it.
 
     Args:
         key: two ints, the stream's key.
         first: int, the counter at which its float32 numbers begin (see `ops.random.philox`).
-        p: probability with which an element becomes 0, at least 0 and below 1.
-
-    >>> drop = gg.OPS["stream_dropout"].eager
-    >>> print(drop([1.0, 1.0, 1.0], key=(1, 2), first=0, p=0.5))
-    [2. 0. 2.]
     """
     if not 0 <= p < 1:
         raise ArgumentError(f"stream_dropout: p={p} must be from 0 to below 1.")
@@ -177,20 +172,14 @@ def _stream_mask_batch(xp, batched, stream, **params):
     ],
 )
 def stream_mask(xp, stream, /, *, shape, p):
-    """Whether the uniform numbers at one position of a random stream are `p` or more.
+    """Where numbers of a random stream are `p` or more; `flash_attention` calls it.
 
     Args:
         stream: uint64 array (4,): the stream's key, the counter at which its float32 numbers begin
             (see `gpugrad.ops.random.philox`), and word 2 of it.
-        shape: of the result.
-        p: probability with which an element is False.
 
     Returns:
         Tensor of booleans.
-
-    >>> mask = gg.OPS["stream_mask"].eager
-    >>> print(mask(np.array([1, 2, 0, 0], np.uint64), shape=(3,), p=0.5))
-    [ True False  True]
     """
     if stream.dtype != np.uint64:
         raise DTypeError(f"stream_mask: the stream is {stream.dtype}; it must be uint64.")

@@ -145,19 +145,7 @@ def _take_rows_batch(xp, batched, indices, weight):
     ],
 )
 def take_rows(xp, indices, weight, /):
-    """Rows of a table. `gather` does the same, with a gradient of only these rows.
-
-    Args:
-        indices: nonnegative integers of any shape.
-        weight: array of shape (rows, ...).
-
-    Returns:
-        Tensor of shape ``indices.shape + weight.shape[1:]``.
-
-    >>> print(gg.take_rows([1, 0], [[1.0, 2.0], [3.0, 4.0]]))
-    [[3. 4.]
-     [1. 2.]]
-    """
+    """Rows of a table; `embedding` calls it. `gather` has a gradient of these rows only."""
     _check_rows("take_rows", indices, weight)
     return xp.lib.asarray(taken(xp, weight, indices.astype(np.int64, copy=False), 0))
 

@@ -60,19 +60,13 @@ _WRONG_LABELS: list[Any] = [
     captures=True,
 )
 def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
-    """The score of each example's own class; 0 for an ignored example.
+    """The score of each example's own class; 0 for an ignored example; `nll_loss` calls it.
 
     Args:
         x: scores, a class along `axis`.
-        labels: integers of the shape of `x` without that axis, from 0 to classes - 1.
-        axis: int, of the classes.
-        ignore_index: label of the examples to ignore, which need not be a class.
 
     Returns:
         Tensor of the shape of `labels`.
-
-    >>> print(gg.class_scores([[1.0, 2.0], [3.0, 4.0]], [1, -100]))
-    [2. 0.]
     """
     if labels.dtype.kind not in "iu":
         raise DTypeError(

@@ -62,19 +62,11 @@ def _states_ref(targets, target_lengths, blank=0):
     captures=True,
 )
 def ctc_states(xp, targets, target_lengths, /, *, blank=0):
-    """The states of label sequences: the labels, with blanks around and between them.
-
-    Args:
-        targets: integers of shape (n, s).
-        target_lengths: integers of shape (n,): how many of a row are labels.
-        blank: the class of the blank.
+    """Label sequences with blanks around and between them; `ctc_losses` calls it.
 
     Returns:
         Four Tensors of shape (n, 2 s + 1): the class of each state, and whether it is the
         first one, is one of the last two, and can be reached from two states before.
-
-    >>> print(gg.ctc_states([[1, 2]], [2])[0])
-    [[0 1 0 2 0]]
     """
     if targets.ndim != 2 or target_lengths.shape != targets.shape[:1]:
         raise ShapeError(
@@ -272,20 +264,10 @@ def _ctc_batch(xp, batched, *arrays, blank):
     captures=True,
 )
 def ctc_losses(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
-    """The negative logarithm of the probability of each label sequence; see `ctc_loss`.
-
-    Args:
-        log_probs: array of shape (steps, n, classes).
-        targets: integers of shape (n, s).
-        input_lengths: integers of shape (n,), up to steps.
-        target_lengths: integers of shape (n,), up to s.
-        blank: the class of the blank.
+    """The negative logarithm of each label sequence's probability; `ctc_loss` calls it.
 
     Returns:
         Tensor of shape (n,); inf where the steps are too few for the labels, with gradient 0.
-
-    >>> print(gg.ctc_losses(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
-    [0.6931472]
     """
     _check(log_probs, targets, input_lengths, target_lengths, blank)
     states = xp.ctc_states(targets, target_lengths, blank=blank)[0]
@@ -322,14 +304,7 @@ def _occupancy_ref(log_probs, *args, blank=0):
     errors=[([np.ones((3, 1, 4)), np.array([1]), *_LENGTHS[1:]], {}, ShapeError, r"\(1,\)")],
 )
 def ctc_losses_grad(xp, log_probs, targets, input_lengths, target_lengths, /, *, blank=0):
-    """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class.
-
-    Args:
-        log_probs, targets, input_lengths, target_lengths, blank: as in `ctc_losses`.
-
-    >>> print(gg.ctc_losses_grad(gg.log([[[0.5, 0.5]]]), [[1]], [1], [1]))
-    [[[ 0. -1.]]]
-    """
+    """The gradient of `ctc_losses` by `log_probs`: minus the share of paths at each class."""
     if xp is NUMPY and log_probs.size:
         d = cpu.ctc(log_probs, targets, (input_lengths, target_lengths), blank=blank, gradient=True)
         if d is not NotImplemented:

@@ -137,7 +137,7 @@ def _product_batch(xp, batched, x, y, *, axis):
     captures=True,
 )
 def sum_of_products(xp, x, y, /, axis=-1):
-    """Sum of x * y along axes, which stay with length 1.
+    """Sum of x * y along axes, which stay with length 1; `softmax_grad` calls it.
 
     Args:
         x, y: arrays of the same shape, of at least one dimension.
@@ -145,10 +145,6 @@ def sum_of_products(xp, x, y, /, axis=-1):
 
     Returns:
         Tensor of that shape, with length 1 along `axis`.
-
-    >>> print(gg.OPS["sum_of_products"].eager([[1.0, 2.0], [3.0, 4.0]], [[10.0, 1.0], [0.0, 1.0]]))
-    [[12.]
-     [ 4.]]
     """
     same_shape("sum_of_products", x=x, y=y)
     _check_axes("sum_of_products", x, axis)
@@ -186,21 +182,12 @@ _along_axes = functools.partial(
     cuda=kernels.standardize,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
-    """Shift and scale an array to mean 0 and variance 1 along axes.
-
-    Args:
-        x: array of at least one dimension.
-        axis: int or tuple of ints, to average over.
-        eps: added to the variance.
+    """Shift and scale an array to mean 0 and variance 1 along axes; `layer_norm` calls it.
 
     Returns:
         Tensors (x - mean) / sqrt(std^2 + eps), mean and standard deviation; the last two have
         length 1 along `axis`. Where std^2 + eps is 0, the result and its gradient are 0. (The
         variance would overflow where the result does not.)
-
-    >>> out, mean, std = gg.standardize([1.0, 5.0], eps=0.0)
-    >>> print(out, mean, std)
-    [-1.  1.] [3.] [2.]
     """
     _check_axes("standardize", x, axis)
     if xp is not NUMPY and x.dtype.kind == "f":
@@ -248,20 +235,7 @@ def _by_length(xp, g, size, scale):
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
 def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):
-    """The gradient of `standardize` by its input.
-
-    Args:
-        g, g_mean, g_std: the gradients by its three results.
-        out, std: its first and third result.
-        axis, eps: as for `standardize`.
-
-    Returns:
-        Tensor of the shape of `out`.
-
-    >>> args = [1.0, 0.0, 0.0], [-1.2247449, 0.0, 1.2247449], [0.8164966], [0.0], [0.0]
-    >>> print(gg.standardize_grad(*args, eps=0.0).numpy().round(4))
-    [ 0.2041 -0.4082  0.2041]
-    """
+    """The gradient of `standardize` by its input."""
     n = max(count(out.shape, axis), 1)
     scale = _inverse_length(xp, std, eps)
     # d = out * slope / n + shift + g * scale: small factors, so that large arrays are read once
@@ -283,20 +257,11 @@ def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):
     ref=_rms_standardize_ref,
 )
 def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
-    """Scale an array to a mean square of 1 along axes.
-
-    Args:
-        x: array of at least one dimension.
-        axis: int or tuple of ints, to average over.
-        eps: added to the mean square.
+    """Scale an array to a mean square of 1 along axes; `rms_norm` calls it.
 
     Returns:
         Tensors x / sqrt(root^2 + eps) and the root of the mean square, which has length 1 along
         `axis`. Where root^2 + eps is 0, the result and its gradient are 0.
-
-    >>> out, root = gg.rms_standardize([1.0, 7.0], eps=0.0)
-    >>> print(out, root)
-    [0.2 1.4] [5.]
     """
     _check_axes("rms_standardize", x, axis)
     if xp is not NUMPY and x.dtype.kind == "f":
@@ -324,19 +289,7 @@ def _rms_grad_ref(g, out, root, g_root, axis=-1, eps=1e-6):
     errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
 def rms_standardize_grad(xp, g, out, root, g_root, /, axis=-1, *, eps=1e-6):
-    """The gradient of `rms_standardize` by its input.
-
-    Args:
-        g, g_root: the gradients by its two results.
-        out, root: its results.
-        axis, eps: as for `rms_standardize`.
-
-    Returns:
-        Tensor of the shape of `out`.
-
-    >>> print(gg.rms_standardize_grad([5.0, 0.0], [0.5, 1.5], [5.0], [0.0], eps=0.0))
-    [ 0.875 -0.375]
-    """
+    """The gradient of `rms_standardize` by its input."""
     n = max(count(out.shape, axis), 1)
     scale = _inverse_length(xp, root, eps)
     along = scale * xp.sum_of_products(g, out, axis=axis)

@@ -121,7 +121,7 @@ def _check_windows(name, x, size, step, dilation, padding):
     cuda=kernels.window_max,
 )
 def window_max(xp, x, /, *, size, step, dilation, padding):
-    """The largest element of each window on the last axes; NaN where there is a NaN.
+    """The largest element of each window, NaN where there is a NaN; `max_pool2d` calls it.
 
     Args:
         x: array with at least as many axes as windows.
@@ -132,10 +132,6 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
 
     Returns:
         Tensor with the windows' places along the last axes.
-
-    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
-    >>> print(gg.OPS["window_max"].eager([1.0, 3.0, 2.0, 0.0], **windows))
-    [3. 3. 2.]
     """
     places = _check_windows("window_max", x, size, step, dilation, padding)
     least = -math.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -181,20 +177,11 @@ def _window_argmax_ref(x, out, size, step, dilation, padding):
     errors=[([np.ones(2), np.ones(3)], _UNIT, ShapeError, r"\(2,\).*\(3,\)")],
 )
 def window_argmax(xp, x, out, /, *, size, step, dilation, padding):
-    """Where the largest element of each window is, the first of equal ones.
-
-    Args:
-        x: array with at least as many axes as windows.
-        out: the result of `window_max` for it.
-        size, step, dilation, padding: as for `window_max`.
+    """Where the first largest element of each window is; the gradient of `window_max` needs it.
 
     Returns:
         int64 Tensor of the shape of `out`: the place, counted through the last axes of `x` in
         row-major order; -1 for a window of padding only. Its gradient is None.
-
-    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
-    >>> print(gg.OPS["window_argmax"].eager([1.0, 3.0, 3.0, 0.0], [3.0, 3.0, 3.0], **windows))
-    [1 1 2]
     """
     lib, n = xp.lib, len(size)
     places = _check_windows("window_argmax", x, size, step, dilation, padding)
@@ -288,17 +275,8 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
     """Add each window's element at the place of its maximum: the gradient of `window_max`.
 
     Args:
-        g: array with the windows' places along the last axes.
         where: the result of `window_argmax`: integers of the same shape.
         lengths: tuple of ints: lengths of the last axes of the result.
-        size, step, dilation, padding: as for `window_max`.
-
-    Returns:
-        Tensor with those lengths along the last axes.
-
-    >>> windows = {"size": (2,), "step": (1,), "dilation": (1,), "padding": ((0, 0),)}
-    >>> print(gg.OPS["window_scatter"].eager([1.0, 2.0], [1, 1], lengths=(3,), **windows))
-    [0. 3. 0.]
     """
     if g.shape != where.shape:
         raise ShapeError(f"window_scatter: g {g.shape} and where {where.shape} differ in shape.")

@@ -113,19 +113,14 @@ def _resample_samples(rng):
     captures=True,
 )
 def resample(xp, x, /, taps, *, axis=-1):
-    """Weighted sums of a few elements each, along an axis.
+    """Weighted sums of a few elements each, along an axis; `interpolate` calls it.
 
     Args:
-        x: array of at least one dimension.
         taps: `Taps`: positions of the elements, and their weights.
+        axis: int.
 
     Returns:
         Tensor with as many elements along the axis as there are rows of taps.
-
-    >>> from gpugrad.ops.nn.resample import Taps
-    >>> between = Taps([[0, 1], [1, 2]], 0.5, length=3)
-    >>> print(gg.OPS["resample"].eager([1.0, 3.0, 7.0], between))
-    [2. 5.]
     """
     check_axis("resample", axis, x.shape)
     axis %= x.ndim

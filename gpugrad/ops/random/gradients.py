@@ -227,7 +227,7 @@ def _moved_samples(rng):
     errors=[([np.ones(2), np.ones(3), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )
 def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
-    """Gamma samples as a function of their shape parameter, with their probability fixed.
+    """Gamma samples by their shape parameter, at a fixed probability; `random.gamma` calls it.
 
     With ``source = stop_gradient(alpha)`` the result is `sample` itself, with the implicit
     gradient by `alpha`, to any order.
@@ -241,9 +241,6 @@ def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
     Returns:
         Tensor of the broadcast shape: the points whose cumulative probability for `alpha` is that
         of `sample` for `source`.
-
-    >>> print(gg.gamma_reparameterized([2.0], [1.0], [0.5]))
-    [1.3576766]
     """
     lib, special = xp.lib, xp.special
     if alpha is source and alpha.shape == sample.shape:

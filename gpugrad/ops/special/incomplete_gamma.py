@@ -191,16 +191,6 @@ def gammainc_grad_a(xp, a, x, /):
     """The derivative of `gammainc` by its parameter.
 
     Its relative error is about 1e-12, and 1e-10 for `a` of 1e5.
-
-    Args:
-        a: parameter, an array that is not negative.
-        x: upper limit of the integral, not negative.
-
-    Returns:
-        Tensor of the broadcast shape.
-
-    >>> print(gg.gammainc_grad_a(1.0, 1.0))
-    -0.4317297
     """
     both = a + x + 0.0
     valid = xp.logical_and(a >= 0, x >= 0)
