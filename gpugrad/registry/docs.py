@@ -15,13 +15,20 @@ from typing import Any
 from gpugrad.errors import ArgumentError
 
 _ARGUMENTS = {
+    "assume_unique": "whether neither array has duplicates, which may be faster.",
     "correction": "subtracted from the count before dividing; 1 for the variance of a sample.",
     "ddof": "NumPy's older name for `correction`.",
+    "descending": "whether the largest comes first.",
     "device": "where the result is created; the default device if None.",
     "dtype": "dtype of the result; None chooses it by NumPy's rules.",
+    "eps": "added to the variance.",
     "generator": "source of the random numbers; the default generator if None.",
+    "index": "as for `getitem`.",
     "keepdims": "whether reduced axes stay, with length 1.",
+    "offset": "the diagonal; 0 is the main one, positive ones lie above it.",
     "reduction": '``"mean"``, ``"sum"`` or ``"none"``.',
+    "rowvar": "whether variables are rows; else they are columns.",
+    "stable": "ignored: equal elements always keep their order. Part of the array API.",
 }
 """Arguments that mean the same in every op."""
 
@@ -73,7 +80,8 @@ def complete(
     if part := None if elementwise else _PART.search(head.partition("\n\n")[0]):
         before = _of_another(part, [*missing, *(n for n in params if n not in named)])
     else:
-        before = _arrays(missing, elementwise) if missing else ""
+        has_axis = isinstance(params.get("axis"), int)
+        before = _arrays(missing, elementwise, has_axis) if missing else ""
         for name, default in params.items():
             if name not in named and (text := _parameter(name, default)):
                 after += f"    {name}: {text}\n"
@@ -96,9 +104,10 @@ def _of_another(part: re.Match[str], names: Sequence[str]) -> str:
     return lines + (f"    {rest}: as for `{part[part.lastgroup or 0]}`{results}.\n" if rest else "")
 
 
-def _arrays(names: Sequence[str], elementwise: bool) -> str:
+def _arrays(names: Sequence[str], elementwise: bool, has_axis: bool) -> str:
     if not elementwise:
-        return "".join(f"    {name}: array of any shape.\n" for name in names)
+        shape = "at least one axis" if has_axis else "any shape"
+        return "".join(f"    {name}: array of {shape}.\n" for name in names)
     many = len(names) > 1
     return (
         f"    {', '.join(names)}: array{'s, broadcast against each other' if many else ''}, "

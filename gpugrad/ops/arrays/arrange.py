@@ -30,9 +30,6 @@ from gpugrad.registry.record import op
 def flip(xp, x, /, axis=None):
     """Reverse the order of the elements along axes.
 
-    Args:
-        axis: int, tuple of ints, or None for all axes.
-
     >>> print(gg.flip([1.0, 2.0, 3.0]))
     [3. 2. 1.]
     """
@@ -270,7 +267,6 @@ def diagonal(xp, x, /, offset=0, axis1=0, axis2=1):
 
     Args:
         x: array of two or more axes.
-        offset: the diagonal; 0 is the main one, positive ones lie above it.
         axis1, axis2: the axes of the rows and of the columns; the first two by default, as in
             NumPy. `gg.linalg.diagonal` takes the last two, as in the array API.
 
@@ -315,7 +311,6 @@ def diagonal_scatter(xp, x, /, *, offset, shape):
 
     Args:
         x: array of shape (..., length of the diagonal).
-        offset: the diagonal; 0 is the main one, positive ones lie above it.
         shape: shape of the result, (..., m, n).
 
     Returns:
@@ -364,7 +359,6 @@ def diag_embed(xp, x, /, offset=0, axis1=-2, axis2=-1):
 
     Args:
         x: array of shape (..., length of the diagonal).
-        offset: the diagonal; 0 is the main one, positive ones lie above it.
         axis1, axis2: the axes of the result for the rows and for the columns.
 
     Returns:

@@ -149,7 +149,6 @@ def gather(xp, params, indices, /, axis=0):
     Along axis 0 the gradient with respect to `params` is `IndexedSlices`: only the rows read.
 
     Args:
-        params: array of at least one axis.
         indices: integers from 0, of any shape. (`take` accepts negative ones.)
 
     Returns:
@@ -286,7 +285,6 @@ def take_along_axis(xp, x, indices, /, axis=-1):
     """Take elements along an axis, by indices that may differ between the other axes.
 
     Args:
-        x: array of at least one axis.
         indices: integers, with as many axes as `x`; except along `axis` they broadcast with it.
 
     Returns:

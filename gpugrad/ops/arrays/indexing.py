@@ -217,7 +217,6 @@ def index_add(xp, x, values, /, *, index):
     Args:
         values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
             not complex for a real one.
-        index: as for `getitem`.
 
     >>> print(gg.index_add([1.0, 1.0, 1.0], [1.0, 2.0, 4.0], index=[0, 2, 0]))
     [6. 1. 3.]
@@ -254,7 +253,6 @@ def index_fill(xp, x, /, *, index, value=0):
     """A copy of `x` with one number written at an index.
 
     Args:
-        index: as for `getitem`.
         value: a Python number; not a float for an integer `x`, not complex for a real one.
 
     >>> print(gg.index_fill([1.0, 2.0, 3.0], index=[0, 2], value=5.0))
@@ -292,7 +290,6 @@ def last_writes(xp, x, /, *, index):
 
     Args:
         x: array; only its shape matters.
-        index: as for `getitem`.
 
     Returns:
         bool Tensor of the shape of ``x[index]``.
@@ -352,7 +349,6 @@ def index_put(xp, x, values, /, *, index):
     Args:
         values: array that broadcasts to the shape of ``x[index]``; not float for an integer `x`,
             not complex for a real one.
-        index: as for `getitem`.
 
     >>> print(gg.index_put([1.0, 1.0, 1.0], [2.0, 3.0, 4.0], index=[0, 2, 0]))
     [4. 1. 3.]
@@ -380,7 +376,6 @@ def setitem(xp, x, value, /, *, index):
         value: array that broadcasts to the shape of ``x[index]``, or a number; not float for an
             integer `x`, not complex for a real one. Of several writes to an element the last
             stays, and it alone gets a gradient.
-        index: as for `getitem`.
 
     >>> print(gg.setitem([1.0, 2.0, 3.0], 0.0, index=slice(2)))
     [0. 0. 3.]

@@ -217,7 +217,6 @@ def isin(xp, x, test, /, assume_unique=False, invert=False):
     """Whether each element of `x` is an element of `test`; the gradient is None.
 
     Args:
-        assume_unique: whether neither array has duplicates, which may be faster.
         invert: whether to negate the result.
 
     Returns:
@@ -262,9 +261,6 @@ def union1d(xp, x, y, /):
 def intersect1d(xp, x, y, /, assume_unique=False):
     """The distinct elements in both of two arrays, in ascending order. Not inside `vmap`.
 
-    Args:
-        assume_unique: whether neither array has duplicates, which may be faster.
-
     Returns:
         One-dimensional Tensor. The gradient goes to `x`.
 
@@ -295,9 +291,6 @@ def setdiff1d(xp, x, y, /, assume_unique=False):
 @_on_two_sets
 def setxor1d(xp, x, y, /, assume_unique=False):
     """The distinct elements in exactly one of two arrays, in ascending order. Not inside `vmap`.
-
-    Args:
-        assume_unique: whether neither array has duplicates, which may be faster.
 
     Returns:
         One-dimensional Tensor.

@@ -51,11 +51,6 @@ def _argsort_samples(rng):
 def argsort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Indices that sort an array along an axis; their gradient is None.
 
-    Args:
-        x: array of at least one axis.
-        descending: whether the largest comes first.
-        stable: ignored: equal elements always keep their order. Part of the array API.
-
     Returns:
         int64 Tensor of the shape of `x`.
 
@@ -94,11 +89,6 @@ def _sort_jvp(xp, t, x, axis, descending):
 )
 def sort(xp, x, /, axis=-1, *, descending=False, stable=True):
     """Sort an array along an axis; each gradient goes back to its element's place.
-
-    Args:
-        x: array of at least one axis.
-        descending: whether the largest comes first.
-        stable: ignored: equal elements always keep their order. Part of the array API.
 
     >>> print(gg.sort([3.0, 1.0, 2.0], descending=True))
     [3. 2. 1.]
@@ -216,7 +206,6 @@ def top_k(xp, x, /, k, *, axis=-1):
     """The `k` largest elements along an axis in descending order, and their indices.
 
     Args:
-        x: array of at least one axis.
         k: int, at most the length of the axis.
 
     Returns:
@@ -267,7 +256,6 @@ def partition(xp, x, /, kth, axis=-1):
     Sorts the whole axis, so that the CPU and the GPU agree.
 
     Args:
-        x: array of at least one axis.
         kth: an int, or a list of ints.
         axis: int; None partitions the flattened array.
 
@@ -287,7 +275,6 @@ def argpartition(xp, x, /, kth, axis=-1):
     """Indices that partition an array as `partition` does; their gradient is None.
 
     Args:
-        x: array of at least one axis.
         kth: an int, or a list of ints.
         axis: int; None partitions the flattened array.
 

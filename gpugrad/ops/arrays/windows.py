@@ -121,7 +121,6 @@ def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Sliding windows along an axis, like torch's ``Tensor.unfold``.
 
     Args:
-        x: array of at least one axis.
         size: number of elements of a window.
         step: distance between windows.
         dilation: distance between the elements of a window.

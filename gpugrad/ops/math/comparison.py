@@ -258,7 +258,6 @@ def clip(xp, x, /, min=None, max=None):
     """`x`, but not below `min` and not above `max`; its gradient is 1 also at the bounds.
 
     Args:
-        x: array of any shape.
         min, max: number, array that broadcasts with `x`, or None for no bound. Tensors among
             them get gradients too.
 

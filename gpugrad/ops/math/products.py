@@ -524,7 +524,6 @@ def trace(xp, x, /, offset=0, axis1=0, axis2=1):
 
     Args:
         x: array of two or more axes.
-        offset: the diagonal; 0 is the main one, positive ones lie above it.
         axis1, axis2: the axes of the rows and of the columns, as for `diagonal`.
 
     Returns:

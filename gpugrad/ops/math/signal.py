@@ -236,7 +236,6 @@ def unwrap(xp, p, /, discont=None, axis=-1, *, period=2 * math.pi):
     """Phases without jumps: adds whole periods where neighbours differ by over half of one.
 
     Args:
-        p: array of at least one axis.
         discont: the largest difference that is not a jump; at least half a period.
         period: the period after which phases repeat.
 

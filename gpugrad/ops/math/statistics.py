@@ -227,7 +227,6 @@ def cov(xp, m, /, y=None, fweights=None, aweights=None, *, rowvar=True, bias=Fal
         y: further variables, in the same form.
         fweights: integers of shape (observations,): how often each was observed.
         aweights: numbers of shape (observations,): the weight of each. They get gradients.
-        rowvar: whether variables are rows; else they are columns.
         bias: whether to divide by the number of observations n, not by n - 1.
         ddof: number subtracted from n instead.
 
@@ -263,7 +262,6 @@ def corrcoef(xp, x, /, y=None, *, rowvar=True):
     Args:
         x: array of shape (variables, observations), or of one axis for one variable.
         y: further variables, in the same form.
-        rowvar: whether variables are rows; else they are columns.
 
     Returns:
         Tensor of shape (variables, variables), or () for one variable, between -1 and 1. NaN,

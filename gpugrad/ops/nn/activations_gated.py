@@ -141,7 +141,6 @@ def softmin(xp, x, /, axis=-1):
     """`softmax` of -x: the smallest numbers get the largest shares.
 
     Args:
-        x: array of at least one dimension.
         axis: int, along which the results sum to 1.
 
     >>> print(gg.softmin([0.0, 100.0]))
@@ -180,7 +179,6 @@ def sparsemax(xp, x, /, axis=-1):
     """The probabilities nearest to the scores: like `softmax`, but with exact zeros.
 
     Args:
-        x: array of at least one dimension.
         axis: int, along which the results sum to 1.
 
     Martins and Astudillo 2016, "From Softmax to Sparsemax".

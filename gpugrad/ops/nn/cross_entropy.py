@@ -157,9 +157,6 @@ def class_numbers(xp, labels, /, *, classes, ignore_index=None):
 
     Args:
         classes: the number of classes.
-
-    Returns:
-        Tensor of the shape of `labels`.
     """
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")

@@ -27,7 +27,6 @@ def normalize(xp, x, /, p=2.0, axis=1, *, eps=1e-12):
     """Vectors of length 1 along an axis: x / max(norm(x), eps).
 
     Args:
-        x: array of at least one dimension.
         p: order of the norm, a number or inf.
         axis: int, of the vectors.
         eps: shorter vectors are divided by this; a zero vector stays 0, with a finite gradient.

@@ -358,11 +358,9 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     """Layer normalisation: (x - mean) / sqrt(var + eps) * weight + bias.
 
     Args:
-        x: array of at least one dimension.
         weight, bias: arrays of the shape of these axes of `x`; None for 1 and 0.
         axis: int or tuple of ints, to average over. torch's ``normalized_shape`` of k lengths is
             the last k axes.
-        eps: added to the variance.
 
     Returns:
         Tensor of the shape of `x`. Where all elements are equal, it is `bias` and the gradient is
@@ -409,7 +407,6 @@ def rms_norm(xp, x, /, weight=None, *, axis=-1, eps=None):
     """Root-mean-square normalisation: x / sqrt(mean(x * x) + eps) * weight.
 
     Args:
-        x: array of at least one dimension.
         weight: array of the shape of these axes of `x`; None for 1.
         axis: int or tuple of ints, to average over.
         eps: added to the mean square; None for the machine epsilon of the dtype that it is

@@ -110,7 +110,6 @@ def batch_norm(
         weight, bias: arrays of shape (channels,); None for 1 and 0.
         training: whether to compute mean and variance from `x`, over all other axes.
         momentum: weight of the statistics of `x` in the new running ones.
-        eps: added to the variance.
         axis: int, of the channels.
 
     Returns:
@@ -176,7 +175,6 @@ def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1
         x: array with examples along axis 0 and channels along `axis`.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
         num_groups: int, which divides the number of channels.
-        eps: added to the variance.
         axis: int, of the channels.
 
     Wu and He 2018, "Group Normalization".
@@ -218,7 +216,6 @@ def instance_norm(xp, x, /, weight=None, bias=None, *, eps=1e-5, axis=1):
     Args:
         x: array with examples along axis 0, channels along `axis`, and at least one more axis.
         weight, bias: arrays of shape (channels,); None for 1 and 0.
-        eps: added to the variance.
         axis: int, of the channels.
 
     Ulyanov et al. 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".
