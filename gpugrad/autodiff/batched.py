@@ -306,13 +306,19 @@ def batch_axis_of(axis: Any, ndim: int) -> Any:
     return axis + 1 if axis >= 0 else axis
 
 
+_AXES = {"axis", "axes", "axis1", "axis2", "source", "destination"}
+"""Arguments that count the axes of an example."""
+
+
 def _axis(op: Any) -> Rule:
     """Batch rule of an op along axes: the op itself, with axes counted behind the batch axis."""
+    axes = [name for name in op.params if name in _AXES]
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
         stacked = all_batched(xp, batched, arrays)
-        axis = batch_axis_of(params["axis"], stacked[0].ndim - 1)
-        return getattr(xp, op.name)(*stacked, **params | {"axis": axis})
+        n = stacked[0].ndim - 1
+        params |= {name: batch_axis_of(params[name], n) for name in axes}
+        return getattr(xp, op.name)(*stacked, **params)
 
     return rule
 

@@ -86,7 +86,8 @@ class Forward:
         batch: how `gg.vmap` runs a primitive, whose arrays may each have a batch axis in front:
             ``"stack"`` (the op broadcasts any axes in front of those that it works on),
             ``"matrices"`` (the same, for matrices in the last two axes), ``"axis"`` (it works along
-            its argument ``axis``), ``"loop"`` (one example at a time), or a formula
+            its arguments ``axis``, ``axes``, ``axis1``, ``axis2``, ``source`` and ``destination``,
+            if it has any), ``"loop"`` (one example at a time), or a formula
             ``(xp, batched, *arrays, **params)`` that gets arrays with the batch as axis 0, as
             `batched` (a tuple of bools) says for each, and returns results with the batch as axis
             0. None means ``"loop"``. Composites need none.

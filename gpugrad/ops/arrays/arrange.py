@@ -237,14 +237,9 @@ def _diagonal_vjp(xp, g, x_shape, offset, axis1, axis2):
     return xp.permute_dims(y, tuple(sorted(range(n), key=order.__getitem__)))
 
 
-def _diagonal_batch(xp, batched, x, *, offset, axis1, axis2):
-    n = x.ndim - 1
-    return xp.diagonal(x, offset, batch_axis_of(axis1, n), batch_axis_of(axis2, n))
-
-
 @moves(
     vjp=[_diagonal_vjp],
-    batch=_diagonal_batch,
+    batch="axis",
     ref=np.diagonal,
     samples=shaped(
         [(3, 3)],

@@ -268,17 +268,9 @@ def matrix_transpose(xp, x, /):
     return x.swapaxes(-1, -2)
 
 
-def _moveaxis_batch(xp, batched, x, *, source, destination):
-    return xp.moveaxis(x, batch_axis_of(source, x.ndim - 1), batch_axis_of(destination, x.ndim - 1))
-
-
-def _swapaxes_batch(xp, batched, x, *, axis1, axis2):
-    return xp.swapaxes(x, batch_axis_of(axis1, x.ndim - 1), batch_axis_of(axis2, x.ndim - 1))
-
-
 @moves(
     vjp=[lambda xp, g, source, destination: xp.moveaxis(g, destination, source)],
-    batch=_moveaxis_batch,
+    batch="axis",
     samples=shaped(
         ([(2, 3, 4)], {"source": 0, "destination": -1}),
         ([(2, 3, 4)], {"source": (0, 1), "destination": (-1, 0)}),
@@ -310,7 +302,7 @@ def moveaxis(xp, x, /, source, destination):
 
 @moves(
     vjp=[lambda xp, g, axis1, axis2: xp.swapaxes(g, axis1, axis2)],
-    batch=_swapaxes_batch,
+    batch="axis",
     samples=shaped(
         ([(2, 3, 4)], {"axis1": 0, "axis2": -1}),
         ([(3,)], {"axis1": 0, "axis2": 0}),

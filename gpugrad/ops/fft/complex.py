@@ -8,7 +8,6 @@ import functools
 
 import numpy as np
 
-from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
@@ -127,9 +126,7 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
     vjp=[_fft_c2c_vjp],
     linear=True,
     kinds="fci",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2c(
-        x, axes=batch_axis_of(axes, x.ndim - 1), **how
-    ),
+    batch="axis",
     ref=_fft_c2c_reference,
     samples=shaped(
         ([(5,)], {"axes": (-1,)}),

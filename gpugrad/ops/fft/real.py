@@ -8,7 +8,6 @@ applies these weights.
 
 import numpy as np
 
-from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.ops.fft.complex import (
@@ -51,9 +50,7 @@ def _fold(x, n, axis, weight):
     vjp=[_fft_r2c_vjp],
     linear=True,
     kinds="fi",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_r2c(
-        x, axes=batch_axis_of(axes, x.ndim - 1), **how
-    ),
+    batch="axis",
     ref=_fft_r2c_reference,
     samples=shaped(
         ([(5,)], {"axes": (-1,)}),
@@ -110,9 +107,7 @@ def _fft_c2r_reference(x, axes, n, norm="backward", folded=False):
     vjp=[_fft_c2r_vjp],
     linear=True,
     kinds="fc",
-    batch=lambda xp, batched, x, *, axes, **how: xp.fft_c2r(
-        x, axes=batch_axis_of(axes, x.ndim - 1), **how
-    ),
+    batch="axis",
     ref=_fft_c2r_reference,
     samples=shaped(
         ([(3,)], {"axes": (-1,), "n": 5}),

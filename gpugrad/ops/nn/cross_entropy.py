@@ -7,7 +7,6 @@ import operator
 
 import numpy as np
 
-from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
@@ -233,9 +232,7 @@ _sparse_errors = [
     samples=_sparse_samples,
     ref=_sparse_ref,
     errors=[([*args], *rest) for args, *rest in _sparse_errors],
-    batch=lambda xp, batched, *arrays, **params: xp.sparse_softmax_cross_entropy(
-        *all_batched(xp, batched, arrays), **params
-    ),
+    batch="axis",
     cuda=kernels.sparse_softmax_cross_entropy,
     opens=lambda logits, labels, **params: "c" if along_rows(logits, -1) else None,
     mixed="float32",
@@ -317,9 +314,7 @@ def _sparse_grad_ref(g, x, labels, ignore_index=None, label_smoothing=0.0):
     samples=_sparse_grad_samples,
     ref=_sparse_grad_ref,
     errors=[([np.ones(2), *args], *rest) for args, *rest in _sparse_errors],
-    batch=lambda xp, batched, *arrays, **params: xp.sparse_softmax_cross_entropy_grad(
-        *all_batched(xp, batched, arrays), **params
-    ),
+    batch="axis",
     cuda=kernels.sparse_softmax_cross_entropy_grad,
     opens=lambda g, logits, labels, **params: "c" if along_rows(logits, -1) else None,
     overwrites=1,

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import all_batched, batch_axis_of
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import along_axis, shaped, uniform
@@ -119,15 +118,10 @@ def _product_samples(rng):
     yield [uniform(rng, 2, 0), uniform(rng, 2, 0)], {}
 
 
-def _product_batch(xp, batched, x, y, *, axis):
-    x, y = all_batched(xp, batched, (x, y))
-    return xp.sum_of_products(x, y, axis=batch_axis_of(axis, x.ndim - 1))
-
-
 @op(
     vjp=[lambda xp, g, y: g * y, lambda xp, g, x: g * x],
     linear="each",
-    batch=_product_batch,
+    batch="axis",
     samples=_product_samples,
     ref=lambda x, y, axis=-1: np.sum(x * y, axis, keepdims=True),
     errors=[

@@ -146,14 +146,6 @@ def window_max(xp, x, /, *, size, step, dilation, padding):
     return out
 
 
-def _window_argmax_batch(xp, batched, x, out, **windows):
-    if not all(batched):  # `out` is the maximum of `x`: each example needs both
-        b = x.shape[0] if batched[0] else out.shape[0]
-        x = x if batched[0] else xp.broadcast_to(x, (b, *x.shape))
-        out = out if batched[1] else xp.broadcast_to(out, (b, *out.shape))
-    return xp.window_argmax(x, out, **windows)
-
-
 def _window_argmax_ref(x, out, size, step, dilation, padding):
     n = len(size)
     flat = np.arange(math.prod(x.shape[-n:])).reshape(x.shape[-n:])
@@ -172,7 +164,7 @@ def _window_argmax_ref(x, out, size, step, dilation, padding):
     differentiable=False,
     samples=_pool_samples(2),
     ref=_window_argmax_ref,
-    batch=_window_argmax_batch,
+    batch="axis",  # `out` is the maximum of `x`: each example needs both
     cuda=kernels.window_argmax,
     errors=[([np.ones(2), np.ones(3)], _UNIT, ShapeError, r"\(2,\).*\(3,\)")],
 )
