@@ -20,6 +20,7 @@ from gpugrad.ops.random.sampling import (
     Shape,
     Source,
     check,
+    distribution,
     finite,
     not_negative,
     positive,
@@ -27,17 +28,8 @@ from gpugrad.ops.random.sampling import (
 )
 
 
-def _located(kind, shape, loc, scale, what, *options) -> Tensor:
-    """Noise of a kind, scaled and shifted; `what` names the scale, options are as for `Call`."""
-    check(kind, not_negative, **{what: scale})
-    call = Call(kind, shape, *options, loc, scale).real()
-    return call.located(call.noise(kind), *call.parameters)
-
-
-@shape_first
-def normal(
-    shape: Shape = None, mean=0.0, stddev=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((not_negative, "stddev"))
+def normal(call, mean=0.0, stddev=1.0):
     """Normal random numbers with a mean and a standard deviation.
 
     Args:
@@ -58,13 +50,11 @@ def normal(
     >>> gg.random.normal((2, 3)).dtype.name
     'float32'
     """
-    return _located("normal", shape, mean, stddev, "stddev", dtype, device, generator)
+    return call.located(call.noise("normal"), mean, stddev)
 
 
-@shape_first
-def uniform(
-    shape: Shape = None, low=0.0, high=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution()
+def uniform(call, low=0.0, high=1.0):
     """Random numbers from `low` up to, but not including, `high`; other arguments as `normal`.
 
     Where a bound is an array, rounding can give `high` itself.
@@ -72,46 +62,40 @@ def uniform(
     >>> bool(gg.all(gg.random.uniform(5, 2.0, 3.0) >= 2))
     True
     """
-    call = Call("uniform", shape, dtype, device, generator, low, high).real()
-    a, b = call.parameters
-    numbers = isinstance(a, float) and isinstance(b, float)
-    if numbers and not -np.inf < a <= b < np.inf:
-        raise ArgumentError(f"uniform: low={low} and high={high} must be finite and in order.")
+    numbers = isinstance(low, float) and isinstance(high, float)
+    if numbers and not -np.inf < low <= high < np.inf:
+        raise ArgumentError(f"uniform: low={low:g} and high={high:g} must be finite and in order.")
     noise = call.noise("uniform")
-    if numbers and (a, b) == (0, 1) and call.dtype == call.work:
+    if numbers and (low, high) == (0, 1) and call.dtype == call.work:
         return noise
-    result = call.located(noise, a, b - a)
-    if numbers and a < b:  # rounding must not give `high`
-        end, start = call.dtype.type(b), call.dtype.type(a)
+    result = call.located(noise, low, high - low)
+    if numbers and low < high:  # rounding must not give `high`
+        end, start = call.dtype.type(high), call.dtype.type(low)
         result = TENSOR.minimum(result, float(np.nextafter(end, start)))
     return result
 
 
-@shape_first
-def exponential(
-    shape: Shape = None, scale=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((not_negative, "scale"))
+def exponential(call, scale=1.0):
     """Exponential random numbers with mean `scale`, all above 0; other arguments as `normal`.
 
     >>> bool(gg.all(gg.random.exponential(5, 2.0) > 0))
     True
     """
-    return _located("exponential", shape, 0.0, scale, "scale", dtype, device, generator)
+    return call.located(call.noise("exponential"), 0.0, scale)
 
 
 def _location_scale(kind: str, what: str) -> Callable[..., Tensor]:
-    def draw(
-        shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator=None
-    ) -> Tensor:
-        return _located(kind, shape, loc, scale, "scale", dtype, device, generator)
+    def draw(call, loc=0.0, scale=1.0):
+        return call.located(call.noise(kind), loc, scale)
 
-    draw.__name__ = draw.__qualname__ = kind
+    draw.__name__ = kind
     draw.__doc__ = f"""{what}; other arguments as `normal`.
 
     >>> gg.random.{kind}((2, 3)).shape
     (2, 3)
     """
-    return shape_first(draw)
+    return distribution((not_negative, "scale"))(draw)
 
 
 laplace = _location_scale("laplace", "Laplace: `loc` plus or minus `scale` times an exponential")
@@ -119,62 +103,39 @@ gumbel = _location_scale("gumbel", "Gumbel, the limit of maxima: `loc` - `scale`
 logistic = _location_scale("logistic", "Logistic: `loc` + `scale` log(u / (1 - u)) for a uniform u")
 
 
-@shape_first
-def cauchy(
-    shape: Shape = None, loc=0.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((not_negative, "scale"))
+def cauchy(call, loc=0.0, scale=1.0):
     """Cauchy: `loc` + `scale` times a quotient of normal numbers; others as `normal`.
 
     >>> gg.random.cauchy((2, 3)).shape
     (2, 3)
     """
-    check("cauchy", not_negative, scale=scale)
-    call = Call("cauchy", shape, dtype, device, generator, loc, scale).real()
     pair = call.noise("normal", event=(2,))
-    return call.located(pair[..., 0] / pair[..., 1], *call.parameters)
+    return call.located(pair[..., 0] / pair[..., 1], loc, scale)
 
 
-@shape_first
-def lognormal(
-    shape: Shape = None, mean=0.0, sigma=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((not_negative, "sigma"))
+def lognormal(call, mean=0.0, sigma=1.0):
     """Exponentials of normal numbers with `mean` and deviation `sigma`; others as `normal`.
 
     >>> bool(gg.all(gg.random.lognormal(5) > 0))
     True
     """
-    check("lognormal", not_negative, sigma=sigma)
-    call = Call("lognormal", shape, dtype, device, generator, mean, sigma).real()
-    mean, sigma = call.parameters
     return call.rounded(TENSOR.exp(mean + sigma * call.noise("normal")))
 
 
-@shape_first
-def weibull(
-    shape: Shape = None,
-    concentration=1.0,
-    scale=1.0,
-    *,
-    dtype=None,
-    device=None,
-    generator: Source = None,
-) -> Tensor:
+@distribution((positive, "concentration"), (not_negative, "scale"))
+def weibull(call, concentration=1.0, scale=1.0):
     """Weibull: `scale` times an exponential number to the 1 / `concentration`; others as `normal`.
 
     >>> bool(gg.all(gg.random.weibull(5, 2.0) > 0))
     True
     """
-    check("weibull", positive, concentration=concentration)
-    check("weibull", not_negative, scale=scale)
-    call = Call("weibull", shape, dtype, device, generator, concentration, scale).real()
-    concentration, scale = call.parameters
     return call.located(call.noise("exponential") ** (1 / concentration), 0.0, scale)
 
 
-@shape_first
-def pareto(
-    shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((positive, "alpha"), (not_negative, "scale"))
+def pareto(call, alpha=1.0, scale=1.0):
     """Pareto: numbers from `scale` up, above x with probability (`scale` / x) ** `alpha`.
 
     Other arguments as `normal`. (``numpy.random.pareto`` is this minus 1, for scale 1.)
@@ -182,17 +143,11 @@ def pareto(
     >>> bool(gg.all(gg.random.pareto(5, 3.0, 2.0) >= 2))
     True
     """
-    check("pareto", positive, alpha=alpha)
-    check("pareto", not_negative, scale=scale)
-    call = Call("pareto", shape, dtype, device, generator, alpha, scale).real()
-    alpha, scale = call.parameters
     return call.located(TENSOR.exp(call.noise("exponential") / alpha), 0.0, scale)
 
 
-@shape_first
-def gamma(
-    shape: Shape = None, alpha=1.0, scale=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((positive, "alpha"), (not_negative, "scale"), wide=True)
+def gamma(call, alpha=1.0, scale=1.0):
     """Gamma random numbers with shape parameter `alpha`, `scale`, and mean alpha * scale.
 
     Other arguments as `normal`. Both parameters get gradients; the one by `alpha` is implicit.
@@ -200,57 +155,33 @@ def gamma(
     >>> bool(gg.all(gg.random.gamma(5, 2.0) > 0))
     True
     """
-    check("gamma", positive, alpha=alpha)
-    check("gamma", not_negative, scale=scale)
-    call = Call("gamma", shape, dtype, device, generator, alpha, scale, wide=True).real()
-    alpha, scale = call.parameters
     return call.located(call.gamma(alpha), 0.0, scale)
 
 
-@shape_first
-def chisquare(
-    shape: Shape = None, df=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((positive, "df"), wide=True)
+def chisquare(call, df=1.0):
     """Sums of squares of `df` normal numbers; `df` need not be an integer. Others as `normal`.
 
     >>> bool(gg.all(gg.random.chisquare(5, 3.0) > 0))
     True
     """
-    check("chisquare", positive, df=df)
-    call = Call("chisquare", shape, dtype, device, generator, df, wide=True).real()
-    (df,) = call.parameters
     return call.rounded(2 * call.gamma(df / 2))
 
 
-@shape_first
-def student_t(
-    shape: Shape = None,
-    df=1.0,
-    loc=0.0,
-    scale=1.0,
-    *,
-    dtype=None,
-    device=None,
-    generator: Source = None,
-) -> Tensor:
+@distribution((positive, "df"), (not_negative, "scale"), wide=True)
+def student_t(call, df=1.0, loc=0.0, scale=1.0):
     """Student's t: `loc` + `scale` * normal / sqrt(chisquare(df) / df). Others as `normal`.
 
     >>> gg.random.student_t((2, 3), 4.0).shape
     (2, 3)
     """
-    check("student_t", positive, df=df)
-    check("student_t", not_negative, scale=scale)
-    call = Call("student_t", shape, dtype, device, generator, df, loc, scale, wide=True).real()
-    df, loc, scale = call.parameters
     half = df / 2
     spread = half**0.5 * TENSOR.exp(-0.5 * call.gamma(half, log=True))
     return call.located(spread * call.noise("normal"), loc, scale)
 
 
-@shape_first
-def beta(
-    shape: Shape = None, alpha=1.0, beta=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((positive, "alpha", "beta"), wide=True)
+def beta(call, alpha=1.0, beta=1.0):
     """Beta random numbers from 0 to 1, with mean alpha / (alpha + beta); others as `normal`.
 
     Computed from logarithms of gamma numbers, so that small parameters do not give 0 / 0.
@@ -258,10 +189,7 @@ def beta(
     >>> bool(gg.all(gg.random.beta(5, 2.0, 3.0) < 1))
     True
     """
-    check("beta", positive, alpha=alpha, beta=beta)
-    call = Call("beta", shape, dtype, device, generator, alpha, beta, wide=True).real()
-    a, b = call.parameters
-    return call.rounded(TENSOR.sigmoid(call.gamma(a, log=True) - call.gamma(b, log=True)))
+    return call.rounded(TENSOR.sigmoid(call.gamma(alpha, log=True) - call.gamma(beta, log=True)))
 
 
 @saying_where

@@ -12,7 +12,15 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random import sampling
 from gpugrad.ops.random.generator import default_generator
-from gpugrad.ops.random.sampling import Call, Shape, Source, as_shape, check, shape_first
+from gpugrad.ops.random.sampling import (
+    Call,
+    Shape,
+    Source,
+    as_shape,
+    check,
+    distribution,
+    shape_first,
+)
 
 
 @saying_where
@@ -192,10 +200,8 @@ def categorical(
     return call.rounded(TENSOR.argmax(TENSOR.stop_gradient(scores) + noise, axis=-1))
 
 
-@shape_first
-def bernoulli(
-    shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((sampling.probability, "p"), dtype=np.bool_)
+def bernoulli(call, p=0.5):
     """True with probability `p`, where a uniform number is below it.
 
     Args:
@@ -207,9 +213,7 @@ def bernoulli(
     >>> print(gg.random.bernoulli(3, 1.0))
     [ True  True  True]
     """
-    check("bernoulli", sampling.probability, p=p)
-    call = Call("bernoulli", shape, dtype or np.bool_, device, generator, p)
-    return call.rounded(TENSOR.less(call.noise("uniform"), call.parameters[0]))
+    return call.rounded(TENSOR.less(call.noise("uniform"), p))
 
 
 @saying_where
@@ -223,58 +227,41 @@ def rademacher(shape: Shape = (), *, dtype=None, device=None, generator: Source 
     return call.rounded(TENSOR.where(call.noise("uniform") < 0.5, -1.0, 1.0))
 
 
-@shape_first
-def poisson(
-    shape: Shape = None, rate=1.0, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((sampling.not_negative, "rate"), dtype=np.int64, wide=True)
+def poisson(call, rate=1.0):
     """Poisson random numbers with mean `rate`; int64 if `dtype` is None, others as `bernoulli`.
 
     >>> gg.random.poisson((2, 3), 4.0).dtype.name
     'int64'
     """
-    check("poisson", sampling.not_negative, rate=rate)
-    call = Call("poisson", shape, dtype or np.int64, device, generator, rate, wide=True)
-    return call.rounded(call.noise("poisson", *call.parameters))
+    return call.rounded(call.noise("poisson", rate))
 
 
-@shape_first
-def binomial(
-    shape: Shape = None, n=1, p=0.5, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((sampling.not_negative, "n"), (sampling.probability, "p"), dtype=np.int64, wide=True)
+def binomial(call, n=1, p=0.5):
     """The number of successes in `n` trials, each with probability `p`; others as `poisson`.
 
     >>> bool(gg.all(gg.random.binomial(5, 10, 0.3) <= 10))
     True
     """
-    check("binomial", sampling.not_negative, n=n)
-    check("binomial", sampling.probability, p=p)
-    call = Call("binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
-    return call.rounded(call.noise("binomial", *call.parameters))
+    return call.rounded(call.noise("binomial", n, p))
 
 
-@shape_first
-def geometric(
-    shape: Shape = None, p=0.5, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((sampling.probability, "p"), (sampling.positive, "p"), dtype=np.int64, wide=True)
+def geometric(call, p=0.5):
     """The number of trials until one succeeds, each with probability `p`; others as `poisson`.
 
     >>> bool(gg.all(gg.random.geometric(5, 0.3) >= 1))
     True
     """
-    check("geometric", sampling.probability, p=p)
-    check("geometric", sampling.positive, p=p)
-    call = Call("geometric", shape, dtype or np.int64, device, generator, p, wide=True)
-    (p,) = call.parameters
     number = not isinstance(p, Tensor)
     rate = -math.log1p(-min(p, 1 - 2.0**-53)) if number else -TENSOR.log1p(-p)
     trials = TENSOR.ceil(call.noise("exponential") / rate)
     return call.rounded(TENSOR.maximum(trials, 1.0))
 
 
-@shape_first
-def negative_binomial(
-    shape: Shape = None, n=1.0, p=0.5, *, dtype=None, device=None, generator: Source = None
-) -> Tensor:
+@distribution((sampling.positive, "n", "p"), (sampling.probability, "p"), dtype=np.int64, wide=True)
+def negative_binomial(call, n=1.0, p=0.5):
     """The number of failures before `n` trials succeed, each with probability `p`.
 
     A Poisson number whose rate is a gamma number: `n` need not be an integer. Other arguments as
@@ -283,10 +270,6 @@ def negative_binomial(
     >>> bool(gg.all(gg.random.negative_binomial(5, 3, 0.3) >= 0))
     True
     """
-    check("negative_binomial", sampling.positive, n=n, p=p)
-    check("negative_binomial", sampling.probability, p=p)
-    call = Call("negative_binomial", shape, dtype or np.int64, device, generator, n, p, wide=True)
-    n, p = call.parameters
     n = TENSOR.stop_gradient(n) if isinstance(n, Tensor) else n
     p = TENSOR.stop_gradient(p) if isinstance(p, Tensor) else p
     return call.rounded(call.noise("poisson", call.gamma(n) * ((1 - p) / p)))

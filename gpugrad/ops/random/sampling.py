@@ -16,6 +16,7 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random.draws import Drawn
 from gpugrad.ops.random.generator import Generator, default_generator
+from gpugrad.registry.on_tensors import compiled
 
 F = TypeVar("F", bound=Callable[..., Any])
 Shape = int | tuple[int, ...] | list[int] | None
@@ -87,6 +88,40 @@ def shape_first(function: F) -> F:
         return function(*args, **keywords)
 
     return saying_where(cast(F, draw))
+
+
+def distribution(
+    *checks: tuple[Any, ...], dtype: Any = None, wide: bool = False
+) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Declare a random function by a formula ``(call, parameters...)`` of a `Call`; a decorator.
+
+    Args:
+        checks: each a test, and the names of parameters that must pass it.
+        dtype: of the result, if the caller chooses none. None: results are real, as for `Call`.
+        wide: as for `Call`.
+    """
+
+    def declare(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        name, (_, *parameters) = formula.__name__, inspect.signature(formula).parameters.values()
+        names = [p.name for p in parameters]
+
+        def draw(shape: Shape, of: Any, device: Any, generator: Source, *values: Any) -> Tensor:
+            given = dict(zip(names, values, strict=True))
+            for test, *tested in checks:
+                check(name, test, **{n: given[n] for n in tested})
+            call = Call(name, shape, of or dtype, device, generator, *values, wide=wide)
+            return formula(call if dtype else call.real(), *call.parameters)
+
+        text = (
+            f"lambda shape=None, {', '.join(map(str, parameters))}, *, dtype=None, device=None, "
+            f"generator=None: draw(shape, dtype, device, generator, {', '.join(names)})"
+        )
+        function = eval(compiled(text, "eval"), {"draw": draw})
+        function.__name__ = function.__qualname__ = name
+        function.__doc__, function.__module__ = formula.__doc__, formula.__module__
+        return shape_first(function)
+
+    return declare
 
 
 class Call:
