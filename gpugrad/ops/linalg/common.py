@@ -27,6 +27,21 @@ def matrices(*shapes, shift=2.0):
     return [sample(*case) for case in shapes]
 
 
+def on_each(function):
+    """A function of matrices on each of a stack, for `ref`; identities if there is none."""
+
+    def ref(*arrays, **how):
+        stack = np.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+        arrays = [np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in arrays]
+        found = [function(*(x[i] for x in arrays), **how) for i in np.ndindex(stack)]
+        every = found or [function(*(np.eye(*x.shape[-2:], dtype=x.dtype) for x in arrays), **how)]
+        columns = zip(*every, strict=True) if isinstance(every[0], tuple) else [every]
+        out = [np.stack(c)[: len(found)].reshape(*stack, *c[0].shape) for c in columns]
+        return tuple(out) if isinstance(every[0], tuple) else out[0]
+
+    return ref
+
+
 def square_op(vjp=None, *, errors=(), **record):
     """`op` for one array of square matrices, which it adds to the docstring."""
 

@@ -16,7 +16,7 @@ from gpugrad.errors import (
     SingularMatrixError,
 )
 from gpugrad.ops.arrays.shape import need_matrices
-from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact
+from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact, on_each
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -83,21 +83,13 @@ def _getrf(xp, x):
     return factored
 
 
-def _lu_each(x):
-    m, n = x.shape[-2:]
-    lu, pivots = np.empty_like(x), np.empty((*x.shape[:-2], min(m, n)), np.int32)
-    for i in np.ndindex(x.shape[:-2]):
-        lu[i], pivots[i] = NUMPY.linalg.lu_factor(x[i])
-    return lu, pivots
-
-
 _MATRICES: dict[str, Any] = {
     "samples": shaped([(3, 3)], [(3, 2)], [(2, 3)], [(2, 2, 2)], [(0, 2, 2)]),
     "errors": [NO_MATRIX],
 }
 
 
-@op([_lu_vjp], outputs=2, ref=_lu_each, **STACKS | _MATRICES)
+@op([_lu_vjp], outputs=2, ref=on_each(lambda x: NUMPY.linalg.lu_factor(x)), **STACKS | _MATRICES)
 def lu_factor(xp, x, /):
     """LU factors of matrices in one array, and the row exchanges that led to them.
 
@@ -189,17 +181,7 @@ def pivots_to_permutation(xp, pivots, /, *, size):
     return order.reshape(*stack, size)
 
 
-def _lu_ref(x):
-    m, n = x.shape[-2:]
-    k = min(m, n)
-    p = np.empty((*x.shape[:-2], m, m))
-    low, up = (np.empty((*x.shape[:-2], *s), x.dtype) for s in ((m, k), (k, n)))
-    for i in np.ndindex(x.shape[:-2]):
-        p[i], low[i], up[i] = NUMPY.linalg.lu(x[i])
-    return p, low, up
-
-
-@op(outputs=3, kinds="fc", ref=_lu_ref, **_MATRICES)
+@op(outputs=3, kinds="fc", ref=on_each(lambda x: NUMPY.linalg.lu(x)), **_MATRICES)
 def lu(xp, x, /):
     """LU factors of matrices: x = P L U.
 

@@ -15,7 +15,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError, SingularMatrixError
-from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact, need_square, square_op
+from gpugrad.ops.linalg.common import NO_MATRIX, STACKS, as_inexact, need_square, on_each, square_op
 from gpugrad.ops.math.products import adjoint
 from gpugrad.registry.record import op
 
@@ -28,18 +28,6 @@ def _samples(shift=0.0):
             yield [uniform(rng, *shape, low=-1, high=1) + shift * np.eye(shape[-1])], {}
 
     return sampler
-
-
-def _each(function):
-    """A SciPy function applied to each matrix of a stack, for `ref`."""
-
-    def ref(x):
-        out = np.empty(x.shape, x.dtype)
-        for i in np.ndindex(x.shape[:-2]):
-            out[i] = function(x[i]) if x[i].size else x[i]
-        return out
-
-    return ref
 
 
 def _size(lib, x):
@@ -165,7 +153,7 @@ def _sqrtm_vjp(xp, g, out):
 @square_op(
     [_sqrtm_vjp],
     samples=_samples(3.0),
-    ref=_each(lambda x: NUMPY.linalg.sqrtm(x)),
+    ref=on_each(lambda x: NUMPY.linalg.sqrtm(x) if x.size else x),
     errors=[
         ([-np.eye(2)], {}, ArgumentError, "sqrtm.*negative.*complex128"),
         ([np.eye(2, k=1)], {}, SingularMatrixError, "sqrtm.*singular"),
@@ -195,7 +183,7 @@ _LOG_LIMIT = 0.264  # where their partial fractions of log(1 + x) are exact to f
 @square_op(
     [_derivative("logm")],
     samples=_samples(3.0),
-    ref=_each(lambda x: NUMPY.linalg.logm(x)),
+    ref=on_each(lambda x: NUMPY.linalg.logm(x) if x.size else x),
     errors=[
         ([-np.eye(2)], {}, ArgumentError, "logm.*negative.*complex128"),
         ([np.zeros((2, 2))], {}, SingularMatrixError, "logm.*singular"),
@@ -261,15 +249,6 @@ def _sylvester_samples(rng):
         yield [x, y, uniform(rng, *q)], {}
 
 
-def _sylvester_ref(a, b, q):
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
-    a, b, q = (np.broadcast_to(x, (*stack, *x.shape[-2:])) for x in (a, b, q))
-    out = np.empty(q.shape, q.dtype)
-    for i in np.ndindex(stack):
-        out[i] = NUMPY.linalg.solve_sylvester(a[i], b[i], q[i])
-    return out
-
-
 def _sylvester_schur(xp, a, b, q):
     """By Schur decompositions: R. Bartels and G. Stewart, CACM 15 (1972) 820."""
     schur, out = xp.linalg.schur, np.empty_like(q)
@@ -305,7 +284,7 @@ def _no_solution():
 
 @op(
     [_sylvester_a, _sylvester_b, _sylvester_q],
-    ref=_sylvester_ref,
+    ref=on_each(lambda a, b, q: NUMPY.linalg.solve_sylvester(a, b, q)),
     samples=_sylvester_samples,
     errors=[
         ([np.eye(2), -np.eye(2), np.eye(2)], {}, SingularMatrixError, "solve_sylvester.*minus"),
@@ -350,19 +329,11 @@ def _polar_samples(rng):
         yield [x], {"side": "left" if k % 2 else "right"}
 
 
-def _polar_ref(x, side="right"):
-    u, n = np.empty_like(x), x.shape[-1 if side == "right" else -2]
-    p = np.empty((*x.shape[:-2], n, n), x.dtype)
-    for i in np.ndindex(x.shape[:-2]):
-        u[i], p[i] = NUMPY.linalg.polar(x[i], side=side)
-    return u, p
-
-
 @op(
     outputs=2,
     kinds="fc",
     samples=_polar_samples,
-    ref=_polar_ref,
+    ref=on_each(lambda x, side="right": NUMPY.linalg.polar(x, side)),
     errors=[NO_MATRIX, ([np.eye(2)], {"side": "both"}, ArgumentError, "polar.*'both'")],
 )
 def polar(xp, x, /, side="right"):
