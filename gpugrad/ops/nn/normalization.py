@@ -154,8 +154,10 @@ def sum_of_products(xp, x, y, /, axis=-1):
     return np.add.reduce(total, axis=rest, keepdims=True) if rest else total
 
 
-def _standardize_ref(x, axis=-1, eps=1e-5):
-    mean, std = np.mean(x, axis, keepdims=True), np.std(x, axis, keepdims=True)
+def standardize_ref(x, axis=-1, eps=1e-5, centered=True):
+    """The standardized array, mean and deviation by NumPy, for the references of all norms."""
+    mean = np.mean(x, axis, keepdims=True) * centered
+    std = np.sqrt(np.mean((x - mean) ** 2, axis, keepdims=True))
     return (x - mean) / np.sqrt(std**2 + eps), mean, std
 
 
@@ -172,7 +174,7 @@ _along_axes = functools.partial(
         )
     ],
     outputs=3,
-    ref=_standardize_ref,
+    ref=standardize_ref,
     cuda=kernels.standardize,
 )
 def standardize(xp, x, /, axis=-1, *, eps=1e-5):
@@ -196,11 +198,6 @@ def standardize(xp, x, /, axis=-1, *, eps=1e-5):
     return d, mean, std
 
 
-def _rms_standardize_ref(x, axis=-1, eps=1e-6):
-    root = np.sqrt(np.mean(x * x, axis, keepdims=True))
-    return x / np.sqrt(root**2 + eps), root
-
-
 def _standardize_grad_samples(rng):
     for shape, axis, eps in (((4,), -1, 0.1), ((2, 3), (0, 1), 0.0), ((2, 3, 2), 1, 1e-5)):
         small = [1 if a in all_axes(len(shape), axis) else n for a, n in enumerate(shape)]
@@ -208,13 +205,11 @@ def _standardize_grad_samples(rng):
         yield [uniform(rng, *s, low=0.5) for s in shapes], {"axis": axis, "eps": eps}
 
 
-def _standardize_grad_ref(g, out, std, g_mean, g_std, axis=-1, eps=1e-5):
-    def mean(x):
-        return np.mean(x, axis, keepdims=True)
-
+def standardize_grad_ref(g, out, std, g_mean, g_std, axis=-1, eps=1e-5, centered=True):
+    """The gradient of `standardize_ref` by NumPy."""
     n, length = out.size / std.size, np.sqrt(std**2 + eps)
-    d = (g - mean(g) - out * mean(g * out)) / length
-    return d + g_mean / n + g_std * out * length / std / n
+    own, along = (np.mean(v, axis, keepdims=True) for v in (g * centered, g * out))
+    return (g - own - out * along) / length + (g_mean + g_std * out * length / std) / n
 
 
 def _by_length(xp, g, size, scale):
@@ -224,7 +219,7 @@ def _by_length(xp, g, size, scale):
 
 @op(
     samples=_standardize_grad_samples,
-    ref=_standardize_grad_ref,
+    ref=standardize_grad_ref,
     cuda=kernels.standardize_grad,
     errors=[([np.ones(3), np.ones(2), *[np.ones(1)] * 3], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
@@ -248,7 +243,7 @@ def standardize_grad(xp, g, out, std, g_mean, g_std, /, axis=-1, *, eps=1e-5):
     ],
     outputs=2,
     cuda=kernels.rms_standardize,
-    ref=_rms_standardize_ref,
+    ref=lambda x, axis=-1, eps=1e-6: standardize_ref(x, axis, eps, centered=False)[::2],
 )
 def rms_standardize(xp, x, /, axis=-1, *, eps=1e-6):
     """Scale an array to a mean square of 1 along axes; `rms_norm` calls it.
@@ -270,15 +265,11 @@ def _rms_grad_samples(rng):
         yield [g, out, root, g_root], keywords
 
 
-def _rms_grad_ref(g, out, root, g_root, axis=-1, eps=1e-6):
-    n, length = out.size / root.size, np.sqrt(root**2 + eps)
-    d = (g - out * np.mean(g * out, axis, keepdims=True)) / length
-    return d + g_root * out * length / root / n
-
-
 @op(
     samples=_rms_grad_samples,
-    ref=_rms_grad_ref,
+    ref=lambda g, out, root, g_root, axis=-1, eps=1e-6: standardize_grad_ref(
+        g, out, root, 0, g_root, axis, eps, centered=False
+    ),
     cuda=kernels.rms_standardize_grad,
     errors=[([np.ones(3), np.ones(2), np.ones(1), np.ones(1)], {}, ShapeError, r"\(3,\).*\(2,\)")],
 )
@@ -326,10 +317,6 @@ def affine_ref(x, weight, bias, axis):
     return x if bias is None else x + np.expand_dims(bias, rest)
 
 
-def _layer_ref(x, weight=None, bias=None, axis=-1, eps=1e-5):
-    return affine_ref(_standardize_ref(x, axis, eps)[0], weight, bias, axis)
-
-
 _NORM_ERRORS = [
     *_NO_AXIS,
     ([np.ones((2, 3)), np.ones(2)], {}, ShapeError, r"weight.*\(2,\).*\(3,\)"),
@@ -339,7 +326,9 @@ _NORM_ERRORS = [
 @op(
     arrays=("x", "weight", "bias"),
     native_half=True,
-    ref=_layer_ref,
+    ref=lambda x, weight=None, bias=None, axis=-1, eps=1e-5: affine_ref(
+        standardize_ref(x, axis, eps)[0], weight, bias, axis
+    ),
     errors=_NORM_ERRORS,
     samples=shaped(
         [(2, 3), (3,), (3,)],
@@ -383,7 +372,7 @@ def _layer_norm(xp, x, weight, bias, *, axis, eps):
 
 def _rms_ref(x, weight=None, axis=-1, eps=None):
     eps = np.finfo(x.dtype).eps if eps is None else eps
-    return affine_ref(x / np.sqrt(np.mean(x * x, axis, keepdims=True) + eps), weight, None, axis)
+    return affine_ref(standardize_ref(x, axis, eps, centered=False)[0], weight, None, axis)
 
 
 @op(

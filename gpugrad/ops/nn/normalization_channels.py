@@ -10,7 +10,7 @@ from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import LARGE
-from gpugrad.ops.nn.normalization import affine, affine_ref
+from gpugrad.ops.nn.normalization import affine, affine_ref, standardize_ref
 from gpugrad.ops.nn.normalization_fused import narrowed
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
@@ -28,10 +28,6 @@ def _channel_axis(name, x, axis, at_least=2):
 
 def _others(ndim, *axes):
     return tuple(a for a in range(ndim) if a not in axes)
-
-
-def _standard(x, axes, eps):
-    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
 
 def _batch_ref(x, running_mean=None, running_var=None, weight=None, bias=None, **params):
@@ -52,7 +48,7 @@ def _batch_ref(x, running_mean=None, running_var=None, weight=None, bias=None, *
         mean = (1 - momentum) * running_mean + momentum * mean
     if running_var is not None:
         var = (1 - momentum) * running_var + momentum * var
-    return affine_ref(_standard(x, axes, eps), weight, bias, axis), mean, var
+    return affine_ref(standardize_ref(x, axes, eps)[0], weight, bias, axis), mean, var
 
 
 def _running(xp, x, old, new, momentum):
@@ -150,7 +146,7 @@ _CHANNELS = ("x", "weight", "bias")
 def _group_ref(x, weight=None, bias=None, num_groups=1, eps=1e-5, axis=1):
     moved = np.moveaxis(x, axis, 1)
     groups = moved.reshape(len(x), num_groups, -1)
-    y = np.moveaxis(_standard(groups, 2, eps).reshape(moved.shape), 1, axis)
+    y = np.moveaxis(standardize_ref(groups, 2, eps)[0].reshape(moved.shape), 1, axis)
     return affine_ref(y, weight, bias, axis)
 
 
@@ -196,7 +192,7 @@ def group_norm(xp, x, /, weight=None, bias=None, *, num_groups, eps=1e-5, axis=1
 
 def _instance_ref(x, weight=None, bias=None, eps=1e-5, axis=1):
     axes = tuple(a for a in range(1, x.ndim) if a != axis % x.ndim)
-    return affine_ref(_standard(x, axes, eps), weight, bias, axis)
+    return affine_ref(standardize_ref(x, axes, eps)[0], weight, bias, axis)
 
 
 @op(

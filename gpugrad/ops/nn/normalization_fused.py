@@ -16,7 +16,13 @@ from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
 from gpugrad.ops._axes import all_axes, along_rows, count
 from gpugrad.ops.nn.losses import same_shape
-from gpugrad.ops.nn.normalization import affine, affine_ref, inverse_root
+from gpugrad.ops.nn.normalization import (
+    affine,
+    affine_ref,
+    inverse_root,
+    standardize_grad_ref,
+    standardize_ref,
+)
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
 
@@ -50,9 +56,8 @@ def _grad_samples(rng):
 
 
 def _ref(x, weight=None, bias=None, axis=-1, along=-1, eps=1e-5, centered=True):
-    mean = np.mean(x, axis, keepdims=True) * centered
-    var = np.mean((x - mean) ** 2, axis, keepdims=True)
-    return affine_ref((x - mean) / np.sqrt(var + eps), weight, bias, along), mean, var
+    out, mean, std = standardize_ref(x, axis, eps, centered)
+    return affine_ref(out, weight, bias, along), mean, std**2
 
 
 _errors = [
@@ -155,12 +160,9 @@ def _gradients(xp, g, x, mean, var, g_mean, g_var, weight, axis, along, eps, cen
 def _grad_ref(
     g, x, mean, var, g_mean, g_var, weight=None, axis=-1, along=-1, eps=1e-5, centered=True
 ):
-    n, std = x.size / var.size, np.sqrt(var + eps)
-    out = (x - mean) / std
-    g = affine_ref(g, weight, None, along)
-    own = np.mean(g, axis, keepdims=True) * centered
-    d = (g - own - out * np.mean(g * out, axis, keepdims=True)) / std
-    return d + centered * g_mean / n + g_var * 2 * out * std / n
+    g, out, std = affine_ref(g, weight, None, along), (x - mean) / np.sqrt(var + eps), np.sqrt(var)
+    by_std = 2 * g_var * std
+    return standardize_grad_ref(g, out, std, centered * g_mean, by_std, axis, eps, centered)
 
 
 _GRAD_ERRORS: list[Any] = [
