@@ -34,7 +34,7 @@ _ARGUMENTS = {
 
 _PART = re.compile(
     r"(?:gradients?|derivative) of (?:a )?`(?P<whole>\w+)`"
-    r"|(?:behind `(?:gg\.)?(?P<front>\w+)`|`(?P<caller>[\w.]+)`[^`.]* calls? it\b)"
+    r"|(?:behind `(?:gg\.)?(?P<front>[\w.]+)`|`(?P<caller>[\w.]+)`[^`.]* calls? it\b)"
 )
 _SECTION = re.compile(r"^(Args|Returns|Raises):\n((?:    .*\n|\n(?=    ))*)\n?", re.MULTILINE)
 _NAMED = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)

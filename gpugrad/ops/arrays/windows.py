@@ -118,7 +118,7 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
     captures=True,
 )
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
-    """Sliding windows along an axis, like torch's ``Tensor.unfold``.
+    """Sliding windows along an axis, like torch's ``Tensor.unfold``; `unfold` calls it.
 
     Args:
         size: number of elements of a window.
@@ -127,10 +127,6 @@ def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
 
     Returns:
         Tensor with the windows along `axis`, and their elements along a new last axis.
-
-    >>> print(gg.windows([1.0, 2.0, 3.0, 4.0], 2, step=2))
-    [[1. 2.]
-     [3. 4.]]
     """
     axis = check_axis("windows", axis, x.shape)
     (size,), (step,), (dilation,) = (

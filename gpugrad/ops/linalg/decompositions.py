@@ -142,23 +142,7 @@ def _qr_samples(rng):
     **STACKS,
 )
 def qr(xp, x, /, *, mode="reduced"):
-    """Orthonormal columns Q and upper triangular R whose product is `x`.
-
-    Args:
-        x: array of shape (..., m, n); k is the smaller of m and n.
-        mode: ``"reduced"``: Q is (..., m, k) and R (..., k, n); ``"complete"``: Q is (..., m, m)
-            and R (..., m, n).
-
-    Returns:
-        Two Tensors, Q and R. The gradient raises SingularMatrixError unless the first k columns
-        of `x` are independent. For a complete Q it is right for functions that do not depend on the
-        choice of the columns beyond k.
-
-    >>> q, r = gg.linalg.qr([[3.0, 1.0], [4.0, 2.0]])
-    >>> print(gg.abs(r).numpy().round(4))
-    [[5.  2.2]
-     [0.  0.4]]
-    """
+    """The op behind `gg.linalg.qr`."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(
             f"qr: mode={mode!r} is neither 'reduced' nor 'complete' (gg.linalg.qr has 'r', too)."

@@ -246,20 +246,7 @@ def _lu_solve_ref(lu, pivots, b, trans=0):
     ],
 )
 def lu_solve(xp, lu, pivots, b, /, *, trans=0):
-    """Solution of a @ x = b, from the factors of `a`.
-
-    Args:
-        lu, pivots: the results of `lu_factor` for `a`, of shape (..., n, n) and (..., n).
-        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
-        trans: 1 solves with the transpose of `a`, 2 with the conjugate transpose.
-
-    Returns:
-        Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
-    >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
-    [1. 1.]
-    """
+    """The op behind `gg.linalg.lu_solve`."""
     vector = _system("lu_solve", lu, b)
     if pivots.shape[-1:] != lu.shape[-1:]:
         raise ShapeError(f"lu_solve: pivots {pivots.shape} for factors {lu.shape}.")
@@ -299,20 +286,7 @@ def _cho_solve_ref(c, b, lower=True):
     ],
 )
 def cho_solve(xp, c, b, /, *, lower=True):
-    """Solution of a @ x = b, from the Cholesky factor of `a`.
-
-    Args:
-        c: array of shape (..., n, n); one triangle is read.
-        b: array of shape (..., n, k), or one vector (n,). Stacks are broadcast.
-        lower: whether a = c c^H with a lower triangular `c`; else a = c^H c with an upper one.
-
-    Returns:
-        Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
-    >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
-    [1. 3.]
-    """
+    """The op behind `gg.linalg.cho_solve`."""
     _system("cho_solve", c, b)
     y = xp.solve_triangular(c, b, lower=lower, adjoint=not lower)
     if c.ndim > 2 and b.ndim == 1:  # each vector of the stack is a column

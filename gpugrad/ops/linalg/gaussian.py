@@ -48,14 +48,10 @@ def _spd_inverse_samples(rng):
     errors=[([-np.eye(2)], {}, SingularMatrixError, "spd_inverse.*positive definite")],
 )
 def spd_inverse(xp, x, /):
-    """Inverse of symmetric positive definite matrices, from their Cholesky factors.
+    """Inverse of symmetric positive definite matrices, for the gradient of `gaussian_log_density`.
 
     Half the work of `inv`, and symmetric to the last bit. It reads (x + x^T) / 2, so the gradient
     is symmetric.
-
-    >>> print(gg.spd_inverse([[4.0, 2.0], [2.0, 2.0]]))
-    [[ 0.5 -0.5]
-     [-0.5  1. ]]
     """
     need_square("spd_inverse", x)
     x = as_inexact(x)

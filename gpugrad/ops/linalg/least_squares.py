@@ -114,20 +114,7 @@ def _lstsq_ref(a, b, rcond=None):
     ],
 )
 def lstsq(xp, a, b, /, *, rcond=None):
-    """Least squares: the shortest x for which a @ x is nearest to b.
-
-    Args:
-        a: array of shape (..., m, n), of any rank.
-        b: array of shape (..., m, k), or one vector (m,). Stacks are broadcast.
-        rcond: the `rtol` of `pinv`.
-
-    Returns:
-        Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    >>> line = gg.OPS["lstsq"].eager([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0])
-    >>> print(line.numpy().round(4))
-    [2. 1.]
-    """
+    """The op behind `gg.linalg.lstsq`: its first result."""
     vector = b.ndim == 1
     if a.ndim < 2 or b.ndim < 1 or b.shape[-1 if vector else -2] != a.shape[-2]:
         raise ShapeError(

@@ -36,20 +36,7 @@ def _block_diag_ref(arrays):
     errors=[([[np.ones((2, 1, 1)), np.ones((3, 1, 1))]], {}, ShapeError, r"block_diag.*\(3,\)")],
 )
 def block_diag(xp, arrays, /):
-    """Matrices along the diagonal of a larger one that is 0 elsewhere.
-
-    Args:
-        arrays: list of arrays of shape (..., m, n), whose stacks are broadcast; a vector is one
-            row, a number a matrix of one element. `gg.linalg.block_diag` takes them one by one.
-
-    Returns:
-        Tensor of shape (..., sum of m, sum of n).
-
-    >>> print(gg.linalg.block_diag([[1.0, 2.0], [3.0, 4.0]], 5.0))
-    [[1. 2. 0.]
-     [3. 4. 0.]
-     [0. 0. 5.]]
-    """
+    """The op behind `gg.linalg.block_diag`."""
     blocks = [xp.reshape(x, (*(1,) * (2 - x.ndim), *x.shape)) for x in arrays]
     stacks = [x.shape[:-2] for x in blocks]
     try:

@@ -90,18 +90,13 @@ _family = functools.partial(op, batch="stack", samples=_points(1, 2), errors=_BA
 
 @_family(vjp=[_score_alpha, _score_log_x], ref=_score_ref)
 def gamma_score(xp, alpha, log_x, /, *, order=1):
-    """Derivative of the gamma density by its shape parameter, over the density.
+    """Derivative of the gamma density over it, for the gradient of `gamma_sensitivity`.
 
     Args:
-        alpha: array of shape parameters above 0.
-        log_x: array of logarithms of points, broadcast against `alpha`.
         order: of the derivative, at least 1.
 
     Returns:
         Tensor of the broadcast shape; for order 1 it is log(x) - digamma(alpha).
-
-    >>> print(gg.gamma_score([1.0, 2.0], 0.5))
-    [1.0772157 0.0772157]
     """
     dtype, a, y = _float64(xp.lib, alpha, log_x, order)
     psi = _polygammas(xp.special, a, order)
@@ -133,7 +128,7 @@ def _sensitivity_ref(alpha, log_x, *, order=1):
 
 @_family(vjp=[_sensitivity_alpha, _sensitivity_log_x], ref=_sensitivity_ref)
 def gamma_sensitivity(xp, alpha, log_x, /, *, order=1):
-    """Derivative of the logarithm of a gamma sample by the shape parameter.
+    """Derivative of a gamma sample's logarithm by alpha; `random_gamma_grad` calls it.
 
     Its relative error is below 1e-11 for alpha up to 1e4; it is computed in float64.
 
@@ -144,9 +139,6 @@ def gamma_sensitivity(xp, alpha, log_x, /, *, order=1):
 
     Returns:
         Tensor of the broadcast shape.
-
-    >>> print(gg.gamma_sensitivity([1.0, 2.0], 0.5))
-    [0.90694785 0.5969254 ]
     """
     lib = xp.lib
     dtype, a, y = _float64(lib, alpha, log_x, order)
@@ -263,18 +255,11 @@ def gamma_reparameterized(xp, alpha, source, sample, /, *, log=False):
     errors=_BAD[:1],
 )
 def random_gamma_grad(xp, alpha, sample, /):
-    """Derivative of a gamma sample by the shape parameter, with its probability fixed.
-
-    Args:
-        alpha: array of shape parameters above 0.
-        sample: array of samples, broadcast against `alpha`.
+    """Derivative of gamma samples by alpha: the gradient of `gamma_reparameterized`.
 
     Returns:
         Tensor of the broadcast shape: -(dF / d alpha) / (dF / dx) at x = `sample`; 0 where the
         sample is 0.
-
-    >>> print(gg.random_gamma_grad([1.0, 2.0], 1.5))
-    [1.43093744 0.93663907]
     """
     alpha, sample = typed(alpha, sample)
     above = xp.where(sample > 0, sample, 1)

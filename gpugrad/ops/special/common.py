@@ -143,15 +143,9 @@ def _spherical_jn_vjp(xp, g, z, n):
     captures=True,
 )
 def spherical_jn(xp, z, /, *, n=0):
-    """Spherical Bessel function of the first kind.
-
-    Args:
-        n: the order, an int from 0 to 140. (`gg.special.spherical_jn` takes it first.)
+    """The op behind `gg.special.spherical_jn`.
 
     It is the power series (DLMF 10.53.1) up to z = n + 1, and upward recurrence beyond.
-
-    >>> print(gg.spherical_jn([0.0, 1.0]))
-    [1.       0.841471]
     """
     n = check_order("spherical_jn", "n", n, 0, 140)  # float64 holds the factors of the series
     lib = xp.lib
