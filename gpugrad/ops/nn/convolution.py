@@ -257,7 +257,7 @@ def _places(x, w, keywords):
     return _geometry("convolution", x[2:], w[2:], **full)
 
 
-def _ref(x, w, stride=1, padding=0, dilation=1, groups=1):
+def convolution_ref(x, w, stride=1, padding=0, dilation=1, groups=1):
     """The definition: one element of the kernel after another."""
     geometry = _geometry("", x.shape[2:], w.shape[2:], stride, padding, dilation)
     x = np.pad(x, ((0, 0), (0, 0), *geometry.padding))
@@ -294,14 +294,15 @@ def _transposed(forward, g, shape):
     return out
 
 
-def _input_grad_ref(g, w, *, shape, groups=1, **more):
+def input_grad_ref(g, w, *, shape, groups=1, **more):
+    """The gradient of `convolution_ref` by its input."""
     of = (len(g), w.shape[1] * groups, *shape)
-    return _transposed(lambda x: _ref(x, w, groups=groups, **more), g, of)
+    return _transposed(lambda x: convolution_ref(x, w, groups=groups, **more), g, of)
 
 
 def _weight_grad_ref(x, g, *, kernel, groups=1, **more):
     of = (g.shape[1], x.shape[1] // groups, *kernel)
-    return _transposed(lambda w: _ref(x, w, groups=groups, **more), g, of)
+    return _transposed(lambda w: convolution_ref(x, w, groups=groups, **more), g, of)
 
 
 _linear_in_each = functools.partial(op, linear="each", kinds="fc")
@@ -309,7 +310,7 @@ _linear_in_each = functools.partial(op, linear="each", kinds="fc")
 
 @_linear_in_each(
     vjp=[_of_x, _of_w],
-    ref=_ref,
+    ref=convolution_ref,
     samples=_samples("forward"),
     cuda=functools.partial(_launch, cuda),
     **_in_c(_launch),
@@ -370,7 +371,7 @@ def _input_grad_w(xp, g, g_, w_shape, stride, padding, dilation, groups):
 
 @_linear_in_each(
     vjp=[_input_grad_g, _input_grad_w],
-    ref=_input_grad_ref,
+    ref=input_grad_ref,
     samples=_samples("input"),
     cuda=functools.partial(_launch_input_grad, cuda),
     **_in_c(_launch_input_grad),

@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.ops.arrays.windows import examples, ints, need_arrays
+from gpugrad.ops.nn.convolution import convolution_ref, input_grad_ref
 from gpugrad.ops.nn.spatial import spatial
 
 
@@ -42,51 +43,21 @@ def _layer_samples(*cases):
     return shaped(*((shapes, keywords) for *shapes, keywords in cases))
 
 
-def _pairs(x, weight, padding, dilation):
-    """`padding` of a sample as pairs; samples with "same" have stride 1."""
-    if padding == "same":
-        spans = [(k - 1) * dilation for k in weight.shape[2:]]
-        return [(m // 2, m - m // 2) for m in spans]
-    return [(p, p) for p in (padding if isinstance(padding, tuple) else (padding,) * (x.ndim - 2))]
-
-
-def _conv_ref(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """The definition: one window after another."""
+def _conv_ref(x, weight, bias=None, **windows):
     if x.ndim < weight.ndim:
-        return _conv_ref(x[None], weight, bias, stride, padding, dilation, groups)[0]
-    x = np.pad(x, [(0, 0), (0, 0), *_pairs(x, weight, padding, dilation)])
-    span = [(k - 1) * dilation + 1 for k in weight.shape[2:]]
-    places = [(length - m) // stride + 1 for length, m in zip(x.shape[2:], span, strict=True)]
-    out = np.empty((x.shape[0], weight.shape[0], *places), np.result_type(x, weight))
-    c, o = weight.shape[1], weight.shape[0] // groups
-    for at in np.ndindex(*places):
-        cut = [slice(p * stride, p * stride + m, dilation) for p, m in zip(at, span, strict=True)]
-        for k in range(weight.shape[0]):
-            first = k // o * c
-            window = x[:, first : first + c, *cut]
-            out[:, k, *at] = (window * weight[k]).sum(tuple(range(1, x.ndim)))
-    return out if bias is None else out + bias.reshape(-1, *(1,) * len(span))
+        return _conv_ref(x[None], weight, bias, **windows)[0]
+    out = convolution_ref(x, weight, **windows)
+    return out if bias is None else out + bias.reshape(-1, *(1,) * (out.ndim - 2))
 
 
-def _transpose_ref(
-    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
-):
-    """Each element of x adds a multiple of the weights to the result."""
-    c, o = weight.shape[0] // groups, weight.shape[1]
-    spans = [(k - 1) * dilation + 1 for k in weight.shape[2:]]
-    lengths = zip(x.shape[2:], spans, strict=True)
-    whole = [(length - 1) * stride + m + output_padding for length, m in lengths]
-    out = np.zeros((x.shape[0], o * groups, *whole), np.result_type(x, weight))
-    for at in np.ndindex(*x.shape[2:]):
-        cut = [slice(p * stride, p * stride + m, dilation) for p, m in zip(at, spans, strict=True)]
-        for k in range(weight.shape[0]):
-            first = k // c * o
-            out[:, first : first + o, *cut] += (
-                x[:, k, *at].reshape(-1, *(1,) * (x.ndim - 1)) * weight[k]
-            )
-    inside = [slice(padding, length - padding) for length in whole]
-    out = out[:, :, *inside]
-    return out if bias is None else out + bias.reshape(-1, *(1,) * len(spans))
+def _transpose_ref(x, weight, bias=None, output_padding=0, stride=1, padding=0, **windows):
+    spans = ((k - 1) * windows.get("dilation", 1) + 1 for k in weight.shape[2:])
+    shape = [
+        (length - 1) * stride + span - 2 * padding + output_padding
+        for length, span in zip(x.shape[2:], spans, strict=True)
+    ]
+    out = input_grad_ref(x, weight, shape=shape, stride=stride, padding=padding, **windows)
+    return out if bias is None else out + bias.reshape(-1, *(1,) * (out.ndim - 2))
 
 
 _WRONG_WINDOWS = [
