@@ -61,62 +61,40 @@ def concatenate(xp, arrays, /, axis=0, *, dtype=None):
     return joined if dtype is None else xp.astype(joined, dtype)
 
 
-@_joins(
-    errors=_DIFFER,
-    samples=_lists([(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)]),
-)
-def hstack(xp, arrays, /):
-    """Join arrays horizontally: along axis 1, vectors along axis 0.
+def _stack_along(name, axis, rank, how, counts, result, *cases):
+    """`hstack`, `vstack` or `dstack`: along `axis`, of arrays with at least `rank` axes."""
 
-    Args:
-        arrays: non-empty list of arrays that differ along that axis only; numbers count as vectors.
+    def forward(xp, arrays, /):
+        arrays = [getattr(xp, f"atleast_{rank}d")(x) for x in arrays]
+        return xp.concat(arrays, axis=min(axis, arrays[0].ndim - 1))
 
-    Returns:
-        Tensor.
+    forward.__doc__ = f"""Join arrays {how}.
 
-    >>> print(gg.hstack([[[1.0], [2.0]], [[3.0], [4.0]]]))
-    [[1. 3.]
-     [2. 4.]]
-    """
-    arrays = [xp.atleast_1d(x) for x in arrays]
-    return xp.concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
+Args:
+    arrays: non-empty list of arrays that differ along that axis only; {counts}.
 
+Returns:
+    Tensor.
 
-@_joins(errors=_DIFFER, samples=_lists([(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()]))
-def vstack(xp, arrays, /):
-    """Join arrays vertically: along axis 0, vectors as rows.
-
-    Args:
-        arrays: non-empty list of arrays, whose shapes differ along that axis only.
-
-    Returns:
-        Tensor.
-
-    >>> print(gg.vstack([[1.0, 2.0], [3.0, 4.0]]))
-    [[1. 2.]
-     [3. 4.]]
-    """
-    return xp.concat([xp.atleast_2d(x) for x in arrays], axis=0)
+>>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
+{result}
+"""
+    return _joins(name=name, errors=_DIFFER, samples=_lists(*cases))(forward)
 
 
-@_joins(
-    errors=_DIFFER, samples=_lists([(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()])
-)
-def dstack(xp, arrays, /):
-    """Join arrays in depth: along axis 2, like the channels of an image.
-
-    Args:
-        arrays: non-empty list of arrays, whose shapes differ along that axis only; a vector
-            counts as (1, n, 1), a matrix as (m, n, 1).
-
-    Returns:
-        Tensor.
-
-    >>> print(gg.dstack([[1.0, 2.0], [3.0, 4.0]]))
-    [[[1. 3.]
-      [2. 4.]]]
-    """
-    return xp.concat([xp.atleast_3d(x) for x in arrays], axis=2)
+hstack = _stack_along(
+    "hstack", 1, 1, "horizontally: along axis 1, vectors along axis 0", "numbers count as vectors",
+    "[1. 2. 3. 4.]", [(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)],
+)  # fmt: skip
+vstack = _stack_along(
+    "vstack", 0, 2, "vertically: along axis 0, vectors as rows", "a vector counts as (1, n)",
+    "[[1. 2.]\n [3. 4.]]", [(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()],
+)  # fmt: skip
+dstack = _stack_along(
+    "dstack", 2, 3, "in depth: along axis 2, like the channels of an image",
+    "a vector counts as (1, n, 1), a matrix as (m, n, 1)",
+    "[[[1. 3.]\n  [2. 4.]]]", [(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()],
+)  # fmt: skip
 
 
 @_joins(

@@ -88,12 +88,6 @@ def rollaxis(xp, x, /, axis, start=0):
 def _at_least(name, new_shape, returns, example):
     """An op for one array, and the function that applies it to each of its arguments."""
 
-    def doc(args, more=""):
-        return (
-            f"Add axes of length 1 to arrays with too few axes.\n\nArgs:\n    {args}\n\n"
-            f"Returns:\n    {returns}{more}\n\n{example}\n"
-        )
-
     def forward(xp, x, /):
         return xp.reshape(x, new_shape(tuple(x.shape)))
 
@@ -101,13 +95,21 @@ def _at_least(name, new_shape, returns, example):
         results = tuple(map(one, arrays))
         return results[0] if len(results) == 1 else results
 
-    forward.__doc__ = doc("x: array, or a number.")
+    forward.__doc__ = f"The op behind `gg.{name}`."
     declare = _composite(name=name, samples=_ANY, errors=NOT_NUMBERS, writes=reshaped_back)
     one = declare(forward)
     apply_to_each.__name__ = apply_to_each.__qualname__ = name
-    apply_to_each.__doc__ = doc(
-        "*arrays: arrays, or numbers.", "\n    A tuple of Tensors for several arrays."
-    )
+    apply_to_each.__doc__ = f"""Add axes of length 1 to arrays with too few axes.
+
+    Args:
+        *arrays: arrays, or numbers.
+
+    Returns:
+        {returns}
+        A tuple of Tensors for several arrays.
+
+    {example}
+    """
     return saying_where(apply_to_each)
 
 
@@ -115,61 +117,48 @@ atleast_1d = _at_least(
     "atleast_1d",
     lambda shape: shape or (1,),
     "Tensor of at least one axis.",
-    ">>> print(gg.atleast_1d(2.0))\n[2.]",
+    ">>> print(gg.atleast_1d(2.0))\n    [2.]",
 )
 
 atleast_2d = _at_least(
     "atleast_2d",
     lambda shape: (1,) * (2 - len(shape)) + shape,
     "Tensor of at least two axes: a vector becomes a row.",
-    ">>> print(gg.atleast_2d([1.0, 2.0]))\n[[1. 2.]]",
+    ">>> print(gg.atleast_2d([1.0, 2.0]))\n    [[1. 2.]]",
 )
 
 atleast_3d = _at_least(
     "atleast_3d",
     lambda shape: ((1,) * (len(shape) < 2) + shape + (1, 1))[: max(3, len(shape))],
     "Tensor of at least three axes: a vector becomes (1, n, 1), a matrix (m, n, 1).",
-    ">>> gg.atleast_3d([1.0, 2.0]).shape\n(1, 2, 1)",
+    ">>> gg.atleast_3d([1.0, 2.0]).shape\n    (1, 2, 1)",
 )
 
 
-_PLANES = shaped([(2, 3)], [(2, 3, 2)], [(0, 2)])
+def _flip_along(name, axis, least, how, result):
+    """`flipud` or `fliplr`."""
+
+    def forward(xp, x, /):
+        return xp.flip(x, axis=axis)
+
+    forward.__doc__ = f"""Reverse the order along axis {axis}, {how}.
+
+Args:
+    x: array of at least {least}.
+
+>>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
+{result}
+"""
+    return _composite(
+        name=name,
+        samples=shaped([(2, 3)], [(2, 3, 2)], [(0, 2)]),
+        errors=[([np.ones((3,) * axis)], {}, AxisError, f"axis {axis}")],
+        writes=lambda xp, x, part: xp.flip(part, axis=axis),
+    )(forward)
 
 
-@_composite(
-    samples=_PLANES,
-    errors=[([np.array(1.0)], {}, AxisError, "axis 0")],
-    writes=lambda xp, x, part: xp.flip(part, axis=0),
-)
-def flipud(xp, x, /):
-    """Reverse the order along axis 0, upside down.
-
-    Args:
-        x: array of at least one axis.
-
-    >>> print(gg.flipud([[1.0, 2.0], [3.0, 4.0]]))
-    [[3. 4.]
-     [1. 2.]]
-    """
-    return xp.flip(x, axis=0)
-
-
-@_composite(
-    samples=_PLANES,
-    errors=[([np.ones(3)], {}, AxisError, "axis 1")],
-    writes=lambda xp, x, part: xp.flip(part, axis=1),
-)
-def fliplr(xp, x, /):
-    """Reverse the order along axis 1, left to right.
-
-    Args:
-        x: array of at least two axes.
-
-    >>> print(gg.fliplr([[1.0, 2.0], [3.0, 4.0]]))
-    [[2. 1.]
-     [4. 3.]]
-    """
-    return xp.flip(x, axis=1)
+flipud = _flip_along("flipud", 0, "one axis", "upside down", "[[3. 4.]\n [1. 2.]]")
+fliplr = _flip_along("fliplr", 1, "two axes", "left to right", "[[2. 1.]\n [4. 3.]]")
 
 
 @_composite(
