@@ -48,6 +48,11 @@ def shaped(*cases: Any, domain: Domain = (-2.0, 2.0)) -> Sampler:
     return sampler
 
 
+def lists(*cases: Sequence[tuple[int, ...]]) -> Sampler:
+    """Samples of an op on a list of arrays: each case is a list of shapes."""
+    return lambda rng: (([[uniform(rng, *s) for s in case]], {}) for case in cases)
+
+
 def along_axis(*keywords: dict[str, Any], domain: Domain = (-2.0, 2.0)) -> Sampler:
     """Samples of an op along axes of one array: the default, 0, -1, and those in `keywords`."""
 

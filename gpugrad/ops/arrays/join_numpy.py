@@ -8,23 +8,13 @@ import numpy as np
 
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.samples import calls, uniform
+from gpugrad.core.samples import calls, lists, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
 from gpugrad.ops._loops import check_order
 from gpugrad.ops.arrays.join import cut
 from gpugrad.registry.record import op
-
-
-def _lists(*cases):
-    """Samples of an op on a list of arrays, from lists of shapes."""
-
-    def sample(shapes):
-        return lambda rng: ([[uniform(rng, *s) for s in shapes]], {})
-
-    return calls(*map(sample, cases))
-
 
 _joins = functools.partial(op, variadic=True, kinds="fci")
 _DIFFER: list[Any] = [([[np.ones((2, 3)), np.ones((3, 2))]], {}, ShapeError, r"\(2, 3\).*\(3, 2\)")]
@@ -79,7 +69,7 @@ Returns:
 >>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
 {result}
 """
-    return _joins(name=name, errors=_DIFFER, samples=_lists(*cases))(forward)
+    return _joins(name=name, errors=_DIFFER, samples=lists(*cases))(forward)
 
 
 hstack = _stack_along(
@@ -98,7 +88,7 @@ dstack = _stack_along(
 
 
 @_joins(
-    samples=_lists([(3,), (3,)], [(2, 2), (2,)], [(0,), (0,)], [(), ()]),
+    samples=lists([(3,), (3,)], [(2, 2), (2,)], [(0,), (0,)], [(), ()]),
     errors=[([[np.ones(2), np.ones(3)]], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )
 def column_stack(xp, arrays, /):

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import shaped, uniform
+from gpugrad.core.samples import lists, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, SingularMatrixError
+from gpugrad.ops._axes import broadcast_shapes, check_axis
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
-
-
-def _lists(*cases):
-    """Samples for ops on one list of arrays, by their shapes."""
-    return lambda rng: (([[uniform(rng, *shape) for shape in case]], {}) for case in cases)
 
 
 def _block_diag_ref(arrays):
@@ -32,19 +28,13 @@ def _block_diag_ref(arrays):
     variadic=True,
     kinds="fc",
     ref=_block_diag_ref,
-    samples=_lists([(2, 2), (1, 3)], [(2,), (), (2, 1)], [(2, 2, 2), (1, 1)], [(0, 2), (2, 1)]),
+    samples=lists([(2, 2), (1, 3)], [(2,), (), (2, 1)], [(2, 2, 2), (1, 1)], [(0, 2), (2, 1)]),
     errors=[([[np.ones((2, 1, 1)), np.ones((3, 1, 1))]], {}, ShapeError, r"block_diag.*\(3,\)")],
 )
 def block_diag(xp, arrays, /):
     """The op behind `gg.linalg.block_diag`."""
     blocks = [xp.reshape(x, (*(1,) * (2 - x.ndim), *x.shape)) for x in arrays]
-    stacks = [x.shape[:-2] for x in blocks]
-    try:
-        stack = np.broadcast_shapes(*stacks)
-    except ValueError as error:
-        raise ShapeError(
-            f"block_diag: the stacks {', '.join(map(str, stacks))} do not broadcast."
-        ) from error
+    stack = broadcast_shapes("block_diag", [x.shape[:-2] for x in blocks])
     width, left, rows = sum(x.shape[-1] for x in blocks), 0, []
     for x in blocks:
         around = (*((0, 0),) * (x.ndim - 1), (left, width - left - x.shape[-1]))
@@ -265,7 +255,7 @@ def _cheapest(sizes):
     native_half=True,
     kinds="fc",
     ref=lambda arrays: functools.reduce(np.matmul, arrays),
-    samples=_lists(
+    samples=lists(
         [(2, 3), (3, 1), (1, 4)],
         [(3,), (3, 2), (2, 2), (2,)],
         [(2, 2)],
@@ -345,10 +335,7 @@ def tensorsolve(xp, a, b, /, axes=None):
     [1.  0.5]
     """
     if axes is not None:
-        for axis in axes:
-            if not -a.ndim <= axis < a.ndim:
-                raise AxisError(f"tensorsolve: the shape {a.shape} has no axis {axis}.")
-        last = [axis % a.ndim for axis in axes]
+        last = [check_axis("tensorsolve", axis, a.shape) for axis in axes]
         a = xp.permute_dims(a, (*(k for k in range(a.ndim) if k not in last), *last))
     shape, n = a.shape[b.ndim :], b.size
     if math.prod(shape) != n or a.size != n * n:

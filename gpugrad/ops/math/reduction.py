@@ -222,16 +222,13 @@ def _std_slope(xp, out, x, axis, correction, ddof):
     return xp.masked_divide(d, out * n) if n else d * float("nan")
 
 
-def _std_vjp(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out, x = (wide(xp, v) for v in (g, out, x))  # float16 does not hold every n
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return g * _std_slope(xp, out, x, axis, correction, ddof)
+def _std_rule(multiply):
+    def vjp(xp, g, out, x, axis, correction, keepdims, ddof):
+        g, out, x = (wide(xp, v) for v in (g, out, x))  # float16 does not hold every n
+        g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
+        return getattr(xp, multiply)(g, _std_slope(xp, out, x, axis, correction, ddof))
 
-
-def _std_masked(xp, g, out, x, axis, correction, keepdims, ddof):
-    g, out, x = (wide(xp, v) for v in (g, out, x))  # float16 does not hold every n
-    g, out = (expand(xp, v, x.shape, axis, keepdims) for v in (g, out))
-    return xp.masked_multiply(g, _std_slope(xp, out, x, axis, correction, ddof))
+    return vjp
 
 
 def _std_opens(x, axis, correction, keepdims, ddof):
@@ -242,8 +239,8 @@ std = _spread(
     "std",
     _std,
     "Standard deviation along axes: square root of `var`, with gradient 0 where it is 0",
-    vjp=[_std_vjp],
-    masked=[_std_masked],
+    vjp=[_std_rule("multiply")],
+    masked=[_std_rule("masked_multiply")],
     kinds="fc",
     batch=reducing("std"),
     captures=True,
