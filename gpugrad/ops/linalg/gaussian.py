@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gpugrad.autodiff.batched import need_axes
+from gpugrad.autodiff.batched import aligned, need_axes
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
@@ -101,17 +101,10 @@ def _covariance_vjp(xp, g, residual, cov):
 
 
 def _density_batch(xp, batched, residual, cov):
-    """The batch axis goes in front of both stacks, which get the same number of axes."""
+    """Residuals are columns for a moment, so that both stacks get the same number of axes."""
     need_axes("gaussian_log_density", batched, (residual, cov), (1, 2))
-    ranks = [a.ndim - own - b for a, own, b in zip((residual, cov), (1, 2), batched, strict=True)]
-
-    def spread(a, rank, is_batched):
-        axes = (1,) * (max(ranks) - rank)
-        return xp.reshape(a, (a.shape[0], *axes, *a.shape[1:])) if is_batched else a
-
-    return xp.gaussian_log_density(
-        *(spread(*each) for each in zip((residual, cov), ranks, batched, strict=True))
-    )
+    columns, cov = aligned(xp, batched, (xp.expand_dims(residual, axis=-1), cov))
+    return xp.gaussian_log_density(xp.squeeze(columns, -1), cov)
 
 
 def _density_ref(residual, cov):

@@ -12,7 +12,7 @@ from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import windows as kernels
 from gpugrad.ops._axes import check_axis
 from gpugrad.ops.arrays.windows import ints, pad_last, strided
-from gpugrad.ops.nn.pooling_max import pool_geometry, wrong_pool
+from gpugrad.ops.nn.pooling_max import pool_geometry, pool_ref, wrong_pool
 from gpugrad.ops.nn.resample import Taps
 from gpugrad.ops.nn.spatial import spatial
 from gpugrad.registry.record import op
@@ -114,24 +114,12 @@ def _mean_of_windows(
     return x / divisor
 
 
-def _avg_ref(x, kernel_size, stride=None, padding=0, ceil_mode=False, **count):
-    """The definition: one window after another, cut off at the edges."""
-    n = x.ndim - 2
-    step = kernel_size if stride is None else stride
-    windows = []
-    for length in x.shape[2:]:
-        spare = length + 2 * padding - kernel_size + (step - 1 if ceil_mode else 0)
-        starts = [p * step - padding for p in range(spare // step + 1)]
-        windows.append([(p, min(p + kernel_size, length + padding)) for p in starts if p < length])
-    out = np.empty((*x.shape[:2], *(len(w) for w in windows)), x.dtype)
-    for at in np.ndindex(*out.shape[2:]):
-        spans = [w[k] for w, k in zip(windows, at, strict=True)]
-        kept = x[:, :, *(slice(max(a, 0), b) for a, b in spans)]
-        padded = count.get("count_include_pad", True)
-        size = math.prod(b - a for a, b in spans) if padded else kept[0, 0].size
-        divisor = count.get("divisor_override") or size
-        out[..., *at] = kept.sum(tuple(range(2, n + 2))) / divisor
-    return out
+def _avg_ref(x, *args, count_include_pad=True, divisor_override=None, **keywords):
+    def mean(window, places):
+        size = places if count_include_pad else window[0, 0].size
+        return window.sum(tuple(range(2, window.ndim))) / (divisor_override or size)
+
+    return pool_ref(mean, x, *args, **keywords)
 
 
 def _avg_pool(n, example, *cases, errors=()):

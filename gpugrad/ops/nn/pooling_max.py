@@ -283,24 +283,25 @@ def window_scatter(xp, g, where, /, *, lengths, size, step, dilation, padding):
     return xp.reshape(d, (*lead, *lengths))
 
 
-def _max_ref(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """The definition of `ceil_mode`: one window after another, cut off at the edges."""
-    n = x.ndim - 2
-    step = kernel_size if stride is None else stride
-    span = (kernel_size - 1) * dilation + 1
-    places = []
+def pool_ref(reduce, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """``reduce(elements, places)`` of one window after another, cut off at the edges."""
+    step, span = kernel_size if stride is None else stride, (kernel_size - 1) * dilation + 1
+    windows = []
     for length in x.shape[2:]:
-        starts = range(-padding, length + padding, step)
-        last = length + padding + (step - 1 if ceil_mode else 0)
-        places.append([p for p in starts if p + span <= last and p < length])
-    out = np.empty((*x.shape[:2], *(len(p) for p in places)))
+        end, more = length + padding, step - 1 if ceil_mode else 0
+        starts = [p for p in range(-padding, end, step) if p + span <= end + more and p < length]
+        windows.append([range(p, min(p + span, end), dilation) for p in starts])
+    out = np.empty((*x.shape[:2], *map(len, windows)), x.dtype)
     for at in np.ndindex(*out.shape[2:]):
-        kept = [
-            [i for i in range(p[k], p[k] + span, dilation) if 0 <= i < length]
-            for p, k, length in zip(places, at, x.shape[2:], strict=True)
-        ]
-        out[..., *at] = x[:, :, *np.ix_(*kept)].max(axis=tuple(range(2, n + 2)))
+        places = [w[k] for w, k in zip(windows, at, strict=True)]
+        pairs = zip(places, x.shape[2:], strict=True)
+        kept = np.ix_(*([i for i in p if 0 <= i < length] for p, length in pairs))
+        out[..., *at] = reduce(x[:, :, *kept], math.prod(map(len, places)))
     return out
+
+
+def _max_ref(*args, **windows):
+    return pool_ref(lambda w, _: w.max(axis=tuple(range(2, w.ndim))), *args, **windows)
 
 
 def different(*cases):
