@@ -159,21 +159,23 @@ def _is_fused(query, key, value, attn_mask):
     return device_of(array) != CPU and len(dtypes) == 1 and is_inexact(*dtypes)
 
 
-def attention_ref(
-    query, key, value, attn_mask=None, dropout_mask=None, is_causal=False, scale=None, **more
-):
+def scores_ref(query, key, attn_mask=None, is_causal=False, scale=None, enable_gqa=False):
+    """The scores on NumPy arrays; -inf where a key takes no part."""
+    if enable_gqa:
+        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
+    s = query @ np.swapaxes(key, -1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if attn_mask is not None:
+        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype == bool else s + attn_mask
+    return np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf) if is_causal else s
+
+
+def attention_ref(query, key, value, attn_mask=None, dropout_mask=None, dropout_p=0.0, **options):
     """Attention by its definition, on NumPy arrays."""
-    if more.get("enable_gqa"):
-        key, value = (np.repeat(x, query.shape[-3] // x.shape[-3], axis=-3) for x in (key, value))
-    scores = query @ np.swapaxes(key, -1, -2)
-    scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
-    mask = attn_mask
-    if attn_mask is not None and attn_mask.dtype.kind == "f":
-        scores, mask = scores + attn_mask, None
-    p = _masked_softmax_ref(scores, mask, is_causal)
+    p = _masked_softmax_ref(scores_ref(query, key, attn_mask, **options))
     if dropout_mask is not None:
-        p = p * dropout_mask / (1 - more.get("dropout_p", 0.0))
-    return p @ value
+        p = p * dropout_mask / (1 - dropout_p)
+    groups = query.shape[-3] // value.shape[-3] if options.get("enable_gqa") else 1
+    return p @ (np.repeat(value, groups, axis=-3) if groups > 1 else value)
 
 
 def _attention_samples(rng):

@@ -70,17 +70,6 @@ def _gradient_by(of):
     return rule
 
 
-def _lse_ref(query, key, attn_mask, is_causal=False, scale=None, enable_gqa=False):
-    if enable_gqa:
-        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
-    s = query @ np.swapaxes(key, -1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
-    if attn_mask is not None:
-        s = np.where(attn_mask, s, -np.inf) if attn_mask.dtype == bool else s + attn_mask
-    if is_causal:
-        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
-    return s, np.log(np.sum(np.exp(s), axis=-1))
-
-
 def _keep_ref(stream, dropout_p, query, key, value, attn_mask):
     """1 / (1 - p) and 0; 1 without dropout."""
     if stream is None:
@@ -94,7 +83,8 @@ def _keep_ref(stream, dropout_p, query, key, value, attn_mask):
 def _flash_ref(query, key, value, attn_mask=None, stream=None, dropout_p=0.0, **options):
     keep = None if stream is None else _keep_ref(stream, dropout_p, query, key, value, attn_mask)
     out = attention.attention_ref(query, key, value, attn_mask, keep, **options)
-    return out, np.broadcast_to(_lse_ref(query, key, attn_mask, **options)[1], out.shape[:-1])
+    scores = attention.scores_ref(query, key, attn_mask, **options)
+    return out, np.broadcast_to(np.log(np.sum(np.exp(scores), axis=-1)), out.shape[:-1])
 
 
 def _samples(rng):
@@ -195,7 +185,7 @@ def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=
     inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
     group = query.shape[-3] // key.shape[-3] if params.get("enable_gqa") else 1
     keys, values = (np.repeat(x, group, axis=-3) if group > 1 else x for x in (key, value))
-    s, _ = _lse_ref(query, keys, attn_mask, params.get("is_causal", False), scale)
+    s = attention.scores_ref(query, keys, attn_mask, params.get("is_causal", False), scale)
     p = np.exp(s - lse[..., None])
     keep = _keep_ref(stream, params.get("dropout_p", 0.0), query, key, value, attn_mask)
     ds = p * (keep * (g @ np.swapaxes(values, -1, -2)) + (g_lse - np.sum(g * out, -1))[..., None])
