@@ -11,38 +11,38 @@ import numpy as np
 
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import as_dtype
-from gpugrad.core.samples import calls, uniform
-from gpugrad.errors import AxisError
+from gpugrad.core.samples import shaped
 from gpugrad.ops._axes import expand, how_many, per_count, reducing
 from gpugrad.ops.math.cumulative import REAL_DTYPE, running_doc
 from gpugrad.ops.math.reduction import EMPTY, NO_AXIS
 from gpugrad.registry.record import op
 
 
-def _one_nan(rng, *shape):
-    x = uniform(rng, *shape)
-    if x.size > 2:
-        x.flat[rng.integers(x.size)] = np.nan
-    return x
+def with_nan(sampler):
+    """Samples with a NaN in one place."""
+
+    def samples(rng):
+        for args, keywords in sampler(rng):
+            if args[0].size > 2:
+                args[0].flat[rng.integers(args[0].size)] = np.nan
+            yield args, keywords
+
+    return samples
 
 
-_EVERY = calls(
-    lambda rng: [_one_nan(rng, 4)],
-    lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
-    lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
-    lambda rng: [uniform(rng)],
-    lambda rng: ([uniform(rng, 0, 2)], {"axis": 1}),
-)
+_EVERY = with_nan(
+    shaped(
+        [(4,)], ([(3, 2)], {"axis": 0}), ([(2, 3, 2)], {"axis": (-1, 1), "keepdims": True}), [()],
+        ([(0, 2)], {"axis": 1}),
+    )
+)  # fmt: skip
 _FLOATS: dict[str, Any] = {"native_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
 
 
-def _three(last):
+def _three(last, *more):
     """Samples without an axis, along the first, and along the last with other keywords as well."""
-    return calls(
-        lambda rng: [_one_nan(rng, 4)],
-        lambda rng: ([_one_nan(rng, 3, 2)], {"axis": 0}),
-        lambda rng: ([_one_nan(rng, 2, 3)], {"axis": -1, **last}),
-    )
+    last = ([(2, 3)], {"axis": -1, **last})
+    return with_nan(shaped([(4,)], ([(3, 2)], {"axis": 0}), last, *more))
 
 
 def quiet(name):
@@ -121,15 +121,8 @@ def _nan_running(name, of, what, nothing, result):
     what = f"{what} in which NaNs count as {nothing}: along an axis, or over all elements"
     example = f"{name}([2.0, np.nan, 3.0])", result
     running.__doc__ = running_doc(what, nothing, example, without="all, in row-major order")
-    errors = [([np.ones((2, 3))], {"axis": 2}, AxisError, "axis 2"), REAL_DTYPE]
-
-    def samples(rng):
-        yield from _three({"include_initial": True})(rng)
-        yield [_one_nan(rng, 2, 3)], {}
-
-    return op(
-        name=name, ref=reference, native_half=True, kinds="fc", samples=samples, errors=errors
-    )(running)
+    samples = _three({"include_initial": True}, [(2, 3)])
+    return op(name=name, ref=reference, samples=samples, **_FLOATS)(running)
 
 
 nancumsum = _nan_running("nancumsum", "cumulative_sum", "Running sum", 0, "[2. 2. 5.]")
@@ -202,11 +195,8 @@ def _nan_spread(name, formula, what):
     >>> print(gg.{name}([1.0, float("nan"), 3.0]))
     1.0
     """
-    samples = calls(
-        lambda rng: [_one_nan(rng, 4)],
-        lambda rng: ([_one_nan(rng, 4, 2)], {"axis": 0, "correction": 1}),
-        lambda rng: ([_one_nan(rng, 2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
-    )
+    last = ([(2, 3, 2)], {"axis": (-1, 1), "keepdims": True})
+    samples = with_nan(shaped([(4,)], ([(4, 2)], {"axis": 0, "correction": 1}), last))
     return op(name=name, samples=samples, ref=quiet(name), **_FLOATS)(spread)
 
 

@@ -12,7 +12,7 @@ from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops._axes import checked_axes, how_many, per_count
-from gpugrad.ops.math.nan_reductions import quiet
+from gpugrad.ops.math.nan_reductions import quiet, with_nan
 from gpugrad.registry.record import op
 
 
@@ -240,18 +240,6 @@ _MEDIANS = shaped(
 _MEDIAN_ERRORS: list[Any] = [([np.ones(3)], {"axis": 1}, AxisError, "axis=1")]
 
 
-def _with_nan(sampler):
-    """Samples with a NaN in one place."""
-
-    def samples(rng):
-        for args, keywords in sampler(rng):
-            if args[0].size > 2:
-                args[0].flat[rng.integers(args[0].size)] = np.nan
-            yield args, keywords
-
-    return samples
-
-
 def _quantiles(scale):
     q = [[0.0, 0.25 * scale], [0.9 * scale, scale]]
     return calls(
@@ -300,7 +288,7 @@ def _by_level(name, what, example):
     {example[1]}
     """
     samples, ref = _quantiles(scale), f"numpy.{name}"
-    samples, ref = (_with_nan(samples), quiet(name)) if nan else (samples, ref)
+    samples, ref = (with_nan(samples), quiet(name)) if nan else (samples, ref)
     kinds, errors = "f" if nan else "fi", _level_errors(scale)
     return op(name=name, kinds=kinds, samples=samples, ref=ref, errors=errors)(forward)
 
@@ -368,6 +356,6 @@ nanmedian = _median(
     "nanmedian",
     "Median along axes of elements that are not NaN; gradients of NaNs are 0.",
     "[4.0, np.nan, 2.0]",
-    samples=_with_nan(_MEDIANS),
+    samples=with_nan(_MEDIANS),
     ref=quiet("nanmedian"),
 )
