@@ -337,14 +337,10 @@ def convolution(xp, x, w, /, *, stride=1, padding=0, dilation=1, groups=1):
     As in all such libraries the kernel is not reversed.
 
     Args:
-        x: array of shape (N, C, *spatial).
         w: weights of shape (out channels, C / groups, *kernel).
-        stride: int, or one for each spatial axis: from one window to the next.
         padding: zeros put around `x`: int, one int for each spatial axis, a pair (before, after)
             for each; "valid" for none; or "same" for as many windows as steps fit in `x`, where an
             odd zero goes to the end.
-        dilation: int, or one for each spatial axis: from one element of a window to the next.
-        groups: int: parts of the channels, each with its own weights.
 
     Returns:
         Tensor of shape (N, out channels, *number of windows).

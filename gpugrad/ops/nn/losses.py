@@ -63,6 +63,12 @@ _PAIRS = shaped(
 )
 
 
+def _with_width(name, value):
+    """Samples of a loss with the width of its rounded part as a parameter."""
+    none, summed = {name: 0.5, "reduction": "none"}, {name: value, "reduction": "sum"}
+    return shaped([(2, 3)] * 2, ([()] * 2, none), ([(4,)] * 2, summed))
+
+
 def real(*shape, **domain):
     """An array to draw, for `sample`."""
     return lambda rng: uniform(rng, *shape, **domain)
@@ -215,11 +221,7 @@ unit_huber = elementwise(
 
 @loss(
     lambda x, y, delta=1.0: NUMPY.special.huber(delta, x - y),
-    shaped(
-        [(2, 3)] * 2,
-        ([()] * 2, {"delta": 0.5, "reduction": "none"}),
-        ([(4,)] * 2, {"delta": 2.0, "reduction": "sum"}),
-    ),
+    _with_width("delta", 2.0),
     [([np.ones(3)] * 2, {"delta": 0}, ArgumentError, "huber_loss: delta=0")],
 )
 def huber_loss(xp, x, y, /, *, delta=1.0):
@@ -245,11 +247,7 @@ def _smooth_l1_ref(x, y, beta=1.0):
 
 @loss(
     _smooth_l1_ref,
-    shaped(
-        [(2, 3)] * 2,
-        ([()] * 2, {"beta": 0.5, "reduction": "none"}),
-        ([(4,)] * 2, {"beta": 0, "reduction": "sum"}),
-    ),
+    _with_width("beta", 0),
     [([np.ones(3)] * 2, {"beta": -1}, ArgumentError, "smooth_l1_loss: beta=-1")],
 )
 def smooth_l1_loss(xp, x, y, /, *, beta=1.0):
