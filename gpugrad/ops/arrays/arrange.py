@@ -24,7 +24,6 @@ from gpugrad.registry.record import op
         ([(0, 2)], {"axis": 0}),
     ),
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "flip.*axis 1")],
-    captures=True,
     writes=lambda xp, x, part, axis: xp.flip(part, axis=axis),
 )
 def flip(xp, x, /, axis=None):
@@ -61,7 +60,6 @@ def _roll_batch(xp, batched, x, *, shift, axis):
         ([np.ones(3)], {"shift": 1, "axis": 1}, AxisError, "roll.*axis 1"),
         ([np.ones(3)], {"shift": 1.5}, DTypeError, "roll: shift.*1.5"),
     ],
-    captures=True,
 )
 def roll(xp, x, /, shift, axis=None):
     """Shift the elements along axes; those pushed off the end come in at the start.
@@ -108,7 +106,6 @@ def _tile_batch(xp, batched, x, *, repetitions):
         ([(2,)], {"repetitions": (0,)}),
     ),
     errors=[([np.ones(3)], {"repetitions": (-1,)}, ArgumentError, "tile.*negative")],
-    captures=True,
 )
 def tile(xp, x, /, repetitions):
     """Tile copies of an array.
@@ -209,7 +206,6 @@ Args:
     return moves(
         vjp=[lambda xp, g, k: getattr(xp, name)(g, k=k)],
         name=name,
-        captures=True,
         batch="matrices",
         samples=_SOME_MATRICES,
         errors=[([np.ones(3)], {}, ShapeError, rf"{name}.*\(3,\)")],
@@ -299,7 +295,6 @@ def _diagonal_scatter_batch(xp, batched, x, *, offset, shape):
     errors=[
         ([np.ones(3)], {"offset": 1, "shape": (3, 3)}, ShapeError, r"diagonal_scatter.*\(3,\)")
     ],
-    captures=True,
 )
 def diagonal_scatter(xp, x, /, *, offset, shape):
     """Build matrices from a diagonal, 0 elsewhere: the adjoint of `diagonal`.

@@ -170,9 +170,10 @@ def gather(xp, params, indices, /, axis=0):
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
 
 
-def _scatter_rows_reference(values, indices, shape):
+def scatter_ref(values, index, shape):
+    """Values added into zeros by NumPy, for the references of ops that scatter."""
     out = np.zeros(shape, values.dtype)
-    np.add.at(out, indices, values)
+    np.add.at(out, index, values)
     return out
 
 
@@ -189,7 +190,7 @@ def _scatter_rows_batch(xp, batched, values, indices, *, shape):
     linear="each",
     batch=_scatter_rows_batch,
     kinds="fc",
-    ref=_scatter_rows_reference,
+    ref=scatter_ref,
     cuda=scatter.scatter_rows,
     samples=calls(
         lambda rng: ([uniform(rng, 3, 2), np.array([1, 0, 1])], {"shape": (4, 2)}),
@@ -316,11 +317,9 @@ def _scatter_along_samples(rng):
 
 
 def _scatter_along_reference(values, indices, axis, shape, unique=False):
-    out = np.zeros(shape, values.dtype)
     grid = list(np.indices(values.shape))
     grid[axis] = np.broadcast_to(indices, values.shape)
-    np.add.at(out, tuple(grid), values)
-    return out
+    return scatter_ref(values, tuple(grid), shape)
 
 
 def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, unique):

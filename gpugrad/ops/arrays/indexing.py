@@ -12,6 +12,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
+from gpugrad.ops.arrays.gather import scatter_ref
 from gpugrad.ops.arrays.index_rules import (
     BASIC,
     add_at,
@@ -121,12 +122,6 @@ def getitem(xp, x, /, *, index):
     return part if type(part) in ARRAYS else xp.lib.asarray(part)
 
 
-def _scatter_at_reference(g, index, shape):
-    out = np.zeros(shape, g.dtype)
-    np.add.at(out, index, g)
-    return out
-
-
 def _scatter_at_kernel(xp, g, *, index, shape):
     array_index = library_index("scatter_at", xp, shape, index, checked=False)
     return scatter.scatter_at(xp, g, index=array_index, shape=shape)
@@ -137,7 +132,7 @@ def _scatter_at_kernel(xp, g, *, index, shape):
     linear=True,
     batch=scatter_at_batch,
     kinds="fc",
-    ref=_scatter_at_reference,
+    ref=scatter_ref,
     cuda=_scatter_at_kernel,
     samples=shaped(
         ([()], {"index": 1, "shape": (3,)}),
@@ -183,12 +178,6 @@ def scatter_at(xp, g, /, *, index, shape):
     return out
 
 
-def _index_add_reference(x, values, index):
-    out = x.copy()
-    np.add.at(out, index, values)
-    return out
-
-
 @op(
     vjp=[
         lambda xp, g: g,
@@ -196,7 +185,9 @@ def _index_add_reference(x, values, index):
     ],
     batch=write_batch("index_add"),
     kinds="fc",
-    ref=_index_add_reference,
+    ref=lambda x, values, index: (
+        x + scatter_ref(np.broadcast_to(values, x[index].shape), index, x.shape)
+    ),
     samples=shaped(
         ([(4,), ()], {"index": 1}),
         ([(2, 3), (2,)], {"index": (slice(None), 1)}),

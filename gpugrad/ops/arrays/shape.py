@@ -24,7 +24,7 @@ from gpugrad.registry.record import op
 NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
 """The error of an op that accepts every array."""
 
-moves = functools.partial(op, linear=True, native_half=True, kinds="fc")
+moves = functools.partial(op, linear=True, native_half=True, kinds="fc", captures=True)
 """Declares an op that moves or copies elements without computing: linear, exact in any float."""
 
 
@@ -365,7 +365,8 @@ def broadcast_to(xp, x, /, shape):
     return xp.lib.broadcast_to(x, shape)
 
 
-def _sum_to_reference(x, shape):
+def sum_to_ref(x, shape):
+    """`sum_to` by NumPy."""
     ones = (1,) * (x.ndim - len(shape)) + tuple(shape)
     for axis, n in enumerate(ones):
         if n == 1:
@@ -383,7 +384,7 @@ def _sum_to_batch(xp, batched, x, *, shape):
     linear=True,
     batch=_sum_to_batch,
     kinds="fc",
-    ref=_sum_to_reference,
+    ref=sum_to_ref,
     samples=shaped(
         ([(2, 3)], {"shape": (3,)}),
         ([(2, 3)], {"shape": (2, 1)}),

@@ -115,7 +115,6 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
-    captures=True,
 )
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Sliding windows along an axis, like torch's ``Tensor.unfold``; `unfold` calls it.

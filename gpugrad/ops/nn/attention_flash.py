@@ -12,6 +12,7 @@ from gpugrad.autodiff.batched import loop, stack
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import attention as kernels
+from gpugrad.ops.arrays.shape import sum_to_ref
 from gpugrad.ops.nn import attention
 from gpugrad.ops.nn.attention import averaged, regrouped, scores_of, weights_of
 from gpugrad.registry.on_arrays import wide
@@ -137,8 +138,6 @@ def flash_attention(
     GPU they are never in memory all at once, so memory grows with m + n, not with m n.
 
     Args:
-        query, key, value, attn_mask, is_causal, scale, enable_gqa: as for
-            `scaled_dot_product_attention`; all floats are of one dtype.
         stream: uint64 array (4,) as for `stream_mask`, the source of the dropout's numbers, one
             for each probability in the order of (..., m, n); None for no dropout.
         dropout_p: probability with which a weight becomes 0, at least 0 and below 1.
@@ -174,12 +173,6 @@ def _grad_samples(rng):
                 yield [g, *args, out, lse], {"of": of, **keywords}
 
 
-def _summed(x, shape):
-    """`x` summed over the axes along which an array of that shape was broadcast."""
-    x = x.sum(tuple(range(x.ndim - len(shape))))
-    return x.sum(tuple(i for i, n in enumerate(shape) if n != x.shape[i]), keepdims=True)
-
-
 def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=None, **params):
     of, scale = params["of"], params.get("scale")
     inputs = {"query": query, "key": key, "value": value, "attn_mask": attn_mask}
@@ -198,7 +191,7 @@ def _grad_ref(g, query, key, value, out, lse, g_lse=0.0, attn_mask=None, stream=
     }[of]()
     if group > 1 and of in ("key", "value"):
         d = d.reshape(*d.shape[:-3], -1, group, *d.shape[-2:]).sum(-3)
-    return _summed(d, inputs[of].shape)
+    return sum_to_ref(d, inputs[of].shape)
 
 
 @op(

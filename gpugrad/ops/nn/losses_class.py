@@ -12,15 +12,11 @@ from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
+from gpugrad.ops import _axes
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import real, reduced, reduced_ref, sample
 from gpugrad.registry.on_arrays import through_float32
 from gpugrad.registry.record import op
-
-
-def _without(shape, axis):
-    axis %= len(shape)
-    return (*shape[:axis], *shape[axis + 1 :])
 
 
 def _class_scores_vjp(xp, g, x_shape, labels, axis, ignore_index):
@@ -72,7 +68,7 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
         raise DTypeError(
             f"class_scores: labels are {labels.dtype}; class numbers must be integers."
         )
-    if not -x.ndim <= axis < x.ndim or labels.shape != _without(x.shape, axis):
+    if not -x.ndim <= axis < x.ndim or labels.shape != _axes.reduced(x.shape, axis):
         raise ShapeError(
             f"class_scores: scores have shape {x.shape}, labels {labels.shape}. Labels must have "
             f"the shape of the scores without axis {axis}, the axis of the classes."
