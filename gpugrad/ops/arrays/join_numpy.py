@@ -51,8 +51,8 @@ def concatenate(xp, arrays, /, axis=0, *, dtype=None):
     return joined if dtype is None else xp.astype(joined, dtype)
 
 
-def _stack_along(name, axis, rank, how, counts, result, *cases):
-    """`hstack`, `vstack` or `dstack`: along `axis`, of arrays with at least `rank` axes."""
+def _stack_along(name, axis, rank, how, result):
+    """`hstack`, `vstack` or `dstack`, from its samples: of arrays with at least `rank` axes."""
 
     def forward(xp, arrays, /):
         arrays = [getattr(xp, f"atleast_{rank}d")(x) for x in arrays]
@@ -61,7 +61,8 @@ def _stack_along(name, axis, rank, how, counts, result, *cases):
     forward.__doc__ = f"""Join arrays {how}.
 
 Args:
-    arrays: non-empty list of arrays that differ along that axis only; {counts}.
+    arrays: non-empty list of arrays that differ along that axis only; each counts as its
+        `atleast_{rank}d`.
 
 Returns:
     Tensor.
@@ -69,22 +70,18 @@ Returns:
 >>> print(gg.{name}([[1.0, 2.0], [3.0, 4.0]]))
 {result}
 """
-    return _joins(name=name, errors=_DIFFER, samples=lists(*cases))(forward)
+    return lambda *cases: _joins(name=name, errors=_DIFFER, samples=lists(*cases))(forward)
 
 
 hstack = _stack_along(
-    "hstack", 1, 1, "horizontally: along axis 1, vectors along axis 0", "numbers count as vectors",
-    "[1. 2. 3. 4.]", [(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)],
-)  # fmt: skip
+    "hstack", 1, 1, "horizontally: along axis 1, vectors along axis 0", "[1. 2. 3. 4.]"
+)([(2,), (3,)], [(2, 1), (2, 3)], [(), (2,)], [(2, 1, 2), (2, 2, 2)])
 vstack = _stack_along(
-    "vstack", 0, 2, "vertically: along axis 0, vectors as rows", "a vector counts as (1, n)",
-    "[[1. 2.]\n [3. 4.]]", [(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()],
-)  # fmt: skip
+    "vstack", 0, 2, "vertically: along axis 0, vectors as rows", "[[1. 2.]\n [3. 4.]]"
+)([(3,), (3,)], [(1, 2), (3, 2)], [(2,), (2, 2)], [(), ()])
 dstack = _stack_along(
-    "dstack", 2, 3, "in depth: along axis 2, like the channels of an image",
-    "a vector counts as (1, n, 1), a matrix as (m, n, 1)",
-    "[[[1. 3.]\n  [2. 4.]]]", [(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()],
-)  # fmt: skip
+    "dstack", 2, 3, "in depth: along axis 2, like channels of an image", "[[[1. 3.]\n  [2. 4.]]]"
+)([(3,), (3,)], [(2, 2), (2, 2)], [(2, 2, 1), (2, 2)], [(), ()])
 
 
 @_joins(

@@ -32,10 +32,13 @@ def with_nan(sampler):
 
 _EVERY = with_nan(
     shaped(
-        [(4,)], ([(3, 2)], {"axis": 0}), ([(2, 3, 2)], {"axis": (-1, 1), "keepdims": True}), [()],
+        [(4,)],
+        ([(3, 2)], {"axis": 0}),
+        ([(2, 3, 2)], {"axis": (-1, 1), "keepdims": True}),
+        [()],
         ([(0, 2)], {"axis": 1}),
     )
-)  # fmt: skip
+)
 _FLOATS: dict[str, Any] = {"native_half": True, "kinds": "fc", "errors": [*NO_AXIS, REAL_DTYPE]}
 
 
