@@ -8,7 +8,7 @@ from gpugrad.ops.arrays.gather import nonzero
 from gpugrad.registry.record import elementwise, op
 
 
-def step(signature, doc, arguments, result, kinds="fi", **more):
+def _step(signature, doc, arguments, result, kinds="fi", **more):
     """An elementwise op without a gradient; its example prints `result` for the arguments."""
     example = (arguments, result)
     return elementwise(
@@ -20,21 +20,21 @@ def step(signature, doc, arguments, result, kinds="fi", **more):
 
 _SIGNS = "[1.5, -1.5]"
 
-floor = step(
+floor = _step(
     "floor(x)",
     "Largest whole number not above `x`. Its gradient is None.",
     _SIGNS,
     "[ 1. -2.]",
     cost=0,
 )
-ceil = step(
+ceil = _step(
     "ceil(x)",
     "Smallest whole number not below `x`. Its gradient is None.",
     _SIGNS,
     "[ 2. -1.]",
     cost=0,
 )
-trunc = step(
+trunc = _step(
     "trunc(x)", "`x` without its fraction. Its gradient is None.", _SIGNS, "[ 1. -1.]", cost=0
 )
 
@@ -64,16 +64,16 @@ def round_(xp, x, /, decimals=0):
 
 _BESIDE = "[1.0, 2.0], 2.0"
 
-equal = step("equal(x, y)", "Whether `x` equals `y`.", _BESIDE, "[False  True]", "fci", cost=0)
-not_equal = step(
+equal = _step("equal(x, y)", "Whether `x` equals `y`.", _BESIDE, "[False  True]", "fci", cost=0)
+not_equal = _step(
     "not_equal(x, y)", "Whether `x` differs from `y`.", _BESIDE, "[ True False]", "fci", cost=0
 )
-less = step("less(x, y)", "Whether `x` is below `y`.", _BESIDE, "[ True False]", cost=0)
-less_equal = step(
+less = _step("less(x, y)", "Whether `x` is below `y`.", _BESIDE, "[ True False]", cost=0)
+less_equal = _step(
     "less_equal(x, y)", "Whether `x` is not above `y`.", _BESIDE, "[ True  True]", cost=0
 )
-greater = step("greater(x, y)", "Whether `x` is above `y`.", _BESIDE, "[False False]", cost=0)
-greater_equal = step(
+greater = _step("greater(x, y)", "Whether `x` is above `y`.", _BESIDE, "[False False]", cost=0)
+greater_equal = _step(
     "greater_equal(x, y)", "Whether `x` is not below `y`.", _BESIDE, "[False  True]", cost=0
 )
 
@@ -189,18 +189,18 @@ vars(where_)["op"] = vars(where)["op"]  # it is the op's function to `gg.testing
 def _logical(name, doc, result):
     signature, samples = f"logical_{name}(x, y)", integers(2, 0, 2)
     arguments = "[True, True, False], [True, False, False]"
-    return step(signature, doc, arguments, result, kinds="b", samples=samples, cost=0)
+    return _step(signature, doc, arguments, result, kinds="b", samples=samples, cost=0)
 
 
 def _bitwise(name, doc, arguments, result):
     signature, samples = f"bitwise_{name}(x, y)", integers(2, 0, 8)
-    return step(signature, doc, arguments, result, kinds="i", samples=samples)
+    return _step(signature, doc, arguments, result, kinds="i", samples=samples)
 
 
 logical_and = _logical("and", "Whether both are true (not zero).", "[ True False False]")
 logical_or = _logical("or", "Whether at least one is true (not zero).", "[ True  True False]")
 logical_xor = _logical("xor", "Whether exactly one is true (not zero).", "[False  True False]")
-logical_not = step(
+logical_not = _step(
     "logical_not(x)",
     "Whether it is false (zero).",
     "[True, False]",
@@ -219,7 +219,7 @@ bitwise_left_shift = _bitwise(
 bitwise_right_shift = _bitwise(
     "right_shift", "`x` over 2 to the power `y`, rounded down, for integers.", "[6, 5], 1", "[3 2]"
 )
-bitwise_invert = step(
+bitwise_invert = _step(
     "bitwise_invert(x)",
     "Every bit of integers or booleans inverted.",
     "[6, -1]",
@@ -231,12 +231,12 @@ bitwise_invert = step(
 
 _INF = "[1.0, float('inf')]"
 
-isfinite = step(
+isfinite = _step(
     "isfinite(x)", "Whether it is neither infinite nor NaN.", _INF, "[ True False]", "fci", cost=0
 )
-isinf = step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci", cost=0)
-isnan = step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci", cost=0)
-signbit = step(
+isinf = _step("isinf(x)", "Whether it is infinite.", _INF, "[False  True]", "fci", cost=0)
+isnan = _step("isnan(x)", "Whether it is not a number.", _INF, "[False False]", "fci", cost=0)
+signbit = _step(
     "signbit(x)",
     "Whether the sign bit is set, as in -0.0.",
     "[1.0, -0.0]",

@@ -12,12 +12,18 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, grid, integers, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
-from gpugrad.ops.math.comparison import step
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, op
 
 _TEXT: list[Any] = [(["text"], {}, DTypeError, "number")]
 _SHAPES: list[Any] = [([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")]
+
+
+def _step(signature, doc, example, kinds="fi", **more):
+    """An elementwise op without a gradient."""
+    return elementwise(
+        signature, differentiable=False, kinds=kinds, doc=doc, example=example, **more
+    )
 
 
 fabs = elementwise(
@@ -250,19 +256,17 @@ def spacing(xp, x, /):
 
 # ---- rounding ----------------------------------------------------------------------------
 
-rint = step(
+rint = _step(
     "rint(x)",
     "Nearest whole number, halves to the even one. Its gradient is None.",
-    "[0.5, 1.5, -1.2]",
-    "[ 0.  2. -1.]",
+    ("[0.5, 1.5, -1.2]", "[ 0.  2. -1.]"),
     kinds="f",
     cost=0,
 )
-fix = step(
+fix = _step(
     "fix(x)",
     "Nearest whole number towards 0. Its gradient is None.",
-    "[1.5, -1.5]",
-    "[ 1. -1.]",
+    ("[1.5, -1.5]", "[ 1. -1.]"),
     kinds="f",
     forward="trunc",
 )
@@ -293,33 +297,29 @@ def around(xp, x, /, decimals=0):
 _INF = "[1.0, float('inf'), -float('inf')]"
 _COMPLEX = "[1 + 0j, 1j]"
 
-isposinf = step(
+isposinf = _step(
     "isposinf(x)",
     "Whether it is infinite and positive.",
-    _INF,
-    "[False  True False]",
+    (_INF, "[False  True False]"),
     forward=lambda xp, x: x == math.inf,
 )
-isneginf = step(
+isneginf = _step(
     "isneginf(x)",
     "Whether it is infinite and negative.",
-    _INF,
-    "[False False  True]",
+    (_INF, "[False False  True]"),
     forward=lambda xp, x: x == -math.inf,
 )
-isreal = step(
+isreal = _step(
     "isreal(x)",
     "Whether the imaginary part is 0; True for real numbers.",
-    _COMPLEX,
-    "[ True False]",
+    (_COMPLEX, "[ True False]"),
     kinds="fci",
     forward=lambda xp, x: xp.lib.imag(x) == 0,
 )
-iscomplex = step(
+iscomplex = _step(
     "iscomplex(x)",
     "Whether the imaginary part is not 0.",
-    _COMPLEX,
-    "[False  True]",
+    (_COMPLEX, "[False  True]"),
     kinds="fci",
     forward=lambda xp, x: xp.lib.imag(x) != 0,
 )
@@ -357,13 +357,12 @@ def isclose(xp, x, y, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 _TWO: dict[str, Any] = {"kinds": "i", "samples": integers(2, -30, 31)}
 
-gcd = step("gcd(x, y)", "Greatest common divisor of integers.", "[12, 7], 18", "[6 1]", **_TWO)
-lcm = step("lcm(x, y)", "Least common multiple of integers.", "[4, 7], 6", "[12 42]", **_TWO)
-bitwise_count = step(
+gcd = _step("gcd(x, y)", "Greatest common divisor of integers.", ("[12, 7], 18", "[6 1]"), **_TWO)
+lcm = _step("lcm(x, y)", "Least common multiple of integers.", ("[4, 7], 6", "[12 42]"), **_TWO)
+bitwise_count = _step(
     "bitwise_count(x)",
     "The number of bits set in an integer's absolute value, as uint8.",
-    "[7, 8]",
-    "[3 1]",
+    ("[7, 8]", "[3 1]"),
     kinds="i",
     samples=integers(1, -30, 31),
 )
