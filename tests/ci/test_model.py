@@ -26,6 +26,7 @@ TORCH = re.compile(
 )
 
 
+@pytest.mark.slow  # up to 6 GB of zeros
 @pytest.mark.device
 @needs_driver
 @pytest.mark.parametrize(
