@@ -97,9 +97,6 @@ def _is_from_a_users_function(error):
     return any("tests" in file for file in frames[ours[0] :]) if ours else False
 
 
-# ---- every parameter of a function -------------------------------------------------------
-
-
 def calls_of(function, arguments, passed_on):
     """The place and the value that each call changes, and the call."""
     parameters = inspect.signature(function).parameters

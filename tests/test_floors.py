@@ -170,9 +170,6 @@ def test_only_public_namespaces_have_a_list_of_their_names():
     assert listed == {*PUBLIC, *FACES}
 
 
-# ---- no module edits another
-
-
 EDITED = {
     ("gpugrad.array_api.methods", "Tensor"): "the operators and methods of Tensor are ops",
     ("gpugrad.array_api.methods", "Variable"): "an index gives the Tensor of its value",

@@ -111,9 +111,6 @@ def test_kernels_move_sixteen_bytes_and_do_not_spill():
         assert re.search(r"st\.global\.v[24]", kernel.ptx)
 
 
-# ---- in a program ------------------------------------------------------------------------
-
-
 def layers(dtype="bfloat16", observe=lambda weights: ()):
     """A step of two dense layers in 16 bits whose weights are float32."""
 

@@ -85,9 +85,6 @@ def test_another_setting_is_another_signature(choose, chosen, before):
     assert f.cache_info() == (1, 2, 0)
 
 
-# ---- the warning -------------------------------------------------------------------------
-
-
 @dataclasses.dataclass
 class Batch:
     image: gg.Tensor
@@ -152,9 +149,6 @@ def test_the_warning_of_several_steps_names_the_line_of_the_call():
     with pytest.warns(UserWarning, match=r"x: shape \(16,\), then \(17,\)") as caught:
         f(gg.ones((2, 17)))
     assert caught[0].filename == __file__
-
-
-# ---- static arguments --------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)

@@ -50,9 +50,6 @@ def near(actual, desired, dtype):
     near_largest(actual.get(), desired, TOLERANCE[np.dtype(dtype).name])
 
 
-# ---- layouts
-
-
 LAYOUTS = {
     "rows": lambda a: a,
     "columns": lambda a: np.swapaxes(np.swapaxes(a, -1, -2).copy(), -1, -2),
@@ -143,9 +140,6 @@ def test_product_adds_another_array(dtype, lib, rng):
     near(added, c, dtype)
 
 
-# ---- epilogues
-
-
 def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -203,9 +197,6 @@ def test_a_bias_is_added_to_each_row(lib, rng):
         there = [lib.array(a) for a in (x, w, bias)]
         actual = cublaslt.product(lib, *there[:2], epilogue=epilogue, bias=there[2])
         near(actual, of(x @ w + bias), np.float64)
-
-
-# ---- precision, plans, streams
 
 
 def test_matmul_precision_applies_to_float32_only(lib, calls):
@@ -325,9 +316,6 @@ def test_unsupported_problem_is_declined_and_remembered(lib, monkeypatch):
     cublaslt._plans.popitem()
 
 
-# ---- the op
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 def test_matmul_and_its_gradient_are_three_products_without_a_copy(dtype, cuda, rng, calls):
     x, w = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (4, 5)))
@@ -363,9 +351,6 @@ def test_without_nvmath_products_use_cupy_and_warn_once(cuda, monkeypatch):
     with pytest.warns(RuntimeWarning, match=r"nvmath-python .*pip install 'gpugrad\[cublaslt\]'"):
         assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
     assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
-
-
-# ---- the stand-in matches the binding
 
 
 def test_stand_in_has_the_names_numbers_and_signatures_of_the_binding():

@@ -89,9 +89,6 @@ KINDS = {
 _SLOW = {"float16", "bfloat16", "complex64"}
 
 
-# ---- every op on its samples ----------------------------------------------------------------
-
-
 def as_kind(kind, dtype, x, rng):
     """A sample's array in another dtype, if it holds floats."""
     if isinstance(x, (int, float, bool)) or x.dtype.kind not in "f":

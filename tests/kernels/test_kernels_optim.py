@@ -178,9 +178,6 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
-# ---- through the optimizers, on the device
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monkeypatch):
     starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
@@ -229,9 +226,6 @@ def test_state_from_the_cpu_continues_on_the_device(cuda, rng):
         here.apply_gradients([(gg.constant(g), w)])
         there.apply_gradients([(gg.constant(g, device=cuda), v)])
     np.testing.assert_allclose(v.numpy(), w.numpy(), 1e-13)
-
-
-# ---- norms
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)

@@ -37,9 +37,6 @@ def of_norm(rng, dtype, n, lines=3, weight=True):
     return [drawn(rng, dtype, lines, n), x, mean.astype(wide), var.astype(wide), *small, *weights]
 
 
-# ---- lengths, dtypes, schedules ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_softmax_of_rows_of_any_length(n, dtype, rng):
@@ -246,9 +243,6 @@ def test_more_rows_than_blocks_that_sum_columns(n, rng):
     compare("standardize_affine_grads", "float32", *arrays)
 
 
-# ---- layouts -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("n", [40, 41])
 def test_unaligned_and_strided_arrays(n, dtype, rng):
@@ -287,9 +281,6 @@ def test_unsupported_arguments_are_declined():
         ("standardize_affine", [x, x[0].astype(np.float64)], {}),
     ):  # fmt: skip
         assert gg.OPS[name].cuda(NUMPY, *args, **params) is NotImplemented, (name, params)
-
-
-# ---- values --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [5, 200])
@@ -339,9 +330,6 @@ def test_large_mean_costs_no_precision(rng):
     np.testing.assert_allclose(y, exact, atol=2e-3)
 
 
-# ---- through the tape, on a device ---------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "cross_entropy"])
 def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
@@ -365,9 +353,6 @@ def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
         wide = [t.numpy().astype(np.float64) for t in (a, b)]
         tolerance = 10 * DTYPES[dtype][1]
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
-
-
-# ---- compiled ------------------------------------------------------------------------------
 
 
 @needs_nvrtc

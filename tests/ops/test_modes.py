@@ -86,8 +86,6 @@ def test_page_of_the_ops_matches_the_registry():
     assert (HOME / "ops" / "README.md").read_text() == page.stdout
 
 
-# ---- what vmap refuses as the op itself does ------------------------------------------------
-
 INTERNAL = {  # public functions check the axes of an example before they call these
     "bin_edges", "cholesky_grad", "flash_attention", "masked_softmax", "order_statistics",
     "window_argmax", "window_max",

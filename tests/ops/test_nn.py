@@ -15,9 +15,6 @@ def gradient(function, x):
     return tape_gradient(function, x).numpy()
 
 
-# ---- ops ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("activation", "at_zero"),
     [
@@ -123,9 +120,6 @@ def test_mean_squared_error_of_empty_arrays_is_nan_without_a_warning():
     assert np.isnan(gg.mse(np.zeros(0), np.zeros(0)).item())
 
 
-# ---- modules -----------------------------------------------------------------------------
-
-
 class Net(nn.Module):
     def __init__(self):
         self.first = nn.Dense(2, 3, gg.relu)
@@ -219,9 +213,6 @@ def test_dense_errors_name_the_wrong_argument():
 def test_module_without_forward_raises():
     with pytest.raises(NotImplementedError, match="forward"):
         nn.Module()()
-
-
-# ---- initializers ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
