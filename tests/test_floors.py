@@ -20,22 +20,10 @@ FLOORS = [
 
 SHELVES = {
     "ops": [
-        "_axes",
-        "_blocks",
-        "_slopes",
-        "_roots",
-        "_loops",
-        "_scipy",
-        "arrays",
-        "math",
-        "linalg",
-        "fft",
-        "special",
-        "random",
-        "nn",
-        "__init__",
+        "_axes", "_blocks", "_slopes", "_roots", "_loops", "_scipy", "arrays", "math", "linalg",
+        "fft", "special", "random", "nn", "__init__",
     ]
-}
+}  # fmt: skip
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 
 OPTIONAL = {

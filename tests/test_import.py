@@ -36,19 +36,13 @@ def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
 @pytest.mark.parametrize(
     "statement",
     [
-        "gg.relu(gg.ones(3))",
-        "gg.inv([[2.0]])",
-        "gg.fft.fft(gg.ones(4))",
-        "gg.mse",
-        "gg.set_seed(0)",
-        "gg.cond(True, lambda: gg.ones(2), lambda: gg.zeros(2))",
-        "gg.function(gg.tanh)(gg.ones(2))",
-        "gg.OPS['softmax']",
-        "gg.grad(lambda x: gg.sum(gg.special.gammaln(x)))(gg.ones(2))",
-        "sorted(gg.OPS)[500]",
+        "gg.relu(gg.ones(3))", "gg.inv([[2.0]])", "gg.fft.fft(gg.ones(4))", "gg.mse",
+        "gg.set_seed(0)", "gg.cond(True, lambda: gg.ones(2), lambda: gg.zeros(2))",
+        "gg.function(gg.tanh)(gg.ones(2))", "gg.OPS['softmax']",
+        "gg.grad(lambda x: gg.sum(gg.special.gammaln(x)))(gg.ones(2))", "sorted(gg.OPS)[500]",
         "vars(gg.nn.functional)['relu']",
     ],
-)
+)  # fmt: skip
 def test_what_is_loaded_later_is_there_when_asked_for(statement):
     _loaded(f"import gpugrad as gg; {statement}")
 

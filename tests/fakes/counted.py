@@ -176,16 +176,9 @@ def _matmul(*args: int) -> None:
 
 
 EPILOGUES = {
-    "": 1,
-    "bias": 4,
-    "relu_bias": 6,
-    "relu_aux_bias": 134,
-    "gelu_bias": 36,
-    "gelu_aux_bias": 164,
-    "drelu_bgrad": 152,
-    "dgelu_bgrad": 208,
-    "bgrad_b": 256,
-}
+    "": 1, "bias": 4, "relu_bias": 6, "relu_aux_bias": 134, "gelu_bias": 36, "gelu_aux_bias": 164,
+    "drelu_bgrad": 152, "dgelu_bgrad": 208, "bgrad_b": 256,
+}  # fmt: skip
 
 
 class _Graph(cudnn.pygraph):

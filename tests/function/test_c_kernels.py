@@ -461,15 +461,10 @@ def test_large_joins_are_copied_by_several_threads(rng):
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [
-        ((16, 16), (1, 0)),
-        ((7, 40), (1, 0)),
-        ((40, 7), (1, 0)),
-        ((300, 257), (1, 0)),
-        ((5, 33, 17), (0, 2, 1)),
-        ((40, 3, 90), (2, 1, 0)),
-        ((40, 3, 400), (1, 2, 0)),
+        ((16, 16), (1, 0)), ((7, 40), (1, 0)), ((40, 7), (1, 0)), ((300, 257), (1, 0)),
+        ((5, 33, 17), (0, 2, 1)), ((40, 3, 90), (2, 1, 0)), ((40, 3, 400), (1, 2, 0)),
     ],
-)
+)  # fmt: skip
 def test_permuted_copies_move_every_element(shape, axes, dtype, rng):
     x = gg.astype(normal(rng, *shape) * 1000, dtype)
 

@@ -255,16 +255,11 @@ def test_the_compiled_test_accepts_calls_with_the_same_key_and_no_others():
     x, y = gg.ones((3, 2)), gg.ones(2, dtype="float32")
     fits, (key, _) = signature.test((x, y), {}), signature.key((x, y), {})
     calls = {
-        "same": (gg.zeros((3, 2)), gg.zeros(2, dtype="float32")),
-        "one more": (x, y, y),
-        "one less": (x,),
-        "another shape": (x.T, y),
-        "another dtype": (x, gg.ones(2, dtype="float64")),
-        "an array": (x, np.ones(2, np.float32)),
-        "a Variable": (x, gg.Variable(y)),
-        "a view": (x[:], y),
-        "a number": (x, 1.0),
-    }
+        "same": (gg.zeros((3, 2)), gg.zeros(2, dtype="float32")), "one more": (x, y, y),
+        "one less": (x,), "another shape": (x.T, y),
+        "another dtype": (x, gg.ones(2, dtype="float64")), "an array": (x, np.ones(2, np.float32)),
+        "a Variable": (x, gg.Variable(y)), "a view": (x[:], y), "a number": (x, 1.0),
+    }  # fmt: skip
     for what, args in calls.items():
         arrays, same = fits(args), signature.key(args, {})[0] == key
         assert (arrays is not None) <= same, what

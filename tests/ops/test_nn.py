@@ -18,15 +18,10 @@ def gradient(function, x):
 @pytest.mark.parametrize(
     ("activation", "at_zero"),
     [
-        (gg.relu, 0),
-        (gg.relu6, 0),
-        (gg.leaky_relu, 0.01),
-        (gg.elu, 1),
-        (gg.selu, 1.0507009873554805),
-        (gg.hardtanh, 1),
-        (gg.softsign, 1),
+        (gg.relu, 0), (gg.relu6, 0), (gg.leaky_relu, 0.01), (gg.elu, 1),
+        (gg.selu, 1.0507009873554805), (gg.hardtanh, 1), (gg.softsign, 1),
     ],
-)
+)  # fmt: skip
 def test_gradient_at_the_kink_equals_tensorflow(activation, at_zero):
     assert gradient(activation, np.array([0.0, -0.0])) == pytest.approx(at_zero)
 

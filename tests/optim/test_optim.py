@@ -318,17 +318,12 @@ def test_invalid_pairs_are_refused(wrapped):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: optim.SGD(-1.0),
-        lambda: optim.SGD("fast"),
-        lambda: optim.SGD(gg.Variable(0.1)),
-        lambda: optim.SGD(float("inf")),
-        lambda: optim.SGD(momentum=1.0),
-        lambda: optim.SGD(nesterov=True),
-        lambda: optim.Adam(beta_1=1.0),
-        lambda: optim.Adam(epsilon=0),
-        lambda: optim.AdamW(weight_decay=-1),
+        lambda: optim.SGD(-1.0), lambda: optim.SGD("fast"), lambda: optim.SGD(gg.Variable(0.1)),
+        lambda: optim.SGD(float("inf")), lambda: optim.SGD(momentum=1.0),
+        lambda: optim.SGD(nesterov=True), lambda: optim.Adam(beta_1=1.0),
+        lambda: optim.Adam(epsilon=0), lambda: optim.AdamW(weight_decay=-1),
     ],
-)
+)  # fmt: skip
 def test_settings_out_of_range_are_refused(call):
     with pytest.raises(ArgumentError, match=r"must be|needs"):
         call()
