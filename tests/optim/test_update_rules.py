@@ -9,7 +9,7 @@ from gpugrad import optim
 from gpugrad.kernels.codegen import normed_update_kernel, update_kernel
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
-SHAPES = [(3, 4), (5,), (), (70_001,)]  # the last has two blocks
+SHAPES = [(3, 4), (5,), (), (0,), (70_001,)]  # the last has two blocks
 
 
 @pytest.fixture(params=CASES)
@@ -21,7 +21,7 @@ def name(request):
 @pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
 def test_optimizer_follows_the_formula(name, device, wrapped, dtype, rng):
-    shapes = SHAPES if device == "cpu" else SHAPES[:3]
+    shapes = SHAPES if device == "cpu" else SHAPES[:4]
     starts = [rng.normal(size=s).astype(dtype) for s in shapes]
     expected = [Written(name, s.astype("float64")) for s in starts]
     with gg.device(device):
