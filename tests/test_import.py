@@ -2,11 +2,10 @@
 
 import operator
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.core import known_as
@@ -15,8 +14,8 @@ from gpugrad.core import known_as
 def _loaded(statement):
     """Names of the modules that a fresh interpreter has after a statement."""
     code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {name.partition(".")[0] for name in run.stdout.split()} | set(run.stdout.split())
+    names = output_of("-c", code).split()
+    return {name.partition(".")[0] for name in names} | set(names)
 
 
 def test_import_loads_neither_cupy_nor_scipy_nor_the_training_half():

@@ -5,14 +5,13 @@ import importlib.metadata
 import inspect
 import itertools
 import re
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
 
 import numpy as np
 import pytest
 from comparing import near_largest
+from fresh import output_of
 from taping import taped
 
 import gpugrad as gg
@@ -375,8 +374,7 @@ print(json.dumps({
 """
     import json
 
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    real, fake = json.loads(run.stdout), importlib.import_module("fakes.cublaslt")
+    real, fake = json.loads(output_of("-c", script)), importlib.import_module("fakes.cublaslt")
     for name, function in inspect.getmembers(fake, inspect.isfunction):
         if name.startswith("_") or name == "install":
             continue

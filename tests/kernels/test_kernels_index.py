@@ -103,14 +103,8 @@ def test_any_order_differs_between_schedules():
     assert len(set(results)) > 1
 
 
-def test_large_16_bit_results_need_no_float32_zeros(monkeypatch):
-    names = []
-    real = launch.launch
-    monkeypatch.setattr(
-        scatter,
-        "launch",
-        lambda source, name, *rest: (names.append(name), real(source, name, *rest)),
-    )
+def test_large_16_bit_results_need_no_float32_zeros(launches_of):
+    names = launches_of(scatter)
     values, indices = np.ones((3, 8), np.float16), np.array([90, 5, 90])
     with shim.running():
         actual = scatter.scatter_rows(NUMPY, values, indices, shape=(100, 8))

@@ -143,10 +143,9 @@ LONG = {
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", LONG)
 def test_cross_entropy_gradients_of_long_rows_keep_them_in_shared_memory(
-    dtype, schedule, rng, monkeypatch
+    dtype, schedule, rng, launches_of
 ):
-    names, real = [], cross_entropy.launch
-    monkeypatch.setattr(cross_entropy, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    names = launches_of(cross_entropy)
     for n in LONG[dtype]:
         g, x, labels = losing(rng, dtype, n, lines=2)
         op = gg.OPS["sparse_softmax_cross_entropy_grad"]
@@ -156,9 +155,6 @@ def test_cross_entropy_gradients_of_long_rows_keep_them_in_shared_memory(
         near = TOLERANCES_OF_LONG[dtype]
         np.testing.assert_allclose(actual.astype(float), desired.astype(float), near, near * 1e-3)
     assert all(name.endswith(", -1>") for name in names), names
-
-
-TOLERANCES_OF_LONG = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)

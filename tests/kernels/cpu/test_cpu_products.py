@@ -1,12 +1,11 @@
 """Products over the pool: against NumPy, in every layout, with any number of threads."""
 
 import ctypes
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.kernels.cpu import compiler, products
@@ -157,8 +156,7 @@ threads = [threading.Thread(target=run) for _ in range(4)]
 assert get() == before
 print(before)
 """
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
-    assert int(done.stdout) >= 1
+    assert int(output_of("-c", code)) >= 1
 
 
 def test_several_python_threads_multiply_at_once():
