@@ -145,6 +145,22 @@ def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c_program, "setting", lambda: "0")
 
 
+@pytest.fixture
+def launches_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """A function of modules: the names of the kernels that they launch from then on."""
+
+    def noted(*modules: types.ModuleType) -> list[str]:
+        names: list[str] = []
+        real = modules[0].launch
+        for module in modules:
+            monkeypatch.setattr(
+                module, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a)
+            )
+        return names
+
+    return noted
+
+
 @pytest.fixture(params=[1, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     """Threads of the pool of C kernels: each test runs with one and with several."""

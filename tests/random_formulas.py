@@ -7,22 +7,12 @@ NAMES = ("a", "b", "c")
 
 def operations(xp, s, x, y, number):
     return [
-        lambda: x + y,
-        lambda: x - y,
-        lambda: x * y,
-        lambda: x / (xp.absolute(y) + 0.5),
-        lambda: number * x,
-        lambda: x + number,
-        lambda: number - x,
-        lambda: x / 3.0,
-        lambda: 1.0 / (xp.absolute(x) + 1.0),
-        lambda: xp.sqrt(xp.absolute(x) * 2.0),
-        lambda: xp.square(number * x) * 0.1,
-        lambda: xp.sign(s.b * x),
-        lambda: xp.maximum(x, number * y),
-        lambda: xp.maximum(s.c * x, 0.0),
-        lambda: -x,
-    ]
+        lambda: x + y, lambda: x - y, lambda: x * y, lambda: x / (xp.absolute(y) + 0.5),
+        lambda: number * x, lambda: x + number, lambda: number - x, lambda: x / 3.0,
+        lambda: 1.0 / (xp.absolute(x) + 1.0), lambda: xp.sqrt(xp.absolute(x) * 2.0),
+        lambda: xp.square(number * x) * 0.1, lambda: xp.sign(s.b * x),
+        lambda: xp.maximum(x, number * y), lambda: xp.maximum(s.c * x, 0.0), lambda: -x,
+    ]  # fmt: skip
 
 
 def random_formula(seed, n_slots):

@@ -42,9 +42,6 @@ def path(tmp_path):
     return tmp_path / "a.safetensors"
 
 
-# ---- round trips -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "dtype",
     ["bool", "int8", "uint16", "int64", "float16", "bfloat16", "float32", "float64", "complex64"],
@@ -131,9 +128,6 @@ def test_model_can_be_restored_without_the_optimizer(path):
     other = model()
     checkpoint.restore(path, other)
     assert_same(values_of(other), values_of(m))
-
-
-# ---- all or nothing ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -298,9 +292,6 @@ def test_temporary_file_that_another_save_removes_before_it_is_locked_is_written
     checkpoint.save(path, {"w": gg.ones(2)})
     np.testing.assert_array_equal(checkpoint.load(path)[0]["w"], [1, 1])
     assert list(path.parent.iterdir()) == [path]
-
-
-# ---- files that are not checkpoints -----------------------------------------------------
 
 
 def test_missing_file_and_folder_are_clear_errors(path):

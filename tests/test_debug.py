@@ -465,13 +465,10 @@ def _value_and_gradient(function, xs):
 
 
 @WRAPPED
-@pytest.mark.parametrize("name", sorted(gg.OPS))
+@pytest.mark.parametrize("name", sorted(n for n, op in gg.OPS.items() if op.differentiable))
 def test_nans_changes_no_value_of_an_op(name, wrapped):
     """Formulas may compute infinities and select other values."""
-    op = gg.OPS[name]
-    if not op.differentiable:
-        return
-    for sample in Subject(op, 0, 1, CPU).samples[:3]:
+    for sample in Subject(gg.OPS[name], 0, 1, CPU).samples[: 1 if wrapped is gg.function else 3]:
         case = sample.case()
         f = wrapped(functools.partial(_value_and_gradient, case.function))
         xs = [case.put(x) for x in case.point]

@@ -20,22 +20,10 @@ FLOORS = [
 
 SHELVES = {
     "ops": [
-        "_axes",
-        "_blocks",
-        "_slopes",
-        "_roots",
-        "_loops",
-        "_scipy",
-        "arrays",
-        "math",
-        "linalg",
-        "fft",
-        "special",
-        "random",
-        "nn",
-        "__init__",
+        "_axes", "_blocks", "_slopes", "_roots", "_loops", "_scipy", "arrays", "math", "linalg",
+        "fft", "special", "random", "nn", "__init__",
     ]
-}
+}  # fmt: skip
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 
 OPTIONAL = {
@@ -168,9 +156,6 @@ def test_only_public_namespaces_have_a_list_of_their_names():
     imports from one that itself imported them."""
     listed = {module for module, path in MODULES.items() if _exported(path)}
     assert listed == {*PUBLIC, *FACES}
-
-
-# ---- no module edits another
 
 
 EDITED = {

@@ -71,9 +71,6 @@ def test_table_of_names_names_what_there_is():
                 thing = getattr(thing, part)
 
 
-# ---- the GPT recipe
-
-
 def lines_of(code):
     return [x for x in code.splitlines() if x.strip() and not x.strip().startswith("#")]
 

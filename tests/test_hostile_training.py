@@ -193,8 +193,6 @@ ALSO = {  # other names in messages
 }
 
 
-# ---- layers that call a function ---------------------------------------------------------
-
 SIGNAL, VOLUME = np.ones((1, 4, 4), np.float32), np.ones((1, 4, 4, 4, 4), np.float32)
 SAMPLES = {  # arguments that have no default, by the parameter's name
     "downscale_factor": 2, "groups": 2, "kernel_size": 2, "norm_type": 2.0, "output_size": 4,

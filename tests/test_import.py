@@ -2,11 +2,10 @@
 
 import operator
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.core import known_as
@@ -15,8 +14,8 @@ from gpugrad.core import known_as
 def _loaded(statement):
     """Names of the modules that a fresh interpreter has after a statement."""
     code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {name.partition(".")[0] for name in run.stdout.split()} | set(run.stdout.split())
+    names = output_of("-c", code).split()
+    return {name.partition(".")[0] for name in names} | set(names)
 
 
 def test_import_loads_neither_cupy_nor_scipy_nor_the_training_half():
@@ -36,19 +35,13 @@ def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
 @pytest.mark.parametrize(
     "statement",
     [
-        "gg.relu(gg.ones(3))",
-        "gg.inv([[2.0]])",
-        "gg.fft.fft(gg.ones(4))",
-        "gg.mse",
-        "gg.set_seed(0)",
-        "gg.cond(True, lambda: gg.ones(2), lambda: gg.zeros(2))",
-        "gg.function(gg.tanh)(gg.ones(2))",
-        "gg.OPS['softmax']",
-        "gg.grad(lambda x: gg.sum(gg.special.gammaln(x)))(gg.ones(2))",
-        "sorted(gg.OPS)[500]",
+        "gg.relu(gg.ones(3))", "gg.inv([[2.0]])", "gg.fft.fft(gg.ones(4))", "gg.mse",
+        "gg.set_seed(0)", "gg.cond(True, lambda: gg.ones(2), lambda: gg.zeros(2))",
+        "gg.function(gg.tanh)(gg.ones(2))", "gg.OPS['softmax']",
+        "gg.grad(lambda x: gg.sum(gg.special.gammaln(x)))(gg.ones(2))", "sorted(gg.OPS)[500]",
         "vars(gg.nn.functional)['relu']",
     ],
-)
+)  # fmt: skip
 def test_what_is_loaded_later_is_there_when_asked_for(statement):
     _loaded(f"import gpugrad as gg; {statement}")
 

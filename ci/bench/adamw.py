@@ -12,23 +12,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from peers import (
-    by_hand_in,
-    copy_of,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    speed_of_copy,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
-args = parse_args(options(__doc__, rounds=20, threads=1))
+args = peers.parse_args(peers.options(__doc__, rounds=20, threads=1))
 
 import numpy as np
 
@@ -75,8 +61,8 @@ def torch(weights: Any, gradients: Any) -> dict[str, Run]:
         return t.optim.AdamW(leaves, RATE, BETAS, EPSILON, DECAY, **options).step
 
     runs = {"torch": make_step(), "torch, fused": make_step(fused=True)}
-    if ON_GPU and torch_compiles(ON_GPU):
-        runs["torch.compile"] = torch_compile(make_step())
+    if ON_GPU and peers.torch_compiles(ON_GPU):
+        runs["torch.compile"] = peers.torch_compile(make_step())
     return runs
 
 
@@ -113,7 +99,7 @@ def adamw(lib: Any, t: Any, p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, A
 
 def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
     """As a user would write it: a CuPy kernel per tensor, or NumPy formulas."""
-    name, lib = by_hand_in(ON_GPU)
+    name, lib = peers.by_hand_in(ON_GPU)
     if ON_GPU:
         kernel = lib.ElementwiseKernel(
             "float32 g, float32 rate, float32 root", "float32 p, float32 m, float32 v",
@@ -142,20 +128,20 @@ def by_hand(weights: Any, gradients: Any) -> dict[str, Run]:
 
 def copying(weights: Any, gradients: Any) -> dict[str, Run]:
     """A copy of the same number of elements."""
-    return copy_of(ON_GPU, np.ones(sum(a.size for a in weights), np.float32))
+    return peers.copy_of(ON_GPU, np.ones(sum(a.size for a in weights), np.float32))
 
 
 def main() -> int:
     """Print the table."""
     weights, gradients = data()
     count = sum(a.size for a in weights)
-    makers = with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
-    runs = select(run_makers(makers, weights, gradients), args.only)
-    medians = race(runs, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
-    limit = speed_of_copy(medians, 8 * count / 1e9)
+    makers = peers.with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
+    runs = peers.select(peers.run_makers(makers, weights, gradients), args.only)
+    medians = peers.race(runs, args.rounds, inner=3, wait=gg.cuda.synchronize if ON_GPU else None)
+    limit = peers.speed_of_copy(medians, 8 * count / 1e9)
     title = f"AdamW step of {count:,} weights in {len(weights)} tensors on {gg.device()}"
     work, part = (28 * count / 1e9, "GB"), 0.85 if ON_GPU else None
-    return status(table(title, medians, work=work, limit=limit, part=part))
+    return peers.status(peers.table(title, medians, work=work, limit=limit, part=part))
 
 
 if __name__ == "__main__":

@@ -14,26 +14,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import (
-    agree,
-    by_hand_in,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
-parser = options(__doc__, rounds=15, threads=1)
+parser = peers.options(__doc__, rounds=15, threads=1)
 parser.add_argument("--lengths", type=int, nargs="+", help="of queries and keys")
 parser.add_argument("--heads", type=int, help="of an example (as in a model of width 2048)")
 parser.add_argument("--tokens", type=int, help="of all examples (16384; 256 on a CPU)")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 
 import numpy as np
 
@@ -111,8 +98,8 @@ def torch(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, 
         return forward, both
 
     runs = {name: by(backend) for name, backend in backends.items()}
-    if ON_GPU and torch_compiles(ON_GPU):
-        runs["torch.compile"] = by(None, torch_compile(eager))
+    if ON_GPU and peers.torch_compiles(ON_GPU):
+        runs["torch.compile"] = by(None, peers.torch_compile(eager))
     return runs
 
 
@@ -142,7 +129,7 @@ def jax(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Fu
 
 def by_hand(arrays: list[Any], g: Any, causal: bool) -> dict[str, tuple[Function, Function]]:
     """The formula as a user of the array library would write it, in float16 on CuPy."""
-    name, lib = by_hand_in(ON_GPU)
+    name, lib = peers.by_hand_in(ON_GPU)
     n, scale = arrays[0].shape[-2], arrays[0].shape[-1] ** -0.5
     if ON_GPU and n > LONGEST:
         return {}
@@ -177,24 +164,25 @@ def _results(runs: dict[str, tuple[Function, Function]]) -> dict[str, Function]:
 def main() -> int:
     """Print the table."""
     good = True
-    makers = with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
+    makers = peers.with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
     rng = np.random.default_rng(0)
     for k, heads in HEADS.items():
         for n in LENGTHS:
             shape = (max(TOKENS // n, 1), heads, n, k)
             *arrays, g = (rng.standard_normal(shape, np.float32) for _ in range(4))
             for causal in (False, True):
-                runs = select(run_makers(makers, arrays, g, causal), args.only)
+                runs = peers.select(peers.run_makers(makers, arrays, g, causal), args.only)
                 if n == LENGTHS[0]:  # comparing the longest would take longer than the bench
                     rtol = 3e-2 if ON_GPU else 1e-4
-                    agree(_results(runs), rtol, atol=rtol)
+                    peers.agree(_results(runs), rtol, atol=rtol)
                 work = 4.0 * n * n * k * heads * shape[0] * (0.5 if causal else 1)
                 for what, at, times in (("forward", 0, 1.0), ("forward and backward", 1, 3.5)):
-                    medians = race({name: both[at] for name, both in runs.items()}, args.rounds,
-                                   wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
+                    contestants = {name: both[at] for name, both in runs.items()}
+                    wait = gg.cuda.synchronize if ON_GPU else None
+                    medians = peers.race(contestants, args.rounds, wait=wait)
                     title = f"attention, {what}, {shape}, {DTYPE}{', causal' * causal}"
-                    good &= table(title, medians, REACH, work=(work * times / 1e12, "TFLOP"))
-    return status(good)
+                    good &= peers.table(title, medians, REACH, work=(work * times / 1e12, "TFLOP"))
+    return peers.status(good)
 
 
 if __name__ == "__main__":

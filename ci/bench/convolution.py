@@ -16,25 +16,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import (
-    agree,
-    by_hand_in,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
-parser = options(__doc__, rounds=15, threads=1)
+parser = peers.options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the layers to run (all)")
 parser.add_argument("--examples", type=int, help="of a batch (128; 1 on a CPU)")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 
 import numpy as np
 
@@ -98,8 +85,8 @@ def torch(x: Any, w: Any, g: Any, dtype: str, window: Any) -> dict[str, tuple[Fu
         return forward, both
 
     runs = {"torch": by(eager)}
-    if ON_GPU and torch_compiles(ON_GPU):
-        runs["torch.compile"] = by(torch_compile(eager))
+    if ON_GPU and peers.torch_compiles(ON_GPU):
+        runs["torch.compile"] = by(peers.torch_compile(eager))
     return runs
 
 
@@ -132,7 +119,7 @@ def by_hand(
     x: Any, w: Any, g: Any, dtype: str, window: Any
 ) -> dict[str, tuple[Function, Function]]:
     """A matrix product with all windows of the image."""
-    name, lib = by_hand_in(ON_GPU)
+    name, lib = peers.by_hand_in(ON_GPU)
     x, w, g = (lib.asarray(a, dtype) for a in (x, w, g))
     k, stride, edge = w.shape[-1], window["stride"], window["padding"]
     edges = ((0, 0), (0, 0), (edge, edge), (edge, edge))
@@ -178,7 +165,7 @@ def main() -> int:
     good = True
     if unknown := set(args.names) - set(LAYERS):
         parser.error(f"no layers {sorted(unknown)}; there are {list(LAYERS)}")
-    makers = with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
+    makers = peers.with_peers([gpugrad, by_hand], torch, jax, ON_GPU)
     rng = np.random.default_rng(0)
     for name in args.names or LAYERS:
         c, filters, side, kernel, stride = LAYERS[name]
@@ -188,17 +175,17 @@ def main() -> int:
         g = rng.standard_normal((EXAMPLES, filters, out_side, out_side), np.float32)
         work = 2.0 * g.size * c * kernel * kernel
         for dtype in DTYPES:
-            runs = select(run_makers(makers, x, w, g, dtype, window), args.only)
+            runs = peers.select(peers.run_makers(makers, x, w, g, dtype, window), args.only)
             rtol = 2e-2 if ON_GPU else 1e-4
-            agree(_results(runs), rtol, atol=rtol * g[:, 0].size ** 0.5)
+            peers.agree(_results(runs), rtol, atol=rtol * g[:, 0].size ** 0.5)
             for what, at in (("forward", 0), ("forward and backward", 1)):
-                medians = race({who: both[at] for who, both in runs.items()}, args.rounds,
+                medians = peers.race({who: both[at] for who, both in runs.items()}, args.rounds,
                                wait=gg.cuda.synchronize if ON_GPU else None)  # fmt: skip
                 rounded = " as TF32" if ON_GPU and dtype == "float32" else ""
                 title = f"{name} of ResNet-18, {EXAMPLES} examples, {dtype}{rounded}, {what}"
                 amount = work * (3 if at else 1) / 1e12, "TFLOP"
-                good &= table(title, medians, REACH, work=amount)
-    return status(good)
+                good &= peers.table(title, medians, REACH, work=amount)
+    return peers.status(good)
 
 
 if __name__ == "__main__":

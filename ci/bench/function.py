@@ -10,26 +10,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from peers import (
-    by_hand_in,
-    copy_of,
-    installed,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    speed_of_copy,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
-parser = options(__doc__, rounds=20, threads=os.cpu_count())
+parser = peers.options(__doc__, rounds=20, threads=os.cpu_count())
 parser.add_argument("--elements", type=int, help="of the long chain (1e8; 1e7 on a CPU)")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads would spin on others' cores
 
 import numpy as np
@@ -58,7 +43,7 @@ def deep() -> dict[str, Any]:
 
     traced = gg.function(chain)
     runs = {"gpugrad": lambda: traced(x), "gpugrad, eager": lambda: chain(x)}
-    if installed("tensorflow") and not ON_GPU:
+    if peers.installed("tensorflow") and not ON_GPU:
         import tensorflow as tf
 
         @tf.function
@@ -98,7 +83,7 @@ def gpugrad() -> dict[str, Any]:
 
 
 def copying() -> dict[str, Any]:
-    return copy_of(ON_GPU, DATA)
+    return peers.copy_of(ON_GPU, DATA)
 
 
 def torch() -> dict[str, Any]:
@@ -116,8 +101,8 @@ def torch() -> dict[str, Any]:
 
     eager = lambda x: ten(t, x)  # noqa: E731
     runs = {"torch, eager": both(eager)}
-    if ON_GPU and torch_compiles(ON_GPU):
-        runs["torch.compile"] = both(torch_compile(eager))
+    if ON_GPU and peers.torch_compiles(ON_GPU):
+        runs["torch.compile"] = both(peers.torch_compile(eager))
     return runs
 
 
@@ -131,12 +116,12 @@ def jax() -> dict[str, Any]:
 def long() -> dict[str, Any]:
     """Value and gradient of ten elementwise ops on many floats."""
     own = [gpugrad, copying, *([by_hand] if ON_GPU else [])]
-    return run_makers(with_peers(own, torch, jax, ON_GPU))
+    return peers.run_makers(peers.with_peers(own, torch, jax, ON_GPU))
 
 
 def by_hand() -> dict[str, Any]:
     """The long chain as a CuPy user would write it: a kernel for values and slopes, and a sum."""
-    name, cupy = by_hand_in(ON_GPU)
+    name, cupy = peers.by_hand_in(ON_GPU)
     x = cupy.asarray(DATA)
     kernel = cupy.ElementwiseKernel(
         "float32 x", "float32 value, float32 slope",
@@ -159,21 +144,24 @@ def by_hand() -> dict[str, Any]:
 
 if __name__ == "__main__":
     print(f"{gg.device()}, {args.threads} thread(s)")
-    good = table(
+    good = peers.table(
         "tanh(y * x) 50 times on 8 floats, value and gradient",
-        race(select(deep(), args.only), args.rounds, inner=10, wait=WAIT),
+        peers.race(peers.select(deep(), args.only), args.rounds, inner=10, wait=WAIT),
         None if ON_GPU else {"gpugrad, eager": 0.5, "tf.function": 1.0},
     )
-    raced = race(
-        select(long(), args.only), max(args.rounds // 4, 3), inner=5 if ON_GPU else 1, wait=WAIT
+    raced = peers.race(
+        peers.select(long(), args.only),
+        max(args.rounds // 4, 3),
+        inner=5 if ON_GPU else 1,
+        wait=WAIT,
     )
     moved = ELEMENTS * 8 / 1e9  # by a copy, and by one kernel that reads x and writes the gradient
-    good &= table(
+    good &= peers.table(
         f"ten elementwise ops on {ELEMENTS:,} floats, value and gradient",
         raced,
         None if ON_GPU else {"torch, eager": 0.3, "jax.jit": 1.1},
         work=(moved, "GB"),
-        limit=speed_of_copy(raced, moved),
+        limit=peers.speed_of_copy(raced, moved),
         part=0.9 if ON_GPU else None,
     )
-    raise SystemExit(status(good))
+    raise SystemExit(peers.status(good))

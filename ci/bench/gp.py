@@ -13,25 +13,11 @@ import math
 import sys
 from typing import Any
 
-from peers import (
-    agree,
-    by_hand_in,
-    installed,
-    jax_runs,
-    options,
-    parse_args,
-    race,
-    record_failure,
-    select,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-)
+import peers
 
-parser = options(__doc__, rounds=10, threads=1)
+parser = peers.options(__doc__, rounds=10, threads=1)
 parser.add_argument("--points", type=int, help="observed points (4096; 256 on a CPU)")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 
 import numpy as np
 
@@ -92,7 +78,7 @@ def with_torch(by_inductor: bool = False) -> Any:
         roots = torch.log(torch.diagonal(factor)).sum()
         return -0.5 * (scaled * scaled).sum() - roots - POINTS / 2 * math.log(2 * math.pi)
 
-    formula = torch_compile(likelihood) if by_inductor else likelihood
+    formula = peers.torch_compile(likelihood) if by_inductor else likelihood
 
     def run() -> Any:
         value = formula(logs)
@@ -122,7 +108,7 @@ def with_jax() -> Any:
 
 def by_hand() -> Any:
     """Value and gradient as a user of CuPy or NumPy would write them."""
-    _, lib = by_hand_in(ON_GPU)
+    _, lib = peers.by_hand_in(ON_GPU)
     squared, y, logs = map(lib.asarray, data())
     eye = lib.eye(POINTS)
 
@@ -149,28 +135,28 @@ def main() -> int:
         "gpugrad": lambda: with_gpugrad(by_factor=False),
         "gpugrad, eager": lambda: with_gpugrad(by_factor=False, traced=False),
         "gpugrad, by the factor": lambda: with_gpugrad(by_factor=True),
-        by_hand_in(ON_GPU)[0]: by_hand,
+        peers.by_hand_in(ON_GPU)[0]: by_hand,
     }
-    if installed("torch"):
+    if peers.installed("torch"):
         makers["torch"] = with_torch
-    if ON_GPU and torch_compiles(ON_GPU):
+    if ON_GPU and peers.torch_compiles(ON_GPU):
         makers["torch.compile"] = lambda: with_torch(by_inductor=True)
-    if jax_runs(ON_GPU):
+    if peers.jax_runs(ON_GPU):
         makers["jax.jit"] = with_jax
     runs: dict[str, Any] = {}
-    for name, make in select(makers, args.only).items():
-        with record_failure(name):
+    for name, make in peers.select(makers, args.only).items():
+        with peers.record_failure(name):
             runs[name] = make()
-    agree(runs, rtol=1e-7)
+    peers.agree(runs, rtol=1e-7)
     wait = gg.cuda.synchronize if ON_GPU else None
-    good = table(
+    good = peers.table(
         f"Gaussian process, {POINTS} points in float64, log likelihood and gradient",
-        race(runs, args.rounds, wait=wait),
+        peers.race(runs, args.rounds, wait=wait),
         {"torch": 0.5} if ON_GPU else None,
         work=(POINTS**3 / 1e12, "TFLOP"),
         most=6e-3 if ON_GPU and POINTS == 4096 else None,
     )
-    return status(good)
+    return peers.status(good)
 
 
 if __name__ == "__main__":

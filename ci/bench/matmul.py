@@ -12,23 +12,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from peers import (
-    agree,
-    by_hand_in,
-    installed,
-    jax_runs,
-    options,
-    parse_args,
-    race,
-    record_failure,
-    select,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-)
+import peers
 
-args = parse_args(options(__doc__, rounds=20, threads=1))
+args = peers.parse_args(peers.options(__doc__, rounds=20, threads=1))
 
 import numpy as np
 
@@ -58,7 +44,7 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
         return [y, *tape.gradient(y, [a, b], output_gradients=upstream)]
 
     runs = {"gpugrad": (lambda: [gg.matmul(a, b)], ours)}
-    if installed("torch"):
+    if peers.installed("torch"):
         import torch
 
         if args.threads:
@@ -76,12 +62,12 @@ def contestants(shape: tuple[int, ...], case: str) -> dict[str, tuple[Any, Any]]
             return lambda: [product(ta, tb)], both
 
         runs["torch"] = by(torch.matmul)
-        if ON_GPU and torch_compiles(ON_GPU):
-            runs["torch.compile"] = by(torch_compile(lambda a, b: torch.matmul(a, b)))
-    if jax_runs(ON_GPU):
-        with record_failure("jax.jit"):
+        if ON_GPU and peers.torch_compiles(ON_GPU):
+            runs["torch.compile"] = by(peers.torch_compile(lambda a, b: torch.matmul(a, b)))
+    if peers.jax_runs(ON_GPU):
+        with peers.record_failure("jax.jit"):
             runs["jax.jit"] = with_jax(arrays, dtype, JAX_CASES[case])
-    name, lib = by_hand_in(ON_GPU)
+    name, lib = peers.by_hand_in(ON_GPU)
     la, lb, lg = (lib.asarray(a, "float16" if case == "bfloat16" else "float32") for a in arrays)
     runs[name] = (
         lambda: [lib.matmul(la, lb)],
@@ -116,18 +102,18 @@ def main() -> int:
     good = True
     for shape in SHAPES:
         for case in CASES if ON_GPU else ["float32"]:
-            runs = select(contestants(shape, case), args.only)
+            runs = peers.select(contestants(shape, case), args.only)
             rtol = 1e-4 if case == "float32" else 2e-2
-            agree({k: f for k, (_, f) in runs.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
+            peers.agree({k: f for k, (_, f) in runs.items()}, rtol, atol=rtol * shape[-1] ** 0.5)
             flops = 2 * np.prod(shape, dtype=float) * shape[-1]
             for at, (what, products) in enumerate((("product", 1), ("and both gradients", 3))):
-                raced = race(
+                raced = peers.race(
                     {name: both[at] for name, both in runs.items()}, args.rounds,
                     inner=5, wait=gg.cuda.synchronize if ON_GPU else None,
                 )  # fmt: skip
                 title = f"matmul of {shape}, {case}, {what}, on {gg.device()}"
-                good &= table(title, raced, REACH, work=(products * flops / 1e12, "TFLOP"))
-    return status(good)
+                good &= peers.table(title, raced, REACH, work=(products * flops / 1e12, "TFLOP"))
+    return peers.status(good)
 
 
 if __name__ == "__main__":

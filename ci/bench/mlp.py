@@ -14,20 +14,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from peers import (
-    by_hand_in,
-    installed,
-    jax_runs,
-    options,
-    parse_args,
-    race_apart,
-    select,
-    status,
-    table,
-    torch_compiles,
-)
+import peers
 
-args = parse_args(options(__doc__, rounds=60))
+args = peers.parse_args(peers.options(__doc__, rounds=60))
 
 import numpy as np
 
@@ -204,7 +193,7 @@ def with_autograd():
 
 def by_hand():
     """Forward, backward and Adam as a user of CuPy or NumPy would write them."""
-    _, lib = by_hand_in(ON_GPU)
+    _, lib = peers.by_hand_in(ON_GPU)
     x, labels = map(lib.asarray, data())
     layers = [tuple(map(lib.asarray, pair)) for pair in weights()]
     params = [a for pair in layers for a in pair]
@@ -240,18 +229,18 @@ def contestants():
     runs = {
         "gpugrad": functools.partial(with_gpugrad, traced=True),
         "gpugrad, eager": functools.partial(with_gpugrad, traced=False),
-        by_hand_in(ON_GPU)[0]: by_hand,
+        peers.by_hand_in(ON_GPU)[0]: by_hand,
     }
-    if installed("torch"):
+    if peers.installed("torch"):
         runs["torch, default Adam"] = with_torch
         runs["torch, fused Adam"] = functools.partial(with_torch, fused=True)
-        if ON_GPU and torch_compiles(ON_GPU):
+        if ON_GPU and peers.torch_compiles(ON_GPU):
             runs["torch.compile"] = functools.partial(with_torch, compiled=True, fused=True)
-    if jax_runs(ON_GPU):
+    if peers.jax_runs(ON_GPU):
         runs["jax.jit"] = with_jax
-    if installed("tensorflow") and not ON_GPU:
+    if peers.installed("tensorflow") and not ON_GPU:
         runs["tf.function"] = with_tensorflow
-    if installed("autograd") and not ON_GPU:
+    if peers.installed("autograd") and not ON_GPU:
         runs["HIPS autograd"] = with_autograd
     return runs
 
@@ -261,11 +250,11 @@ def main() -> int:
     where = gg.device() if ON_GPU else f"{args.threads or 'default'} threads"
     title = f"MLP {'-'.join(map(str, SIZES))}, batch {BATCH}, Adam step, {where}"
     reach = {"torch, default Adam": 0.4, "torch, fused Adam": 1.1, "jax.jit": 0.9}
-    raced = race_apart(
-        select(contestants(), args.only), args.rounds, inner=20 if ON_GPU else 5,
+    raced = peers.race_apart(
+        peers.select(contestants(), args.only), args.rounds, inner=20 if ON_GPU else 5,
         wait=gg.cuda.synchronize if ON_GPU else None,
     )  # fmt: skip
-    return status(table(title, raced, None if ON_GPU else reach))
+    return peers.status(peers.table(title, raced, None if ON_GPU else reach))
 
 
 if __name__ == "__main__":

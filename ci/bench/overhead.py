@@ -19,25 +19,12 @@ import sys
 import time
 from typing import Any
 
-from peers import (
-    by_hand_in,
-    installed,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
-parser = options(__doc__, rounds=40, threads=1)
+parser = peers.options(__doc__, rounds=40, threads=1)
 parser.add_argument("--check", action="store_true", help="only the budget; fail if missed")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 
 import numpy as np
 
@@ -164,8 +151,8 @@ def torch() -> dict[str, Any]:
 
     eager = lambda x: chain(x, t.tanh).sum()  # noqa: E731
     runs = {"torch": run(eager)}
-    if ON_GPU and torch_compiles(ON_GPU):
-        runs["torch.compile"] = run(torch_compile(eager))
+    if ON_GPU and peers.torch_compiles(ON_GPU):
+        runs["torch.compile"] = run(peers.torch_compile(eager))
     return runs
 
 
@@ -200,7 +187,7 @@ def tensorflow() -> dict[str, Any]:
 
 def by_hand() -> dict[str, Any]:
     """The chain and its gradient, op by op, as a user of CuPy would write them."""
-    name, cupy = by_hand_in(ON_GPU)
+    name, cupy = peers.by_hand_in(ON_GPU)
     x = cupy.asarray(A)
 
     def run():
@@ -220,9 +207,9 @@ def by_hand() -> dict[str, Any]:
 def contestants() -> dict[str, Any]:
     """Forward and backward passes of the chain on 8 float32 numbers."""
     if ON_GPU:
-        return run_makers(with_peers([gpugrad, by_hand], torch, jax, ON_GPU))
-    makers = [m for m in (torch, autograd, tensorflow) if installed(m.__name__)]
-    return run_makers([gpugrad, *makers])
+        return peers.run_makers(peers.with_peers([gpugrad, by_hand], torch, jax, ON_GPU))
+    makers = [m for m in (torch, autograd, tensorflow) if peers.installed(m.__name__)]
+    return peers.run_makers([gpugrad, *makers])
 
 
 def over_budget() -> list[str]:
@@ -249,11 +236,11 @@ def main() -> int:
         return 1 if over else 0
     reach = {"torch": 1.0} if ON_GPU else {"torch": 0.75, "autograd": 0.4, "tensorflow": 0.12}
     title = f"y = tanh(y * x), {CHAIN} times, on 8 float32, op by op: forward + backward"
-    raced = race(
-        select(contestants(), args.only), args.rounds, inner=5,
+    raced = peers.race(
+        peers.select(contestants(), args.only), args.rounds, inner=5,
         wait=gg.cuda.synchronize if ON_GPU else None,
     )  # fmt: skip
-    return status(table(title, raced, reach))
+    return peers.status(peers.table(title, raced, reach))
 
 
 if __name__ == "__main__":

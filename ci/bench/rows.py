@@ -16,28 +16,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from peers import (
-    agree,
-    by_hand_in,
-    copy_of,
-    options,
-    parse_args,
-    race,
-    run_makers,
-    select,
-    speed_of_copy,
-    status,
-    table,
-    torch_compile,
-    torch_compiles,
-    with_peers,
-)
+import peers
 
-parser = options(__doc__, rounds=15, threads=1)
+parser = peers.options(__doc__, rounds=15, threads=1)
 parser.add_argument("names", nargs="*", metavar="NAME", help="of the workloads to run (all)")
 parser.add_argument("--rows", type=int, help="of each array (4096; 128 on a CPU)")
 parser.add_argument("--lengths", type=int, nargs="+", help="of a row")
-args = parse_args(parser)
+args = peers.parse_args(parser)
 
 import numpy as np
 
@@ -107,8 +92,8 @@ def torch(w: Workload) -> dict[str, Function]:
     }
     eager = calls[w.name]
     runs = {"torch": eager}
-    if ON_GPU and torch_compiles(ON_GPU):  # on a CPU compiling takes minutes
-        runs["torch.compile"] = torch_compile(eager)
+    if ON_GPU and peers.torch_compiles(ON_GPU):  # on a CPU compiling takes minutes
+        runs["torch.compile"] = peers.torch_compile(eager)
 
     def both(f: Callable[..., Any]) -> Function:
         def step() -> Any:
@@ -153,7 +138,7 @@ def jax(w: Workload) -> dict[str, Function]:
 
 def by_hand(w: Workload) -> dict[str, Function]:
     """Each function and its gradients as a user of the array library would write them."""
-    name, lib = by_hand_in(ON_GPU)
+    name, lib = peers.by_hand_in(ON_GPU)
     dtype = "float32" if w.dtype == "float32" else "float16"
     x, g, *weights = (lib.asarray(a, dtype) for a in (w.x, w.g, *w.weights))
     labels = lib.asarray(w.labels)
@@ -193,29 +178,29 @@ def by_hand(w: Workload) -> dict[str, Function]:
 
 def copying(w: Workload) -> dict[str, Function]:
     """A copy of the rows in float32."""
-    return copy_of(ON_GPU, w.x)
+    return peers.copy_of(ON_GPU, w.x)
 
 
 def main() -> int:
     """Print the table."""
     if unknown := set(args.names) - set(TRAFFIC):
         parser.error(f"no workloads {sorted(unknown)}; there are {list(TRAFFIC)}")
-    makers = with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
+    makers = peers.with_peers([gpugrad, copying, by_hand], torch, jax, ON_GPU)
     wait, good = gg.cuda.synchronize if ON_GPU else None, True
     for name in args.names or TRAFFIC:
         for dtype in DTYPES:
             for n in LENGTHS:
                 w = Workload(name, n, dtype)
-                runs = select(run_makers(makers, w), args.only)
+                runs = peers.select(peers.run_makers(makers, w), args.only)
                 if n == LENGTHS[0]:  # comparing the longest would take longer than the bench
                     others = {who: run for who, run in runs.items() if who != "copy"}
                     rtol = 1e-4 if dtype == "float32" else 3e-2
-                    agree(others, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
-                medians = race(runs, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
-                limit = speed_of_copy(medians, 2 * w.x.nbytes / 1e9)
+                    peers.agree(others, rtol, atol=rtol * ROWS**0.5)  # weights have sums over rows
+                medians = peers.race(runs, args.rounds, inner=10 if ON_GPU else 1, wait=wait)
+                limit = peers.speed_of_copy(medians, 2 * w.x.nbytes / 1e9)
                 title = f"{name} of {ROWS} rows of {n}, {dtype}, forward and backward"
-                good &= table(title, medians, REACH, (w.nbytes / 1e9, "GB"), limit, PART)
-    return status(good)
+                good &= peers.table(title, medians, REACH, (w.nbytes / 1e9, "GB"), limit, PART)
+    return peers.status(good)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,6 @@ def graph():
         yield g
 
 
-# ---- where it works -------------------------------------------------------------------------
-
-
 def test_gradients_outside_a_graph_error_suggests_as_default():
     x = C(2.0)
     with pytest.raises(TapeError, match=r"gg\.Graph\(\)\.as_default\(\)"):
@@ -92,9 +89,6 @@ def test_tape_works_inside_a_graph(graph):
     x = C(3.0)
     g = tape_gradient(lambda x: x * x, x)
     assert values(gg.gradients(g, x)) == [2.0]
-
-
-# ---- ys and xs ------------------------------------------------------------------------------
 
 
 def test_gradients_return_a_flat_list(graph):
@@ -223,9 +217,6 @@ def test_gradients_of_a_gather_are_indexed_slices(graph):
     assert g.to_dense().tolist() == [[0.0], [4.0], [0.0]]
 
 
-# ---- grad_ys --------------------------------------------------------------------------------
-
-
 def test_grad_ys_weight_each_y_and_none_means_ones(graph):
     x = C([1.0, 2.0])
     y, z = x * x, x * 3
@@ -257,9 +248,6 @@ def test_complex_y_needs_grad_ys(graph):
     with pytest.raises(DTypeError, match="grad_ys"):
         gg.gradients(z * z, z)
     assert values(gg.gradients(z * z, z, grad_ys=C(1 + 0j))) == [14 - 6j]
-
-
-# ---- stop_gradients -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["both", "b alone", "b", "none", "a"])
@@ -315,9 +303,6 @@ def test_stop_gradients_of_one_result_do_not_stop_the_others(graph):
     assert values(gg.gradients(a * b, [x, b], stop_gradients=[a])) == [6.0, 2.0]
 
 
-# ---- unconnected and aggregation ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("zero", ["zero", gg.UnconnectedGradients.ZERO])
 def test_unconnected_gradients_are_none_or_zeros(zero, graph):
     x, k = C([1.0, 2.0]), C([[1, 2]], gg.int16)
@@ -352,9 +337,6 @@ def test_unknown_aggregation_method_is_refused(graph):
     x = C(1.0)
     with pytest.raises(ArgumentError, match="7"):
         gg.gradients(x, x, aggregation_method=7)
-
-
-# ---- ops without a gradient -----------------------------------------------------------------
 
 
 def test_missing_rule_is_an_error_only_between_xs_and_ys(graph):

@@ -6,8 +6,6 @@ from taping import tape_gradient
 
 import gpugrad as gg
 
-# ---- the tape ---------------------------------------------------------------------------
-
 
 def test_gradient_of_squared_sum_is_eight_everywhere():
     x = gg.ones((2, 2))
@@ -89,9 +87,6 @@ def test_mean_loss_has_half_the_gradient_of_the_summed_losses():
     grads, reduced_grads = t.gradient(losses, [w, b]), t.gradient(reduced, [w, b])
     for g, r in zip(grads, reduced_grads, strict=True):
         np.testing.assert_allclose(r.numpy(), 0.5 * g.numpy(), rtol=1e-6)
-
-
-# ---- tf.gradients -----------------------------------------------------------------------
 
 
 def test_gradients_are_summed_over_ys():
@@ -184,9 +179,6 @@ def test_gradient_of_a_line_is_its_slope():
         x = gg.constant(3.0)
         y = gg.multiply(m, x) + b
         assert [g.item() for g in gg.gradients(y, x)] == [2.0]
-
-
-# ---- output_gradients: the natural-gradient question ------------------------------------
 
 
 def _to_expectation(mean, var_sqrt):

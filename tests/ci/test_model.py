@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from fresh import output_of
 from needs import needs_driver
 
 MODEL = Path(__file__).parents[2] / "ci" / "model"
@@ -26,6 +25,7 @@ TORCH = re.compile(
 )
 
 
+@pytest.mark.slow  # up to 6 GB of zeros
 @pytest.mark.device
 @needs_driver
 @pytest.mark.parametrize(
@@ -39,35 +39,28 @@ TORCH = re.compile(
     ids=["mlp", "gpt2", "gpt2-no-cudnn", "resnet"],
 )
 def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds, strided):
-    done = subprocess.run(
-        [sys.executable, MODEL, *arguments],
-        env={k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    counted = TOTAL.search(done.stdout)
-    assert counted, done.stdout
-    assert (int(counted[1]), int(counted[3])) <= (nodes, strided), done.stdout
-    assert float(counted[2]) <= milliseconds, done.stdout
-    assert int(counted[4]) <= 1, done.stdout  # the upload of arguments
-    eager, launches, replay = map(float, HOST.search(done.stdout).groups())
+    text = output_of(MODEL, *arguments, GPUGRAD_DEVICE="")
+    counted = TOTAL.search(text)
+    assert counted, text
+    assert (int(counted[1]), int(counted[3])) <= (nodes, strided), text
+    assert float(counted[2]) <= milliseconds, text
+    assert int(counted[4]) <= 1, text  # the upload of arguments
+    eager, launches, replay = map(float, HOST.search(text).groups())
     assert nodes < launches
     assert 0 < replay < eager  # not how long: other processes take turns with this one
     if "mlp" in arguments:
-        nodes, outside, microseconds = map(float, SEVERAL.search(done.stdout).groups())
-        assert nodes <= 11.13, done.stdout
+        nodes, outside, microseconds = map(float, SEVERAL.search(text).groups())
+        assert nodes <= 11.13, text
         # in 8 steps an upload and 8 copies, since CuPy stacks the losses one by one
-        assert outside <= 1.13, done.stdout
-        assert microseconds <= 30.3, done.stdout
-        torch = TORCH.search(done.stdout)
+        assert outside <= 1.13, text
+        assert microseconds <= 30.3, text
+        torch = TORCH.search(text)
         assert torch[2] is None or int(torch[4]) == 5 * int(torch[2]) > 5 * int(torch[3])
 
 
 def test_help_names_the_benches():
-    done = subprocess.run([sys.executable, MODEL, "--help"], capture_output=True, text=True)
-    assert all(name in done.stdout for name in ("gpt2", "mlp", "resnet", "--no-cudnn"))
+    text = output_of(MODEL, "--help")
+    assert all(name in text for name in ("gpt2", "mlp", "resnet", "--no-cudnn"))
 
 
 @pytest.mark.device
@@ -92,6 +85,5 @@ with driver.logged() as log:
 print(node.moved)
 """
     tests = str(Path(__file__).parents[1])
-    env = os.environ | {"PYTHONPATH": os.pathsep.join((tests, os.environ.get("PYTHONPATH", "")))}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
-    assert done.stdout.split() == [str(50_000 * 4 * floats)], done.stderr
+    path = os.pathsep.join((tests, os.environ.get("PYTHONPATH", "")))
+    assert output_of("-c", script, PYTHONPATH=path).split() == [str(50_000 * 4 * floats)]

@@ -103,9 +103,6 @@ def test_flag_of_an_op_refuses_other_values(value):
         gg.sum(gg.ones(2), keepdims=value)
 
 
-# ---- the decorator
-
-
 @takes(n=COUNT, flag=FLAG)
 def decorated(n, x=None, *, flag=False):
     """Return the arguments."""
@@ -150,8 +147,6 @@ def test_takes_refuses_a_kind_of_no_parameter():
     with pytest.raises(ValueError, match="m"):
         takes(m=COUNT)(lambda n: n)
 
-
-# ---- every constructor
 
 VALUES = {
     "units": 2, "units_in": 2, "units_in1": 2, "units_in2": 2, "units_out": 2, "rows": 2,
@@ -200,9 +195,6 @@ def test_every_number_of_things_is_a_whole_number(cls, what, others, value):
         ArgumentError, match=rf"{cls.__name__}: (\w+: )?{what} must be a whole number"
     ):
         cls(**others, **{what: value})
-
-
-# ---- names of other libraries
 
 
 def _names(place):

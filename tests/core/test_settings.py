@@ -85,9 +85,6 @@ def test_key_chooses_the_default_device_if_none_is_set(monkeypatch):
     assert chosen == [1]
 
 
-# ---- decorators
-
-
 DECORATORS = [
     (lambda: gg.nn.training(), lambda: gg.nn.is_training()),
     (lambda: gg.mixed_precision("bfloat16"), lambda: (gg.ones((2, 2)) @ gg.ones((2, 2))).nbytes),

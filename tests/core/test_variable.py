@@ -13,9 +13,6 @@ from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, Sha
 C = gg.constant
 
 
-# ---- creation -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("initial", "dtype"),
     [
@@ -86,9 +83,6 @@ def test_copies_of_a_frozen_variable_know_how_it_was_created():
     v.trainable = False
     for other in (copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
         assert (other.trainable, other.created_trainable) == (False, True)
-
-
-# ---- assign ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [2.0, [2.0, 2.0]], ids=["number", "vector"])
@@ -233,9 +227,6 @@ def test_scatter_accepts_the_gradient_of_a_gather():
     assert v.tolist() == [[-1.0], [2.0], [-9.0]]
 
 
-# ---- Python protocols -----------------------------------------------------------------------
-
-
 def test_variable_behaves_as_a_tensor_in_arithmetic():
     v, w = gg.Variable([1.0, 2.0]), gg.Variable([3.0, 4.0])
     for result, expected in (
@@ -299,9 +290,6 @@ def test_variables_shared_in_a_structure_stay_shared_in_its_copies():
     for twin in (copy.deepcopy([v, v]), pickle.loads(pickle.dumps([v, v]))):
         assert twin[0] is twin[1]
         assert twin[0] is not v
-
-
-# ---- in-place safety: _own() is how optimizers write ----------------------------------------
 
 
 def test_own_writes_in_place_if_the_array_is_not_shared():

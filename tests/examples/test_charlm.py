@@ -165,9 +165,6 @@ def test_a_run_that_is_killed_at_random_moments_ends_as_one_that_is_not(tmp_path
     assert_same_checkpoints(tmp_path / "whole", tmp_path / "killed")
 
 
-# ---- one loss curve, in three ways ----
-
-
 def torch_loss(torch, w, tokens, targets, heads):
     """The loss of the same model with weights `w` by path, written with torch alone."""
     f = torch.nn.functional

@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
@@ -175,17 +175,6 @@ def test_runs_on_the_gpu_with_the_same_command(tmp_path, cuda, capsys):
 
 
 def test_module_runs_as_a_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "gpugrad.examples.digits", "--help"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for option in (
-        "--epochs",
-        "--model",
-        "--batch-size",
-        "--learning-rate",
-        "--seed",
-        "--device",
-        "--resume",
-    ):
-        assert option in done.stdout
+    text = output_of("-m", "gpugrad.examples.digits", "--help")
+    for option in ("epochs", "model", "batch-size", "learning-rate", "seed", "device", "resume"):
+        assert f"--{option}" in text

@@ -64,8 +64,6 @@ def touched(a: Any) -> int:
     return int(a.itemsize * math.prod(n for n, s in zip(shape, strides, strict=True) if s))
 
 
-# ---- kernels -----------------------------------------------------------------------------
-
 SIZES = {"float": 4, "double": 8, "__half": 2, "__nv_bfloat16": 2}
 """Bytes of a C++ type."""
 
@@ -150,8 +148,6 @@ class _Kernel:
     )
 
 
-# ---- libraries ---------------------------------------------------------------------------
-
 UNITS = {68: "fp32", 77: "tf32", 75: "bf16", 70: "fp64"}
 
 
@@ -180,16 +176,9 @@ def _matmul(*args: int) -> None:
 
 
 EPILOGUES = {
-    "": 1,
-    "bias": 4,
-    "relu_bias": 6,
-    "relu_aux_bias": 134,
-    "gelu_bias": 36,
-    "gelu_aux_bias": 164,
-    "drelu_bgrad": 152,
-    "dgelu_bgrad": 208,
-    "bgrad_b": 256,
-}
+    "": 1, "bias": 4, "relu_bias": 6, "relu_aux_bias": 134, "gelu_bias": 36, "gelu_aux_bias": 164,
+    "drelu_bgrad": 152, "dgelu_bgrad": 208, "bgrad_b": 256,
+}  # fmt: skip
 
 
 class _Graph(cudnn.pygraph):
@@ -220,9 +209,6 @@ class _Graph(cudnn.pygraph):
         unit = "sdpa" if name.startswith("sdpa") else "bf16" if half else "tf32"
         with _noted(f"cuDNN {self.name} {of}", moved, flops, unit):
             super().execute(tensor_dict, workspace, handle)
-
-
-# ---- all of it ---------------------------------------------------------------------------
 
 
 def use_null_devices(null_work: int = 1) -> None:

@@ -244,9 +244,6 @@ def _rounded(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return ((bits + 0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-# ---- convolution, one element of the kernel after another --------------------------------
-
-
 def _windows(window: Any, x: Any, w: Any, places: Any) -> Any:
     """The padded shape, and for each element of the kernel where it meets the padded input."""
     before, after, stride, dilation = window
@@ -306,9 +303,6 @@ def _wgrad(window: Any, x: Any, g: Any, shape: Any) -> Any:
         met = whole[:, :, :, *where].reshape(*whole.shape[:3], -1)
         out[:, :, :, *k] = np.einsum("ngip,ngop->goi", met, g)
     return out.reshape(shape)
-
-
-# ---- attention ---------------------------------------------------------------------------
 
 
 def _scores(seen: Any, q: Any, k: Any) -> Any:

@@ -50,15 +50,9 @@ def test_cast_all_takes_more_arrays_than_fit_one_launch(rng):
 
 
 TURNED = [
-    (64, 32, 3, 3),
-    (3, 5, 7),
-    (2, 3, 40, 40),
-    (1, 700, 3, 3),
-    (5, 1, 4),
-    (4, 3, 1, 1),
-    (2, 2, 3, 67, 33),
-    (1, 2, 70, 70),
-]
+    (64, 32, 3, 3), (3, 5, 7), (2, 3, 40, 40), (1, 700, 3, 3), (5, 1, 4), (4, 3, 1, 1),
+    (2, 2, 3, 67, 33), (1, 2, 70, 70),
+]  # fmt: skip
 """Whole packs and others, several tiles of rows or columns of a slice, one channel, one place."""
 
 
@@ -109,9 +103,6 @@ def test_kernels_move_sixteen_bytes_and_do_not_spill():
         assert kernel.spilled == 0
         assert re.search(r"ld\.global(\.nc)?\.v[24]", kernel.ptx)
         assert re.search(r"st\.global\.v[24]", kernel.ptx)
-
-
-# ---- in a program ------------------------------------------------------------------------
 
 
 def layers(dtype="bfloat16", observe=lambda weights: ()):

@@ -114,9 +114,6 @@ def test_a_step_with_an_op_and_its_gradient_is_one_graph(name):
     assert cut == (name in CUT), CUT.get(name)
 
 
-# ---- cases that samples do not cover
-
-
 def one_graph(step, *batches):
     """Compare a step on the GPU with the CPU for each batch; return the traced function."""
     function = gg.function(step)
@@ -199,9 +196,6 @@ def test_a_data_index_is_read_in_a_graph_and_gives_nan_out_of_bounds(name, rng):
     x = gg.constant(rng.normal(size=(2, 3)), device="cuda:0")
     actual = function(x, gg.constant([1, 3], device="cuda:0"))
     assert np.isnan(actual.numpy()).any()
-
-
-# ---- user-defined ops
 
 
 def parts_of(step, rng):

@@ -119,9 +119,6 @@ def test_axes_that_move_there_and_back_are_no_step():
     assert re.findall(r"= (\w+)\(", str(traced.lower(x))) == ["exp"]
 
 
-# ---- HTML and dot ------------------------------------------------------------------------
-
-
 class Reader(HTMLParser):
     """Asserts that tags are closed in order; counts them, and keeps the text."""
 
@@ -269,9 +266,6 @@ def test_names_with_quotes_and_brackets_are_escaped():
     assert r'label="<b>\"\\v\"</b>\nfloat32 [1]"' in lowered.dot()
 
 
-# ---- generated source --------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("numpy_replay")
 def test_the_source_of_a_replay_uses_the_names_of_the_printed_program():
     w, b = gg.Variable(np.ones((3, 3)), name="dense/kernel"), gg.Variable(np.ones(3), name="b0")
@@ -344,9 +338,6 @@ def test_threads_compile_and_drop_sources_at_the_same_time():
             list(pool.map(compile_many, range(4)))
     finally:
         sys.setswitchinterval(before)
-
-
-# ---- golden texts ------------------------------------------------------------------------
 
 
 def mlp_step():

@@ -62,9 +62,6 @@ def allocated(f, *args):
         tracemalloc.stop()
 
 
-# ---- memory ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("passes", [None, ()])
 @pytest.mark.parametrize("name", ["layers", "chain", "views"])
 def test_the_predicted_peak_is_the_allocated_memory(name, passes):
@@ -118,9 +115,6 @@ def test_optimizer_state_is_predicted_before_the_first_step(optimizer, dtype, by
 
 def test_nothing_is_kept_without_a_gradient():
     assert gg.function(chain).memory(X).kept == 0
-
-
-# ---- remat -------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("numpy_replay")
@@ -266,9 +260,6 @@ def test_a_limit_that_already_holds_changes_nothing():
     for a, b in zip(f(X), g(X), strict=True):
         same(a, b)
     assert str(f.lower(X)) == str(g.lower(X))
-
-
-# ---- the first call ----------------------------------------------------------------------
 
 
 def test_the_first_call_keeps_to_the_limit():

@@ -84,9 +84,6 @@ def test_rows_whose_variance_overflows_are_nan_and_not_zero():
     np.testing.assert_array_equal(np.isnan(actual), [[True] * 3, [False] * 3])
 
 
-# ---- standard deviations and vector norms ------------------------------------------------
-
-
 def regular(x):
     return (x - gg.mean(x, axis=-1, keepdims=True)) / gg.std(x, axis=-1, keepdims=True)
 

@@ -20,9 +20,6 @@ RNG = np.random.default_rng(0)
 X = gg.constant(RNG.normal(size=(4, 3)))
 
 
-# ---- passes ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("row", PASSES, ids=lambda row: f"{row.name}-{row.where}")
 def test_a_pass_names_its_function_and_its_file(row):
     assert row.name in row.run.__name__
@@ -42,9 +39,6 @@ def test_unknown_passes_are_refused_and_passes_run_in_table_order():
     }
     assert len(texts) == 1
     assert texts.pop().count("sin(") == 1
-
-
-# ---- several steps in a call -------------------------------------------------------------
 
 
 def training():
@@ -126,8 +120,6 @@ def test_several_steps_refuse_indexed_slices_as_results():
     with pytest.raises(ArgumentError, match="to_dense"):
         f(gg.constant([[0, 1], [1, 2]]))
 
-
-# ---- donated arguments -------------------------------------------------------------------
 
 USES = {
     "op": lambda x: x + 1, "other side": lambda x: 1 - x, "function": lambda x: gg.sum(x),
@@ -233,9 +225,6 @@ def test_errors_and_tapes_leave_a_donated_tensor_usable():
     g = gg.function(lambda x: gg.sum(x * x), donate="x")
     same(gg.grad(g)(x), 2 * np.ones(3))
     same(x, np.ones(3))
-
-
-# ---- memory reuse ------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("numpy_replay")

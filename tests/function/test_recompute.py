@@ -85,9 +85,6 @@ def network_arguments(rng, dtype=np.float32):
     return gg.constant(1.0, dtype), *(normal(rng, *s, dtype=dtype) for s in shapes)
 
 
-# ---- bytes moved -------------------------------------------------------------------------
-
-
 def test_an_activation_of_plain_ops_stores_nothing_for_its_gradient(rng):
     before, after = both(network(swish), *network_arguments(rng))
     hidden = 8 * 24 * 4
@@ -247,9 +244,6 @@ def test_a_reshaped_result_of_a_kernel_has_its_own_memory(rng):
     reshaped, _ = before.outputs
     assert reshaped.view
     assert roots_of(before)[id(reshaped)] == id(reshaped)
-
-
-# ---- results -----------------------------------------------------------------------------
 
 
 @needs_shim

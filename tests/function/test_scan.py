@@ -42,9 +42,6 @@ def arrays(dtype=np.float64):
     return {k: gg.constant((rng.normal(size=s) * 0.5).astype(dtype)) for k, s in shapes.items()}
 
 
-# ---- bodies -------------------------------------------------------------------------------
-
-
 def elman(p, h, x):
     h = gg.tanh(x @ p["w"] + h @ gg.transpose(p["w"]) + p["b"])
     return h, h
@@ -173,9 +170,6 @@ def test_narrow_floats_are_near_those_of_python(dtype, setting):
     for a, b in zip(gg.function(f)(p), f(p), strict=True):
         assert a.dtype == b.dtype == gg.astype(a, dtype).dtype
         near(gg.astype(a, "float64"), gg.astype(b, "float64"), 1e-6 if dtype == "float32" else 0.05)
-
-
-# ---- how they run -------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")

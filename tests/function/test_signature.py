@@ -85,9 +85,6 @@ def test_another_setting_is_another_signature(choose, chosen, before):
     assert f.cache_info() == (1, 2, 0)
 
 
-# ---- the warning -------------------------------------------------------------------------
-
-
 @dataclasses.dataclass
 class Batch:
     image: gg.Tensor
@@ -152,9 +149,6 @@ def test_the_warning_of_several_steps_names_the_line_of_the_call():
     with pytest.warns(UserWarning, match=r"x: shape \(16,\), then \(17,\)") as caught:
         f(gg.ones((2, 17)))
     assert caught[0].filename == __file__
-
-
-# ---- static arguments --------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,16 +255,11 @@ def test_the_compiled_test_accepts_calls_with_the_same_key_and_no_others():
     x, y = gg.ones((3, 2)), gg.ones(2, dtype="float32")
     fits, (key, _) = signature.test((x, y), {}), signature.key((x, y), {})
     calls = {
-        "same": (gg.zeros((3, 2)), gg.zeros(2, dtype="float32")),
-        "one more": (x, y, y),
-        "one less": (x,),
-        "another shape": (x.T, y),
-        "another dtype": (x, gg.ones(2, dtype="float64")),
-        "an array": (x, np.ones(2, np.float32)),
-        "a Variable": (x, gg.Variable(y)),
-        "a view": (x[:], y),
-        "a number": (x, 1.0),
-    }
+        "same": (gg.zeros((3, 2)), gg.zeros(2, dtype="float32")), "one more": (x, y, y),
+        "one less": (x,), "another shape": (x.T, y),
+        "another dtype": (x, gg.ones(2, dtype="float64")), "an array": (x, np.ones(2, np.float32)),
+        "a Variable": (x, gg.Variable(y)), "a view": (x[:], y), "a number": (x, 1.0),
+    }  # fmt: skip
     for what, args in calls.items():
         arrays, same = fits(args), signature.key(args, {})[0] == key
         assert (arrays is not None) <= same, what

@@ -98,9 +98,6 @@ def test_digits_are_learned_as_in_eager_calls():
         near(a, b, 1e-5)
 
 
-# ---- memory of Variables -----------------------------------------------------------------
-
-
 def test_old_values_of_a_variable_are_freed_except_snapshots():
     v = gg.Variable(np.ones(1 << 16))
 

@@ -5,14 +5,13 @@ import importlib.metadata
 import inspect
 import itertools
 import re
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
 
 import numpy as np
 import pytest
 from comparing import near_largest
+from fresh import output_of
 from taping import taped
 
 import gpugrad as gg
@@ -48,9 +47,6 @@ def lib(cuda):
 
 def near(actual, desired, dtype):
     near_largest(actual.get(), desired, TOLERANCE[np.dtype(dtype).name])
-
-
-# ---- layouts
 
 
 LAYOUTS = {
@@ -143,9 +139,6 @@ def test_product_adds_another_array(dtype, lib, rng):
     near(added, c, dtype)
 
 
-# ---- epilogues
-
-
 def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
@@ -203,9 +196,6 @@ def test_a_bias_is_added_to_each_row(lib, rng):
         there = [lib.array(a) for a in (x, w, bias)]
         actual = cublaslt.product(lib, *there[:2], epilogue=epilogue, bias=there[2])
         near(actual, of(x @ w + bias), np.float64)
-
-
-# ---- precision, plans, streams
 
 
 def test_matmul_precision_applies_to_float32_only(lib, calls):
@@ -325,9 +315,6 @@ def test_unsupported_problem_is_declined_and_remembered(lib, monkeypatch):
     cublaslt._plans.popitem()
 
 
-# ---- the op
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 def test_matmul_and_its_gradient_are_three_products_without_a_copy(dtype, cuda, rng, calls):
     x, w = (rng.normal(size=s).astype(dtype) for s in ((2, 3, 4), (4, 5)))
@@ -365,9 +352,6 @@ def test_without_nvmath_products_use_cupy_and_warn_once(cuda, monkeypatch):
     assert gg.matmul(half, half).tolist() == [[2, 2], [2, 2]]
 
 
-# ---- the stand-in matches the binding
-
-
 def test_stand_in_has_the_names_numbers_and_signatures_of_the_binding():
     try:
         importlib.metadata.version("nvmath-python")
@@ -390,8 +374,7 @@ print(json.dumps({
 """
     import json
 
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    real, fake = json.loads(run.stdout), importlib.import_module("fakes.cublaslt")
+    real, fake = json.loads(output_of("-c", script)), importlib.import_module("fakes.cublaslt")
     for name, function in inspect.getmembers(fake, inspect.isfunction):
         if name.startswith("_") or name == "install":
             continue

@@ -5,8 +5,6 @@ import importlib.metadata
 import itertools
 import json
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from comparing import near_largest
 from conftest import REAL_GPU
 from fakes import cudnn as fake_cudnn
+from fresh import output_of
 from needs import needs_shim
 from taping import taped
 
@@ -729,8 +728,7 @@ def test_cudnn_has_plans_for_the_graphs_of_these_tests(same, cuda, rng, calls, t
     assert len(asked) == 3 * n + traced_last + followed + 2 * len(HALF) * len(ATTENTIONS)
     (tmp_path / "asked").write_bytes(pickle.dumps(asked))
     script = Path(__file__).with_name("cudnn_driver.py")
-    command = [sys.executable, script, tmp_path, tmp_path / "asked"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    outcomes = json.loads(run.stdout.rpartition("RESULTS")[2])
+    output = output_of(script, tmp_path, tmp_path / "asked")
+    outcomes = json.loads(output.rpartition("RESULTS")[2])
     declined = [(a, why) for a, why in zip(asked, outcomes, strict=True) if type(why) is str]
     assert declined == []

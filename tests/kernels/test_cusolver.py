@@ -5,13 +5,12 @@ import importlib.metadata
 import inspect
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from conftest import REAL_GPU
 from fakes import cusolver as fake_cusolver
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.errors import SingularMatrixError
@@ -103,8 +102,7 @@ import json, nvmath.bindings.cusolverDn as dn, nvmath.bindings.cublas as blas
 print(json.dumps([int(blas.FillMode.LOWER),
                   {n: (getattr(dn, n).__doc__ or "").splitlines()[:1] for n in dir(dn)}]))
 """
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    lower, docs = json.loads(run.stdout)
+    lower, docs = json.loads(output_of("-c", script))
     assert lower == cusolver._LOWER
     for name, function in inspect.getmembers(fake_cusolver, inspect.isfunction):
         if name.startswith("_") or name == "install":

@@ -23,33 +23,10 @@ _INTEGRAL = "its formula integrates along an axis of its own"
 _SERIES = "CUDA lacks this function of scipy.special; the library's kernel runs"
 
 _LIBRARY = [
-    "i0e",
-    "i1e",
-    "k0",
-    "k1",
-    "k0e",
-    "k1e",
-    "jv",
-    "yv",
-    "yn",
-    "iv",
-    "ive",
-    "kv",
-    "kve",
-    "digamma",
-    "trigamma",
-    "polygamma",
-    "zeta",
-    "poch",
-    "binom",
-    "beta",
-    "betaln",
-    "beta_log_scale",
-    "betainc",
-    "betaincc",
-    "betaincinv",
-    "expn",
-]
+    "i0e", "i1e", "k0", "k1", "k0e", "k1e", "jv", "yv", "yn", "iv", "ive", "kv", "kve", "digamma",
+    "trigamma", "polygamma", "zeta", "poch", "binom", "beta", "betaln", "beta_log_scale", "betainc",
+    "betaincc", "betaincinv", "expn",
+]  # fmt: skip
 FORWARD_COMPOSED = {
     "stop_gradient": "it changes nothing",
     **dict.fromkeys(("gamma_moment", "beta_moment"), _INTEGRAL),
@@ -87,9 +64,6 @@ KINDS = {
     "bool": ("b", np.bool_, 0),
 }
 _SLOW = {"float16", "bfloat16", "complex64"}
-
-
-# ---- every op on its samples ----------------------------------------------------------------
 
 
 def as_kind(kind, dtype, x, rng):

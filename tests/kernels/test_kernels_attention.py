@@ -261,33 +261,29 @@ JOINT = {
     "more queries": ((1, 2, 130, 64), (1, 2, 70, 64), 64, {}),
     "more keys, causal": ((1, 1, 65, 64), (1, 1, 140, 64), 40, {"is_causal": True}),
     "keys that no query sees": ((2, 20, 16), (2, 150, 16), 8, {"is_causal": True}),
-    "groups of heads": ((1, 6, 70, 48), (1, 2, 66, 48), 48, {"enable_gqa": True}),
+    "groups of heads": ((1, 4, 70, 48), (1, 2, 66, 48), 48, {"enable_gqa": True}),
     "groups of causal heads": (
-        (1, 4, 150, 16),
-        (1, 2, 200, 16),
-        16,
-        {"is_causal": True, "enable_gqa": True},
+        (1, 4, 150, 16), (1, 2, 200, 16), 16, {"is_causal": True, "enable_gqa": True},
     ),
     "one key head": ((2, 3, 33, 24), (2, 1, 65, 24), 16, {"is_causal": True, "enable_gqa": True}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", JOINT)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_all_gradients_come_from_one_launch(case, dtype, monkeypatch):
+def test_all_gradients_come_from_one_launch(case, dtype, launches_of):
     query, key, width, params = JOINT[case]
-    rng, names, real = np.random.default_rng(0), [], attention.launch
-    monkeypatch.setattr(attention, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    rng, names = np.random.default_rng(0), launches_of(attention)
     arrays = [drawn(rng, s, dtype) for s in (query, key, (*key[:-1], width))]
-    check(arrays, dtype, **params)
+    schedules = shim.SCHEDULES if dtype == "float16" else shim.SCHEDULES[:1]
+    check(arrays, dtype, schedules, **params)
     kinds = [name.partition("<")[0] for name in names]
     backward = [kind for kind in kinds if kind != "attention_forward"]
-    assert backward == ["attention_delta", "attention_grads"] * len(shim.SCHEDULES)
+    assert backward == ["attention_delta", "attention_grads"] * len(schedules)
 
 
-def test_deterministic_gradients_come_from_kernels_without_atomics(monkeypatch):
-    rng, names, real = np.random.default_rng(0), [], attention.launch
-    monkeypatch.setattr(attention, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+def test_deterministic_gradients_come_from_kernels_without_atomics(launches_of):
+    rng, names = np.random.default_rng(0), launches_of(attention)
     gg.set_deterministic()
     try:
         check([drawn(rng, (2, 70, 16), "float16") for _ in range(3)], "float16")
@@ -349,15 +345,8 @@ def test_fused_attention_and_its_gradients_match_the_composed_one(dtype, monkeyp
         assert_near(actual.numpy(), desired.numpy(), dtype)
 
 
-def test_kernels_run_on_a_device(cuda, monkeypatch):
-    rng = np.random.default_rng(0)
-    names, real = [], launch.launch
-
-    def noted(source, name, *rest):
-        names.append(name)
-        real(source, name, *rest)
-
-    monkeypatch.setattr(attention, "launch", noted)
+def test_kernels_run_on_a_device(cuda, launches_of):
+    rng, names = np.random.default_rng(0), launches_of(attention)
     arrays = [gg.constant(drawn(rng, (2, 9, 8), "float32"), device=cuda) for _ in "qkv"]
     arrays = [gg.Variable(a) for a in arrays]
     with gg.GradientTape() as tape:

@@ -149,9 +149,6 @@ def test_unsupported_arguments_are_declined():
         assert result is NotImplemented, params
 
 
-# ---- values --------------------------------------------------------------------------------
-
-
 def test_equal_elements_become_the_bias(rng):
     x, bias = np.full((70, 6), 0.1, np.float32), np.arange(6, dtype=np.float32)
     params = {"axis": 0, "along": 1, "eps": 0.0}
@@ -179,9 +176,6 @@ def test_nan_and_infinity_stay_in_their_channel(rng):
     y, mean, var = by_kernel("standardize_affine", x, axis=0)
     for result in (y, mean, var):
         np.testing.assert_array_equal(np.isfinite(result).all(0), [True, False, False, *[True] * 5])
-
-
-# ---- through the tape, on a device ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -213,9 +207,6 @@ def test_batch_norm_on_a_gpu_matches_the_cpu(training, axis, dtype, cuda, rng):
         tolerance = 10 * DTYPES[dtype][1]
         scale = np.abs(wide[1]).max()
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance * scale)
-
-
-# ---- compiled ------------------------------------------------------------------------------
 
 
 @needs_nvrtc

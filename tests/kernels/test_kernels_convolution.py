@@ -47,16 +47,9 @@ def check(x_shape, w_shape, dtype, schedules=shim.SCHEDULES, **params):
 
 
 @pytest.fixture
-def noted(monkeypatch):
+def noted(launches_of):
     """The names of the kernels that are launched."""
-    names, real = [], launch.launch
-
-    def launched(source, name, *rest):
-        names.append(name)
-        real(source, name, *rest)
-
-    monkeypatch.setattr(kernels, "launch", launched)
-    return names
+    return launches_of(kernels)
 
 
 CASES = {

@@ -57,9 +57,6 @@ def assert_near(actual, desired, dtype):
     np.testing.assert_allclose(wide(actual), desired, rtol=tolerance, atol=4 * tolerance)
 
 
-# ---- rows ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [(), (3,), (8,), (5, 8)])
 def test_scattered_rows_are_summed(dtype, width, order):
@@ -106,14 +103,8 @@ def test_any_order_differs_between_schedules():
     assert len(set(results)) > 1
 
 
-def test_large_16_bit_results_need_no_float32_zeros(monkeypatch):
-    names = []
-    real = launch.launch
-    monkeypatch.setattr(
-        scatter,
-        "launch",
-        lambda source, name, *rest: (names.append(name), real(source, name, *rest)),
-    )
+def test_large_16_bit_results_need_no_float32_zeros(launches_of):
+    names = launches_of(scatter)
     values, indices = np.ones((3, 8), np.float16), np.array([90, 5, 90])
     with shim.running():
         actual = scatter.scatter_rows(NUMPY, values, indices, shape=(100, 8))
@@ -172,9 +163,6 @@ def test_nan_and_infinity_stay_in_their_rows(order):
 )
 def test_unsupported_arguments_are_declined(values, indices, shape):
     assert scatter.scatter_rows(NUMPY, values, indices, shape=shape) is NotImplemented
-
-
-# ---- along an axis, and at an index ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -241,9 +229,6 @@ def test_other_indices_are_declined(index):
     assert scatter.scatter_at(NUMPY, g, index=index, shape=(2, 3)) is NotImplemented
 
 
-# ---- reading -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_elements_along_an_axis_are_read(dtype, axis):
@@ -296,9 +281,6 @@ def test_several_index_arrays_are_combined(lead):
         assert scatter.getitem(NUMPY, x, index=index) is NotImplemented
 
 
-# ---- the setting ----------------------------------------------------------------------------
-
-
 def test_results_are_not_deterministic_by_default():
     assert gg.deterministic() is False
 
@@ -320,9 +302,6 @@ def test_gradients_on_a_device_match_the_cpu_in_one_order(index, in_order, cuda)
         x = gg.constant(np.arange(6.0).reshape(2, 3), device=device)
         grads.append(tape_gradient(lambda x: gg.sum(gg.square(x[index])), x).numpy())
     np.testing.assert_allclose(*grads, rtol=1e-12)
-
-
-# ---- compiling ------------------------------------------------------------------------------
 
 
 @needs_nvrtc

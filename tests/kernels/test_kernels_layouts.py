@@ -134,8 +134,6 @@ def test_sums_over_other_axes_are_computed_from_whole_results():
     np.testing.assert_allclose(actual, (x * x).sum((0, 2)).reshape(3, 1), rtol=1e-5)
 
 
-# ---- planted bugs are caught ----------------------------------------------------------------
-
 PLANTED = {
     "a sum without a barrier": ("__syncthreads();\n    for (int k", "for (int k"),
     "a row beyond the last": ("row < rows", "row <= rows"),

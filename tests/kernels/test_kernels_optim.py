@@ -178,20 +178,14 @@ def test_settings_on_the_device_are_read_when_the_kernel_runs(name, rng):
     np.testing.assert_array_equal(columns[0][0], other[0][0])
 
 
-# ---- through the optimizers, on the device
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, monkeypatch):
+def test_a_model_of_two_dtypes_takes_one_launch_per_dtype(name, cuda, rng, launches_of):
     starts = [rng.normal(size=s).astype(d) for d in (np.float32, np.float16)
               for s in ((3, 5), (7,), (), (0, 2))]  # fmt: skip
     there, here = MAKERS[name](), MAKERS[name]()
     v = [gg.Variable(gg.constant(s, device=cuda)) for s in starts]
     w = [gg.Variable(s) for s in starts]
-    counted = []
-    real = update_kernel.launch
-    for module in (update_kernel, normed_update_kernel):
-        monkeypatch.setattr(module, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+    counted = launches_of(update_kernel, normed_update_kernel)
     for _ in range(3):
         g = [rng.normal(size=s.shape).astype(s.dtype) for s in starts]
         there.apply_gradients([(gg.constant(a, device=cuda), x) for a, x in zip(g, v, strict=True)])
@@ -231,9 +225,6 @@ def test_state_from_the_cpu_continues_on_the_device(cuda, rng):
     np.testing.assert_allclose(v.numpy(), w.numpy(), 1e-13)
 
 
-# ---- norms
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("max_norm", [0.5, 1e6])
 def test_clipping_on_the_device_matches_the_cpu(dtype, max_norm, cuda, rng):
@@ -253,9 +244,8 @@ def test_clipping_on_the_device_matches_the_cpu(dtype, max_norm, cuda, rng):
         np.testing.assert_allclose(a.numpy().astype(float), b.numpy().astype(float), t, t / 10)
 
 
-def test_clipping_of_several_dtypes_takes_two_launches_per_dtype(cuda, rng, monkeypatch):
-    counted, real = [], kernels.launch
-    monkeypatch.setattr(kernels, "launch", lambda *a: (counted.append(a[1]), real(*a)))
+def test_clipping_of_several_dtypes_takes_two_launches_per_dtype(cuda, rng, launches_of):
+    counted = launches_of(kernels)
     arrays = [np.full(5, 300.0, d) for d in (np.float16, np.float64)]
     arrays.append(np.full(3, 1 + 2j))
     grads, norm = optim.clip_by_global_norm([gg.constant(a, device=cuda) for a in arrays], 1.0)

@@ -22,12 +22,11 @@ def refuse():
 @needs_shim
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize(("wide", "dtype"), CASES, ids=str)
-def test_sums_that_wait_are_added_up_in_one_launch(wide, dtype, schedule, rng, monkeypatch):
+def test_sums_that_wait_are_added_up_in_one_launch(wide, dtype, schedule, rng, launches_of):
     parts, columns = 37, 70
     partials = [rng.normal(size=(parts, columns)).astype(wide) for _ in range(5)]
     sums = [np.full(columns, 7, dtype) for _ in partials]
-    launches, run = [], partial_sums.launch
-    monkeypatch.setattr(partial_sums, "launch", lambda *a: (launches.append(a[1]), run(*a)))
+    launches = launches_of(partial_sums)
     with shim.running(schedule), Waiting() as waiting:
         for some in (slice(0, 2), slice(2, 3), slice(3, 5)):
             flat = [p.reshape(-1) for p in partials[some]]

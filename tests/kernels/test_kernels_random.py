@@ -125,8 +125,6 @@ def test_a_seed_gives_the_same_numbers_on_every_device(call, cuda):
     assert str(results[1].device) == str(gg.device(cuda))
 
 
-# ---- dropout --------------------------------------------------------------------------------
-
 FLOATS = {n: as_dtype(n) for n in ("float64", "float32", "float16", "bfloat16")}
 
 

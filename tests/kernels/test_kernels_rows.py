@@ -37,9 +37,6 @@ def of_norm(rng, dtype, n, lines=3, weight=True):
     return [drawn(rng, dtype, lines, n), x, mean.astype(wide), var.astype(wide), *small, *weights]
 
 
-# ---- lengths, dtypes, schedules ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_softmax_of_rows_of_any_length(n, dtype, rng):
@@ -146,10 +143,9 @@ LONG = {
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", LONG)
 def test_cross_entropy_gradients_of_long_rows_keep_them_in_shared_memory(
-    dtype, schedule, rng, monkeypatch
+    dtype, schedule, rng, launches_of
 ):
-    names, real = [], cross_entropy.launch
-    monkeypatch.setattr(cross_entropy, "launch", lambda s, n, *a: names.append(n) or real(s, n, *a))
+    names = launches_of(cross_entropy)
     for n in LONG[dtype]:
         g, x, labels = losing(rng, dtype, n, lines=2)
         op = gg.OPS["sparse_softmax_cross_entropy_grad"]
@@ -159,9 +155,6 @@ def test_cross_entropy_gradients_of_long_rows_keep_them_in_shared_memory(
         near = TOLERANCES_OF_LONG[dtype]
         np.testing.assert_allclose(actual.astype(float), desired.astype(float), near, near * 1e-3)
     assert all(name.endswith(", -1>") for name in names), names
-
-
-TOLERANCES_OF_LONG = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 2e-2}
 
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
@@ -246,9 +239,6 @@ def test_more_rows_than_blocks_that_sum_columns(n, rng):
     compare("standardize_affine_grads", "float32", *arrays)
 
 
-# ---- layouts -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("n", [40, 41])
 def test_unaligned_and_strided_arrays(n, dtype, rng):
@@ -287,9 +277,6 @@ def test_unsupported_arguments_are_declined():
         ("standardize_affine", [x, x[0].astype(np.float64)], {}),
     ):  # fmt: skip
         assert gg.OPS[name].cuda(NUMPY, *args, **params) is NotImplemented, (name, params)
-
-
-# ---- values --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [5, 200])
@@ -339,9 +326,6 @@ def test_large_mean_costs_no_precision(rng):
     np.testing.assert_allclose(y, exact, atol=2e-3)
 
 
-# ---- through the tape, on a device ---------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "cross_entropy"])
 def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
@@ -365,9 +349,6 @@ def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
         wide = [t.numpy().astype(np.float64) for t in (a, b)]
         tolerance = 10 * DTYPES[dtype][1]
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
-
-
-# ---- compiled ------------------------------------------------------------------------------
 
 
 @needs_nvrtc

@@ -154,9 +154,6 @@ def test_empty_arrays_and_unsupported_arguments():
     assert ran("cumulative_prod", np.ones(3, complex)) is NotImplemented
 
 
-# ---- recurrences ----------------------------------------------------------------------------
-
-
 def steps(a, b, axis, reverse):
     a, b = (np.moveaxis(v.astype(float), axis, 0) for v in (a, b))
     out, last = np.empty_like(b), None
@@ -200,9 +197,6 @@ def test_unsupported_recurrences_are_declined():
     assert ran("recurrence", one * 1j, one * 1j, axis=0) is NotImplemented
     assert ran("recurrence", one, one, axis=1) is NotImplemented
     assert ran("recurrence", np.ones((2, 0)), np.ones((2, 0)), axis=1).shape == (2, 0)
-
-
-# ---- compiling ------------------------------------------------------------------------------
 
 
 @needs_nvrtc

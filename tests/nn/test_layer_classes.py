@@ -208,9 +208,6 @@ def test_norms_without_scale_and_shift_are_those_with_ones_and_zeros(make, train
         assert bare(gg.constant(x, "bfloat16")).dtype == "bfloat16"
 
 
-# ---- initializers
-
-
 def test_variance_scaling_has_the_variance_it_says():
     for distribution in ("truncated_normal", "normal", "uniform"):
         for mode, fan in (("fan_in", 300), ("fan_out", 200), ("fan_avg", 250)):

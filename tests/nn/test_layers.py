@@ -14,9 +14,6 @@ def close(actual, desired, rtol=1e-6):
     np.testing.assert_allclose(actual.numpy(), np.asarray(desired), rtol, 1e-6)
 
 
-# ---- what they compute
-
-
 def test_conv2d_layer_matches_the_function(rng):
     layer = gg.nn.Conv2d(2, 4, (3, 2), gg.relu, stride=2, padding=1, groups=2)
     assert layer.weight.shape == (4, 1, 3, 2)
@@ -240,9 +237,6 @@ def test_a_keras_layer_and_values_that_are_no_dict_are_told_what_is_needed():
         gg.nn.Dropout()(1.0, training=True)
     with pytest.raises(DTypeError, match=r"load_state: values must be a dict .* got a list"):
         gg.nn.Dense(1, 1).load_state([1.0])
-
-
-# ---- training
 
 
 def test_training_applies_to_its_block_and_thread():

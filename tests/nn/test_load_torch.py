@@ -54,16 +54,11 @@ def test_layers_find_their_arrays_by_type():
         nn.Embedding(5, 2),
     )
     state = {
-        "0.weight": numbers(4, 3, 3, 3),
-        "0.bias": numbers(4),
-        "1.weight": numbers(4),
-        "1.bias": numbers(4),
-        "1.running_mean": numbers(4),
-        "1.running_var": numbers(4),
-        "1.num_batches_tracked": np.array(7),
-        "2.1.weight": numbers(2, 4),
+        "0.weight": numbers(4, 3, 3, 3), "0.bias": numbers(4), "1.weight": numbers(4),
+        "1.bias": numbers(4), "1.running_mean": numbers(4), "1.running_var": numbers(4),
+        "1.num_batches_tracked": np.array(7), "2.1.weight": numbers(2, 4),
         "3.weight": numbers(5, 2).astype("f8"),
-    }
+    }  # fmt: skip
     report = nn.load_torch(model, state)
     assert report.matched["layers.2.layers.1.kernel"] == "2.1.weight"
     assert (report.missing, report.unexpected) == ([], [])

@@ -34,9 +34,6 @@ class Shared(nn.Module):
         return x @ gg.matrix_transpose(self.tied)
 
 
-# ---- names
-
-
 def test_variables_are_named_by_their_path():
     model = Shared()
     assert [v.name for v in model.variables] == list(model.state())
@@ -126,9 +123,6 @@ def test_copies_and_pickles_of_a_model_keep_names_values_and_frozen_parts():
         assert len(other.unfreeze().trainable_variables) == 6
 
 
-# ---- state
-
-
 def test_load_state_that_is_not_strict_reports_what_did_not_match():
     model = nn.Dense(1, 2)
     report = model.load_state({"kernel": [[3.0, 4.0]], "extra": 1.0}, strict=False)
@@ -168,9 +162,6 @@ def test_trainable_may_be_set_on_a_module():
     assert (model.trainable, model.layers[0].trainable) == (True, False)
     model.trainable = True
     assert len(model.trainable_variables) == 6
-
-
-# ---- hooks and the summary
 
 
 def test_hooks_run_in_order_may_replace_and_can_be_removed():
@@ -232,9 +223,6 @@ def test_summary_counts_shared_variables_once_and_says_what_was_not_called():
     with gg.GradientTape() as tape:
         model.summary(gg.constant([1]))
     assert tape.watched_variables() == ()
-
-
-# ---- other values
 
 
 def test_functional_call_differentiates_by_the_values_and_leaves_the_variables():
@@ -311,8 +299,6 @@ def test_a_slice_of_a_sequential_is_one_and_its_variables_keep_their_names():
     assert [v.name for v in head.variables + tail.variables] == names
     assert tail[0] is model[1]
 
-
-# ---- inputs and modes
 
 LAYERS = {
     "Dense": (lambda d: nn.Dense(2, 3, dtype=d), (4, 2)),

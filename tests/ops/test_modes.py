@@ -3,12 +3,11 @@
 An op that is listed without need fails too, so the lists stay short.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError, GpugradError
@@ -82,11 +81,8 @@ def test_ops_that_vmap_refuses_are_listed():
 def test_page_of_the_ops_matches_the_registry():
     """If this fails, run: ci/ops_page > gpugrad/ops/README.md"""
     script = HOME.parent / "ci" / "ops_page"
-    page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert (HOME / "ops" / "README.md").read_text() == page.stdout
+    assert (HOME / "ops" / "README.md").read_text() == output_of(script)
 
-
-# ---- what vmap refuses as the op itself does ------------------------------------------------
 
 INTERNAL = {  # public functions check the axes of an example before they call these
     "bin_edges", "cholesky_grad", "flash_attention", "masked_softmax", "order_statistics",

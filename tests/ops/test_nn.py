@@ -15,21 +15,13 @@ def gradient(function, x):
     return tape_gradient(function, x).numpy()
 
 
-# ---- ops ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("activation", "at_zero"),
     [
-        (gg.relu, 0),
-        (gg.relu6, 0),
-        (gg.leaky_relu, 0.01),
-        (gg.elu, 1),
-        (gg.selu, 1.0507009873554805),
-        (gg.hardtanh, 1),
-        (gg.softsign, 1),
+        (gg.relu, 0), (gg.relu6, 0), (gg.leaky_relu, 0.01), (gg.elu, 1),
+        (gg.selu, 1.0507009873554805), (gg.hardtanh, 1), (gg.softsign, 1),
     ],
-)
+)  # fmt: skip
 def test_gradient_at_the_kink_equals_tensorflow(activation, at_zero):
     assert gradient(activation, np.array([0.0, -0.0])) == pytest.approx(at_zero)
 
@@ -121,9 +113,6 @@ def test_binary_cross_entropy_is_accurate_for_a_confident_right_label():
 
 def test_mean_squared_error_of_empty_arrays_is_nan_without_a_warning():
     assert np.isnan(gg.mse(np.zeros(0), np.zeros(0)).item())
-
-
-# ---- modules -----------------------------------------------------------------------------
 
 
 class Net(nn.Module):
@@ -219,9 +208,6 @@ def test_dense_errors_name_the_wrong_argument():
 def test_module_without_forward_raises():
     with pytest.raises(NotImplementedError, match="forward"):
         nn.Module()()
-
-
-# ---- initializers ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

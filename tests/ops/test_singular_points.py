@@ -264,19 +264,13 @@ def test_second_derivative_of_a_norm_at_zero_is_zero_in_all_modes(f, cuda):
 @pytest.mark.parametrize(
     "f",
     [
-        lambda y: gg.where(y > 1, y, 0),
-        lambda y: gg.relu(y - 1),
-        lambda y: gg.nn.relu6(y - 1),
-        lambda y: gg.minimum(y, -1.0),
-        lambda y: gg.maximum(1.0, y),
-        lambda y: gg.fmax(y, 1.0),
-        lambda y: gg.clip(y, 1.0, 2.0),
-        lambda y: gg.nn.threshold(y, 1.0, 0.0),
-        lambda y: gg.nn.hardtanh(y, 1.0, 2.0),
-        lambda y: gg.nn.hardshrink(y),
+        lambda y: gg.where(y > 1, y, 0), lambda y: gg.relu(y - 1), lambda y: gg.nn.relu6(y - 1),
+        lambda y: gg.minimum(y, -1.0), lambda y: gg.maximum(1.0, y), lambda y: gg.fmax(y, 1.0),
+        lambda y: gg.clip(y, 1.0, 2.0), lambda y: gg.nn.threshold(y, 1.0, 0.0),
+        lambda y: gg.nn.hardtanh(y, 1.0, 2.0), lambda y: gg.nn.hardshrink(y),
         lambda y: gg.nn.softshrink(y),
     ],
-)
+)  # fmt: skip
 def test_mask_absorbs_an_infinite_tangent(f):
     x = gg.constant([0.0, 0.0])  # the slope of the root is infinite there
 

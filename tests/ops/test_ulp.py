@@ -21,24 +21,9 @@ from gpugrad.ops._slopes import FEW
 from gpugrad.ops.math import transcendental
 
 SIZES = [
-    1e-30,
-    1e-20,
-    1e-8,
-    1e-4,
-    1e-2,
-    1.0,
-    2.5,
-    3.0,
-    5.0,
-    9.0,
-    20.0,
-    40.0,
-    80.0,
-    300.0,
-    1e3,
-    1e6,
+    1e-30, 1e-20, 1e-8, 1e-4, 1e-2, 1.0, 2.5, 3.0, 5.0, 9.0, 20.0, 40.0, 80.0, 300.0, 1e3, 1e6,
     1e10,
-]
+]  # fmt: skip
 POINTS = [*SIZES, *(-s for s in SIZES)]
 EVERYWHERE, POSITIVE, INSIDE = (-np.inf, np.inf), (0, np.inf), (-0.99, 0.99)
 SMALL = (-301, 301)  # mpmath takes minutes beyond

@@ -33,60 +33,16 @@ MAKERS = {
 START = [1.0, -2.0, 3.0]
 GRADIENTS = [[0.5, -1.0, 0.0], [0.25, 2.0, -1e-3], [-1.0, 0.5, 1e-3]]
 
-# torch 2.13, float64: SGD(0.1, momentum, nesterov), Adam(0.1, betas, eps=1e-8), AdamW(0.1,
-# weight_decay=0.1), three steps from START along GRADIENTS
-TORCH = {
-    "sgd": [1.025, -2.15, 3.0],
-    "momentum": [0.917, -2.159, 3.00009],
-    "nesterov": [0.9503, -2.2931, 3.0000809999999998],
-    "adam": [0.8274177428854115, -1.9781754731467738, 3.0698944616108026],
-    "adam-quick": [0.9557804306880804, -2.0573030551479623, 3.0144618088381305],
-    "adamw": [0.8006389224608368, -1.920397369602153, 2.9800473353081394],
-}
-
 
 @pytest.fixture(params=MAKERS, ids=str)
 def make(request):
     return MAKERS[request.param]
 
 
-def written_out(name, p, gradients):
-    """The formulas of the docstrings, in NumPy."""
-    p, m, v = np.array(p), 0.0, 0.0
-    for t, g in enumerate(gradients, 1):
-        g = np.array(g)
-        if name == "sgd":
-            p = p - 0.1 * g
-        elif name in ("momentum", "nesterov"):
-            m = 0.9 * m + g
-            p = p - 0.1 * (g + 0.9 * m if name == "nesterov" else m)
-        else:
-            b1, b2 = (0.0, 0.5) if name == "adam-quick" else (0.9, 0.999)
-            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
-            p = p * (1 - 0.1 * 0.1) if name == "adamw" else p
-            p = p - 0.1 * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + 1e-8)
-    return p
-
-
 def run(optimizer, variable, gradients):
     for g in gradients:
         optimizer.apply_gradients([(gg.constant(np.asarray(g, variable.dtype)), variable)])
     return variable.numpy()
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_optimizer_matches_torch(name):
-    got = run(MAKERS[name](), gg.Variable(np.array(START)), GRADIENTS)
-    np.testing.assert_allclose(got, TORCH[name], rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_long_run_in_several_blocks_follows_the_formula(name, rng):
-    # 300 steps look for subnormal numbers in the averages four times
-    start = rng.normal(size=100_003)
-    gradients = [rng.normal(size=start.size) for _ in range(3)] * 100
-    got = run(MAKERS[name](), gg.Variable(start), gradients)
-    np.testing.assert_allclose(got, written_out(name, start, gradients), rtol=1e-9, atol=1e-9)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(make, rng, monkeypatch):
@@ -121,23 +77,6 @@ def test_optimizer_keeps_the_dtype(make, dtype, rng):
     tolerance = {"float16": 4e-3, "bfloat16": 4e-2}.get(dtype, 1e-5)
     close = v.numpy().astype(expected.dtype)
     np.testing.assert_allclose(close, expected.numpy(), rtol=tolerance, atol=tolerance)
-
-
-def test_optimizer_runs_on_a_gpu_as_on_the_cpu(make, cuda):
-    on_cpu = run(make(), gg.Variable(np.array(START)), GRADIENTS)
-    v = gg.Variable(gg.constant(np.array(START), device=cuda))
-    optimizer = make()
-    for g in GRADIENTS:
-        optimizer.apply_gradients([(gg.constant(np.array(g), device=cuda), v)])
-    np.testing.assert_allclose(v.numpy(), on_cpu, rtol=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
-def test_variables_of_any_shape_are_updated(make, shape):
-    v = gg.Variable(np.ones(shape))
-    make().apply_gradients([(gg.ones(shape, dtype="float64"), v)])
-    assert v.shape == shape
-    assert (v.numpy() < 1).all()
 
 
 # ---- in place, unless something else sees it ---------------------------------------------
@@ -318,17 +257,12 @@ def test_invalid_pairs_are_refused(wrapped):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: optim.SGD(-1.0),
-        lambda: optim.SGD("fast"),
-        lambda: optim.SGD(gg.Variable(0.1)),
-        lambda: optim.SGD(float("inf")),
-        lambda: optim.SGD(momentum=1.0),
-        lambda: optim.SGD(nesterov=True),
-        lambda: optim.Adam(beta_1=1.0),
-        lambda: optim.Adam(epsilon=0),
-        lambda: optim.AdamW(weight_decay=-1),
+        lambda: optim.SGD(-1.0), lambda: optim.SGD("fast"), lambda: optim.SGD(gg.Variable(0.1)),
+        lambda: optim.SGD(float("inf")), lambda: optim.SGD(momentum=1.0),
+        lambda: optim.SGD(nesterov=True), lambda: optim.Adam(beta_1=1.0),
+        lambda: optim.Adam(epsilon=0), lambda: optim.AdamW(weight_decay=-1),
     ],
-)
+)  # fmt: skip
 def test_settings_out_of_range_are_refused(call):
     with pytest.raises(ArgumentError, match=r"must be|needs"):
         call()
@@ -490,20 +424,6 @@ def test_optimizers_reach_the_minimum_of_a_quadratic(rng):
 
 
 # ---- state -------------------------------------------------------------------------------
-
-
-def test_restored_state_continues_bitwise(make, rng):
-    gradients = rng.normal(size=(150, 7)).astype(np.float32)
-    whole = gg.Variable(np.ones(7, np.float32))
-    run(make(), whole, gradients)
-
-    half, first = gg.Variable(np.ones(7, np.float32)), make()
-    run(first, half, gradients[:75])
-    state = {name: t.numpy() for name, t in first.state_dict({"w": half}).items()}
-    again, second = gg.Variable(half.numpy()), make()
-    second.load_state_dict(state, {"w": again})
-    run(second, again, gradients[75:])
-    np.testing.assert_array_equal(again.numpy(), whole.numpy())
 
 
 def test_state_is_a_copy_numbered_without_names(make):

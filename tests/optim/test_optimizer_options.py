@@ -21,9 +21,6 @@ def small(name, variable):
     return variable.ndim < 2
 
 
-# ---- groups
-
-
 def test_groups_select_by_the_path_in_a_module():
     model = nn.Sequential([nn.Dense(2, 3), nn.Dense(3, 1)])
     optimizer = optim.AdamW(0.1, groups={"*1.*": {"learning_rate": 0.0}})
@@ -181,9 +178,6 @@ def test_a_state_without_a_rule_is_loaded_if_its_averages_have_the_same_names():
         optim.SGD(0.1, momentum=0.9).load_state_dict(state, {"w": v})
 
 
-# ---- accumulation
-
-
 @DEVICES
 @EAGER_AND_TRACED
 @pytest.mark.parametrize("name", [*CASES, *MATRICES])
@@ -319,9 +313,6 @@ def test_loss_scale_works_with_groups_and_clipping(wrapped):
     assert (model.bias.numpy() == 0).all()
 
 
-# ---- skipped steps
-
-
 @DEVICES
 @EAGER_AND_TRACED
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -366,9 +357,6 @@ def test_the_count_of_skipped_steps_is_saved():
     assert repr(other) == "SGD(learning_rate=0.1, iterations=0, skipped=1)"
 
 
-# ---- an optimizer of one's own
-
-
 class Signs(optim.Optimizer):
     """As in the docstring of Optimizer."""
 
@@ -397,9 +385,6 @@ def test_an_optimizer_of_ones_own_needs_one_formula(device, rng):
             m = 0.5 * m + 0.5 * g
             p = p - 0.5 * np.sign(m)
     np.testing.assert_allclose(v.numpy(), p)
-
-
-# ---- names of other libraries
 
 
 @pytest.mark.parametrize(

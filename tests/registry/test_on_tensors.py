@@ -79,9 +79,6 @@ def test_factors_that_no_recorded_input_needs_are_not_saved():
     assert [s is None for s in saved] == [False, True]
 
 
-# ---- tracebacks --------------------------------------------------------------------------
-
-
 def frames(call, kind):
     """(file, function, line) of each frame of the raised error, and of its cause."""
     with pytest.raises(kind) as caught:

@@ -101,9 +101,6 @@ def test_op_declared_again_replaces_the_deleted_one_everywhere():
         del gg.OPS["scaled_by"], gg.OPS["through_xp"]
 
 
-# ---- code outside the records
-
-
 def _is_name(node):
     """Whether an expression is the name of a step or of an op."""
     return isinstance(node, ast.Attribute) and node.attr == "name"

@@ -39,9 +39,6 @@ def fit(data, model=None, **options):
     )  # fmt: skip
 
 
-# ---- losses that are not finite
-
-
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 def test_a_loss_that_is_nan_names_the_variables_that_are():
     model = Classifier()
@@ -84,9 +81,6 @@ def test_steps_that_the_optimizer_skips_do_not_count(make):
     assert 0 <= run.logs["accuracy"] <= 1
     with pytest.raises(NumericsError, match="the loss is nan at step 2"):
         gg.train.fit(pair, [(bad, LABELS)] * 2, optimizer=make(), progress=False)
-
-
-# ---- data and labels
 
 
 def test_a_batch_without_examples_raises_before_the_step():
@@ -141,9 +135,6 @@ def test_inputs_that_do_not_fit_name_the_layer(x, error, words):
         fit([(x, LABELS)])
 
 
-# ---- checkpoints
-
-
 @pytest.mark.parametrize("how", ["parts", "one file"])
 def test_a_checkpoint_of_another_model_names_the_layer(how, tmp_path):
     wide, narrow = Classifier(7), Classifier()
@@ -191,9 +182,6 @@ def test_a_disk_that_fills_up_while_saving_leaves_the_old_file(tmp_path):
         signal.signal(signal.SIGXFSZ, handler)
     assert [f.name for f in tmp_path.iterdir()] == [old.name]
     assert old.read_bytes() == content
-
-
-# ---- gradients
 
 
 @pytest.mark.parametrize(

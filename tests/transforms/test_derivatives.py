@@ -17,9 +17,6 @@ C = gg.constant
 X = gg.constant([4.0, 9.0, 2.0], dtype=gg.float64)
 
 
-# ---- linearize ---------------------------------------------------------------------------
-
-
 def test_linearize_pushes_tangents_without_calling_the_function():
     calls = []
 
@@ -45,9 +42,6 @@ def test_linearize_gives_zero_tangents_of_integers():
     pushed, of_integers = push(gg.ones_like(X))
     near(pushed, 2 * X)
     assert of_integers.item() == 0
-
-
-# ---- custom_jvp --------------------------------------------------------------------------
 
 
 @gg.custom_jvp
@@ -76,9 +70,6 @@ def test_custom_jvp_without_a_rule_raises_with_a_hint():
 
     with pytest.raises(ArgumentError, match=r"@lonely\.defjvp"):
         lonely(X)
-
-
-# ---- implicit_diff -----------------------------------------------------------------------
 
 
 def newton(a):
@@ -168,16 +159,11 @@ def test_implicit_diff_errors_name_the_problem():
         gg.grad(lambda a: gg.sum(flat(a)))(X)
 
 
-# ---- checkpoint --------------------------------------------------------------------------
-
-
 def test_checkpoint_is_both_the_module_and_the_transform():
     f = gg.checkpoint(lambda x: gg.sum(gg.sin(x) * x))
     near(gg.grad(f)(X), np.cos(X.numpy()) * X.numpy() + np.sin(X.numpy()))
     assert callable(gg.checkpoint.save)
 
-
-# ---- zero cotangents in products ---------------------------------------------------------
 
 BAD = gg.constant([0.0, 1.0, 2.0])
 
@@ -265,9 +251,6 @@ def test_batch_jacobian_is_the_jacobian_of_each_example(rng):
         np.testing.assert_allclose(row.numpy(), gg.jacobian(f)(example).numpy())
     with pytest.raises(ShapeError, match="batch axis"):
         gg.batch_jacobian(gg.tanh)(x[0])
-
-
-# ---- leaves that are no numbers ----------------------------------------------------------------
 
 
 @dataclasses.dataclass

@@ -253,20 +253,13 @@ CUBE = gg.constant(RNG.normal(size=(4, 3, 2, 3)))
 @pytest.mark.parametrize(
     "read",
     [
-        lambda x, i, p: x[i],
-        lambda x, i, p: x[p],
-        lambda x, i, p: x[:, 0, i],
-        lambda x, i, p: x[..., p],
-        lambda x, i, p: x[p, :, i],
-        lambda x, i, p: x[i, None, :, p],
-        lambda x, i, p: x[[0, 2], :, p],
-        lambda x, i, p: x[1:, :, i],
-        lambda x, i, p: x[np.array([True, False, True]), 0],
-        lambda x, i, p: x[0, [1, 0], ::-1],
-        lambda x, i, p: x[[0, 1], :, [2, 0]],
-        lambda x, i, p: W[i] + W[p][0],
+        lambda x, i, p: x[i], lambda x, i, p: x[p], lambda x, i, p: x[:, 0, i],
+        lambda x, i, p: x[..., p], lambda x, i, p: x[p, :, i], lambda x, i, p: x[i, None, :, p],
+        lambda x, i, p: x[[0, 2], :, p], lambda x, i, p: x[1:, :, i],
+        lambda x, i, p: x[np.array([True, False, True]), 0], lambda x, i, p: x[0, [1, 0], ::-1],
+        lambda x, i, p: x[[0, 1], :, [2, 0]], lambda x, i, p: W[i] + W[p][0],
     ],
-)
+)  # fmt: skip
 def test_index_may_differ_between_examples(read):
     got = gg.vmap(read)(CUBE, INDEX, PAIRS)
     near(got, rows(read, CUBE, INDEX, PAIRS))

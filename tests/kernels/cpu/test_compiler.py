@@ -7,12 +7,12 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import textwrap
 import threading
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 from gpugrad.kernels.cpu import compiler
 
@@ -37,12 +37,7 @@ def load(text=TEXT):
 def run(body, tmp_path, **environment):
     """The lines that a new process prints, whose cache is in tmp_path."""
     own = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "GPUGRAD_CPU_KERNELS": "1"}
-    variables = {**os.environ, **own, **environment}
-    process = subprocess.run(
-        [sys.executable, "-c", PROLOGUE + textwrap.dedent(body)],
-        env=variables, text=True, capture_output=True, check=True,
-    )  # fmt: skip
-    return process.stdout.splitlines()
+    return output_of("-c", PROLOGUE + textwrap.dedent(body), **(own | environment)).splitlines()
 
 
 def script(tmp_path, text):

@@ -297,8 +297,6 @@ def test_ctc_of_many_sequences_is_that_of_each(dtype, threads):
             )
 
 
-# ---- formulas of elements ---------------------------------------------------------------
-
 IN_C = [name for name, op in sorted(OPS.items()) if op.cpu is True]
 
 

@@ -1,12 +1,11 @@
 """Products over the pool: against NumPy, in every layout, with any number of threads."""
 
 import ctypes
-import subprocess
-import sys
 import threading
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.kernels.cpu import compiler, products
@@ -39,25 +38,13 @@ def draw(shape, dtype, layout, rng):
 
 
 SHAPES = [
-    ((64, 65), (65, 70)),
-    ((1, 600), (600, 500)),
-    ((700, 500), (500, 1)),
-    ((300, 1), (1, 1000)),
-    ((33, 2000), (2000, 5)),
-    ((40, 30, 20), (20, 17)),
-    ((16, 1, 40), (40, 512)),
-    ((7, 45, 33), (7, 33, 31)),
-    ((300, 200), (200,)),
-    ((200,), (200, 300)),
-    ((4, 30, 200), (200,)),
-    ((200,), (4, 200, 30)),
-    ((4, 1, 200), (4, 200, 60)),
-    ((4, 60, 200), (4, 200, 1)),
-    ((2, 90, 80), (2, 80, 70)),
-    ((5, 1, 40, 30), (4, 30, 50)),
-    ((60, 50), (4, 50, 60)),
+    ((64, 65), (65, 70)), ((1, 600), (600, 500)), ((700, 500), (500, 1)), ((300, 1), (1, 1000)),
+    ((33, 2000), (2000, 5)), ((40, 30, 20), (20, 17)), ((16, 1, 40), (40, 512)),
+    ((7, 45, 33), (7, 33, 31)), ((300, 200), (200,)), ((200,), (200, 300)), ((4, 30, 200), (200,)),
+    ((200,), (4, 200, 30)), ((4, 1, 200), (4, 200, 60)), ((4, 60, 200), (4, 200, 1)),
+    ((2, 90, 80), (2, 80, 70)), ((5, 1, 40, 30), (4, 30, 50)), ((60, 50), (4, 50, 60)),
     ((4, 60, 50), (1, 50, 60)),
-]
+]  # fmt: skip
 LAYOUTS = ["plain", "transposed", "rows apart", "every second column", "reversed", "heads"]
 
 
@@ -169,8 +156,7 @@ threads = [threading.Thread(target=run) for _ in range(4)]
 assert get() == before
 print(before)
 """
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
-    assert int(done.stdout) >= 1
+    assert int(output_of("-c", code)) >= 1
 
 
 def test_several_python_threads_multiply_at_once():

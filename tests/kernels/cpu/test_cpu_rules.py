@@ -1,12 +1,10 @@
 """Optimizers' steps in C: every bit as NumPy computes it, in any number of threads."""
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import numpy as np
 import pytest
+from fresh import output_of
 from random_formulas import NAMES, random_formula
 from update_rules import CASES, make
 
@@ -217,7 +215,9 @@ def test_extreme_gradients_have_the_bits_of_numpy(name, dtype):
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(50, 300, 50))]
+)
 def test_random_formulas_have_the_bits_of_numpy(first, dtype, threads):
     sources, rules = "", []
     for seed in range(first, first + 50):
@@ -273,13 +273,10 @@ def test_without_kernels_numpy_takes_the_steps():
         print(hashlib.sha256(v.numpy()).hexdigest(), compiler._process.libraries)
     """
     output = [
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", textwrap.dedent(text)],
-            env={**os.environ, "GPUGRAD_CPU_KERNELS": kernels},
-            capture_output=True, text=True, check=True,
-        ).stdout.split(maxsplit=1)
+        output_of("-W", "error", "-c", textwrap.dedent(text), GPUGRAD_CPU_KERNELS=kernels)
         for kernels in "01"
-    ]  # fmt: skip
+    ]
+    output = [text.split(maxsplit=1) for text in output]
     assert output[0][0] == output[1][0]
     assert "CDLL" not in output[0][1]
 

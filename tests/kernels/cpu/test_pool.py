@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 from gpugrad.kernels.cpu import compiler, pool
 
@@ -189,10 +190,7 @@ for _ in range(5):
         pass
 print(library.wrong(100, 5, 10, 0))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], text=True, capture_output=True, check=True, timeout=60
-    )
-    assert done.stdout == "0\n"
+    assert output_of("-c", code) == "0\n"
 
 
 def test_a_process_ends_while_workers_run():
@@ -208,8 +206,5 @@ pool.set_threads(4)
 @pytest.mark.parametrize(("setting", "expected"), [("1", 1), ("1,2", 1), ("", None), ("x", None)])
 def test_openmp_sets_the_number_of_threads(setting, expected):
     code = "from gpugrad.kernels.cpu import pool; print(pool.threads())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], text=True, capture_output=True, check=True,
-        env={**os.environ, "OMP_NUM_THREADS": setting},
-    )  # fmt: skip
-    assert int(done.stdout) == (expected or len(os.sched_getaffinity(0)))
+    threads = int(output_of("-c", code, OMP_NUM_THREADS=setting))
+    assert threads == (expected or len(os.sched_getaffinity(0)))
