@@ -18,7 +18,7 @@ from gpugrad.core.from_python import numbers_only
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
-from gpugrad.core.views import Shared, View
+from gpugrad.core.views import Element, Shared, View
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.ops.arrays import index_rules, indexing
 from gpugrad.ops.arrays.gather import index_along_axis, nonzero
@@ -59,6 +59,8 @@ def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Ten
     """The method for an augmented assignment such as ``x += v``, which keeps shape and dtype."""
 
     def method(self: Tensor, other: Any) -> Tensor:
+        if type(self) is Element:
+            return op(self, other)
         if type(self) is View and _needs_new_array(self, (), other):
             _renew(self)
         return write(f"x {symbol}= v", self, op(self, other), f"write x = x {symbol} v")
@@ -117,6 +119,11 @@ def _is_part(view: View, x: Tensor, index: Any) -> bool:
 
 def _refuse_read_only(x: Tensor, value: Any) -> None:
     """Refuse a write that would not reach what `x` is a view of, or would not be recorded."""
+    if type(x) is Element:
+        raise ArgumentError(
+            "An element x[i] is a number, as in NumPy, and not a view: a write to it would not "
+            "reach x. Write x[i] = v; or write to a copy, x[i].copy()."
+        )
     owner = x
     for view in x.line if type(x) is View else ():
         if isinstance(view.op.writes, str):

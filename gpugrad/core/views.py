@@ -112,6 +112,15 @@ class View(Tensor):
         return views
 
 
+class Element(Tensor):
+    """The Tensor ``x[i]`` of one element: a number in NumPy, and not a view."""
+
+    __slots__ = ()
+
+    def _read(self) -> Tensor:
+        return self
+
+
 class Shared(Tensor):
     """A Tensor of memory that others may write to, for example another library's array.
 
@@ -149,8 +158,14 @@ def _shared(array: Any) -> Tensor:
 
 def _is_element(index: Any) -> bool:
     """Whether an index is ints only: of a whole element NumPy returns a number, not a view."""
-    parts = index if type(index) is tuple else (index,)
-    return bool(parts) and {int}.issuperset(map(type, parts))
+    return {int}.issuperset(map(type, index if type(index) is tuple else (index,)))
+
+
+def element(array: Any) -> Element:
+    """An Element around an array without axes."""
+    t = new(Element)
+    t._data, t._id = array, 0
+    return t
 
 
 def _shares(array: Any, of: Any) -> bool:
@@ -194,9 +209,9 @@ def _is_view_in_rows(shape: tuple[int, ...], steps: tuple[tuple[Any, Any], ...])
 def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:
     """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
     wraps = array.base is True
-    if not isinstance(parent, Tensor) or (
-        wraps and not array.ndim and op.name == "getitem" and _is_element(*params)
-    ):
+    if not array.ndim and op.name == "getitem" and _is_element(*params):
+        return element(array)
+    if not isinstance(parent, Tensor):
         return wrap(array)
     root = parent.root._data if type(parent) is View else of
     if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy

@@ -130,13 +130,16 @@ def _result(op: Any, params: str) -> list[str]:
     if not op.writes:
         return [*lines, wrapped]
     (n,), values = op.arrays, "(" + "".join(f"{k}, " for k in op.params) + ")"
-    unless = ""
+    unless = has_axes = ""
     if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
-        lines.append(f"if r_.base is None and r_ is not {n}_: {wrapped}")
-        unless = "el"
+        lines += [
+            f"    {wrapped.replace('Tensor', 'Element')}",
+            f"elif r_.base is None and r_.ndim and r_ is not {n}_: {wrapped}",
+        ]
+        unless, has_axes = "el", " and r_.ndim"
     return [
         *lines,
-        f"{unless}if r_.base is {n}_ and type(parent) is Tensor:",
+        f"{unless}if r_.base is {n}_ and type(parent) is Tensor{has_axes}:",
         f"    out = new(View); out._array = r_; out._number = 0; out._seen = {n}_",
         f"    out.root = out.parent = parent; out.op = op; out.params = {values}",
         f"else: out = view_or_copy(r_, {n}_, parent, op, {values})",
