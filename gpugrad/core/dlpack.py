@@ -17,7 +17,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.core.host_dlpack import BFLOAT, UINT, from_host, relabeled
 from gpugrad.core.tensor import Tensor, next_id, tensor
-from gpugrad.core.views import Element, Shared, share
+from gpugrad.core.views import Element, Shared, share, sharing
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
@@ -77,6 +77,7 @@ def _lent(x: Tensor) -> Any:
         x._own()  # copied if a tape, or a Tensor of the same array, holds it
         x.__class__ = Shared
         x._id = x._id or next_id()
+        sharing[id(x)] = x
     return x._data
 
 

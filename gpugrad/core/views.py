@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Collection
 from typing import Any
 
@@ -49,7 +50,9 @@ class View(Tensor):
         if type(fresh) is View:  # not `fresh._data`: of a Shared root it would run the op again
             self._array, self._number = fresh._array, fresh._number
         else:
-            self._array, self._number = fresh._data, fresh._id
+            self._array = fresh._data
+            if not any(self._number in recorder.known for recorder in threads.stack):
+                self._number = fresh._id  # a watched view keeps its own
         self._seen = None if type(self.root) is Shared else self.root._data
         for recorder in threads.stack:
             recorder.refreshed(self)
@@ -143,6 +146,10 @@ class Shared(Tensor):
         return self._data
 
 
+sharing: weakref.WeakValueDictionary[int, Shared] = weakref.WeakValueDictionary()
+"""Every Shared Tensor, by its id."""
+
+
 def share(array: Any) -> Tensor:
     """A Tensor around an array to which others may write."""
     if type(array) is np.ndarray and not array.flags.writeable:
@@ -153,6 +160,7 @@ def share(array: Any) -> Tensor:
 def _shared(array: Any) -> Tensor:
     t = new(Shared)
     t._data, t._id = array, next_id()
+    sharing[id(t)] = t
     return t
 
 
