@@ -109,7 +109,8 @@ class GradientTape(Recorder):
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
 
         A gradient by a watched Tensor is one by the value that it had when it was watched: a
-        later ``x[i] = v`` or ``x += v`` is an operation on that value.
+        later ``x[i] = v`` or ``x += v`` is an operation on that value. A view such as ``x[1:]``
+        that was made before is a constant where it is read, until `x` or the view is written.
 
         Raises:
             TapeError: the tape is not recording in this thread or task (nothing would be recorded).

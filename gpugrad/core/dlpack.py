@@ -77,7 +77,7 @@ def _lent(x: Tensor) -> Any:
         x._own()  # copied if a tape, or a Tensor of the same array, holds it
         x.__class__ = Shared
         x._id = x._id or next_id()
-        sharing[id(x)] = x
+        sharing[id(x)] = x  # type: ignore[assignment]
     return x._data
 
 
