@@ -60,6 +60,10 @@ def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Ten
 
     def method(self: Tensor, other: Any) -> Tensor:
         if type(self) is Element:
+            if hasattr(self, "of"):  # the first half of `x[i] += v`, for an older view `x`
+                view, index = self.of
+                _renew(view)
+                self = indexing.getitem(view, index=index)
             return op(self, other)
         if type(self) is View and _needs_new_array(self, (), other):
             _renew(self)

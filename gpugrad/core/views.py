@@ -116,9 +116,15 @@ class View(Tensor):
 
 
 class Element(Tensor):
-    """The Tensor ``x[i]`` of one element: a number in NumPy, and not a view."""
+    """The Tensor ``x[i]`` of one element: a number in NumPy, and not a view.
 
-    __slots__ = ()
+    Attributes:
+        of: the View `x` and the index, if there was a recorder, which may not know `x`.
+    """
+
+    __slots__ = ("of",)
+
+    of: tuple[View, Any]
 
     def _read(self) -> Tensor:
         return self
@@ -169,10 +175,11 @@ def _is_element(index: Any) -> bool:
     return {int}.issuperset(map(type, index if type(index) is tuple else (index,)))
 
 
-def element(array: Any) -> Element:
-    """An Element around an array without axes."""
+def _element(array: Any, parent: Any, index: Any) -> Element:
     t = new(Element)
     t._data, t._id = array, 0
+    if recorders and type(parent) is View:
+        t.of = parent, index
     return t
 
 
@@ -218,7 +225,7 @@ def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, .
     """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
     wraps = array.base is True
     if not array.ndim and op.name == "getitem" and _is_element(*params):
-        return element(array)
+        return _element(array, parent, *params)
     if not isinstance(parent, Tensor):
         return wrap(array)
     root = parent.root._data if type(parent) is View else of

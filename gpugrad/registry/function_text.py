@@ -134,6 +134,7 @@ def _result(op: Any, params: str) -> list[str]:
     if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
         lines += [
             f"    {wrapped.replace('Tensor', 'Element')}",
+            "    if recorders and type(parent) is View: out.of = parent, index",
             f"elif r_.base is None and r_.ndim and r_ is not {n}_: {wrapped}",
         ]
         unless, has_axes = "el", " and r_.ndim"

@@ -35,7 +35,11 @@ def _multiply_a_part(w):
     w[1:] *= 3.0
 
 
-WRITES = [_set, _add, _multiply, _multiply_a_part]
+def _multiply_an_element(w):
+    w[(0,) * w.ndim] *= 3.0
+
+
+WRITES = [_set, _add, _multiply, _multiply_a_part, _multiply_an_element]
 
 
 def _loss(x, weights):
