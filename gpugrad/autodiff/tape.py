@@ -23,7 +23,7 @@ from gpugrad.autodiff.gradients import (
     zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved
-from gpugrad.autodiff.recorder import Recorder, note_view, number_any
+from gpugrad.autodiff.recorder import Recorder, link, note_view, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
@@ -406,4 +406,5 @@ class GradientTape(Recorder):
                 "explain: this tape has recorded nothing, or `gradient` has freed its log, because "
                 "no gradient was None. Use GradientTape(persistent=True) to ask more."
             )
+        target = link(self, target)
         return why(target, self.source(source), self.log, self.barriers, self.leaves, self.known)
