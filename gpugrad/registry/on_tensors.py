@@ -275,3 +275,10 @@ _SCOPE = {
     "view_or_copy": view_or_copy, "wrap": wrap,
 }  # fmt: skip
 """Names that every generated text may use."""
+
+TAKEN = frozenset(_SCOPE).union(
+    ("NAME", "forward", "impl", "large", "op", "opened", "ufunc"),  # see `_write`
+    ("body", "fits", "ids", "kind", "parent", "sized"),  # local names
+    ("Exception", "any", "complex", "len", "map", "tuple", "type"),
+)
+"""Names that an argument of an op cannot have, as the generated text uses them."""
