@@ -125,3 +125,38 @@ def test_ops_that_failed_to_load_are_loaded_when_asked_for_again():
         "importlib.import_module = real\n"
         "assert gg.OPS['softmax'].name == 'softmax' and len(gg.OPS) >= 576"
     )
+
+
+_IMPORTS_IN_A_TRACE = """
+import importlib, pkgutil
+import gpugrad as gg
+
+def load():
+    for folder in (gg.nn, gg.optim, gg.data, gg.train, gg.random, gg.linalg, gg.fft, gg.special):
+        for module in pkgutil.iter_modules(getattr(folder, "__path__", ())):
+            importlib.import_module(f"{folder.__name__}.{module.name}")
+    len(gg.OPS)
+
+x = gg.constant([1.0, 2.0])
+f = gg.function(FUNCTION)
+f(x)
+assert "Generator" not in str(f.lower(x)), f.lower(x)
+gg.set_seed(0)
+f(x)
+first = gg.random.normal(()).item()
+gg.set_seed(0)
+f(x)
+assert gg.random.normal(()).item() == first
+"""
+
+
+@pytest.mark.parametrize("function", [
+    "lambda x: load() or x * 2",
+    "lambda x: gg.scan(lambda c, _: (load() or c * 2, None), x, None, length=3)[0]",
+])  # fmt: skip
+def test_what_an_import_makes_is_in_no_trace_and_restarts_no_stream(function):
+    code = _IMPORTS_IN_A_TRACE.replace("FUNCTION", function)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr

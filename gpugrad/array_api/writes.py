@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core import backend, devices
-from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact
+from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact, may_share
 from gpugrad.core.convert import constant
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
-from gpugrad.core.views import Shared, View
+from gpugrad.core.views import Element, Shared, View, sharing
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.ops.arrays import index_rules, indexing
 from gpugrad.ops.arrays.gather import index_along_axis, nonzero
@@ -59,6 +59,12 @@ def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Ten
     """The method for an augmented assignment such as ``x += v``, which keeps shape and dtype."""
 
     def method(self: Tensor, other: Any) -> Tensor:
+        if type(self) is Element:
+            if hasattr(self, "of"):  # the first half of `x[i] += v`, for an older view `x`
+                view, index = self.of
+                _renew(view)
+                self = indexing.getitem(view, index=index)
+            return op(self, other)
         if type(self) is View and _needs_new_array(self, (), other):
             _renew(self)
         return write(f"x {symbol}= v", self, op(self, other), f"write x = x {symbol} v")
@@ -117,6 +123,11 @@ def _is_part(view: View, x: Tensor, index: Any) -> bool:
 
 def _refuse_read_only(x: Tensor, value: Any) -> None:
     """Refuse a write that would not reach what `x` is a view of, or would not be recorded."""
+    if type(x) is Element:
+        raise ArgumentError(
+            "An element x[i] is a number, as in NumPy, and not a view: a write to it would not "
+            "reach x. Write x[i] = v; or write to a copy, x[i].copy()."
+        )
     owner = x
     for view in x.line if type(x) is View else ():
         if isinstance(view.op.writes, str):
@@ -140,11 +151,15 @@ def _refuse_read_only(x: Tensor, value: Any) -> None:
 def _refuse_recorded(x: Shared, value: Any) -> None:
     """Refuse a write that recorders must see, since those who share the memory do not."""
     numbers = {x._id, value._id if isinstance(value, Tensor) else 0}
+    watched = (weak() for recorder in threads.stack for weak, _ in recorder._views)
+    for other in (*watched, *sharing.values()) if threads.stack else ():
+        if other is not None and may_share(x._data, _root(other)._data):
+            numbers.add(other._id)
     wraps = len(READINGS) > 1 and backend.reading(x._data, getattr(value, "_data", None)).nesting
     if wraps or current_trace() is not None or graphs or _are_known(numbers):
         raise DTypeError(
-            "The Tensor shares its memory with another library, or with a NumPy array, and a write "
-            "to that cannot be recorded. Write to a copy: x = x.copy()."
+            "The Tensor shares its memory with another library, with a NumPy array or with another "
+            "Tensor, and a write to that cannot be recorded. Write to a copy: x = x.copy()."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import View
 
 Barrier = tuple[int, str, int, tuple[int, ...], str]
 """Where a gradient stops: (length of the log then, op, result, inputs, file:line)."""
@@ -103,9 +105,21 @@ def _unconnected(target: Tensor, source: Tensor, leaves: set[int], known: Any) -
             "The source was not watched: call tape.watch(x) inside the `with` block, before "
             "x is used. (A new tensor of equal value is another tensor.)"
         )
+    older = _view_not_recorded(source, known)
     if target._id not in known:
         return (
             "The target was not recorded: it was computed outside the tape, or from tensors that "
-            "the tape does not watch."
+            f"the tape does not watch.{older}"
         )
-    return "Nothing that was recorded leads from the source to the target."
+    return f"Nothing that was recorded leads from the source to the target.{older}"
+
+
+def _view_not_recorded(source: Tensor, known: Any) -> str:
+    """A sentence about a view of the source that is older than its watch; "" without one."""
+    for view in gc.get_referrers(source):
+        if type(view) is View and view.root is source and view._number not in known:
+            return (
+                f" A view of the source by {view.op.name}, of shape {view.shape}, is older than "
+                "the watch: what is read of it is a constant. Make it again after tape.watch(x)."
+            )
+    return ""

@@ -22,7 +22,7 @@ from gpugrad.autodiff.gradients import (
     zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved, revive
-from gpugrad.autodiff.recorder import note_view, number_any
+from gpugrad.autodiff.recorder import link, note_view, number_any
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
@@ -92,7 +92,7 @@ class ForwardAccumulator(ForwardGrowing):
             unconnected_gradients: ``"none"`` or ``"zero"``: the tangent of a Tensor that does not
                 depend on the primals.
         """
-        leaves = flatten_tensors("jvp", primals)
+        leaves = [link(self, t) for t in flatten_tensors("jvp", primals)]
         tangents = [copy(self.known[t._id]) if t._id in self.known else None for t in leaves]
         return pack_tensors(primals, fill_unconnected(tangents, leaves, unconnected_gradients))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
 from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
-from gpugrad.autodiff.recorder import Recorder, number_any
+from gpugrad.autodiff.recorder import Recorder, link, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, nest
 from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
@@ -57,6 +57,7 @@ def differentiate(
     """
     if not targets:
         return [None] * len(sources)
+    targets = [link(recorder, t) for t in targets]
     if recorder.watched:
         sources = [recorder.source(s) for s in sources]
     trace = current.trace

@@ -11,7 +11,7 @@ from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
-from gpugrad.core.listening import current_stack, threads
+from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.tensor import Tensor, new_number, next_id
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
@@ -44,6 +44,26 @@ def note_view(recorder: Any, x: Tensor) -> None:
         number_any(x.root)  # a write to the root is recorded from now on
     if type(x) in (View, Shared):
         recorder._views.append((weakref.ref(x), x._id))
+
+
+def link(recorder: Any, x: Tensor) -> Tensor:
+    """`x`, a target; a view whose root was written to runs its op again for the recorder.
+
+    It may have done so when it was first read after the write, outside of the recorder's block.
+    """
+    if type(x) is View and x._id not in recorder.known and x.root._id in recorder.known:
+        for each in x.line:
+            each.forget()
+        stack = threads.stack
+        if recorder not in stack:
+            threads.stack = [*stack, recorder]
+        recorders.append(recorder)
+        try:
+            x._refresh()
+        finally:
+            recorders.remove(recorder)
+            threads.stack = stack
+    return x
 
 
 def record(

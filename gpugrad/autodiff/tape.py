@@ -23,7 +23,7 @@ from gpugrad.autodiff.gradients import (
     zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved
-from gpugrad.autodiff.recorder import Recorder, note_view, number_any
+from gpugrad.autodiff.recorder import Recorder, link, note_view, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
@@ -109,7 +109,8 @@ class GradientTape(Recorder):
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
 
         A gradient by a watched Tensor is one by the value that it had when it was watched: a
-        later ``x[i] = v`` or ``x += v`` is an operation on that value.
+        later ``x[i] = v`` or ``x += v`` is an operation on that value. A view such as ``x[1:]``
+        that was made before is a constant where it is read, until `x` or the view is written.
 
         Raises:
             TapeError: the tape is not recording in this thread or task (nothing would be recorded).
@@ -405,4 +406,5 @@ class GradientTape(Recorder):
                 "explain: this tape has recorded nothing, or `gradient` has freed its log, because "
                 "no gradient was None. Use GradientTape(persistent=True) to ask more."
             )
+        target = link(self, target)
         return why(target, self.source(source), self.log, self.barriers, self.leaves, self.known)

@@ -233,6 +233,11 @@ def is_array(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] == "cupy" and cupy() and type(x) in ARRAYS
 
 
+def may_share(a: Any, b: Any) -> bool:
+    """Whether the memory of two arrays may overlap."""
+    return type(a) is type(b) and bool(np.may_share_memory(a, b))
+
+
 def innermost_array(array: Any) -> Any:
     """The library's array inside all wrappers."""
     while hasattr(array, "inner"):

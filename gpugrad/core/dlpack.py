@@ -17,11 +17,11 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.core.host_dlpack import BFLOAT, UINT, from_host, relabeled
 from gpugrad.core.tensor import Tensor, next_id, tensor
-from gpugrad.core.views import Shared, share
+from gpugrad.core.views import Element, Shared, share, sharing
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
-_SHAREABLE = (Tensor, Shared)  # Variables replace their arrays, views those of other Tensors
+_SHAREABLE = (Tensor, Element, Shared)  # Variables replace their arrays; views have none
 _READ_ONLY = (1, 0)  # the first version of DLPack in which an array can be read-only
 
 
@@ -73,10 +73,11 @@ def dlpack(
 
 def _lent(x: Tensor) -> Any:
     """The array of a Tensor, for others to write to: from now on no tape keeps it."""
-    if type(x) is Tensor:
+    if type(x) is not Shared:
         x._own()  # copied if a tape, or a Tensor of the same array, holds it
         x.__class__ = Shared
         x._id = x._id or next_id()
+        sharing[id(x)] = x  # type: ignore[assignment]
     return x._data
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Collection
 from typing import Any
 
@@ -49,7 +50,9 @@ class View(Tensor):
         if type(fresh) is View:  # not `fresh._data`: of a Shared root it would run the op again
             self._array, self._number = fresh._array, fresh._number
         else:
-            self._array, self._number = fresh._data, fresh._id
+            self._array = fresh._data
+            if not any(self._number in recorder.known for recorder in threads.stack):
+                self._number = fresh._id  # a watched view keeps its own
         self._seen = None if type(self.root) is Shared else self.root._data
         for recorder in threads.stack:
             recorder.refreshed(self)
@@ -112,6 +115,21 @@ class View(Tensor):
         return views
 
 
+class Element(Tensor):
+    """The Tensor ``x[i]`` of one element: a number in NumPy, and not a view.
+
+    Attributes:
+        of: the View `x` and the index, if there was a recorder, which may not know `x`.
+    """
+
+    __slots__ = ("of",)
+
+    of: tuple[View, Any]
+
+    def _read(self) -> Tensor:
+        return self
+
+
 class Shared(Tensor):
     """A Tensor of memory that others may write to, for example another library's array.
 
@@ -134,6 +152,10 @@ class Shared(Tensor):
         return self._data
 
 
+sharing: weakref.WeakValueDictionary[int, Shared] = weakref.WeakValueDictionary()
+"""Every Shared Tensor, by its id."""
+
+
 def share(array: Any) -> Tensor:
     """A Tensor around an array to which others may write."""
     if type(array) is np.ndarray and not array.flags.writeable:
@@ -144,13 +166,21 @@ def share(array: Any) -> Tensor:
 def _shared(array: Any) -> Tensor:
     t = new(Shared)
     t._data, t._id = array, next_id()
+    sharing[id(t)] = t
     return t
 
 
 def _is_element(index: Any) -> bool:
     """Whether an index is ints only: of a whole element NumPy returns a number, not a view."""
-    parts = index if type(index) is tuple else (index,)
-    return bool(parts) and {int}.issuperset(map(type, parts))
+    return {int}.issuperset(map(type, index if type(index) is tuple else (index,)))
+
+
+def _element(array: Any, parent: Any, index: Any) -> Element:
+    t = new(Element)
+    t._data, t._id = array, 0
+    if recorders and type(parent) is View:
+        t.of = parent, index
+    return t
 
 
 def _shares(array: Any, of: Any) -> bool:
@@ -194,9 +224,9 @@ def _is_view_in_rows(shape: tuple[int, ...], steps: tuple[tuple[Any, Any], ...])
 def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:
     """The result of an op: a View of `parent`, whose array is `of`, unless the op has copied."""
     wraps = array.base is True
-    if not isinstance(parent, Tensor) or (
-        wraps and not array.ndim and op.name == "getitem" and _is_element(*params)
-    ):
+    if not array.ndim and op.name == "getitem" and _is_element(*params):
+        return _element(array, parent, *params)
+    if not isinstance(parent, Tensor):
         return wrap(array)
     root = parent.root._data if type(parent) is View else of
     if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy

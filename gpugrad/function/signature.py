@@ -15,7 +15,7 @@ from gpugrad.core.backend import BFLOAT16, is_array
 from gpugrad.core.devices import gpu_count
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.core.views import Shared, View
+from gpugrad.core.views import Element, Shared, View
 from gpugrad.errors import ArgumentError
 from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.runtime.launch import gpu_of
@@ -299,7 +299,7 @@ def _never(args: Any) -> None:
     """The test of a signature for which none is compiled."""
 
 
-_TENSORS = frozenset((Tensor, View, Shared))
+_TENSORS = frozenset((Tensor, Element, View, Shared))
 
 
 def _are_tensors(args: Any, keywords: Any) -> bool:

@@ -16,7 +16,6 @@ from gpugrad.nn import functional
 from gpugrad.nn.initializers import ones, zeros
 from gpugrad.nn.layers import warn_without_training
 from gpugrad.nn.module import Module, beside
-from gpugrad.ops.random.draws import is_repeated
 
 
 class _Norm(Module):
@@ -279,7 +278,7 @@ class BatchNorm(_Norm):
             eps=self.eps,
             axis=self.axis,
         )
-        if trains and not is_repeated():  # a recomputation for a gradient must not count again
+        if trains:
             for variable, new in ((self.running_mean, mean), (self.running_var, var)):
                 if not isinstance(variable, Variable):
                     raise ArgumentError(

@@ -44,7 +44,7 @@ def elementwise_kernel(
     copying them; arrays that broadcast otherwise are copied to their full shape first.
 
     Args:
-        signature: ``"name(x, y)"``.
+        signature: ``"name(x, y)"``; names as for `gpugrad.elementwise`.
         cuda: expression of one element, or the body of a function with ``return``. `x` and `y` are
             of type ``T``, float or double; write literals as ``T(0.5)``, because 0.5 is a double.
         formula: the same function ``(xp, x, y)``, in gpugrad's ops.
@@ -98,30 +98,32 @@ def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble
         #line 1 "scale"
         template <class T> __device__ T scale_of(T x, T by) { return by * x; }
         template <class T> __global__ void scale(
-            const T* x, compute_t<T> by, T* out, long long n) {
+            const T* x_in, compute_t<T> by_in, T* out, long long n) {
           typedef compute_t<T> S;
           constexpr int W = PACKED<T>;
           long long step = (long long)gridDim.x * blockDim.x * W;
           for (long long i = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * W; i < n;
                i += step) {
             if (i + W <= n) {
-              Pack<T, W> x_pack = *(const Pack<T, W>*)(x + i);
+              Pack<T, W> x_pack = *(const Pack<T, W>*)(x_in + i);
               Pack<T, W> out_pack;
         #pragma unroll
-              for (int k = 0; k < W; ++k) out_pack.at[k] = T(scale_of<S>(S(x_pack.at[k]), by));
+              for (int k = 0; k < W; ++k) out_pack.at[k] = T(scale_of<S>(S(x_pack.at[k]), by_in));
               *(Pack<T, W>*)(out + i) = out_pack;
             } else {
-              for (long long k = i; k < n; ++k) out[k] = T(scale_of<S>(S(x[k]), by));
+              for (long long k = i; k < n; ++k) out[k] = T(scale_of<S>(S(x_in[k]), by_in));
             }
           }
         }
     """
     each = list(zip(arrays, kinds, strict=True))
-    parameters = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}" for a, k in each)
-    read = {"a": "S({0}_pack.at[k])", "o": "S(*{0})", "n": "{0}"}
-    one = {**read, "a": "S({0}[k])"}
+    parameters = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}_in" for a, k in each)
+    read = {"a": "S({0}_pack.at[k])", "o": "S(*{0}_in)", "n": "{0}_in"}
+    one = {**read, "a": "S({0}_in[k])"}
     loads = "".join(
-        f"      Pack<T, W> {a}_pack = *(const Pack<T, W>*)({a} + i);\n" for a, k in each if k == "a"
+        f"      Pack<T, W> {a}_pack = *(const Pack<T, W>*)({a}_in + i);\n"
+        for a, k in each
+        if k == "a"
     )
     call = f"T({name}_of<S>({{}}))"
     packs = call.format(", ".join(read[k].format(a) for a, k in each))

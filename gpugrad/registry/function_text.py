@@ -21,15 +21,15 @@ def source(op: Any) -> str:
                 elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
                 else: x = operand(x); x_ = x._data; xi = x._id
                 kind = type(x_)
-                if kind is ndarray: r_ = (ufunc if x_.size < 131072 else large)(x_)
-                else: r_ = impl[kind](x_)
-            except Exception as e: reraise(e, 'tanh', {'x': x}, {})
-            if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
-            out = new(Tensor); out._data = r_; out._id = 0
+                if kind is ndarray: _r = (ufunc if x_.size < 131072 else large)(x_)
+                else: _r = impl[kind](x_)
+            except Exception as _e: reraise(_e, 'tanh', {'x': x}, {})
+            if type(_r) not in ARRAYS: _r = asarray(_r, kind)
+            out = new(Tensor); out._data = _r; out._id = 0
             if recorders:
                 if graphs: xi = number(x)
                 if xi:
-                    record(op, out, (xi,), (None,), (r_,), None)
+                    record(op, out, (xi,), (None,), (_r,), None)
                 if checks: check_op(op, out, {'x': x}, {})
             return out
     """
@@ -62,7 +62,7 @@ def text_of(op: Any) -> str:
         f"def _op{parameters_text(op.signature)}:",
         "try:",
         *(f"    {line}" for line in (*lines, *_run(op, call))),
-        f"except Exception as e: reraise(e, NAME, {shown}, {params})",
+        f"except Exception as _e: reraise(_e, NAME, {shown}, {params})",
     ]
     lines += _result(op, params)
     if not op.is_opened:
@@ -118,28 +118,32 @@ def _usual(op: Any, parameter: str, default: Any) -> str:
 def _result(op: Any, params: str) -> list[str]:
     """The lines that wrap a result, in a View where NumPy returns one."""
     if op.outputs > 1:
-        return ["out = tuple([wrap(asarray(r, kind)) for r in r_])"]
-    lines = ["if type(r_) not in ARRAYS: r_ = asarray(r_, kind)"]
+        return ["out = tuple([wrap(asarray(r, kind)) for r in _r])"]
+    lines = ["if type(_r) not in ARRAYS: _r = asarray(_r, kind)"]
     if op.params and op.differentiable:  # a Tensor in a parameter makes a Tensor of the result
         lines = [
-            "if type(r_) not in ARRAYS:",
-            f"    if type(r_) is Tensor: refuse_parameters(NAME, {params})",
-            "    r_ = asarray(r_, kind)",
+            "if type(_r) not in ARRAYS:",
+            f"    if type(_r) is Tensor: refuse_parameters(NAME, {params})",
+            "    _r = asarray(_r, kind)",
         ]
-    wrapped = "out = new(Tensor); out._data = r_; out._id = 0"
+    wrapped = "out = new(Tensor); out._data = _r; out._id = 0"
     if not op.writes:
         return [*lines, wrapped]
     (n,), values = op.arrays, "(" + "".join(f"{k}, " for k in op.params) + ")"
-    unless = ""
+    unless = has_axes = ""
     if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
-        lines.append(f"if r_.base is None and r_ is not {n}_: {wrapped}")
-        unless = "el"
+        lines += [
+            f"    {wrapped.replace('Tensor', 'Element')}",
+            "    if recorders and type(parent) is View: out.of = parent, index",
+            f"elif _r.base is None and _r.ndim and _r is not {n}_: {wrapped}",
+        ]
+        unless, has_axes = "el", " and _r.ndim"
     return [
         *lines,
-        f"{unless}if r_.base is {n}_ and type(parent) is Tensor:",
-        f"    out = new(View); out._array = r_; out._number = 0; out._seen = {n}_",
+        f"{unless}if _r.base is {n}_ and type(parent) is Tensor{has_axes}:",
+        f"    out = new(View); out._array = _r; out._number = 0; out._seen = {n}_",
         f"    out.root = out.parent = parent; out.op = op; out.params = {values}",
-        f"else: out = view_or_copy(r_, {n}_, parent, op, {values})",
+        f"else: out = view_or_copy(_r, {n}_, parent, op, {values})",
     ]
 
 
@@ -184,11 +188,11 @@ def _run(op: Any, call: str) -> list[str]:
 
     A partial and the check for 16-bit floats would cost 0.5 us more.
     """
-    run = f"r_ = impl[kind]({call})"
+    run = f"_r = impl[kind]({call})"
     if op.ufunc is not None:
         sized = "sized" if len(op.arrays) > 1 else f"{op.arrays[0]}_"
         function = f"(ufunc if {sized}.size < {op.large or LARGE} else large)"
-        return [f"if kind is ndarray: r_ = {function}({call})", f"else: {run}"]
+        return [f"if kind is ndarray: _r = {function}({call})", f"else: {run}"]
     if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
         return [run]
     if op.kind == "elementwise" and len(op.arrays) > 1:
@@ -201,7 +205,7 @@ def _run(op: Any, call: str) -> list[str]:
             tests.append(f"{n}_.dtype.char not in 'eE'")
     if op.cpu:
         tests.append(f"{op.arrays[0]}_.size < {op.large}")
-    return [f"if {' and '.join(tests)}: r_ = forward(NUMPY, {call})", f"else: {run}"]
+    return [f"if {' and '.join(tests)}: _r = forward(NUMPY, {call})", f"else: {run}"]
 
 
 def parameters_text(signature: inspect.Signature) -> str:
@@ -306,7 +310,7 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
     saved = []
     for name in op.saves:
         if name == "out":
-            saved.append("r_" if op.outputs == 1 else "tuple([o._data for o in out])")
+            saved.append("_r" if op.outputs == 1 else "tuple([o._data for o in out])")
         elif not name.endswith(("_shape", "_dtype")):
             readers = op.readers[name]
             every = not readers or len(readers) == len(op.arrays)
@@ -324,21 +328,21 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
         fits = "None, " * len(op.arrays)
     elif op.variadic:
         lines = [
-            f"        fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) "
+            f"        fits = [None if x.dtype == _r.dtype else (x.shape, x.dtype) "
             f"for x in {op.arrays[0]}_]"
         ]
         fits = "*fits,"
     elif op.kind == "elementwise":
-        lines = ["        shape = r_.shape; dtype = r_.dtype"]
+        lines = ["        _shape = _r.shape; _dtype = _r.dtype"]
         fits = "".join(
-            f"None if not {n}i or {n}_.shape == shape and {n}_.dtype is dtype "
+            f"None if not {n}i or {n}_.shape == _shape and {n}_.dtype is _dtype "
             f"else ({n}_.shape, {n}_.dtype), "
             for n in op.arrays
         )
     else:  # rules give the shape; arrays of several dtypes still need a cast
-        lines = ["        dtype = r_.dtype"]
+        lines = ["        _dtype = _r.dtype"]
         fits = "".join(
-            f"None if not {n}i or {n}_.dtype is dtype else ({n}_.shape, {n}_.dtype), "
+            f"None if not {n}i or {n}_.dtype is _dtype else ({n}_.shape, {n}_.dtype), "
             for n in op.arrays
         )
     if "c" not in op.kinds and op.linear is not True:
@@ -348,7 +352,7 @@ def _recording(op: Any, ids: str, params: str) -> list[str]:
     params = params if op.params else "None"
     line = f"        {call}(op, out, {ids}, ({fits}), ({kept}), {params})"
     if "dtype" in op.params:  # a cast to integers ends the gradient
-        lines.append(f"        if r_.dtype.kind not in 'fcV': block(NAME, out, {ids})")
+        lines.append(f"        if _r.dtype.kind not in 'fcV': block(NAME, out, {ids})")
         line = f"        else: {line.strip()}"
     return [*lines, line]
 

@@ -39,7 +39,7 @@ from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import as_written, mixed_dtype, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promoted, tensor, wrap
-from gpugrad.core.views import View, view_or_copy
+from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
 from gpugrad.registry.function_text import parameters_text, source, text_of
@@ -260,6 +260,7 @@ _SCOPE = {
     "check_flag": check_op_flag, "check_unusual": check_unusual,
     "ARRAYS": ARRAYS, "Batched": Batched, "PLAIN": _PLAIN, "READINGS": READINGS,
     "NUMPY": NUMPY, "SCALARS": SCALARS, "Tensor": Tensor, "View": View, "asarray": as_array,
+    "Element": Element,
     "beside": _beside, "beside_numbers": _beside_numbers, "block": block,
     "meet_levels": meet_levels, "glance": glance,
     "graphs": graphs, "in_mixed_precision": _in_mixed_precision, "meet": meet,
@@ -274,3 +275,10 @@ _SCOPE = {
     "view_or_copy": view_or_copy, "wrap": wrap,
 }  # fmt: skip
 """Names that every generated text may use."""
+
+TAKEN = frozenset(_SCOPE).union(
+    ("NAME", "forward", "impl", "large", "op", "opened", "ufunc"),  # see `_write`
+    ("body", "fits", "ids", "kind", "parent", "sized"),  # local names
+    ("Exception", "any", "complex", "len", "map", "tuple", "type"),
+)
+"""Names that an argument of an op cannot have, as the generated text uses them."""

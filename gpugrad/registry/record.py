@@ -24,6 +24,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import keyword
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +43,7 @@ from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rule, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
-from gpugrad.registry.on_tensors import eager_function, follow
+from gpugrad.registry.on_tensors import TAKEN, eager_function, follow
 from gpugrad.registry.rules import DeclaredRules
 
 OPS = backend.OPS
@@ -90,8 +91,6 @@ class Op(DeclaredRules, Forward, Replay, Checks):
     eager: Callable[..., Any] = None  # type: ignore[assignment]  # made for the record
 
     def __post_init__(self) -> None:
-        if names := {"kind", "out", "type"} & set(self.params):
-            raise TypeError(f"{self.name}: its function has names {names} of its own; use others.")
         super().__post_init__()
         change = vars(self)  # of a frozen record, while it is made
         change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
@@ -204,6 +203,8 @@ def _register(
     if OPS.has(name) or (not ours and name in OPS):
         raise ArgumentError(f"op: there is an op named {name!r} already.")
     _refuse_unknown(kind, fields)
+    if not ours:
+        _refuse_names(name, [p.name for p in parameters], arrays)
     rules = {n: fields.pop(n) for n in _RULES if n in fields}
     params = {p.name: p.default for p in parameters if p.name not in arrays}
     errors = fields.get("errors", ())
@@ -216,6 +217,18 @@ def _register(
         **fields,
     )  # fmt: skip
     return record.eager
+
+
+def _refuse_names(op: str, names: Sequence[str], arrays: Sequence[str]) -> None:
+    """Refuse arguments of a user's op whose names the op's generated function uses itself."""
+    taken = {*TAKEN, *(a + end for a in arrays for end in ("_", "i"))}
+    taken |= {"out"} - {*arrays}  # an array of this name is read before there is a result
+    for name in names:
+        if name in taken or name.startswith("_") or keyword.iskeyword(name):
+            raise ArgumentError(
+                f"{op}: an argument cannot be called {name!r}, a name that the function which is "
+                "written for the op uses itself. Give the argument another name."
+            )
 
 
 _POSITIONAL, _EITHER, _KEYWORD = (
@@ -268,7 +281,8 @@ def elementwise(
     """Declare an elementwise op; return its eager function.
 
     Args:
-        signature: ``"name(x, y)"``.
+        signature: ``"name(x, y)"``. No array may be called ``out``, or ``g`` and ``t`` beside
+            ``vjp=`` and ``jvp=``: rules mean the result, its gradient and the tangent by these.
         forward: the library's name for it if that is another, or a formula ``(xp, x, y)``.
         domain: interval of the samples' values, or one for each array.
         doc: what it computes; the docstring adds what all elementwise ops have in common.
@@ -281,7 +295,8 @@ def elementwise(
             ``ref=`` and ``errors=``.
 
     Raises:
-        ArgumentError: there is an op of that name already, or `signature` is not one.
+        ArgumentError: there is an op of that name already, `signature` is not one, or an argument
+            has a name that rules or the op's own function use for something else.
 
     >>> cube = gg.elementwise(
     ...     "cube(x)", forward=lambda xp, x: x * x * x, d=[lambda xp, x: 3 * x * x],
@@ -305,8 +320,19 @@ def elementwise(
         [_parameter(n, _POSITIONAL) for n in arrays], arrays,
         kind="elementwise", fields=fields,
         doc=f"{doc}\n\n>>> print(gg.{name}({example[0]}))\n{example[1]}\n",
-        home=sys._getframe(1).f_globals["__name__"],
+        home=_caller(),
     )  # fmt: skip
+
+
+def _caller() -> str:
+    """The module that declares an op, also by `elementwise_kernel`."""
+    frame: Any = sys._getframe(2)
+    while frame.f_globals["__name__"] in (_KERNELS, "gpugrad.errors"):
+        frame = frame.f_back
+    return str(frame.f_globals["__name__"])
+
+
+_KERNELS = "gpugrad.registry.from_cuda"
 
 
 def names_in(signature: str) -> tuple[str, tuple[str, ...]]:
@@ -350,7 +376,8 @@ def op(
             and copies no array from there. (Of an op with a launcher that is the default.)
 
     Raises:
-        ArgumentError: there is an op of that name already.
+        ArgumentError: there is an op of that name already, or an argument has a name that rules
+            (``g``, ``out``, ...) or the op's own function use for something else.
         TypeError: a field that no op has, or a rule that reads what no call has.
 
     >>> def samples(rng):  # (arguments, keywords): all tests of the op are made from them

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
 from gpugrad.core.backend import NUMPY, OPS, SCALARS
 from gpugrad.core.forking import cached_property
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.errors import DTypeError, NoGradientError
+from gpugrad.errors import ArgumentError, DTypeError, NoGradientError
 from gpugrad.kernels.codegen import for_ops
 from gpugrad.kernels.cpu.large import LARGE, on_threads
 from gpugrad.registry.fields import Gradient, Rules
@@ -46,25 +46,44 @@ class DeclaredRules(Gradient, Recordable):
 
     def __post_init__(self) -> None:
         declared, n = self.declared, len(self.arrays)
-        for rules in (declared.vjp, declared.jvp, declared.masked, declared.d):
+        for kind in ("vjp", "jvp", "masked", "d"):
+            rules = getattr(declared, kind)
             if rules is None:
                 continue
+            self._check_names(kind)
             if not callable(rules) and not (isinstance(rules, (list, tuple)) and len(rules) == n):
                 raise DTypeError(
                     f"{self.name}: one partial or rule for each of {self.arrays} is needed."
                 )
             for rule in [rules] if callable(rules) else rules:
                 if callable(rule):
-                    self._check(rule, self.saves if rules is declared.masked else None)
+                    self._check(rule, kind)
 
-    def _check(self, rule: Rule, saved: Sequence[str] | None) -> None:
-        """Refuse a rule that reads a name that no call has. Only the names in `saved` are kept."""
-        names = _names(rule)
+    def _given(self, kind: str) -> tuple[str, ...]:
+        """The parameters of rules that are no arguments of the op, and not its result."""
+        return (*_GIVEN[kind], *("i" * self.variadic))
+
+    def _check_names(self, kind: str) -> None:
+        """Refuse arguments whose names mean something else in the rules of that kind."""
+        for name in (*self.arrays, *self.params):
+            stem, _, what = name.rpartition("_")
+            means = _MEANINGS[name] if name in (*self._given(kind), "out") else ""
+            if what in ("shape", "dtype") and stem in self.arrays:
+                means = f"the {what} of {stem}"
+            if means:
+                raise ArgumentError(
+                    f"{self.name}: an argument is called {name!r}, which in its rules {kind}= "
+                    f"stands for {means}. Give the argument another name."
+                )
+
+    def _check(self, rule: Rule, kind: str) -> None:
+        """Refuse a rule that reads a name that no call has. Masked rules read what others save."""
+        names, saved = _names(rule), self.saves if kind == "masked" else None
         if names[:1] != ("xp",):
             raise DTypeError(f"{self.name}: the first parameter of a rule must be xp, got {names}.")
         for name in names:
             kept = self._is_saved(name) if saved is None else name in saved
-            if not (kept or name in _GIVEN or name in self.params):
+            if not (kept or name in self._given(kind) or name in self.params):
                 raise TypeError(
                     f"{self.name}: a rule reads {name!r}, which is not an argument of the op. It "
                     f"may read {[*self.arrays, *self.params, 'out']}, and NAME_shape or NAME_dtype "
@@ -74,11 +93,13 @@ class DeclaredRules(Gradient, Recordable):
     @cached_property
     def saves(self) -> tuple[str, ...]:
         """The names of values that a tape keeps for the rules, in the order of their indices."""
-        declared = self.declared
-        rules = [declared.vjp] if callable(declared.vjp) else list(declared.vjp or ())
-        every = (*rules, *(declared.jvp or ()), *(declared.d or ()))
-        names = (n for f in every if callable(f) for n in _names(f) if n not in _GIVEN)
-        return tuple(dict.fromkeys(n for n in names if self._is_saved(n)))
+        saved: dict[str, None] = {}
+        for kind in ("vjp", "jvp", "d"):
+            rules, given = getattr(self.declared, kind) or (), self._given(kind)
+            for rule in [rules] if callable(rules) else rules:
+                names = _names(rule) if callable(rule) else ()
+                saved |= dict.fromkeys(n for n in names if n not in given and self._is_saved(n))
+        return tuple(saved)
 
     @cached_property
     def readers(self) -> dict[str, tuple[str, ...]]:
@@ -102,36 +123,38 @@ class DeclaredRules(Gradient, Recordable):
     def partials(self) -> tuple[Any, ...] | None:
         """Partial derivatives as functions of (xp, saved, params), or numbers."""
         d = self.declared.d
-        return None if d is None else tuple(_bind_rule(p, self) if callable(p) else p for p in d)
+        return (
+            None if d is None else tuple(_bind_rule(p, self, "d") if callable(p) else p for p in d)
+        )
 
     @cached_property
     def jvps(self) -> tuple[Any, ...] | None:
         """The rules `jvp`, bound."""
         jvp = self.declared.jvp
-        return None if jvp is None else tuple(_bind_rule(r, self) if r else None for r in jvp)
+        return None if jvp is None else tuple(r and _bind_rule(r, self, "jvp") for r in jvp)
 
     @cached_property
     def rules(self) -> tuple[Any, ...]:
         """The rules `vjp`, bound, one for each input; none if the op is variadic."""
         vjp, d = self.declared.vjp, self.declared.d
         if callable(vjp):
-            return () if self.variadic else _Joint(_bind_rule(vjp, self), len(self.arrays))
+            return () if self.variadic else _Joint(_bind_rule(vjp, self, "vjp"), len(self.arrays))
         if d is not None:
             return tuple(_bind_partial(p, self) for p in d)
         return tuple(
-            _missing_rule(self.name, k) if r is ... else _bind_rule(r, self) if r else None
+            _missing_rule(self.name, k) if r is ... else r and _bind_rule(r, self, "vjp")
             for k, r in enumerate(vjp or ())
         )
 
     @cached_property
     def _each(self) -> Rule:
-        return _bind_rule(self.declared.vjp, self)  # type: ignore[arg-type]
+        return _bind_rule(self.declared.vjp, self, "vjp")  # type: ignore[arg-type]
 
     @cached_property
     def masked(self) -> tuple[Any, ...]:
         """The rules for a pass in which a gradient of exactly 0 meets an infinite factor."""
         if self.declared.masked:
-            return tuple(_bind_rule(r, self) for r in self.declared.masked)
+            return tuple(_bind_rule(r, self, "masked") for r in self.declared.masked)
         if type(self.rules) is _Joint:
             return _Joint(_sheltered(self.rules.rule), len(self.rules))
         if self.partials is None:
@@ -157,8 +180,16 @@ class DeclaredRules(Gradient, Recordable):
         return name if name == "out" else "all" if self.variadic else self.arrays.index(name)
 
 
-_GIVEN = ("xp", "g", "t", "i")
-"""Parameters of a rule that are not saved values."""
+_GIVEN = {"vjp": ("xp", "g"), "masked": ("xp", "g"), "jvp": ("xp", "t"), "d": ("xp",)}
+"""Parameters of the rules of each kind that are not saved values."""
+
+_MEANINGS = {
+    "xp": "the array library",
+    "g": "the gradient of the result",
+    "t": "the tangent",
+    "i": "the position of an input",
+    "out": "the result",
+}
 
 
 def _names(function: Rule) -> tuple[str, ...]:
@@ -169,19 +200,16 @@ def _names(function: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _bind_rule(rule: Rule, op: DeclaredRules, body: str = "{}", **scope: Any) -> Rule:
+def _bind_rule(rule: Rule, op: DeclaredRules, kind: str, body: str = "{}", **scope: Any) -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
 
     `body` is an expression of the call: a single one, so that it adds no frame. It may name what is
     in `scope`.
     """
-    parameters, args = ["xp", "g", "s", "k"], []
+    parameters, args = ["xp", "g", "s", "k", *("i" * op.variadic)], []
     for name in _names(rule):
-        if name in ("xp", "g", "t"):
+        if name in op._given(kind):
             args.append("g" if name == "t" else name)
-        elif name == "i":
-            parameters.append("i")
-            args.append("i")
         elif name in op.saves:
             args.append(f"s[{op.saves.index(name)}]")
         else:
@@ -256,11 +284,11 @@ def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
         text = "lambda xp, g, s, k: " + _TIMES.format("d")
         return eval(compiled(text, "eval"), {"d": partial, **_SCOPE})
     if op.singular:
-        return _bind_rule(partial, op, "xp.masked_multiply(g, conj(xp, {}))")
+        return _bind_rule(partial, op, "d", "xp.masked_multiply(g, conj(xp, {}))")
     if getattr(op, "cpu", None) is True:
-        loop = with_loop(op, _bind_rule(partial, op, "product(xp, g, {0})"))
-        return _bind_rule(partial, op, _SMALL + "large(xp, g, s, k)", large=loop)
-    return _bind_rule(partial, op, _TIMES)
+        loop = with_loop(op, _bind_rule(partial, op, "d", "product(xp, g, {0})"))
+        return _bind_rule(partial, op, "d", _SMALL + "large(xp, g, s, k)", large=loop)
+    return _bind_rule(partial, op, "d", _TIMES)
 
 
 def _sheltered(rule: Rule) -> Rule:

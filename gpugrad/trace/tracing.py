@@ -32,6 +32,7 @@ from gpugrad.core.backend import (
     Reading,
     as_array,
     between_numbers,
+    may_share,
     reading,
 )
 from gpugrad.core.listening import threads
@@ -298,7 +299,7 @@ class Tracing(Listener):
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
         plain = [a for a in flat if type(a) in ARRAYS]
         for out in outs:
-            out.value.view = any(_may_share(out.inner, a) for a in plain)
+            out.value.view = any(may_share(out.inner, a) for a in plain)
             out.inner = out.inner if out.value.view else _in_order(out.inner)
         args, params = self._place_all(arrays), dict(params)
         if "index" in params:
@@ -450,10 +451,6 @@ class _PlacedLog:
             out = entry[1]
             with self._trace.gradient_of(out if type(out) is int else out[0][0]):
                 yield entry
-
-
-def _may_share(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and bool(np.may_share_memory(a, b))
 
 
 def _in_order(array: Any) -> Any:

@@ -183,7 +183,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
         tape.watch(_tensors(sources))
         y = f(*arguments)
-    target = nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), y)
+        target = nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), y)
 
     def pull(cotangent: Any) -> Any:
         pairs = zip(

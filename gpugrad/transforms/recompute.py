@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.gradients import UnconnectedGradients
@@ -14,6 +15,7 @@ from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.decorated import public_name
 from gpugrad.core.listening import graphs, threads
+from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
@@ -32,14 +34,13 @@ def recompute_grad(f: Function) -> Function:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
             forward and once in each backward pass, where it draws the same random numbers. In place
             of a Variable among its arguments it gets a Tensor, the value at the call. Its arguments
-            and the Variables that it reads have gradients. Both calls assign to the Variables that
-            it assigns to; `gg.nn.BatchNorm` counts a batch once. Do not write to Tensors that it
-            closes over before the backward pass: it would read the new values.
+            and the Variables that it reads have gradients. In the backward pass Variables have the
+            values from before the call, and what `f` assigns to them has no effect. Do not write
+            to Tensors that it closes over before the backward pass: it would read the new values.
 
     Raises:
         TapeError: `f` closes over a Tensor that a tape watches. TensorFlow loses its gradient
-            silently: make it an argument. Or, in the backward pass: a Variable that `f` closes
-            over was assigned to since the call.
+            silently: make it an argument.
         ArgumentError: in the backward pass, `f` drew other random numbers than before.
 
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()
@@ -68,13 +69,28 @@ class _Recomputed:
 
 
 class _Outside(Accesses):
-    """Also notes where ops read Tensors that an enclosing recorder watches."""
+    """Also notes where ops read Tensors that an enclosing recorder watches.
+
+    Attributes:
+        before: the arrays of all Variables that are read or assigned to, from before that, by
+            serial number.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         tapes = (r.known for r in threads.stack if r not in graphs)  # a Graph knows every Tensor
         self.known = frozenset().union(*tapes)
         self.read: dict[int, str] = {}
+        self.before: dict[int, Any] = {}
+
+    def touched(self, variable: Variable) -> None:
+        """Note a Variable that is read, and its value."""
+        super().touched(variable)
+        self.assigned(variable)
+
+    def assigned(self, variable: Variable) -> None:
+        """Note the value of a Variable before it gets another one."""
+        self.before.setdefault(variable._id, variable._data)
 
     def take(self, entry: Any, out: Any) -> None:
         """Note the serial numbers that an op reads, with the user's line."""
@@ -97,22 +113,14 @@ def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
             "lost. Make it an argument, or read gg.stop_gradient of it."
         )
 
-    values = [(v, v._data) for v in outside.variables.values()]
-
     def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
-        for v, data in values:
-            if v._data is not data:
-                raise TapeError(
-                    f"recompute_grad: {getattr(f, '__name__', f)} reads the Variable '{v.name}', "
-                    "which was assigned to since, so it cannot be called again. Make it an "
-                    "argument, or assign after the backward pass."
-                )
         # a Tensor that is passed twice counts once: its gradient covers all its uses
         wanted: dict[int, Tensor] = {}
         for k, x in enumerate((*inputs, *variables), 1):
             if is_inexact(x.dtype):
                 wanted.setdefault(x._id or -k, x)
-        with GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
+        start = Scope(scopes.get(get_ident(), {}) | outside.before)
+        with start, GradientTape(watch_accessed_variables=False) as tape, repeating(drawn):
             tape.watch(list(wanted.values()))
             again = nest.flatten(f(*args, **keywords))
         zero = UnconnectedGradients.ZERO

@@ -295,6 +295,44 @@ def test_a_write_that_cannot_reach_its_elements_raises(by):
     np.testing.assert_array_equal(v.numpy(), A)
 
 
+def _write_each(x):
+    for element in x[0]:
+        element[...] = 5.0
+
+
+@pytest.mark.parametrize("run", [
+    lambda f, x: f(x), lambda f, x: gg.function(f)(x), lambda f, x: gg.vmap(f)(gg.stack([x, x])),
+    lambda f, x: gg.jvp(f, [x], [x]),
+], ids=["eager", "function", "vmap", "jvp"])  # fmt: skip
+@pytest.mark.parametrize("write", [
+    lambda x: set_all(x[0, 1], 5.0), lambda x: set_all(x[0][1], 5.0), _write_each,
+    lambda x: np.copyto(x[0, 1], 5.0), lambda x: np.add(x[0, 0], 1.0, out=x[0, 1]),
+    lambda x: set_all(x.sum(axis=1)[0], 5.0),
+], ids=["element", "of a row", "loop", "copyto", "out=", "of a result"])  # fmt: skip
+def test_a_write_to_an_element_raises_as_in_numpy(run, write):
+    def f(x):
+        x = x + 0.0
+        write(x)
+        return x
+
+    with pytest.raises(TypeError):
+        f(A)
+    with pytest.raises(ArgumentError, match=r"is a number, as in NumPy.*x\[i\] = v"):
+        run(f, gg.asarray(A))
+
+
+def test_augmented_assignment_to_an_element_makes_a_new_one():
+    x = gg.asarray(A)
+    element = x[0, 1]
+    element += 5.0
+    x[1, 0] += 5.0
+    x[0, 2, ...][...] = 7.0  # with an ellipsis it is a view
+    assert element.item() == A[0, 1] + 5.0
+    changed = A.copy()
+    changed[1, 0], changed[0, 2] = A[1, 0] + 5.0, 7.0
+    np.testing.assert_array_equal(x, changed)
+
+
 def test_writes_through_a_view_do_not_copy_the_whole_array():
     x = gg.zeros((100, 100))
     memory = weakref.ref(x._data)  # an address may be that of a new array
@@ -556,10 +594,14 @@ def test_a_tape_copies_what_it_saves_of_shared_memory(make, part):
     assert kept(gg.zeros(3)).tolist() == [5, 100, 102]
     memory[:] = 7.0
     assert v.numpy().tolist() == [5, 100, 102]
-    with gg.GradientTape() as tape:
-        tape.watch(x)
-        with pytest.raises(DTypeError, match="shares its memory"):
-            x[0] = 1.0
+    for other in (x, x[1:], view, gg.asarray(memory, copy=False)):  # all of one memory
+        for watched in (x, x[1:], view, gg.asarray(memory, copy=False)):
+            with gg.GradientTape() as tape:
+                tape.watch(watched)
+                with pytest.raises(DTypeError, match="shares its memory"):
+                    other[-1] = 1.0
+                y = gg.sum(watched * watched)
+            np.testing.assert_array_equal(tape.gradient(y, watched), 2 * watched)
     assert x.tolist() == [7.0] * 3
 
 
@@ -622,6 +664,7 @@ def test_whether_reshape_is_a_view_does_not_depend_on_the_order_in_memory():
 READ_ONLY = {  # ops whose results are read-only in NumPy too
     "broadcast_to": "elements share memory",
     "diagonal": "NumPy's diagonal is",
+    "getitem": "an element x[i] is a number",
     "imag": "of real numbers: zeros that share memory",
 }
 

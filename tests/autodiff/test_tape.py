@@ -1478,6 +1478,19 @@ def test_explain_says_why_the_source_and_the_target_are_not_connected():
         assert words in t.explain(target, source)
 
 
+def test_explain_says_that_a_view_is_older_than_the_watch():
+    x = C([1.0, 2.0, 3.0])
+    older = x[1:]
+    for factor in (1.0, gg.Variable(2.0)):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(older * factor)
+        assert tape.gradient(y, x) is None
+        assert "A view of the source by getitem, of shape (2,), is older" in tape.explain(y, x)
+    tape, y = taped(lambda x: gg.sum(x[1:]), x)
+    assert "older" not in tape.explain(y, x)
+
+
 @pytest.mark.parametrize("persistent", [False, True])
 def test_explain_knows_arguments_without_a_gradient(persistent):
     x = C(3.0)

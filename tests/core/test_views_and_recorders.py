@@ -35,7 +35,11 @@ def _multiply_a_part(w):
     w[1:] *= 3.0
 
 
-WRITES = [_set, _add, _multiply, _multiply_a_part]
+def _multiply_an_element(w):
+    w[(0,) * w.ndim] *= 3.0
+
+
+WRITES = [_set, _add, _multiply, _multiply_a_part, _multiply_an_element]
 
 
 def _loss(x, weights):
@@ -124,6 +128,43 @@ def test_a_write_through_a_view_is_differentiated(view, write, is_older, by, rng
     gradient = by(x, w, write, gg.constant(weights))
     expected = _expected(VIEWS[view], write, start, weights)
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
+
+
+def _written(x):
+    y = x * 2.0
+    w = y[1:]
+    y[...] = x * x
+    return w  # which has not run its op again
+
+
+def _read_outside(x, persistent=False):
+    with gg.GradientTape(persistent) as tape:
+        tape.watch(x)
+        w = _written(x)
+    assert w.tolist() == [4.0, 9.0]
+    return tape.gradient(w, x)
+
+
+def _by_jvp(x):
+    with gg.ForwardAccumulator(x, gg.ones(3)) as acc:
+        w = _written(x)
+    return gg.concat([gg.zeros(1), acc.jvp(w)])
+
+
+@pytest.mark.parametrize("gradient", [
+    _read_outside, lambda x: _read_outside(x, True), _by_jvp,
+    lambda x: gg.grad(lambda x: gg.sum(gg.function(_written)(x)))(x),
+    lambda x: gg.sum(gg.jacobian(_written)(x), axis=0),
+    lambda x: gg.vjp(_written, x)[1](gg.ones(2))[0],
+    lambda x: gg.concat([gg.zeros(1), gg.linearize(_written, x)[1](gg.ones(3))]),
+    lambda x: gg.grad(lambda x: gg.sum(gg.recompute_grad(_written)(x)))(x),
+    lambda x: gg.vmap(gg.grad(lambda x: gg.sum(_written(x))))(x[None])[0],
+], ids=[
+    "tape", "persistent", "accumulator", "function", "jacobian", "vjp", "linearize", "recompute",
+    "vmap",
+])  # fmt: skip
+def test_a_view_that_is_first_read_after_the_block_has_a_gradient(gradient):
+    assert gradient(gg.constant([1.0, 2.0, 3.0])).tolist() == [0.0, 4.0, 6.0]
 
 
 @pytest.mark.parametrize("write", [

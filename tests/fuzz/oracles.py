@@ -1,5 +1,6 @@
 """Oracles of a random program: NumPy, itself in `gg.function`, and finite differences."""
 
+import copy
 import importlib
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,7 @@ class Loaded:
             wide = np.complex128 if x.dtype.kind == "c" else np.float64
             return gg.constant(x.astype(wide) if double else x)
 
+        self.program = program
         self.inputs = [tensor(x) for x in program.inputs.values()]
         self.variables = {k: gg.Variable(tensor(x)) for k, x in program.variables.items()}
         snapshots = {k: self.variables[v].value() for k, v in program.snapshots.items()}
@@ -52,8 +54,19 @@ class Loaded:
         for v, x in zip(self.variables.values(), start or self.start, strict=True):
             v.assign(x)
 
-    def __call__(self, *inputs: gg.Tensor) -> list[gg.Tensor]:
-        return self.scope["program"](*inputs)
+    def __call__(self, *inputs: gg.Tensor, **views: gg.Tensor) -> list[gg.Tensor]:
+        return self.scope["program"](*inputs, **views)
+
+    def copied(self) -> list[gg.Tensor]:
+        """The inputs as Tensors that the program may write to."""
+        return [gg.positive(x) for x in self.inputs]
+
+    def views(self, inputs: list[gg.Tensor]) -> dict[str, gg.Tensor]:
+        """The program's views of inputs."""
+        names = {"a0": inputs[0]}
+        for name, view in self.program.views.items():
+            names[name] = eval(view, names)
+        return {name: names[name] for name in self.program.views}
 
     def values(self) -> Arrays:
         """The Variables' values."""
@@ -180,7 +193,7 @@ class NumpyReading:
         return self.of_op(name) if getattr(gg, name) is gg.OPS[name].eager else getattr(np, name)
 
     def of_op(self, name: str) -> Any:
-        """The reference of an op, of which no result is a view."""
+        """The reference of an op, whose result is a view only if the op's is."""
         ref = gg.OPS[name].ref
         if isinstance(ref, str):
             home, _, last = ref.rpartition(".")
@@ -190,6 +203,8 @@ class NumpyReading:
             result = ref(*args, **keywords)
             if isinstance(result, (tuple, list)):
                 return [np.array(x, order="C") for x in result]
+            if gg.OPS[name].writes:
+                return result
             return np.array(result, order="C")
 
         return copied
@@ -404,6 +419,89 @@ def tangent(loaded: Loaded, f: Callable[..., gg.Tensor], directions: Arrays) -> 
     return float(acc.jvp(y, unconnected_gradients="zero"))
 
 
+def pushed(loaded: Loaded, f: Callable[..., gg.Tensor], directions: Arrays) -> Callable[..., Any]:
+    """The function that gives the derivative of `f` along directions, in forward mode."""
+
+    def g(*xs: gg.Tensor) -> gg.Tensor:
+        tangents = [gg.constant(t) for t in directions]
+        with gg.ForwardAccumulator([*xs, *loaded.variables.values()], tangents) as acc:
+            y = f(*xs)
+        return acc.jvp(y, unconnected_gradients="zero")
+
+    return g
+
+
+def by_recorders(loaded: Loaded, directions: Arrays) -> dict[str, float]:
+    """The derivative along directions, with views from before, between and in recorders."""
+    variables = [*loaded.variables.values()]
+
+    def start() -> tuple[list[gg.Tensor], dict[str, gg.Tensor]]:
+        loaded.reset()
+        xs = loaded.copied()
+        return xs, loaded.views(xs)
+
+    def slope_by(tape: Any, y: gg.Tensor, xs: Any) -> float:
+        return float(along(tape.gradient(y, [*xs, *variables]), directions))
+
+    numbers = {}
+    xs, views = start()
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        y = total(loaded(*xs, **views))
+    numbers["a tape, older views"] = slope_by(tape, y, xs)
+
+    xs, _ = start()
+    with gg.GradientTape() as outer:
+        outer.watch(xs)
+        views = loaded.views(xs)
+        with gg.GradientTape() as inner:
+            inner.watch(xs)
+            y = total(loaded(*xs, **views))
+        numbers["the inner tape, views between"] = slope_by(inner, y, xs)
+    numbers["the outer tape, its views"] = slope_by(outer, y, xs)
+
+    xs, views = start()
+    with gg.GradientTape() as outer, gg.GradientTape() as inner:
+        outer.watch(xs)
+        with inner.stop_recording():
+            inside = loaded.views(xs) if loaded.program.choice % 2 else views
+        inner.watch(xs)
+        y = total(loaded(*xs, **inside))
+    numbers["the inner tape, views while it was paused"] = slope_by(inner, y, xs)
+    numbers["the outer tape, views while the inner was paused"] = slope_by(outer, y, xs)
+
+    xs, views = start()
+    tangents = [gg.constant(t) for t in directions]
+    with gg.ForwardAccumulator([*xs, *variables], tangents) as acc:
+        y = total(loaded(*xs, **views))
+    numbers["an accumulator, older views"] = float(acc.jvp(y, unconnected_gradients="zero"))
+
+    xs, views = start()
+    with gg.GradientTape() as tape:
+        tape.watch(xs)
+        between = loaded.views(xs)
+        with gg.ForwardAccumulator([*xs, *variables], tangents) as acc:
+            y = total(loaded(*xs, **between))
+        numbers["an accumulator in a tape"] = float(acc.jvp(y, unconnected_gradients="zero"))
+    numbers["a tape around an accumulator"] = slope_by(tape, y, xs)
+
+    xs, views = start()
+    with gg.Graph().as_default():
+        first = [copy.copy(x) for x in xs]
+        y = total(loaded(*xs, **views))
+        gs = gg.gradients(y, [*first, *variables])
+    numbers["a Graph, older views"] = float(along(gs, directions))
+
+    loaded.reset()
+    with gg.Graph().as_default():
+        xs = loaded.copied()
+        first = [copy.copy(x) for x in xs]
+        y = total(loaded(*xs, **loaded.views(xs)))
+        gs = gg.gradients(y, [*first, *variables])
+    numbers["a Graph and its own views"] = float(along(gs, directions))
+    return numbers
+
+
 STATISTICS = {"derivatives": 0, "kinks": 0}
 """How many derivatives were compared, and at how many of them differences do not converge."""
 
@@ -445,6 +543,7 @@ def check_derivatives(program: Program, second: bool = True) -> None:
     numbers = {
         "reverse": float(slope(loaded, value(loaded), one, loaded.inputs)),
         "forward": tangent(loaded, value(loaded), one),
+        **by_recorders(loaded, one),
     }
     agree("first derivative", numbers, frozen.difference(value(loose), one))
     if not second:
@@ -453,7 +552,12 @@ def check_derivatives(program: Program, second: bool = True) -> None:
     numbers = {
         "reverse over reverse": float(slope(loaded, gradient(loaded), two, loaded.inputs)),
         "forward over reverse": tangent(loaded, gradient(loaded), two),
+        "forward over forward": tangent(loaded, pushed(loaded, value(loaded), one), two),
     }
+    loaded.reset()
+    numbers["reverse over forward"] = float(
+        slope(loaded, pushed(loaded, value(loaded), one), two, loaded.inputs)
+    )
     agree("second derivative", numbers, frozen.difference(gradient(loose), two))
 
 

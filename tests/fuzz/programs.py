@@ -18,6 +18,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad.core.devices import CPU, Device
+from gpugrad.core.views import View
 from gpugrad.errors import GpugradError
 from gpugrad.testing.checks.subject import Sample, Subject
 
@@ -72,6 +73,8 @@ class Program:
     Attributes:
         inputs, variables, constants: their values, by name.
         snapshots: names of Variables whose values are kept before an assignment, by name.
+        views: expressions of `a0` and of earlier views, by name. The function makes them of a copy
+            of `a0`, unless it gets them, and writes to one before it reads it.
         lines: source, and the name of the Variable that it assigns to, or "".
         results: the names that the function returns.
         choice: a random number, by which the oracles choose options.
@@ -81,6 +84,7 @@ class Program:
     variables: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     constants: dict[str, Any] = dataclasses.field(default_factory=dict)
     snapshots: dict[str, str] = dataclasses.field(default_factory=dict)
+    views: dict[str, str] = dataclasses.field(default_factory=dict)
     lines: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     results: list[str] = dataclasses.field(default_factory=list)
     choice: int = 0
@@ -88,8 +92,11 @@ class Program:
     def function(self, hooks: bool) -> str:
         """The source of the program's function; with `hooks`, it reports what it assigns to."""
         lines = [line + f"\nwrote({v})" * bool(hooks and v) for line, v in self.lines]
+        made = ["a0 = gg.positive(a0)", *(f"{w} = {view}" for w, view in self.views.items())]
+        lines = [f"if {w} is None: {'; '.join(made)}" for w in [*self.views][:1]] + lines
         body = "\n".join([*lines, f"return [{', '.join(self.results)}]"])
-        return f"def program({', '.join(self.inputs)}):\n{textwrap.indent(body, '    ')}\n"
+        parameters = ", ".join([*self.inputs, *(f"{w}=None" for w in self.views)])
+        return f"def program({parameters}):\n{textwrap.indent(body, '    ')}\n"
 
     @functools.cached_property
     def code(self) -> Any:
@@ -272,11 +279,18 @@ class Writer:
     def elementwise(self) -> None:
         """An op of the registry on values of any shapes that broadcast."""
         op = self.pick(registry()[0])
-        names = [self.some()]
-        args = [self.into(self.fitting(names[0]), d) for d in registry()[0][op]]
-        x = names[0]
-        if len(args) == 1 and self.value(x).dtype.kind == "c" and "c" in gg.OPS[op].kinds:
-            args = [f"({x} + (0.3 + 0.4j))"]  # off the branch cuts, on which signs of 0 decide
+        x, domains = self.some(), registry()[0][op]
+        args = [self.into(self.fitting(x), d) for d in domains]
+        k = self.integer(0, len(args) - 1)
+        kinds = ["array", "array", "complex", *(["number"] if len(args) > 1 else [])]
+        kind = self.pick(kinds)
+        if kind == "complex" and "c" in gg.OPS[op].kinds:
+            source = x if self.value(x).dtype.kind == "c" else args[k]
+            args[k] = f"({source} + (0.3 + 0.4j))"  # off the branch cuts, where signs of 0 decide
+        elif kind == "number" and k < len(domains):
+            low, high = domains[k]
+            numbers = [n for n in (2, 3, -1, 0.5, 1.5, -0.7, low, high) if low <= n <= high]
+            args[k] = self.literal(self.pick(numbers))
         self.add(self.call(op, map(_Source, args), {}))
 
     def into(self, x: str, domain: tuple[float, float]) -> str:
@@ -335,6 +349,9 @@ class Writer:
             f"gg.reshape({name}, {(*x.shape[:-1], 1, *x.shape[-1:])})",
             f"gg.flip({name})",
             f"gg.concat([{name}, {self.fitting(name)}])",
+            f"{self.pick([2, 0.5, 1 - 2j])} * {name} + {self.pick([1, -1.5, 0.5j])}",
+            f"{name} ** {self.pick([2, 3, 0.0, 1, 2.0])}",
+            f"{self.pick([2, 0.5, 1 + 1j])} ** {name}",
             f"{name}.mT",
             f"gg.atleast_2d({name})",
         )
@@ -436,6 +453,35 @@ class Writer:
             lines.append(f"{copy}for row in {name}:\n    row[...] {how} like({y}, row)")
         self.run(self.pick(lines), name)
 
+    def write_to_view(self) -> None:
+        """A write to the input `a0`, through a view that may be older than the recorders."""
+        view, y = self.pick(["a0", *self.program.views, *self.program.views]), self.real()
+        part, value = f"{view}[{self.index(self.value(view).shape, basic=True)}]", f"gg.tanh({y})"
+        how = self.pick(["+=", "*=", "-="])
+        lines = [
+            f"{part} = like({value}, {part})",
+            f"{part} {how} like({value}, {part})",
+            f"{view}[...] = like({value}, {view})",
+            f"alias = {view}\nalias {how} like({value}, alias)",
+            f"for row in {view}:\n    row {how} like({value}, row)",
+            f"for row in {view}:\n    row[...] = like({value}, row)",
+            f"{part}[...] = like({value}, {part})",
+        ]
+        if not self.value(view).ndim:
+            lines = lines[:4]
+        self.run(self.pick(lines), view)
+
+    def views(self) -> None:
+        """Names of views of the input `a0`."""
+        base = "a0"
+        for k in range(self.integer(1, 2)):
+            index = self.index(self.value(base).shape, basic=True)
+            view = self.pick([f"[{index}]", ".T", ".reshape(-1)", "[None]", "[::-1]", "[..., 1:]"])
+            made = eval(base + view, self.scope)
+            if type(made) is View:
+                self.program.views[f"w{k}"], self.scope[f"w{k}"] = base + view, made
+                base = self.pick(["a0", f"w{k}"])
+
     def body(self, t: str, depth: int = 2) -> str:
         """An expression of `t`, in its shape and dtype."""
         if depth and self.pick([False, True]):
@@ -507,11 +553,16 @@ def programs(draw: Callable[[Any], Any]) -> Program:
             program.snapshots[f"old{k}"] = f"v{k}"
             w.scope[f"old{k}"] = w.scope[f"v{k}"].value()
             w.scope[f"v{k}"].assign(w.scope[f"v{k}"] * 0.5)
+    families = _FAMILIES
+    if w.pick([False, True]) and w.value("a0").ndim:
+        w.views()
+    if program.views:
+        families = [*families, *["write_to_view"] * 6]
     with np.errstate(all="ignore"):
-        for family in draw(st.lists(st.sampled_from(_FAMILIES), min_size=2, max_size=10)):
+        for family in draw(st.lists(st.sampled_from(families), min_size=2, max_size=10)):
             try:
                 getattr(w, family)()
             except (GpugradError, NotImplementedError):
                 continue
-    program.results = w.names[len(program.inputs) :] or ["a0 * 1"]
+    program.results = [*w.names[len(program.inputs) :], "a0 * 1"]
     return program

@@ -17,15 +17,15 @@ def tanh(x, /):
         elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
         else: x = operand(x); x_ = x._data; xi = x._id
         kind = type(x_)
-        if kind is ndarray: r_ = (ufunc if x_.size < 131072 else large)(x_)
-        else: r_ = impl[kind](x_)
-    except Exception as e: reraise(e, 'tanh', {'x': x}, {})
-    if type(r_) not in ARRAYS: r_ = asarray(r_, kind)
-    out = new(Tensor); out._data = r_; out._id = 0
+        if kind is ndarray: _r = (ufunc if x_.size < 131072 else large)(x_)
+        else: _r = impl[kind](x_)
+    except Exception as _e: reraise(_e, 'tanh', {'x': x}, {})
+    if type(_r) not in ARRAYS: _r = asarray(_r, kind)
+    out = new(Tensor); out._data = _r; out._id = 0
     if recorders:
         if graphs: xi = number(x)
         if xi:
-            record(op, out, (xi,), (None, ), (r_, x_, ), None)
+            record(op, out, (xi,), (None, ), (_r, x_, ), None)
         if checks: check_op(op, out, {'x': x}, {})
     return out
 """
@@ -38,18 +38,18 @@ def concat(arrays, /, axis=_d_axis):
         ids = [x._id for x in arrays]
         *arrays_, kind = meet('concat', *[x._data for x in arrays])
         if axis is not _d_axis and type(axis) not in AXES: axis = check_unusual(op, 'axis', axis)
-        r_ = impl[kind](arrays_, axis=axis)
-    except Exception as e: reraise(e, 'concat', {'arrays': arrays}, {'axis': axis})
-    if type(r_) not in ARRAYS:
-        if type(r_) is Tensor: refuse_parameters('concat', {'axis': axis})
-        r_ = asarray(r_, kind)
-    out = new(Tensor); out._data = r_; out._id = 0
+        _r = impl[kind](arrays_, axis=axis)
+    except Exception as _e: reraise(_e, 'concat', {'arrays': arrays}, {'axis': axis})
+    if type(_r) not in ARRAYS:
+        if type(_r) is Tensor: refuse_parameters('concat', {'axis': axis})
+        _r = asarray(_r, kind)
+    out = new(Tensor); out._data = _r; out._id = 0
     if recorders:
         if not (type(axis) in PLAIN or type(axis) is tuple and PLAIN.issuperset(map(type, axis))):
             if watched_in(axis): refuse_parameters('concat', {'axis': axis})
         if graphs: ids = [number(x) for x in arrays]
         if any(ids):
-            fits = [None if x.dtype == r_.dtype else (x.shape, x.dtype) for x in arrays_]
+            fits = [None if x.dtype == _r.dtype else (x.shape, x.dtype) for x in arrays_]
             record(op, out, ids, (*fits,), ([x.shape for x in arrays_], ), {'axis': axis})
         if checks: check_op(op, out, {'arrays': arrays}, {'axis': axis})
     return out
@@ -96,12 +96,12 @@ def test_traceback_shows_the_generated_line_at_first_and_later_calls():
     of_calls = [frames(lambda: add(x, y), ShapeError) for _ in range(2)]
     assert of_calls[0] == of_calls[1]
     error, cause = of_calls[0]
-    reraised = "except Exception as e: reraise(e, 'add', {'x': x, 'y': y}, {})"
+    reraised = "except Exception as _e: reraise(_e, 'add', {'x': x, 'y': y}, {})"
     assert [f for f in error if f[0] != __file__] == [
         ("<gpugrad add>", "add", reraised),
         (gg.errors.__file__, "reraise", error[-1][2]),
     ]
-    line = "if kind is ndarray: r_ = (ufunc if sized.size < 131072 else large)(x_, y_)"
+    line = "if kind is ndarray: _r = (ufunc if sized.size < 131072 else large)(x_, y_)"
     assert cause[0] == ("<gpugrad add>", "add", line)
 
 

@@ -10,7 +10,7 @@ import pytest
 from taping import tape_gradient
 
 import gpugrad as gg
-from gpugrad.errors import NoGradientError
+from gpugrad.errors import ArgumentError, NoGradientError
 from gpugrad.registry import fields
 
 HOUSE = Path(gg.__file__).parent
@@ -57,6 +57,68 @@ def test_rule_with_an_unknown_parameter_is_refused_at_declaration(rule, message)
             gg.op(**keywords)(lambda xp, x, /: x)
     with pytest.raises(TypeError, match="reads 'x'"):  # no rule `vjp` reads it, so it is not saved
         gg.op(vjp=[lambda xp, g: g], masked=[lambda xp, g, x: g])(lambda xp, x, /: x)
+
+
+NAMES = [*"abcdeghijklmnpqrstuvwyz", "out", "x_shape", "xi", "x_", "kind", "record", "value", "new"]
+
+
+def _declared_by(how, name):
+    """A product of ``name`` squared and x, declared with rules that name their arguments."""
+    product, by_a, by_x = (f"{name} * {name} * x", f"2 * {name} * x", f"{name} * {name}")
+    scope = {"gg": gg, "__name__": __name__}
+    of = f"xp, {name}, x"
+    about = "doc='', example=('1.0, 1.0', '1.0')"
+    rules = {
+        "d": f"d=[lambda {of}: {by_a}, lambda {of}: {by_x}]",
+        "vjp": f"vjp=[lambda xp, g, {name}, x: g * {by_a}, lambda xp, g, {name}: g * {by_x}]",
+        "jvp": f"d=None, vjp=[lambda xp, g, {name}, x: g * {by_a}, lambda xp, g, {name}: g * {by_x}"
+        f"], jvp=[lambda xp, t, {name}, x: t * {by_a}, lambda xp, t, {name}: t * {by_x}]",
+    }  # fmt: skip
+    if how == "op":
+        head = f"@gg.op({rules['vjp']})\ndef probe({of}, /): return {product}"
+    elif how == "parameter":
+        head = (
+            f"@gg.op(vjp=[lambda xp, g, x, {name}: g * {by_x}])\n"
+            f"def probe(xp, x, /, *, {name}=1.0): return {product}"
+        )
+    elif how == "kernel":
+        head = (
+            f"probe = gg.elementwise_kernel('probe({name}, x)', '{product}', "
+            f"formula=lambda {of}: {product}, {rules['d']})"
+        )
+    else:
+        head = (
+            f"probe = gg.elementwise('probe({name}, x)', forward=lambda {of}: {product}, "
+            f"{rules[how]}, {about})"
+        )
+    exec(head, scope)
+    return scope["probe"]
+
+
+def _check(how, name):
+    probe, a, x = _declared_by(how, name), gg.constant([1.0, 3.0]), gg.constant([3.0, 5.0])
+    if how == "parameter":
+        assert tape_gradient(lambda x: probe(x, **{name: 3.0}), x).tolist() == [9.0, 9.0]
+        return
+    grads = gg.grad(lambda a, x: gg.sum(probe(a, x)), argnums=(0, 1))(a, x)
+    assert [g.tolist() for g in grads] == [[6.0, 30.0], [1.0, 9.0]], name
+    assert gg.jvp(probe, [a, x], [gg.ones(2), gg.zeros(2)])[1].tolist() == [6.0, 30.0], name
+    assert gg.function(probe)(a, x).tolist() == [3.0, 45.0], name
+
+
+@pytest.mark.parametrize(("how", "meant"), [
+    ("d", ""), ("vjp", "g"), ("jvp", "gt"), ("op", "g"), ("parameter", "g"), ("kernel", ""),
+])  # fmt: skip
+def test_an_argument_of_any_name_is_itself_or_refused(how, meant):
+    for name in NAMES:
+        try:
+            if name in {*meant, "out", "x_shape", "xi", "x_", "kind", "record", "new"}:
+                with pytest.raises((ArgumentError, SyntaxError), match=name):  # g twice in a rule
+                    _check(how, name)
+            else:
+                _check(how, name)
+        finally:
+            gg.OPS.pop("probe", None)
 
 
 def test_no_gradient_replaces_the_record_of_the_function():

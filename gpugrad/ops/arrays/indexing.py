@@ -149,12 +149,12 @@ def _scatter_at_kernel(xp, g, *, index, shape):
         ([np.ones(1)], {"index": [4], "shape": (4,)}, IndexOutOfBoundsError, "scatter_at: index 4"),
     ],
 )
-def scatter_at(xp, g, /, *, index, shape):
+def scatter_at(xp, values, /, *, index, shape):
     """Add elements into an array of zeros at an index: the adjoint of `getitem`.
 
     Args:
-        g: array of the shape of ``zeros(shape)[index]``.
-        index: as for `getitem`; values at repeated indices add up.
+        values: array of the shape of ``zeros(shape)[index]``.
+        index: as for `getitem`; those at repeated indices add up.
         shape: shape of the result.
 
     Returns:
@@ -165,14 +165,14 @@ def scatter_at(xp, g, /, *, index, shape):
     """
     try:
         index = library_index("scatter_at", xp, shape, index)
-        out = sum_at(xp, index, g, shape)
+        out = sum_at(xp, index, values, shape)
         if out is not NotImplemented:
             return out
-        out = xp.lib.zeros(shape, dtype=g.dtype)
+        out = xp.lib.zeros(shape, dtype=values.dtype)
         if may_repeat(index):
-            add_at("scatter_at", xp, out, index, g)
+            add_at("scatter_at", xp, out, index, values)
         else:
-            write(xp, out, index, g)
+            write(xp, out, index, values)
     except IndexError as error:
         raise index_error("scatter_at", shape, error) from error
     return out

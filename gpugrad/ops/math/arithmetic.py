@@ -24,13 +24,13 @@ LN2, LN10 = math.log(2.0), math.log(10.0)
 
 def _masked_multiply(xp, x, y):
     if type(y) in SCALARS:
-        y = xp.lib.asarray(y, dtype=x.dtype)
+        y = xp.lib.asarray(y, dtype=xp.lib.result_type(x, y))
     return x * xp.lib.where(x == 0, y.dtype.type(0), y)
 
 
 def _masked_divide(xp, x, y):
     if type(y) in SCALARS:
-        y = xp.lib.asarray(y, dtype=x.dtype)
+        y = xp.lib.asarray(y, dtype=xp.lib.result_type(x, y))
     return x / xp.lib.where(x == 0, y.dtype.type(1), y)
 
 
@@ -95,6 +95,11 @@ def _power(xp, x, y):
     return products(x)
 
 
+def is_complex(x: Any) -> bool:
+    """Whether an array or a Python number is complex."""
+    return isinstance(x, complex) if type(x) in SCALARS else x.dtype.kind == "c"
+
+
 def _power_x(xp, g, x, y):
     if type(y) in SCALARS:
         if y == 0:
@@ -103,7 +108,7 @@ def _power_x(xp, g, x, y):
         d = y * (unless_infinite(x) if rises_slowly else x) ** (y - 1)
         smooth = y.imag == 0 and y.real >= 1
     else:  # x ** 0 is 1 everywhere: its derivative is 0 also at 0, where 0 * 0 ** -1 is not
-        if getattr(x, "dtype", y.dtype).kind != "c" and y.dtype.kind != "c":
+        if not (is_complex(x) or is_complex(y)):
             x = xp.where((y > 0) & (y < 1), unless_infinite(x), x)
         d, smooth = xp.where(y == 0, 0, y * x ** xp.where(y == 0, 1, y - 1)), False
     if getattr(d, "dtype", g.dtype).kind == "c":
@@ -113,12 +118,15 @@ def _power_x(xp, g, x, y):
 
 def _power_y(xp, g, out, x):
     if type(x) in SCALARS:
-        if not isinstance(x, complex):
-            d = out * math.log(x) if x > 0 else xp.where(out != out, out, 0)
-            return g * d if x > 0 else xp.masked_multiply(g, d)
-        d = out * cmath.log(x)
-    elif x.dtype.kind == "c":
-        d = out * xp.log(xp.where(x == 0, 1, x))
+        if not isinstance(x, complex) and x > 0:
+            return g * conjugate(xp, out * math.log(x))
+        if out.dtype.kind == "c":
+            d = out * (cmath.log(x) if x else 0)
+        else:
+            d = xp.where(out != out, out, 0)
+    elif out.dtype.kind == "c":
+        x = xp.where(x == 0, 1, x)
+        d = out * xp.log(x if x.dtype.kind == "c" else x + 0j)
     else:  # 0 where x <= 0: there x ** y is defined for whole numbers y only, and NaN for others
         d = out * xp.log(xp.where(x > 0, x, 1))
         d = xp.where((x > 0) | (out != out), d, 0)
@@ -276,7 +284,7 @@ power = elementwise(
     forward=_power,
     native_half=True,
     ref="numpy.power",
-    doc="`x` to the power `y`. The gradient by `y` is 0 where `x` is not positive, and "
+    doc="`x` to the power `y`. Of real numbers the gradient by `y` is 0 where `x` is not positive; "
     "for `y` = 0 the gradient by `x` is 0 also at 0.",
     example=("[1.0, 2.0, 3.0], 2.0", "[1. 4. 9.]"),
     cost=1,

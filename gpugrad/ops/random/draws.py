@@ -68,11 +68,6 @@ def repeating(noted: Sequence[Any]) -> Iterator[None]:
         raise _other_numbers()
 
 
-def is_repeated() -> bool:
-    """Whether this thread recomputes something, in a `repeating` block."""
-    return any(recorded is not None for _, _, recorded in _runs.stack)
-
-
 def once(about: Any, take: Callable[[], T]) -> T:
     """The result of `take`, or the recorded one where the draw is repeated.
 

@@ -27,7 +27,7 @@ from gpugrad.kernels.cpu import random as cpu_kernels
 from gpugrad.ops.random import philox
 from gpugrad.ops.random.draws import Drawn, once
 from gpugrad.ops.random.kinds import KINDS, OWN, blocks
-from gpugrad.trace.array import current_trace
+from gpugrad.trace.array import current_trace, pause_trace
 
 Array = np.ndarray[Any, Any]
 _ALGORITHM = "philox4x64-10"
@@ -386,7 +386,8 @@ def _restore(state: dict[str, Any]) -> Generator:
     return generator
 
 
-_default = Generator()
+with pause_trace():  # the import may be in a traced function, which would start it at each replay
+    _default = Generator()
 
 
 def _count_fork() -> None:

@@ -5,7 +5,7 @@ in TensorFlow.
 """
 
 from gpugrad.core.samples import grid
-from gpugrad.ops.math.arithmetic import unless_infinite
+from gpugrad.ops.math.arithmetic import is_complex, unless_infinite
 from gpugrad.ops.special.common import scipy_op
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise
@@ -16,9 +16,17 @@ def _unless_both_zero(xp, a, b, value):
     return xp.where(xp.logical_and(a == 0, b == 0), 0, value)
 
 
+def _log_beside(xp, x, y, log, zero):
+    """log(y), and 0 where `x` is 0 and log(y) is infinite or NaN; it is infinite at `zero`."""
+    if is_complex(x) and not is_complex(y):
+        y = y + 0j
+    outside = y == zero if is_complex(y) else y <= zero
+    return log(xp.where(xp.logical_and(x == 0, outside), zero + 1, y))
+
+
 xlogy = scipy_op(
     "xlogy(x, y)",
-    lambda xp, x, y: xp.log(xp.where(xp.logical_and(x == 0, y <= 0), 1, y)),
+    lambda xp, x, y: _log_beside(xp, x, y, xp.log, 0),
     lambda xp, x, y: xp.masked_divide(x, unless_infinite(y)),
     kinds="fc",
     singular=True,
@@ -30,7 +38,7 @@ xlogy = scipy_op(
 
 xlog1py = scipy_op(
     "xlog1py(x, y)",
-    lambda xp, x, y: xp.log1p(xp.where(xp.logical_and(x == 0, y <= -1), 0, y)),
+    lambda xp, x, y: _log_beside(xp, x, y, xp.log1p, -1),
     lambda xp, x, y: xp.masked_divide(x, 1 + unless_infinite(y)),
     kinds="fc",
     singular=True,
