@@ -35,11 +35,11 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from gpugrad.core import environment
 from gpugrad.core.forking import new_lock
 from gpugrad.errors import ArgumentError
+from gpugrad.kernels.cpu.library_folder import LibraryFolder, UnsafeError, temporary_folder
 
 FLAGS = (
     "-std=c++17",
@@ -85,7 +85,7 @@ class _Process:
         self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.broken = ""  # why no library can be compiled
         self.warned = False
-        self.folder: Any = None  # that of the cache, or a temporary one
+        self.folder: LibraryFolder | None = None  # that of the cache, or a temporary one
         self.unusable = ""  # why the cache is not used
         self.is_temporary = False
 
@@ -236,14 +236,8 @@ def _vectors() -> str:
 # ---- the cache --------------------------------------------------------------------------
 
 
-def _folders() -> Iterator[Any]:
+def _folders() -> Iterator[LibraryFolder]:
     """The `LibraryFolder` of this user; then, with a warning, a temporary one of this process."""
-    from gpugrad.kernels.cpu.library_folder import (  # it imports on Linux
-        LibraryFolder,
-        UnsafeError,
-        temporary_folder,
-    )
-
     if _process.folder is None:
         try:
             home = os.environ.get("XDG_CACHE_HOME", "")
@@ -292,7 +286,7 @@ def _loaded(source: str, what: str, flags: Sequence[str], mode: int) -> ctypes.C
     raise _BrokenError(f"the cache of compiled kernels: {_process.unusable}", for_all=True)
 
 
-def _compile(source: str, what: str, flags: Sequence[str], to: Any, name: str) -> None:
+def _compile(source: str, what: str, flags: Sequence[str], to: LibraryFolder, name: str) -> None:
     compiler = _compiler()
     with to.build() as folder:
         text, library = folder / "kernels.cpp", folder / "kernels.so"

@@ -11,17 +11,21 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import fcntl
-import grp
 import hashlib
 import itertools
 import os
-import pwd
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import fcntl
+    import grp
+    import pwd
+except ImportError:  # on Windows, where kernels are not compiled
+    pass
 
 _BYTES = 1 << 28  # of all libraries in a folder, which then loses those not used for longest
 _BUILD = "build-"  # begins the names of folders in which a compiler works
