@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
+import operator
 import os
 import re
 import secrets
@@ -21,7 +23,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
-import safetensors
 
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
@@ -40,6 +41,10 @@ __all__ = ["load", "restore", "save"]
 Array = np.ndarray[Any, Any]
 
 
+class _UnsupportedError(Exception):
+    """A file holds a dtype that NumPy lacks."""
+
+
 class _Module(Protocol):
     """The part of a `gg.nn.Module` that checkpoints use."""
 
@@ -56,7 +61,7 @@ class _Optimizer(Protocol):
 _CHECKSUM = "gpugrad.crc32"  # metadata key of a checksum, which the format itself lacks
 _MARK = f"{_CHECKSUM}="  # begins its value, so that a damaged key is noticed; older files lack it
 _METADATA = "__metadata__"
-_DAMAGE = (AttributeError, IndexError, RecursionError, TypeError, ValueError)  # of a damaged header
+_DAMAGE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
 _OPTIMIZER = "optimizer/"  # prefix of an optimizer's state; dotted names contain no slash
 _DTYPES = {
     "BOOL": "bool",
@@ -239,6 +244,71 @@ def _remove_temporary_files(path: Path) -> None:
             os.unlink(entry.path)
 
 
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to read, whose errors name it."""
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise CheckpointError(f"There is no checkpoint {path}.") from None
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    except _UnsupportedError as error:
+        raise CheckpointError(
+            f"{path} holds values of dtype {error}, which is not supported."
+        ) from error
+    except _DAMAGE as error:
+        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
+
+
+def _header(file: BinaryIO) -> tuple[int, dict[str, Any]]:
+    """Where the values begin in a file, and its header, a dict with one of strings as metadata."""
+    length, size = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
+    if 8 + length > size:
+        raise ValueError("it ends before its header does")
+    header = json.loads(file.read(length))
+    metadata = header.get(_METADATA, {})
+    if not all(isinstance(text, str) for text in metadata.values()):
+        raise ValueError("its metadata are not strings")
+    return 8 + length, header
+
+
+def _entries(
+    header: Mapping[str, Any], size: int
+) -> Iterator[tuple[str, np.dtype[Any], tuple[int, ...], int]]:
+    """Name, dtype, shape and offset of each array: one begins where the one before it ends."""
+    end = 0
+    parts = [(name, part) for name, part in header.items() if name != _METADATA]
+    for name, part in sorted(parts, key=lambda item: item[1]["data_offsets"]):
+        if part["dtype"] not in _DTYPES:
+            raise _UnsupportedError(repr(part["dtype"]))
+        dtype = np.dtype(_DTYPES[part["dtype"]])
+        start, stop = map(operator.index, part["data_offsets"])
+        shape = tuple(map(operator.index, part["shape"]))
+        if start != end or min(shape, default=0) < 0:
+            raise ValueError(f"the values of {name!r:.60} do not begin where others end")
+        end += math.prod(shape) * dtype.itemsize
+        if stop != end:
+            raise ValueError(f"{name!r:.60} has other bytes than its shape and dtype")
+        yield name, dtype, shape, start
+    if end != size:
+        raise ValueError(f"its arrays have {end} bytes, it holds {size}")
+
+
+def _read(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    array: Array = np.empty(shape, dtype)
+    if file.readinto(_bytes(array)) != array.nbytes:  # type: ignore[attr-defined]  # BinaryIO's
+        raise ValueError("it ends before its values do")
+    return array
+
+
+def metadata_of(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The metadata of a file, without a look at its values; CheckpointError as in `load`."""
+    with _opened(path) as file:
+        return dict(_header(file)[1].get(_METADATA, {}))
+
+
 @saying_where
 def load(
     path: str | os.PathLike[str], *, mmap: bool = False
@@ -256,41 +326,20 @@ def load(
     Raises:
         CheckpointError: the file is missing, damaged or not a safetensors file.
     """
-    try:
-        content = np.memmap(path, np.uint8, "r") if mmap else Path(path).read_bytes()
-    except FileNotFoundError:
-        raise CheckpointError(f"There is no checkpoint {path}.") from None
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # an empty file cannot be mapped
-        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
-    try:
-        start = 8 + int.from_bytes(content[:8], "little")
-        if start > len(content):
-            raise ValueError("it ends before its header does")
-        header = json.loads(bytes(content[8:start]))
-        if isinstance(content, bytes):
+    with _opened(path) as file:
+        start, header = _header(file)
+        entries = list(_entries(header, os.fstat(file.fileno()).st_size - start))
+        metadata = dict(header.get(_METADATA, {}))
+        if mmap:
+            content = np.memmap(file, np.uint8, "r")
             arrays = {
-                name: np.frombuffer(part["data"], _DTYPES[part["dtype"]])
-                .reshape(part["shape"])
-                .copy()
-                for name, part in safetensors.deserialize(content)  # type: ignore[no-untyped-call]
+                name: content[start + begin :][: math.prod(shape) * dtype.itemsize]
+                .view(dtype)
+                .reshape(shape)
+                for name, dtype, shape, begin in entries
             }
         else:
-            arrays = {
-                name: content[start + part["data_offsets"][0] : start + part["data_offsets"][1]]
-                .view(_DTYPES[part["dtype"]])
-                .reshape(tuple(part["shape"]))
-                for name, part in header.items()
-                if name != _METADATA
-            }
-        metadata = {str(k): str(v) for k, v in header.get(_METADATA, {}).items()}
-    except KeyError as error:
-        raise CheckpointError(
-            f"{path} holds values of dtype {error}, which is not supported."
-        ) from error
-    except (safetensors.SafetensorError, *_DAMAGE) as error:
-        raise CheckpointError(f"{path} is damaged or not a safetensors file: {error}.") from error
+            arrays = {name: _read(file, dtype, shape) for name, dtype, shape, _ in entries}
     if not mmap and not _is_intact(arrays, metadata):
         raise CheckpointError(f"{path} is damaged: its checksum does not match its content.")
     metadata.pop(_CHECKSUM, None)

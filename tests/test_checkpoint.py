@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -85,6 +86,15 @@ def test_files_of_other_writers_can_be_read(path):
     arrays, metadata = checkpoint.load(path)
     assert_same(arrays, {"w": np.ones(2, np.float32)})
     assert metadata == {}
+
+
+def test_reading_takes_the_memory_of_the_arrays(path):
+    checkpoint.save(path, {str(k): np.ones(1 << 20, np.float32) for k in range(8)})
+    tracemalloc.start()
+    checkpoint.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * path.stat().st_size
 
 
 def test_loaded_arrays_can_be_written_to(path):
@@ -351,6 +361,13 @@ def header_of(text):
     return len(text).to_bytes(8, "little") + text
 
 
+def part(**arrays):
+    return {
+        name: {"dtype": "F32", "shape": shape, "data_offsets": [start, stop]}
+        for name, (shape, start, stop) in arrays.items()
+    }
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize(
     "content",
@@ -364,8 +381,19 @@ def header_of(text):
         header_of(b"[]"),
         header_of(b"1"),
         header_of(b'{"__metadata__":1}'),
+        header_of(b'{"__metadata__":{"a":1}}'),
+        header_of(b'{"w":{"dtype":"F32","shape":[0,1e999],"data_offsets":[0,0]}}'),
+        *(header_of(json.dumps(header).encode()) + bytes(16) for header in [
+            part(w=([2], 0, 8), v=([2], 4, 12)),  # overlaps
+            part(w=([2], 0, 8), v=([1], 12, 16)),  # a hole
+            part(w=([2], 8, 16)),  # a hole at the start
+            part(w=([2], 0, 8)),  # bytes of nobody
+            part(w=([2], -16, -8), v=([4], 0, 16)),
+            part(w=([4], 0, 16), v=([-1], 16, 12)),
+            part(w=([3], 0, 16)), part(w=([5], 0, 20)), part(w=([2, True, 2.0], 0, 16)),
+        ]),
     ],
-)
+)  # fmt: skip
 def test_headers_of_another_form_are_refused(path, content, mmap):
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged or not a safetensors file"):

@@ -135,13 +135,15 @@ def _is_writable(path: Path) -> bool:
 
 
 def missing(python: str) -> dict[str, str]:
-    """What is not installed, and what happens without it."""
+    """What is not installed or cannot be imported, and what happens without it."""
     code = (
-        "import importlib.util as u, sys\nprint(*[n for n in sys.argv[1:] if not u.find_spec(n)])"
+        "import importlib.util as u, sys\nprint(*[n for n in sys.argv[1:] if not u.find_spec(n)])\n"
+        "try: import nvmath.bindings.cublasLt\n"  # an older cuda-core breaks it
+        "except Exception as e: print('nvmath', file=sys.stdout), print(repr(e), file=sys.stderr)"
     )
     names = [name for name in USES if name not in ("g++", "compute-sanitizer")]
     command = [python, "-c", code, *names]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     absent = {*result.stdout.split(), *(() if shutil.which("g++") else ("g++",))}
     absent |= set() if find_sanitizer() else {"compute-sanitizer"}
     return {name: use for name, use in USES.items() if name in absent}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import re
 import warnings
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad import errors
-from gpugrad.core import settings
+from gpugrad.core import environment, settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
 from gpugrad.core.index_checks import raise_late
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError
@@ -159,14 +158,14 @@ def default_device() -> Device:
     chosen: Device | None = settings.explicit_device()
     if chosen is not None:
         return chosen
-    name = os.environ.get("GPUGRAD_DEVICE")
-    if not name and cupy() is not None and _ask_cuda()[1]:
+    named = environment.read("GPUGRAD_DEVICE", _parse, "a device name")
+    if named is None and cupy() is not None and _ask_cuda()[1]:
         message = (
             f"gpugrad: {_no_answer()} Until then new arrays go to the CPU; gg.set_device('cpu') "
             "or GPUGRAD_DEVICE=cpu chooses it without this warning."
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    set_device(name if name else "cuda:0" if gpu_count() else CPU)
+    set_device(named or ("cuda:0" if gpu_count() else CPU))
     return default_device()
 
 

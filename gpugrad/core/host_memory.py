@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 
+from gpugrad.core import environment
+
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_* of malloc.h
 _LARGEST_TRIM, _LARGEST_MMAP = 2**31 - 1, 2**25  # the most that mallopt accepts
 
@@ -23,9 +25,10 @@ def keep_freed_memory() -> bool:
     library, if the environment variable GPUGRAD_MALLOC is 0, or if one of glibc's own says how to
     allocate (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES).
     """
+    keeps = environment.choose("GPUGRAD_MALLOC", "1", "0") == "1"
     untouched.clear()
     own = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")
-    if os.environ.get("GPUGRAD_MALLOC") == "0" or any(name in os.environ for name in own):
+    if not keeps or any(name in os.environ for name in own):
         return False
     try:
         is_glibc = (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")

@@ -31,8 +31,8 @@ def open_npy(path: Path_) -> Array:
     [4, 5]
     """
     try:
-        array: Array = np.load(_existing("open_npy", path), mmap_mode="r")
-    except ValueError as error:
+        array: Array = np.lib.format.open_memmap(_existing("open_npy", path), "r")
+    except (OverflowError, ValueError) as error:
         raise ArgumentError(f"open_npy: {path} is not an .npy file: {error}.") from error
     return array
 

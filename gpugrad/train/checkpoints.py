@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from gpugrad.train.loop import Run
 
 _DEFAULT = "default random generator"
 _RUN = "run"
+_PARTS = "parts"
 
 
 class Checkpoints(Callback):
@@ -99,7 +100,7 @@ class Checkpoints(Callback):
 
     def latest(self) -> Path | None:
         """The file with the largest step, or None."""
-        return max(self._files(), default=(0, None), key=lambda pair: pair[0])[1]
+        return next(self._files(), None)
 
     def restore(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
         """Load all parts from a file, by default the latest; on an error nothing changes.
@@ -227,16 +228,21 @@ class Checkpoints(Callback):
 
     # ---- files
 
-    def _files(self) -> list[tuple[int, Path]]:
-        if not self.folder.is_dir():
-            return []
-        names = ((re.fullmatch(r"(\d+)\.safetensors", p.name), p) for p in self.folder.iterdir())
-        return [(int(match[1]), path) for match, path in names if match]
+    def _files(self) -> Iterator[Path]:
+        """The files of this class, the latest first; a folder may hold others."""
+        found = self.folder.glob("*.safetensors") if self.folder.is_dir() else ()
+        steps = {int(p.stem) for p in found if re.fullmatch("[0-9]{8,}", p.stem) and p.is_file()}
+        for path in map(self._path, sorted(steps, reverse=True)):
+            if path.exists() and _is_ours(path):
+                yield path
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"{step:08d}.safetensors"
 
     def _write(
         self, step: int, arrays: Mapping[str, Any], small: Mapping[str, Any], metadata: Any
     ) -> Path:
-        text = {"parts": json.dumps(sorted(self.parts)), "states": json.dumps(small)}
+        text = {_PARTS: json.dumps(sorted(self.parts)), "states": json.dumps(small)}
         try:
             text["metadata"] = json.dumps(metadata)
         except (TypeError, ValueError) as error:
@@ -245,10 +251,10 @@ class Checkpoints(Callback):
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise CheckpointError(f"{self.folder} cannot be created: {error.strerror}.") from error
-        path = self.folder / f"{step:08d}.safetensors"
+        path = self._path(step)
         checkpoint.save(path, arrays, text)
         if self.keep is not None:
-            for _, old in sorted(self._files())[: -self.keep]:
+            for old in list(self._files())[self.keep :]:
                 if old != path:
                     old.unlink(missing_ok=True)
         return path
@@ -256,7 +262,7 @@ class Checkpoints(Callback):
     def _restored(self, path: Path, run: Run | None) -> dict[str, Any] | None:
         arrays, text = checkpoint.load(path)
         try:
-            names, small = json.loads(text["parts"]), json.loads(text["states"])
+            names, small = json.loads(text[_PARTS]), json.loads(text["states"])
             metadata: dict[str, Any] | None = json.loads(text["metadata"])
         except (KeyError, ValueError) as error:
             raise CheckpointError(f"{path} was not written by gg.train.Checkpoints.") from error
@@ -278,6 +284,14 @@ class Checkpoints(Callback):
                 raise CheckpointError(f"{path} does not fit: {error}") from error
             raise  # Ctrl-C, or an error of a part's own load_state_dict
         return metadata
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is not known to be another's; a damaged one is for `restore` to refuse."""
+    try:
+        return _PARTS in checkpoint.metadata_of(path)
+    except CheckpointError:
+        return True
 
 
 def _is_optimizer(part: Any) -> bool:

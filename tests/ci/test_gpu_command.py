@@ -34,6 +34,7 @@ def gpu():
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     loader.exec_module(module)
     sys.dont_write_bytecode = before
+    module.missing = lambda python: {}  # of this machine
     return module
 
 
@@ -50,6 +51,35 @@ def test_without_a_gpu_it_names_what_is_needed_and_writes_nothing(tmp_path):
     assert "ci/gpu: no CUDA device answers" in done.stderr
     assert "ci/check" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+NVMATH = {"no nvmath": None, "an nvmath that does not import": "import none_such", "nvmath": ""}
+
+
+@pytest.mark.parametrize("case", NVMATH)
+def test_without_products_by_cublaslt_it_stops(case, gpu, tmp_path, monkeypatch, capsys):
+    if NVMATH[case] is not None:
+        (tmp_path / "nvmath" / "bindings").mkdir(parents=True)
+        for name, text in (
+            ("__init__", ""),
+            ("bindings/__init__", ""),
+            ("bindings/cublasLt", NVMATH[case]),
+        ):
+            (tmp_path / "nvmath" / f"{name}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    from gpu_parts.machine import missing
+
+    ran = []
+    monkeypatch.setattr(gpu, "missing", missing)
+    monkeypatch.setattr(gpu, "device", lambda python: {"gpu": "H100", "driver": 13000})
+    monkeypatch.setitem(
+        gpu.PARTS, "stress", lambda *args: [("pytest", ran.append("passed") or "passed")]
+    )
+    command = ["--only", "stress", "--out", str(tmp_path / "out")]
+    assert gpu.main(command) == (0 if case == "nvmath" else 2)
+    assert len(ran) == (case == "nvmath")
+    assert ("--allow-missing" in capsys.readouterr().err) == (case != "nvmath")
+    assert gpu.main([*command, "--allow-missing"]) == 0
 
 
 def test_help_and_unknown_parts():
@@ -368,6 +398,7 @@ def test_calls_run_on_the_real_cupy(call, tmp_path):
     environment = on_driver({"GPUGRAD_CUDA_NULL_WORK": str(int(call < 4))})
     environment["PYTHONPATH"] += os.pathsep + str(STAND_IN)  # for cuBLASLt and cuSOLVER
     command = [sys.executable, str(SCRIPT), "--call", str(call), "--small", "--out", str(tmp_path)]
+    command.append("--allow-missing")
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     (path,) = tmp_path.glob("*.json")
     log = path.with_suffix(".log").read_text()
@@ -454,7 +485,7 @@ def test_a_bare_machine_runs_what_it_can(tmp_path):
     bare = {"HOME": "/proc/no-home", "PATH": str(tmp_path), "GPUGRAD_CUDA_NULL_WORK": "1",
             "GPUGRAD_CACHE_DIR": str(place.cache().parent)}  # fmt: skip
     command = [sys.executable, str(SCRIPT), "--only", "facts,kernels", "--small", "--out",
-               str(tmp_path), "--wheels", str(tmp_path)]  # fmt: skip
+               str(tmp_path), "--allow-missing", "--wheels", str(tmp_path)]  # fmt: skip
     environment = {k: v for k, v in on_driver(bare).items() if k != "XDG_CACHE_HOME"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -110,8 +110,12 @@ def test_files_that_are_missing_or_damaged_raise(tmp_path):
         data.open_npy(tmp_path / "none")
     with pytest.raises(ArgumentError, match="is empty"):
         data.open_text(empty)
-    with pytest.raises(ArgumentError, match=r"not an \.npy file"):
-        data.open_npy(bad)
+    np.savez(tmp_path / "x.npz", x=np.ones(2))
+    (tmp_path / "cut.npy").write_bytes(b"\x93NUMPY\1\0v")
+    np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    for name in (bad, tmp_path / "x.npz", tmp_path / "cut.npy", tmp_path / "objects.npy"):
+        with pytest.raises(ArgumentError, match=r"not an \.npy file"):
+            data.open_npy(name)
 
 
 def test_windows_never_change_a_token():

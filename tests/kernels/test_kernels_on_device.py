@@ -6,8 +6,10 @@ from needs import needs_shim
 from taping import tape_gradient, taped
 
 import gpugrad as gg
-from gpugrad.core.backend import BFLOAT16
+from gpugrad.core.backend import BFLOAT16, cupy
 from gpugrad.kernels.codegen import elementwise
+from gpugrad.kernels.runtime import launch as launch_module
+from gpugrad.kernels.runtime.launch import launch
 from gpugrad.testing import check_op
 
 pytestmark = needs_shim
@@ -82,3 +84,22 @@ def test_second_order_gradient_of_bfloat16_with_a_scalar(f, cuda):
 def test_hand_written_kernel_on_a_device_matches_the_cpu(name, cuda):
     """The only test of the kernels by hand under compute-sanitizer: others run them on the CPU."""
     check_op(name, checks=["device"], device=cuda)
+
+
+HOLD = """
+extern "C" __global__ void hold(float* y, int n) {
+  __shared__ float own[1024];
+  extern __shared__ float more[];
+  own[threadIdx.x] = 1, more[n - 1 - threadIdx.x] = 2;
+  __syncthreads();
+  if (threadIdx.x == 0) y[0] = own[31] + more[n - 32];
+}"""
+
+
+def test_kernels_may_have_the_shared_memory_that_a_launch_asks_for_and_what_they_declare(cuda):
+    y = cupy().zeros(1, np.float32)
+    for kib in (1, 46, 100, 47):  # 46 and 4 of its own are more than 48
+        launch(HOLD, "hold", 1, 32, [y, np.int32(kib * 256)], kib * 1024)
+        assert y.get().tolist() == [3]
+    allowed = launch_module._compile(HOLD, "hold", 0).kernel.max_dynamic_shared_size_bytes
+    assert allowed == 100 * 1024  # another thread may be about to launch it with as many

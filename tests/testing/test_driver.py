@@ -419,6 +419,14 @@ def test_blocks_wait_for_each_other_in_a_cooperative_launch_that_fits(cp, stream
 @on_driver
 def test_dynamic_shared_memory_has_a_limit_that_kernels_raise(cp, kernel):
     x = cp.zeros(4, np.float32)
+    text = "__shared__ float own[1024]; own[threadIdx.x] = 1; x[threadIdx.x] += own[threadIdx.x];"
+    holds = cp.RawKernel(f'extern "C" __global__ void holds(float* x) {{ {text} }}', "holds")
+    with pytest.raises(cp.cuda.driver.CUDADriverError, match="cudaErrorInvalidValue"):
+        holds((1,), (4,), (x,), shared_mem=46 << 10)  # and 4 that it declares
+    holds.max_dynamic_shared_size_bytes = 46 << 10
+    holds((1,), (4,), (x,), shared_mem=46 << 10)
+    assert x.get().tolist() == [1] * 4
+    x[...] = 0
     kernel.max_dynamic_shared_size_bytes = 64 << 10
     kernel((1,), (4,), (x, np.int32(4)), shared_mem=64 << 10)
     assert x.get().tolist() == [1] * 4

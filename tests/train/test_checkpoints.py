@@ -110,6 +110,25 @@ def test_the_last_files_are_kept(tmp_path):
     assert checkpoints.latest().name == "00000010.safetensors"
 
 
+def test_other_files_in_the_folder_are_left_alone(tmp_path):
+    checkpoints = train.Checkpoints(tmp_path, keep=1, v=gg.Variable(1.0))
+    others = [
+        tmp_path / f"{name}.safetensors"
+        for name in ("99999999", "00000000", "\u0661" * 8, "5", "000000077", "best", "99999998")
+    ]
+    for other in others[:-1]:
+        gg.checkpoint.save(other, {"w": gg.ones(1)})
+    others[-1].mkdir()
+    assert checkpoints.latest() is None
+    for step in (1, 2):
+        path = checkpoints.save(step)
+    assert checkpoints.latest() == path
+    assert sorted(tmp_path.iterdir()) == sorted([*others, path])
+    path.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="damaged"):
+        checkpoints.restore()  # not the one before it, in silence
+
+
 def test_a_checkpoint_of_other_parts_changes_nothing(tmp_path):
     train.Checkpoints(tmp_path, **parts()).save(1)
     other = parts()

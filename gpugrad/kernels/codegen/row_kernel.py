@@ -32,19 +32,24 @@ ELEMENTS = 16  # of a row per thread, at 4 bytes each
 class RowKernel:
     """The text of a kernel that works row by row, and the shape of its launch.
 
+    Args:
+        code: the steps.
+        most: elements of an access; fewer are for arrays that begin at no multiple of 16 bytes.
+
     Attributes:
+        pack: elements of an access.
         block: threads per row, and rows at a time.
         blocks: the number of blocks.
         text: the kernel, and the second one if there are sums.
     """
 
-    def __init__(self, code: Kernel) -> None:
+    def __init__(self, code: Kernel, most: int = 8) -> None:
         self._code = code
         n = code.columns
         sizes = [i.dtype.itemsize for i in code.inputs if i.column]
         sizes += [r.value.dtype.itemsize for r in code.results]
         widest = max(sizes, default=4)
-        self._pack = next(p for p in (8, 4, 2, 1) if n % p == 0 and p * widest <= 16)
+        self.pack = next(p for p in (8, 4, 2, 1) if p <= most and n % p == 0 and p * widest <= 16)
         held = ELEMENTS * 4 // max(widest, 4)
         threads = next((t for t in (32, 128, 256, 512) if t * held >= n), 1024)
         by_column = any(s.by_column for s in code.sums)
@@ -53,9 +58,9 @@ class RowKernel:
         many = by_column and code.rows > MOST_SUMMING and code.rows % 2 == 0
         paired = many and threads == 128 and 2 * n <= threads * held
         self.block = (threads, 8 if threads == 32 else 2 if paired else 1)
-        most = MOST_SUMMING // (2 if paired else 1) if by_column else MOST_BLOCKS
-        self.blocks = max(1, min(most, -(-code.rows // self.block[1])))
-        self._items = -(-n // (threads * self._pack))
+        limit = MOST_SUMMING // (2 if paired else 1) if by_column else MOST_BLOCKS
+        self.blocks = max(1, min(limit, -(-code.rows // self.block[1])))
+        self._items = -(-n // (threads * self.pack))
         self._long = threads * held < n
         if self._long and by_column:
             raise NoCodeError("sums over rows that are too long for registers")
@@ -63,13 +68,13 @@ class RowKernel:
 
     def _text(self) -> str:
         of, (threads, slots) = self._code, self.block
-        step = threads * self._pack
+        step = threads * self.pack
         parameters = [f"const {type_name(i.dtype)}* __restrict__ p{i.k}" for i in of.inputs]
         parameters += [f"{type_name(r.value.dtype)}* __restrict__ o{r.k}" for r in of.results]
         parameters += [f"{type_name(s.code.dtype)}* __restrict__ q{s.k}" for s in of.sums]
         scratch = {type_name(r.of.dtype) for r in of.body.reductions}
         scratch |= {type_name(s.code.dtype) for s in of.sums if not s.by_column}
-        start = f"j = threadIdx.x * {self._pack}"
+        start = f"j = threadIdx.x * {self.pack}"
         lines = [
             f"#define HELD for (int k = 0, {start}; k < {self._items}; ++k, j += {step})",
             f"#define EACH for (int {start}; j < {of.columns}; j += {step})",
@@ -98,12 +103,12 @@ class RowKernel:
         """Reads a thread's elements of an input into registers."""
         if self._long or not i.column:
             return ""
-        pack, n = f"Pack<{type_name(i.dtype)}, {self._pack}>", self._code.columns
+        pack, n = f"Pack<{type_name(i.dtype)}, {self.pack}>", self._code.columns
         return (
-            f"{type_name(i.dtype)} x{i.k}_[{self._items * self._pack}];\n#pragma unroll\n"
+            f"{type_name(i.dtype)} x{i.k}_[{self._items * self.pack}];\n#pragma unroll\n"
             f"HELD if (j < {n}) {{ {pack} some = *(const {pack}*)(p{i.k} + {i.row} "
-            f"+ j);\n#pragma unroll\nfor (int e = 0; e < {self._pack}; ++e) "
-            f"x{i.k}_[k * {self._pack} + e] = some.at[e]; }}"
+            f"+ j);\n#pragma unroll\nfor (int e = 0; e < {self.pack}; ++e) "
+            f"x{i.k}_[k * {self.pack} + e] = some.at[e]; }}"
         )
 
     def _loop(
@@ -113,16 +118,16 @@ class RowKernel:
         needed = self._code.body.needed(codes)
         lines = [*map(CUDA.line, needed)]
         used = [i for i in self._code.read_by(needed) if i.column]
-        at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self._pack} + e]"
+        at = "y{0}.at[e]" if self._long else f"x{{0}}_[k * {self.pack} + e]"
         read = [f"const {type_name(i.dtype)} x{i.k} = {at.format(i.k)};" for i in used]
         for i in used if self._long else ():
-            pack = f"Pack<{type_name(i.dtype)}, {self._pack}>"
+            pack = f"Pack<{type_name(i.dtype)}, {self.pack}>"
             before += f"const {pack} y{i.k} = *(const {pack}*)(p{i.k} + {i.row} + j);\n"
         element = "\n".join([*read, *lines, *inside])
         return (
             f"{'EACH' if self._long else '#pragma unroll' + chr(10) + 'HELD'} "
             f"if (j < {self._code.columns}) {{\n{before}#pragma unroll\n"
-            f"for (int e = 0; e < {self._pack}; ++e) {{\n{element}\n}}\n{after}}}"
+            f"for (int e = 0; e < {self.pack}; ++e) {{\n{element}\n}}\n{after}}}"
         )
 
     # -- reductions along rows
@@ -147,7 +152,7 @@ class RowKernel:
     # -- results and sums over rows
 
     def _accumulators(self) -> list[str]:
-        many = f"[{self._items * self._pack}] = {{}}"
+        many = f"[{self._items * self.pack}] = {{}}"
         return [
             f"{type_name(s.code.dtype)} s{s.k}{many if s.by_column else ' = 0'};"
             for s in self._code.sums
@@ -157,11 +162,11 @@ class RowKernel:
         of, before, inside, after = self._code, "", [], ""
         for r in of.full:
             t = type_name(r.value.dtype)
-            before += f"Pack<{t}, {self._pack}> w{r.k};\n"
+            before += f"Pack<{t}, {self.pack}> w{r.k};\n"
             inside.append(f"w{r.k}.at[e] = ({t})({r.code.name});")  # t may be two words
-            after += f"*(Pack<{t}, {self._pack}>*)(o{r.k} + row * {of.columns} + j) = w{r.k};\n"
+            after += f"*(Pack<{t}, {self.pack}>*)(o{r.k} + row * {of.columns} + j) = w{r.k};\n"
         for s in of.sums:
-            at = f"[k * {self._pack} + e]" if s.by_column else ""
+            at = f"[k * {self.pack} + e]" if s.by_column else ""
             inside.append(f"s{s.k}{at} += {s.code.name};")
         codes = [r.code for r in (*of.full, *of.sums)]
         return self._loop(codes, inside, before, after) if inside else ""
@@ -176,7 +181,7 @@ class RowKernel:
 
     def _partials(self) -> list[str]:
         """Adds up the sums of a block, and writes them to where the second kernel reads them."""
-        n, p, more = self._code.columns, self._pack, self.block[1] - 1
+        n, p, more = self._code.columns, self.pack, self.block[1] - 1
         lines, widest = [], 0
         for s in self._code.sums:
             k, t, one, at, width = s.k, type_name(s.code.dtype), f"s{s.k}", "0", 1

@@ -4,13 +4,14 @@
 (the compiler fails or hangs, the disk is full or read-only), one warning of the process says why.
 
 A library's file name is a hash of all that its code depends on: the text, the headers beside this
-module, the flags, the compiler and, because of ``-march=native``, the processor. A SHA-256 at the
-end of the file, behind what the loader reads, tells a damaged file, which is compiled again.
+module, the flags, the compiler and, because of ``-march=native``, the processor's features.
+`library_folder.py` describes the folder. If it is unsafe, or cannot be written, a warning says so
+and a temporary folder of this process takes its place.
 
 ====================  =============================================================
 environment variable  meaning
 ====================  =============================================================
-GPUGRAD_CPU_KERNELS   0: no C kernels; always: also for programs that are too small to gain
+GPUGRAD_CPU_KERNELS   1, or 0: no C kernels; always: also for programs that are too small to gain
 CXX                   the compiler; by default g++, clang++ or c++, whichever is found
 XDG_CACHE_HOME        the folder that holds gpugrad/cpu; by default ~/.cache
 ====================  =============================================================
@@ -31,12 +32,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gpugrad.core import environment
 from gpugrad.core.forking import new_lock
+from gpugrad.errors import ArgumentError
+from gpugrad.kernels.cpu.library_folder import LibraryFolder, UnsafeError, temporary_folder
 
 FLAGS = (
     "-std=c++17",
@@ -51,9 +54,7 @@ FLAGS = (
     "-w",
 )
 _SECONDS = 60  # that the compiler may take
-_BYTES = 1 << 28  # of the libraries in the cache, which then loses those not used for longest
 _HOME = Path(__file__).parent
-_DIGEST = hashlib.sha256().digest_size
 
 
 class _BrokenError(Exception):
@@ -84,6 +85,9 @@ class _Process:
         self.libraries: dict[str, ctypes.CDLL | None] = {}
         self.broken = ""  # why no library can be compiled
         self.warned = False
+        self.folder: LibraryFolder | None = None  # that of the cache, or a temporary one
+        self.unusable = ""  # why the cache is not used
+        self.is_temporary = False
 
 
 _process = _Process()
@@ -110,7 +114,7 @@ def load(
 
 def setting() -> str:
     """``"0"``, ``"1"`` or ``"always"``: what GPUGRAD_CPU_KERNELS says."""
-    return os.environ.get("GPUGRAD_CPU_KERNELS", "1")
+    return environment.choose("GPUGRAD_CPU_KERNELS", "1", "0", "always")
 
 
 def status() -> str:
@@ -125,28 +129,24 @@ def status() -> str:
 
 
 def _load(source: str, what: str, shared: bool, flags: Sequence[str]) -> ctypes.CDLL | None:
-    if _declined() or _process.broken:
-        return None
     try:
-        path = _compiled(source, what, flags)
+        if _declined() or _process.broken:
+            return None
         mode = ctypes.RTLD_GLOBAL if shared else ctypes.RTLD_LOCAL
-        try:
-            return ctypes.CDLL(str(path), mode=mode)
-        except OSError as error:
-            raise _BrokenError(f"{path} cannot be loaded: {error}", for_all=True) from None
+        return _loaded(source, what, flags, mode)
     except _BrokenError as error:
         if error.for_all:
             _process.broken = str(error)
         if not _process.warned:
             _process.warned = True
             scope = "C kernels are off" if error.for_all else f"There is no C kernel for {what}"
-            warnings.warn(
-                f"{scope}, NumPy computes instead: {error}. GPUGRAD_CPU_KERNELS=0 turns C kernels "
-                "off without a warning.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            _warn(f"{scope}, NumPy computes instead: {error}")
         return None
+
+
+def _warn(text: str) -> None:
+    text += ". GPUGRAD_CPU_KERNELS=0 turns C kernels off without a warning."
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _declined() -> str:
@@ -160,7 +160,11 @@ def _declined() -> str:
 
 @functools.cache
 def _command() -> tuple[str, ...]:
-    for words in (shlex.split(os.environ.get("CXX", "")), ["g++"], ["clang++"], ["c++"]):
+    try:
+        own = environment.read("CXX", shlex.split, "the command of a compiler")
+    except ArgumentError as error:
+        raise _BrokenError(str(error).removesuffix("."), for_all=True) from None
+    for words in (own, ["g++"], ["clang++"], ["c++"]):
         if words and (path := shutil.which(words[0])):
             return (path, *words[1:])
     return ()
@@ -217,8 +221,9 @@ def _processor() -> str:
         text = Path("/proc/cpuinfo").read_text(errors="replace").partition("\n\n")[0]
     except OSError:
         text = platform.processor()
-    changing = ("processor", "cpu MHz", "bogomips", "apicid", "initial apicid", "core id")
-    lines = [line for line in text.splitlines() if line.partition("\t")[0].strip() not in changing]
+    # not the microcode, the size of a cache or what the kernel knows of bugs: they change no code
+    kept = "vendor_id|cpu family|model|flags|Features|CPU (implementer|architecture|variant|part)"
+    lines = [line for line in text.splitlines() if re.fullmatch(rf"({kept})\s*:.*", line)]
     return "\n".join([platform.machine(), platform.libc_ver()[1], *lines])
 
 
@@ -231,17 +236,24 @@ def _vectors() -> str:
 # ---- the cache --------------------------------------------------------------------------
 
 
-def _cache() -> Path:
-    """A folder that only this user can write to, because libraries in it are loaded."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    path = (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "gpugrad" / "cpu"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state = path.stat()
-    if state.st_uid != os.geteuid():
-        raise _BrokenError(f"{path} belongs to another user", for_all=True)
-    if state.st_mode & 0o022:
-        raise _BrokenError(f"others can write to {path}: run chmod 700 on it", for_all=True)
-    return path
+def _folders() -> Iterator[LibraryFolder]:
+    """The `LibraryFolder` of this user; then, with a warning, a temporary one of this process."""
+    if _process.folder is None:
+        try:
+            home = os.environ.get("XDG_CACHE_HOME", "")
+            cache = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
+            _process.folder = LibraryFolder(cache / "gpugrad" / "cpu")
+        except (OSError, RuntimeError, UnsafeError) as error:  # a RuntimeError: there is no home
+            _process.unusable = str(error)
+    if _process.folder is not None:
+        yield _process.folder
+    if not _process.is_temporary:
+        _warn(
+            "The cache of compiled kernels cannot be used, so each process compiles its own in a "
+            f"temporary folder: {_process.unusable}"
+        )
+        _process.folder, _process.is_temporary = temporary_folder(), True
+        yield _process.folder
 
 
 @functools.cache
@@ -255,51 +267,33 @@ def _key(source: str, flags: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _compiled(source: str, what: str, flags: Sequence[str]) -> Path:
-    """The path of the compiled library, from the cache if it is there and intact."""
+def _loaded(source: str, what: str, flags: Sequence[str], mode: int) -> ctypes.CDLL:
+    """The library, from the cache if it is there, intact and loads; else compiled."""
+    name = f"{_key(source, flags)}.so"
     try:
-        path = _cache() / f"{_key(source, flags)}.so"
-        if _is_intact(path):
-            with contextlib.suppress(OSError):  # a cache that is read-only now
-                os.utime(path)  # its last use
-        else:
-            _compile(source, what, flags, path)
-            with contextlib.suppress(OSError):  # another process removes files, too
-                _prune(path.parent)
-        return path
-    except (OSError, RuntimeError) as error:  # a RuntimeError: there is no home directory
-        raise _BrokenError(f"the cache of compiled kernels: {error}", for_all=True) from None
+        for folder in _folders():
+            try:
+                if (library := folder.load(name, mode)) is not None:
+                    return library
+                _compile(source, what, flags, folder, name)
+                if (library := folder.load(name, mode)) is not None:
+                    return library
+                _process.unusable = f"{folder.path / name} cannot be loaded"
+            except OSError as error:  # read-only, or full
+                _process.unusable = str(error)
+    except OSError as error:
+        _process.unusable = str(error)
+    raise _BrokenError(f"the cache of compiled kernels: {_process.unusable}", for_all=True)
 
 
-def _is_intact(path: Path) -> bool:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return False
-    return hashlib.sha256(content[:-_DIGEST]).digest() == content[-_DIGEST:]
-
-
-def _compile(source: str, what: str, flags: Sequence[str], path: Path) -> None:
+def _compile(source: str, what: str, flags: Sequence[str], to: LibraryFolder, name: str) -> None:
     compiler = _compiler()
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as folder:
-        text, library = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+    with to.build() as folder:
+        text, library = folder / "kernels.cpp", folder / "kernels.so"
         text.write_text(source)
         _run(
             [*compiler.command, *FLAGS, *flags, f"-I{_HOME}", str(text), "-o", str(library)],
             f"{compiler.name}, compiling {what},",
-            folder=folder,
+            folder=str(folder),
         )
-        content = library.read_bytes()
-        library.write_bytes(content + hashlib.sha256(content).digest())
-        library.replace(path)  # atomically: other processes may load or compile it too
-
-
-def _prune(folder: Path) -> None:
-    """Remove the libraries that were not used for longest, if all take too many bytes."""
-    entries = [(entry, entry.stat()) for entry in os.scandir(folder) if entry.name.endswith(".so")]
-    excess = sum(stat.st_size for _, stat in entries) - _BYTES
-    for entry, stat in sorted(entries, key=lambda item: item[1].st_mtime):
-        if excess <= 0:
-            return
-        excess -= stat.st_size
-        os.unlink(entry.path)
+        to.store(library, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core import environment
 from gpugrad.core.threads import workers
+from gpugrad.errors import ArgumentError
 from gpugrad.kernels.cpu import compiler
 
 _POINTER = ctypes.c_void_p
@@ -108,9 +110,12 @@ def addresses(arrays: Sequence[Any]) -> Any:
 
 
 def _wanted() -> int:
-    """The number of threads by the settings; OpenMP allows one for each level of nesting."""
-    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    return min(workers(), int(text)) if text.isdigit() and int(text) else workers()
+    """The number of threads by the settings."""
+    try:
+        return min(workers(), environment.count("OMP_NUM_THREADS") or workers())
+    except ArgumentError as error:  # OpenMP warns and goes on, too
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        return workers()
 
 
 def threads() -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.core.devices import gpu_count
+from gpugrad.core.forking import new_lock
 from gpugrad.errors import KernelError
 
 OPTIONS = ("-std=c++17",)
@@ -108,9 +109,10 @@ def launch(
         size = pad_to_3d(grid), pad_to_3d(block)
         on_host(full_source(source), name, *size, args, shared=shared, cooperative=cooperative)
         return
-    kernel = _compile(source, name, _current())
-    if shared > 48 * 1024:
-        kernel.max_dynamic_shared_size_bytes = shared
+    loaded = _compile(source, name, _current())
+    if shared > loaded.shared:
+        loaded.allow(shared)
+    kernel = loaded.kernel
     params = [_NULL if a is None else a for a in args]
     if not takes_structures():
         params = [np.asarray(a) if type(a) is np.void else a for a in params]
@@ -130,7 +132,7 @@ def get_kernel(source: str, name: str) -> Any:
 
     For callers that launch one kernel often on CuPy arrays; others use `launch`.
     """
-    kernel = _compile(source, name, _current())
+    kernel = _compile(source, name, _current()).kernel
     return getattr(kernel, "kernel", kernel)  # saves RawKernel's own lookup at each launch
 
 
@@ -159,11 +161,28 @@ def architecture() -> str:
     return f"sm_{cupy().cuda.Device().compute_capability}"
 
 
+class _Loaded:
+    """CuPy's kernel, and the bytes of dynamic shared memory that it may have."""
+
+    def __init__(self, kernel: Any) -> None:
+        self.kernel, self.shared, self._lock = kernel, 0, new_lock()
+
+    def allow(self, shared: int) -> None:
+        """Raise the limit, which CUDA starts at 48 KiB minus what the kernel declares itself.
+
+        It is never lowered: another thread may be about to launch the kernel with more.
+        """
+        with self._lock:
+            if shared > self.shared:
+                self.kernel.max_dynamic_shared_size_bytes = shared
+                self.shared = shared
+
+
 @functools.cache
-def _compile(source: str, name: str, device: int) -> Any:
+def _compile(source: str, name: str, device: int) -> _Loaded:
     module = cupy().RawModule(code=full_source(source), options=OPTIONS, name_expressions=(name,))
     try:
-        return module.get_function(name)
+        return _Loaded(module.get_function(name))
     except cupy().cuda.compiler.CompileException as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise KernelError(

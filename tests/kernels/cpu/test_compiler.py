@@ -3,6 +3,7 @@
 Each test runs in a process of its own, since a process finds the compiler and warns once.
 """
 
+import hashlib
 import os
 import shutil
 import stat
@@ -14,16 +15,19 @@ import numpy as np
 import pytest
 from fresh import output_of
 
-from gpugrad.kernels.cpu import compiler
+from gpugrad.kernels.cpu import compiler, library_folder
 
 needs_compiler = pytest.mark.skipif(
     compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
 )
 
-PROLOGUE = """
+TEXT = 'extern "C" int successor(int x) { return x + 1; }'
+PROLOGUE = f"""
 import warnings
 from gpugrad.kernels.cpu import compiler
-TEXT = 'extern "C" int successor(int x) { return x + 1; }'
+TEXT = {TEXT!r}
+"""
+PROLOGUE += """
 def load(text=TEXT):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -68,25 +72,150 @@ def test_the_cache_is_private(tmp_path):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-@needs_compiler
-def test_a_cache_that_others_can_write_to_is_refused(tmp_path):
-    folder = tmp_path / "cache" / "gpugrad" / "cpu"
-    folder.mkdir(parents=True)
-    folder.chmod(0o770)
-    lines = run("load(); load(TEXT + ' ')", tmp_path)
-    assert "others can write to" in lines[0]
-    assert lines[1:] == ["None", "None"]
+PLANTED = TEXT.replace("x + 1", "x + 100")
+
+
+def plant(tmp_path, text=PLANTED):
+    """Write a library, with a right digest, over the one in the cache."""
+    built = tmp_path / "planted.so"
+    command = [shutil.which("g++") or "c++", "-shared", "-fPIC", "-xc++", "-", "-o", str(built)]
+    subprocess.run(command, input=text, text=True, check=True)
+    content = built.read_bytes()
+    (library,) = files(tmp_path)
+    library.write_bytes(content + hashlib.sha256(content).digest())
+    return library
+
+
+UNSAFE = {
+    "folder": lambda library: library.parent.chmod(0o770),
+    "parent": lambda library: library.parent.parent.parent.chmod(0o777),
+    "swapped folder": lambda library: swap(library.parent),
+    "file": lambda library: library.chmod(0o606),
+    "link": lambda library: library.symlink_to(library.rename(library.parent.parent / "mine")),
+    "pipe": lambda library: (library.unlink(), os.mkfifo(library)),
+}
+
+
+def swap(folder):
+    """Put a link to a folder of another user's where the folder was."""
+    moved = folder.rename(folder.parent.parent.parent / "theirs")
+    moved.chmod(0o777)
+    folder.symlink_to(moved)
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", [lambda b: b[:4000], lambda b: b[:999] + b"x" + b[1000:]])
-def test_a_damaged_library_is_compiled_again(tmp_path, damage):
+@pytest.mark.parametrize("case", UNSAFE)
+def test_a_library_that_others_could_have_written_is_not_loaded(tmp_path, case):
+    run("load()", tmp_path)
+    library = plant(tmp_path)
+    assert run("load()", tmp_path) == ["103"]
+    UNSAFE[case](library)
+    *warned, value = run("load()", tmp_path)
+    assert value == "4"
+    if case in ("folder", "parent", "swapped folder"):
+        (line,) = warned
+        assert "others can write to" in line
+        assert "delete" in line
+        assert "chmod" not in line
+    else:
+        assert not warned
+        assert run("load()", tmp_path) == ["4"]  # it was replaced
+
+
+@pytest.mark.parametrize(
+    ("owner", "mode", "own", "reason"),
+    [
+        (0, 0o755, True, ""), (0, 0o755, False, ""), (7, 0o700, False, "user 7 owns"),
+        (7, 0o1777, False, "user 7 owns"), (0, 0o1777, False, ""), (0, 0o777, False, "others"),
+        (0, 0o1777, True, "others"), (0, 0o770, True, "others"), (0, 0o770, False, "others"),
+    ],
+)  # fmt: skip
+def test_owner_and_mode_decide_who_else_can_write(owner, mode, own, reason):
+    me, group = os.geteuid(), 12345
+    state = os.stat_result((mode, 0, 0, 1, me + owner, group, 0, 0, 0, 0))
+    expected = reason.replace("user 7", f"user {me + 7}")
+    assert library_folder.others(state, own=own).startswith(expected)
+    assert bool(library_folder.others(state, own=own)) == bool(reason)
+
+
+@needs_compiler
+def test_the_bytes_that_are_checked_are_the_bytes_that_are_loaded(tmp_path):
+    run("load()", tmp_path)
+    body = f"""
+        import ctypes, os
+        def swapped(path, mode, load=ctypes.CDLL):
+            os.rename({str(tmp_path / "planted.so")!r}, name)
+            return load(path, mode=mode)
+        (name,) = (e.path for e in os.scandir({str(files(tmp_path)[0].parent)!r}))
+        ctypes.CDLL = swapped
+        load()
+    """
+    library = files(tmp_path)[0]
+    intact = library.read_bytes()
+    plant(tmp_path)
+    library.write_bytes(intact)
+    assert run(body, tmp_path) == ["4"]
+
+
+DAMAGE = {
+    "short": lambda b: b[:4000],
+    "a byte": lambda b: b[:999] + b"x" + b[1000:],
+    "not for this machine": lambda b: b"text" + hashlib.sha256(b"text").digest(),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_library_that_does_not_load_is_compiled_again(tmp_path, damage):
     run("load()", tmp_path)
     (library,) = files(tmp_path)
     whole = library.read_bytes()
     library.write_bytes(damage(whole))
     assert run("load()", tmp_path) == ["4"]
     assert library.stat().st_size == len(whole)
+
+
+@needs_compiler
+def test_what_a_killed_compile_left_goes_but_not_the_folder_of_a_running_one(tmp_path):
+    slow = script(tmp_path, 'case "$*" in *--version*) exec g++ --version;; *) sleep 1000;; esac')
+    body = """
+        import os, signal, threading, time
+        threading.Thread(target=load, daemon=True).start()
+        folder = os.environ["XDG_CACHE_HOME"] + "/gpugrad/cpu"
+        while not (os.path.isdir(folder) and os.listdir(folder)):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    with pytest.raises(subprocess.CalledProcessError):
+        run(body, tmp_path, CXX=slow)
+    assert [f.name[:6] for f in files(tmp_path)] == ["build-"]
+    held = files(tmp_path)[0].parent / "build-running"
+    held.mkdir()
+    with library_folder._lock(str(held), without_locks=True):
+        assert run("load()", tmp_path) == ["4"]
+        assert {f.suffix or f.name for f in files(tmp_path)} == {"build-running", ".so"}
+    assert run("load(TEXT + ' ')", tmp_path) == ["4"]
+    assert {f.suffix for f in files(tmp_path)} == {".so"}
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("flags\t\t: fpu avx2 new", True), ("model\t\t: 2", True), ("microcode\t: 0x2", False),
+        ("cache size\t: 2 KB", False), ("cpu MHz\t\t: 2.0", False), ("bugs\t\t: meltdown", False),
+        ("Features\t: fp asimd", True), ("CPU part\t: 0xd0c", True),
+    ],
+)  # fmt: skip
+def test_the_key_holds_what_changes_code(monkeypatch, line, changes):
+    def key(text):
+        monkeypatch.setattr(compiler.Path, "read_text", lambda *_, **__: text)
+        return compiler._processor.__wrapped__()
+
+    before = "vendor_id\t: x\nmodel\t\t: 1\nflags\t\t: fpu avx2\nmicrocode\t: 0x1\n"
+    name = line.partition("\t")[0]
+    after = "\n".join([*(x for x in before.splitlines() if not x.startswith(name)), line])
+    assert (key(before) != key(after)) == changes
 
 
 @needs_compiler
@@ -98,7 +227,8 @@ def test_a_full_cache_loses_what_was_not_used_for_longest(tmp_path):
     os.utime(first, (1, 1))
     os.utime(second, (2, 2))
     run("load(TEXT + '//1')", tmp_path)  # used again
-    run("compiler._BYTES = 40_000; load(TEXT + '//3')", tmp_path)
+    less = "from gpugrad.kernels.cpu import library_folder as f; f._BYTES = 40_000"
+    run(f"{less}; load(TEXT + '//3')", tmp_path)
     assert first in files(tmp_path)
     assert second not in files(tmp_path)
     assert len(files(tmp_path)) == 2
@@ -112,31 +242,27 @@ def test_another_compiler_text_or_flag_is_another_library(tmp_path):
     assert len(files(tmp_path)) == 3
 
 
+NO_CACHE = {
+    "a file is in its place": 'open(os.environ["XDG_CACHE_HOME"], "w").close()',
+    "there is no home": 'del os.environ["XDG_CACHE_HOME"]; os.environ["HOME"] = "/proc/none"',
+    "it cannot run code": "library_folder.LibraryFolder.load = "
+    "lambda self, *args, load=library_folder.LibraryFolder.load: "
+    'load(self, *args) if "tmp/gpugrad-" in str(self.path) else None',
+}
+
+
 @needs_compiler
-def test_a_cache_of_another_user_is_refused(tmp_path):
-    lines = run(
-        """
-        import os
-        os.geteuid = lambda owner=os.geteuid(): owner + 1
-        os.makedirs(os.environ["XDG_CACHE_HOME"] + "/gpugrad/cpu")
-        load(); load(TEXT + " ")
-        print(compiler.status())
-        """,
-        tmp_path,
+@pytest.mark.parametrize("case", NO_CACHE)
+def test_without_a_usable_cache_libraries_are_in_a_temporary_folder(tmp_path, case):
+    (tmp_path / "tmp").mkdir()
+    start = f"import os; from gpugrad.kernels.cpu import library_folder; {NO_CACHE[case]}; "
+    body = start + (
+        "load(); sys.stdout.flush(); os.fork() or sys.exit(); os.wait(); load(TEXT + ' ')"
     )
-    assert lines[0].startswith("warning: RuntimeWarning C kernels are off")
-    assert "belongs to another user" in lines[0]
-    assert lines[1:3] == ["None", "None"]
-    assert "belongs to another user" in lines[3]
-
-
-@needs_compiler
-def test_a_cache_that_cannot_be_written_gives_one_warning(tmp_path):
-    (tmp_path / "cache").write_text("a file, where the folder should be")
-    lines = run("load(); load(TEXT + ' '); print(compiler.status())", tmp_path)
-    assert lines[0].startswith("warning: RuntimeWarning C kernels are off, NumPy computes instead")
-    assert lines[1:3] == ["None", "None"]
-    assert lines[3].startswith("C kernels: none, the cache of compiled kernels: ")
+    warned, *values = run(f"import sys; {body}", tmp_path, TMPDIR=str(tmp_path / "tmp"))
+    assert warned.startswith("warning: RuntimeWarning The cache of compiled kernels cannot be used")
+    assert values == ["4", "4"]
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 @needs_compiler
@@ -169,6 +295,40 @@ def test_a_text_that_does_not_compile_turns_off_only_itself(tmp_path):
     assert "error" in lines[0]
     assert lines[1:] == ["None", "None", "4"]
     assert len(files(tmp_path)) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("variable", "value", "choices"),
+    [
+        ("GPUGRAD_CPU_KERNELS", "off", "one of 1, 0, always"),
+        ("GPUGRAD_MALLOC", "no", "one of 1, 0"),
+        ("GPUGRAD_DEVICE", "tpu", "a device name"),
+        ("OMP_NUM_THREADS", "\u00b2", "a whole number above 0"),
+        ("OMP_NUM_THREADS", "two", "a whole number above 0"),
+        ("CXX", 'g++ "-O2', "the command of a compiler"),
+    ],
+)  # fmt: skip
+def test_a_senseless_environment_variable_is_named_with_its_choices(
+    tmp_path, variable, value, choices
+):
+    body = """
+        import gpugrad as gg
+        from gpugrad.core import host_memory
+        from gpugrad.kernels.cpu import pool
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                host_memory.keep_freed_memory()
+                pool.threads()
+                gg.device()
+            except gg.errors.ArgumentError as error:
+                print(error)
+        for warning in caught:
+            print(warning.message)
+    """
+    (line,) = run(body, tmp_path, **{variable: value})
+    assert f"environment variable {variable} must be {choices}, got {value!r}" in line
 
 
 @pytest.mark.parametrize("text", ["exit 1", "case $* in *--version*) echo 1.0;; *) exit 1;; esac"])

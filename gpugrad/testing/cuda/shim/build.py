@@ -24,7 +24,9 @@ from gpugrad.core.forking import cached_property
 _HOME = Path(__file__).parent
 _FMA = os.environ.get("GPUGRAD_SHIM_FMA") == "1"
 _ROUNDING = ("-ffp-contract=fast", "-mfma") if _FMA else ("-ffp-contract=off",)
-_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", *_ROUNDING)
+_CHECKS = ("-fsanitize=alignment", "-nodefaultlibs")  # its handler is in cudashim.cpp
+_FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", *_ROUNDING, *_CHECKS)
+_LIBRARIES = ("-lstdc++", "-lm", "-lgcc_s", "-lc")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
@@ -110,6 +112,7 @@ def _exports(names: Sequence[str], first: int = 0, section: str = "shim_shared")
         "size_t shared, int schedule) {\n"
         f"  return shim::launch([](void** a) {{ shim::call({name}, a); }}, args, size, shared, "
         f"schedule, __start_{section}, __stop_{section});\n}}\n"
+        f'extern "C" int shim_static_{k}() {{ return __stop_{section} - __start_{section}; }}\n'
         f'extern "C" int shim_sizes_{k}(size_t* out) {{ return shim::sizes({name}, out); }}\n'
         for k, name in enumerate(names, first)
     )
@@ -247,7 +250,8 @@ def _build(text: str, prelude: Prelude | None) -> Path:
         Path(folder, "kernels.cpp").write_text(text)
         include = f"-I{_precompiled(compiler, prelude) if prelude else _HOME}"
         options = prelude.options if prelude else ()
-        command = [compiler, *_FLAGS, *_LINKER, *options, include, "kernels.cpp", "-o", str(output)]
+        command = [compiler, *_FLAGS, *_LINKER, *options, include, "kernels.cpp", *_LIBRARIES]
+        command += ["-o", str(output)]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if result.returncode:
             lines = "\n".join(result.stderr.splitlines()[:20])

@@ -69,7 +69,7 @@ static std::vector<Fiber> fibers;
 static Context scheduler;
 static void (*kernel)(void**);
 static void** arguments;
-static bool faulted;
+static const char* faulted;  // what was wrong with an access, of a kernel that broke off
 static const char* fault;  // the address that was not to be read or written
 static thread_local bool inside;
 
@@ -91,15 +91,19 @@ static void entry() {
   go(self->context, scheduler);
 }
 
-// Leaves the fiber where it is, in the signal.
+// Leaves the fiber where it is, in the signal or in the check of an access.
+static void break_off(const char* why, const void* address) {
+  faulted = why;
+  fault = (const char*)address;
+  go(running()->context, scheduler);
+}
+
 static void refuse(int, siginfo_t* about, void*) {
   if (!inside) {  // some other thread's, or the scheduler's own
     signal(SIGSEGV, SIG_DFL);
     return;
   }
-  faulted = true;
-  fault = (const char*)about->si_addr;
-  go(running()->context, scheduler);
+  break_off("reads or writes outside of its arguments", about->si_addr);
 }
 
 // While it lives, a fault in a kernel is the launch's result and not the end of the process.
@@ -111,7 +115,7 @@ struct Watched {
     action.sa_flags = SA_SIGINFO | SA_NODEFER;
     sigaction(SIGSEGV, &action, &before[0]);
     sigaction(SIGBUS, &action, &before[1]);
-    faulted = false;
+    faulted = nullptr;
     fault = nullptr;
   }
   ~Watched() {
@@ -189,7 +193,7 @@ static Outcome run_block(Schedule schedule, bool lenient) {
     bool moved = false;
     for (unsigned w = 0; w < warps; ++w)
       moved |= !faulted && run_warp(schedule == BACKWARDS ? warps - 1 - w : w, schedule, live);
-    if (faulted) return {false, "reads or writes outside of its arguments"};
+    if (faulted) return {false, faulted};
     bool all = live > 0, asleep = false;
     for (unsigned i = 0; i < threads; ++i) {
       all = all && (fibers[i].done || (fibers[i].wait == AT_BLOCK && !fibers[i].ready));
@@ -297,6 +301,11 @@ void copies_arrived() {
   for (shim::Copy c : shim::copies[shim::current->rank])
     c.from ? memcpy(c.to, c.from, 16) : memset(c.to, 0, 16);
   shim::copies[shim::current->rank].clear();
+}
+
+// -fsanitize=alignment calls it for an access at no multiple of its width, which a GPU refuses.
+extern "C" void __ubsan_handle_type_mismatch_v1(void*, void* address) {
+  if (shim::inside) shim::break_off("reads or writes at a misaligned address", address);
 }
 
 extern "C" const void* shim_fault() { return shim::fault; }

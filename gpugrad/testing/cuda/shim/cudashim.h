@@ -3,7 +3,7 @@
 // A fiber runs until it waits at __syncthreads, __syncwarp or a shuffle. The schedule decides which
 // fiber runs next, so that a missing barrier shows in one of the three schedules. Shared memory is
 // full of NaN when a block begins. A launch returns null or an error: a deadlock, a barrier after
-// some threads have returned, or an access outside the arguments' memory.
+// some threads have returned, or an access outside the arguments' memory or at a misaligned address.
 //
 // A fiber in __nanosleep waits for other blocks, which run once its own block can do nothing else.
 // That is an error unless the launch is cooperative: a GPU need not run all blocks at a time.

@@ -28,7 +28,9 @@ struct Function {
   const char* (*run)(void**, const unsigned*, size_t, int) = nullptr;  // null: it does nothing
   int (*sizes)(size_t*) = nullptr;  // of the parameters in bytes
   int schedule = 0;
+  int fixed = 0;  // bytes of static shared memory of all kernels in its source
   int dynamic_limit = STATIC_LIMIT;
+  bool opted_in = false;
 };
 
 struct Module {
@@ -77,7 +79,8 @@ CUresult check(const Function& f, dim3 grid, dim3 block, unsigned shared) {
   if (!threads || threads > 1024 || block.z > 64)
     return refuse(f, "a block of this size cannot be launched", CUDA_ERROR_INVALID_VALUE);
   if (shared > (unsigned)f.dynamic_limit)
-    return refuse(f, std::to_string(shared) + " bytes of shared memory: the limit is " +
+    return refuse(f, std::to_string(shared) + " bytes of shared memory, and " +
+                         std::to_string(f.fixed) + " of its own: the limit is " +
                          std::to_string(f.dynamic_limit), CUDA_ERROR_INVALID_VALUE);
   return CUDA_SUCCESS;
 }
@@ -99,6 +102,7 @@ std::function<cudaError_t()> bind(const Function& f, dim3 grid, dim3 block, unsi
     const char* wrong = f.run(pointers.data(), size, shared, schedule);
     if (!wrong) return cudaSuccess;
     complain(f.name + ": " + wrong);
+    if (strstr(wrong, "misaligned")) return cudaErrorMisalignedAddress;
     return strstr(wrong, "outside") ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
   };
 }
@@ -147,6 +151,8 @@ CUresult cuModuleGetFunction(CUfunction* to, CUmodule module, const char* name) 
     if (m->library) {
       f.run = (decltype(f.run))dlsym(m->library, ("shim_run_" + number).c_str());
       f.sizes = (decltype(f.sizes))dlsym(m->library, ("shim_sizes_" + number).c_str());
+      f.fixed = ((int (*)())dlsym(m->library, ("shim_static_" + number).c_str()))();
+      if (!f.opted_in) f.dynamic_limit = STATIC_LIMIT - f.fixed;
     }
     *to = (CUfunction)&f;
     return CUDA_SUCCESS;
@@ -174,6 +180,7 @@ CUresult cuFuncGetAttribute(int* to, CUfunction_attribute attribute, CUfunction 
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *to = ((Function*)function)->dynamic_limit;
       break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *to = ((Function*)function)->fixed; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *to = 32; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: case CU_FUNC_ATTRIBUTE_PTX_VERSION: *to = 90; break;
     default: *to = 0;
@@ -183,9 +190,10 @@ CUresult cuFuncGetAttribute(int* to, CUfunction_attribute attribute, CUfunction 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
   Function& f = *(Function*)function;
-  if (value > DYNAMIC_LIMIT)
+  if (value + f.fixed > DYNAMIC_LIMIT)
     return refuse(f, "so much shared memory does not exist", CUDA_ERROR_INVALID_VALUE);
   f.dynamic_limit = value;
+  f.opted_in = true;
   return CUDA_SUCCESS;
 }
 
