@@ -28,7 +28,8 @@ class Case:
     """A function of Tensors and the point where its derivatives are checked.
 
     `function` takes one Tensor for each array of `point` and returns a list of inexact Tensors;
-    `put` moves an array to the function's device.
+    `put` moves an array to the function's device; `total` adds up a number over all processes that
+    the function's results depend on.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Case:
     function: Callable[[list[Tensor]], list[Tensor]]
     point: list[Array]
     put: Callable[[Array], Tensor] = wrap
+    total: Callable[[float], float] = float
 
     def tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
         """The arrays as Tensors on the device of the case."""
@@ -89,7 +91,7 @@ class Case:
 
         names = [*self.names, *(f"the cotangent of result {k}" for k in range(len(cotangents)))]
         title = self.title + ", gradient"
-        return Case(title, names, gradient, [*self.point, *cotangents], self.put)
+        return Case(title, names, gradient, [*self.point, *cotangents], self.put, self.total)
 
 
 def _inner_product(a: Sequence[Array], b: Sequence[Array]) -> float:
@@ -158,15 +160,15 @@ def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
         grads = case.gradients(cts)
     for k, (name, x, g) in enumerate(zip(case.names, case.point, grads, strict=True)):
         t = [_direction(rng, x) if i == k else np.zeros_like(v) for i, v in enumerate(case.point)]
-        numerical = _inner_product(cts, case.difference(t, limits.eps))
+        numerical = case.total(_inner_product(cts, case.difference(t, limits.eps)))
         facts = {"cotangent": _format(cts), f"direction of {name}": _format(t[k])}
         if g is None:
-            exact = 0.0
+            exact = case.total(0.0)
         else:
             g = as_numpy(g)
             if g.shape != x.shape or g.dtype != x.dtype:
                 fail(case, f"the gradient by {name} is {g.dtype} {g.shape}", facts)
-            exact = _inner_product([g], [t[k]])
+            exact = case.total(_inner_product([g], [t[k]]))
         if not limits.agree(exact, numerical):
             fail(
                 case,
@@ -198,10 +200,8 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
             fail(case, f"the tangent of result {k} is wrong (eps={limits.eps:g})", facts)
     gs = case.gradients(cts)
     pairs = [(as_numpy(g), ti) for g, ti in zip(gs, t, strict=True) if g is not None]
-    forward, reverse = (
-        _inner_product(cts, tangents),
-        _inner_product(*zip(*pairs, strict=True)) if pairs else 0.0,
-    )
+    forward = case.total(_inner_product(cts, tangents))
+    reverse = case.total(_inner_product(*zip(*pairs, strict=True)) if pairs else 0.0)
     if not limits.agree(forward, reverse):
         fail(
             case,
