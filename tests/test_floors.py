@@ -39,8 +39,8 @@ SHELVES = {
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 
 OPTIONAL = {
-    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "mpi4py", "nvmath", "scipy",
-    "sklearn", "torch", "tqdm",
+    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "mpi4py", "nvmath",
+    "scipy", "sklearn", "torch", "tqdm",
 }  # fmt: skip
 """Libraries that a function may import when it is called."""
 
