@@ -200,8 +200,8 @@ pow = power
 true_divide = divide
 
 _NAMESPACES = (
-    "checkpoint", "cuda", "data", "fft", "linalg", "nn", "optim", "random", "special", "testing",
-    "train",
+    "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "optim", "random",
+    "special", "testing", "train",
 )
 _ELSEWHERE = {
     "about": "kernels.about", "cond": "function.control.api", "mse": "nn",

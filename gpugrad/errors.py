@@ -26,6 +26,7 @@ __all__ = [
     "DTypeError",
     "DataError",
     "DeviceError",
+    "DistributedError",
     "GpugradError",
     "IndexOutOfBoundsError",
     "KernelError",
@@ -80,6 +81,10 @@ class DTypeError(GpugradError, TypeError):
 
 class DeviceError(GpugradError, RuntimeError):
     """A device that does not answer, or arrays on two devices in one op."""
+
+
+class DistributedError(GpugradError, RuntimeError):
+    """Processes that cannot train together: not started, of different models, or one has failed."""
 
 
 class TapeError(GpugradError, RuntimeError, ValueError):

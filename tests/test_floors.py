@@ -14,7 +14,7 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
     "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
-    "function", "nn", "optim", "data", "train", "testing", "__init__", "examples",
+    "function", "nn", "optim", "distributed", "data", "train", "testing", "__init__", "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
 
@@ -27,8 +27,8 @@ SHELVES = {
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 
 OPTIONAL = {
-    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "nvmath", "scipy",
-    "sklearn", "torch", "tqdm",
+    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "mpi4py", "nvmath",
+    "scipy", "sklearn", "torch", "tqdm",
 }  # fmt: skip
 """Libraries that a function may import when it is called."""
 

@@ -13,7 +13,7 @@ import gpugrad as gg
 GOLDEN = Path(__file__).parent / "golden" / "public_names.txt"
 MODULES = [
     "gpugrad", "gpugrad.checkpoint", "gpugrad.cuda", "gpugrad.data", "gpugrad.data.augment",
-    "gpugrad.debug", "gpugrad.errors",
+    "gpugrad.debug", "gpugrad.distributed", "gpugrad.errors",
     "gpugrad.fft", "gpugrad.linalg", "gpugrad.nn", "gpugrad.nn.functional",
     "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules", "gpugrad.random",
     "gpugrad.special", "gpugrad.testing", "gpugrad.train",

@@ -45,6 +45,12 @@ def _mark(gradient: Any, scale: Any) -> None:
         marked[key] = weakref.ref(g, lambda _: marked.pop(key, None)), scale
 
 
+def keep_mark(gradient: Any, new: Any) -> None:
+    """Mark what was computed from a gradient as that gradient is marked."""
+    if marked and (scale := scale_of(gradient)) is not None:
+        _mark(new, scale)
+
+
 def scale_of(gradient: Any) -> Any:
     """The scale of the loss behind a gradient, or None if it is unknown."""
     mark = marked.get(id(_values(gradient)))

@@ -16,6 +16,7 @@ from gpugrad.core import backend
 from gpugrad.core.decorated import public_name
 from gpugrad.core.forking import new_rlock
 from gpugrad.core.listening import recorders, threads
+from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
@@ -111,7 +112,8 @@ class Function:
             with self._lock:
                 if key not in self._plans:
                     self._warn(self._plans, key, args, keywords)
-                    if self._options.memory_limit is not None:
+                    # a trace on values and its replay would communicate twice, other ranks once
+                    if self._options.memory_limit is not None or ranks.size > 1:
                         with contextlib.suppress(NotReplayable):
                             return self._first_within_limit(key, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)

@@ -267,17 +267,7 @@ class BatchNorm(_Norm):
         if trains:
             self._check_batch(x)
         weight, bias = beside(x, self.weight, self.bias)
-        y, mean, var = functional.batch_norm(
-            x,
-            self.running_mean,
-            self.running_var,
-            weight,
-            bias,
-            training=trains,
-            momentum=self.momentum,
-            eps=self.eps,
-            axis=self.axis,
-        )
+        y, mean, var = self._normalised(x, weight, bias, trains)
         if trains:
             for variable, new in ((self.running_mean, mean), (self.running_var, var)):
                 if not isinstance(variable, Variable):
@@ -287,6 +277,12 @@ class BatchNorm(_Norm):
                     )
                 variable.assign(TENSOR.astype(new, variable.dtype))
         return y
+
+    def _normalised(self, x: Tensor, weight: Any, bias: Any, training: bool) -> Any:
+        """The result and, in training, the new running statistics."""
+        running = self.running_mean, self.running_var
+        settings = {"momentum": self.momentum, "eps": self.eps, "axis": self.axis}
+        return functional.batch_norm(x, *running, weight, bias, training=training, **settings)
 
     def _check_batch(self, x: Tensor) -> None:
         if levels_of(x._data):

@@ -52,6 +52,8 @@ class Stepping(Stateful):
     _learning_rate: Schedule
     limits: Limits
     skip_nonfinite: bool
+    average: Callable[[list[Any], Any], tuple[list[Any], Any]] | None = None
+    """Makes accumulated gradients, and whether to step, those of all processes."""
 
     # -- what a subclass declares
 
@@ -223,6 +225,8 @@ class Stepping(Stateful):
         self, pairs: list[tuple[Gradient, Variable]], when: Any
     ) -> tuple[list[tuple[Gradient, Variable]], Any]:
         """Clipped gradients, and whether to take the step."""
+        if self.average is not None:
+            pairs, when = self.average(pairs, when)
         if self.skip_nonfinite:
             with recording_stopped(keep=Tracing):
                 finite = all_finite([g for g, _ in pairs])

@@ -100,8 +100,10 @@ class Forward:
             kernels fuse them with their neighbours. The formula must then consist of ops.
             ``"traced"``: at once, in the trace. ``"kernels"``: where kernels are generated, on a
             GPU or in C. ``"c"``: in C alone, because a GPU has a kernel of the op's own. None:
-            nowhere. Or a function of the arguments that returns one of these: values of the program
-            have a shape and a dtype there. Only composites can be opened in the trace.
+            nowhere. ``"effect"``: nowhere, and each replay calls the op in the order of the steps,
+            because its result depends on more than its arguments. Or a function of the arguments
+            that returns one of these: values of the program have a shape and a dtype there. Only
+            composites can be opened in the trace.
     """
 
     native_half: bool = False

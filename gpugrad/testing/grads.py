@@ -28,7 +28,8 @@ class Case:
     """A function of Tensors and the point where its derivatives are checked.
 
     `function` takes one Tensor for each array of `point` and returns a list of inexact Tensors;
-    `put` moves an array to the function's device.
+    `put` moves an array to the function's device; `total` adds up a number over all processes that
+    the function's results depend on.
     """
 
     title: str
@@ -36,6 +37,7 @@ class Case:
     function: Callable[[list[Tensor]], list[Tensor]]
     point: list[Array]
     put: Callable[[Array], Tensor] = wrap
+    total: Callable[[float], float] = float
 
     def tensors(self, arrays: Sequence[Array]) -> list[Tensor]:
         """The arrays as Tensors on the device of the case."""
@@ -89,7 +91,7 @@ class Case:
 
         names = [*self.names, *(f"the cotangent of result {k}" for k in range(len(cotangents)))]
         title = self.title + ", gradient"
-        return Case(title, names, gradient, [*self.point, *cotangents], self.put)
+        return Case(title, names, gradient, [*self.point, *cotangents], self.put, self.total)
 
 
 def _inner_product(a: Sequence[Array], b: Sequence[Array]) -> float:
@@ -158,10 +160,10 @@ def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
         grads = case.gradients(cts)
     for k, (name, x, g) in enumerate(zip(case.names, case.point, grads, strict=True)):
         t = [_direction(rng, x) if i == k else np.zeros_like(v) for i, v in enumerate(case.point)]
-        numerical = _inner_product(cts, case.difference(t, limits.eps))
+        numerical = case.total(_inner_product(cts, case.difference(t, limits.eps)))
         g = None if g is None else as_numpy(g)
         alike = g is None or (g.shape == x.shape and g.dtype == x.dtype)
-        exact = _inner_product([g], [t[k]]) if g is not None and alike else 0.0
+        exact = case.total(_inner_product([g], [t[k]]) if g is not None and alike else 0.0)
         if alike and limits.agree(exact, numerical):
             continue
         facts: dict[str, Any] = {
@@ -198,10 +200,8 @@ def check_forward_mode(case: Case, rng: np.random.Generator, limits: Limits) -> 
     for g, ti in pairs:
         if g.shape != ti.shape:
             fail(case, f"a gradient has the shape {g.shape}, not {ti.shape}", {})
-    forward, reverse = (
-        _inner_product(cts, tangents),
-        _inner_product(*zip(*pairs, strict=True)) if pairs else 0.0,
-    )
+    forward = case.total(_inner_product(cts, tangents))
+    reverse = case.total(_inner_product(*zip(*pairs, strict=True)) if pairs else 0.0)
     if not limits.agree(forward, reverse):
         fail(
             case,

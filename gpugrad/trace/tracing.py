@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core import devices
 from gpugrad.core.backend import (
     ARRAYS,
     NUMPY,
@@ -55,6 +56,7 @@ from gpugrad.trace.program import (
     Value,
     length_depends_on_values,
 )
+from gpugrad.trace.repeated import Repeated, nothing_to_undo
 from gpugrad.trace.where import Where, where
 
 LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
@@ -294,6 +296,8 @@ class Tracing(Listener):
         flat = inner[0] if op.variadic else inner
         require_one_library(op.name, flat, params.get("index"))
         results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
+        if op.opens == "effect":
+            return self._repeated(getattr(xp, op.name), op, arrays, params, results)
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]
@@ -313,6 +317,20 @@ class Tracing(Listener):
         if length_depends_on_values(step):
             outs = self._check_lengths(op.name, outs)
         return tuple(outs) if op.outputs > 1 else outs[0]
+
+    def _repeated(
+        self,
+        function: Callable[..., Any],
+        op: Any,
+        arrays: Sequence[Any],
+        params: dict[str, Any],
+        result: Any,
+    ) -> Any:
+        """An op as an effect: no pass merges, moves, folds or drops it."""
+        device, about = devices.device_of(result), [(result.shape, result.dtype)]
+        call = Repeated(lambda *a: [function(*a, **params)], device, op.captures is True)
+        (out,) = self.effect(op.name, call, [*map(wrap, arrays)], (), nothing_to_undo, about)
+        return out._data
 
     def executed(self, step: Step, xp: Reading, results: list[Any]) -> None:
         """Note what a step was executed on, and its results if they may be folded."""
@@ -337,7 +355,7 @@ class Tracing(Listener):
                 raise NotReplayable(f"{name}: another length")
             return list(results)  # so that the steps that read them come after this check
 
-        results = self.effect("same length", check, [*map(wrap, outs)], undo=lambda: lambda: None)
+        results = self.effect("same length", check, [*map(wrap, outs)], undo=nothing_to_undo)
         return [t._data for t in results]
 
     def computed(

@@ -276,9 +276,9 @@ class Launches:
         launched: Any = step.launched
 
         def call(*arrays: Any) -> list[Any]:
-            live = self._live[id(step)]
+            live = self._live.get(id(step), [])  # an effect may have no numbers
             results = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
-            if not is_captured(live[0]):
+            if not is_captured((live or arrays)[0]):
                 self._done.append(step)
             return [*results, *arrays[n:]]
 

@@ -12,6 +12,7 @@ from gpugrad.core import devices, nest
 from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
 from gpugrad.core.devices import CPU
 from gpugrad.core.forking import cached_property
+from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.registry.record import Op
 from gpugrad.testing.close import Array, as_numpy
@@ -114,8 +115,14 @@ class Sample:
                 leaves[i] = x
             return [y for y in self.call(leaves) if is_inexact(y.dtype)]
 
-        names = [self.names[i] for i in indices]
-        return Case(self.title, names, function, [self.leaves[i] for i in indices], self.put)
+        names, point = [self.names[i] for i in indices], [self.leaves[i] for i in indices]
+        total = _over_ranks if self.op.opens == "effect" else float
+        return Case(self.title, names, function, point, self.put, total)
+
+
+def _over_ranks(number: float) -> float:
+    """The sum of a number over the processes that communicate in an op."""
+    return sum(ranks.gather(number))
 
 
 _WIDE = (np.float64, np.complex128)

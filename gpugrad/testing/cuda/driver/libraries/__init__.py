@@ -36,6 +36,7 @@ _MODULES = {
     "libcusparse.so.12": "cusparse",
     "libcufft.so.12": "cufft",
     "libcurand.so.10": "curand",
+    "libnccl.so.2": "nccl",
 }
 
 
@@ -222,9 +223,13 @@ _NVRTC = (
     "GetSupportedArchs",
     "Version",
 )
+_NCCL = "AllGather AllReduce Bcast Broadcast CommAbort CommCount CommCuDevice CommDestroy "
+_NCCL += "CommGetAsyncError CommInitAll CommInitRankConfig CommSplit CommUserRank GetErrorString "
+_NCCL += "GetUniqueId GetVersion GroupEnd GroupStart Recv Reduce ReduceScatter Send"
 SYMBOLS: dict[str, list[str]] = {
     **{name: [] for name in _MODULES},
     "libnvrtc.so.13": [f"nvrtc{name}" for name in _NVRTC],
     "libcusolver.so.12": ["cusolverDnXgeev", "cusolverDnXgeev_bufferSize"],
+    "libnccl.so.2": [f"nccl{name}" for name in _NCCL.split()],
 }
 """By library: functions that CuPy looks up by name, beyond those that it is linked to."""

@@ -1,0 +1,122 @@
+"""A board in shared memory on which each process of a host writes what it does.
+
+When a collective does not end, it tells which ranks are missing, and what they do instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_HEAD = struct.Struct("<qqd?H")  # number, process, time, whether it has ended, length of the text
+_ROOM = 256  # bytes a rank
+
+
+class Note(NamedTuple):
+    """The last note of a rank.
+
+    Attributes:
+        number: of its last collective, from 1.
+        process: the id of its process.
+        since: seconds since the epoch.
+        ended: whether the collective has ended.
+        text: the collective with dtype and shape.
+    """
+
+    number: int
+    process: int
+    since: float
+    ended: bool
+    text: str
+
+    @property
+    def state(self) -> str:
+        """The state of the process: ``"dead"``, ``"stopped"``, or "" if it runs."""
+        try:
+            with open(f"/proc/{self.process}/stat") as file:
+                letter = file.read().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return "dead" if Path("/proc/self").exists() else ""
+        return {"Z": "dead", "X": "dead", "T": "stopped", "t": "stopped"}.get(letter, "")
+
+
+def new_file(size: int) -> str:
+    """The path of a new board for `size` ranks, in memory where the system has such a folder."""
+    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    file, path = tempfile.mkstemp(prefix="gpugrad-board-", dir=folder)
+    with open(file, "wb") as opened:
+        opened.truncate(_ROOM * size)
+    return path
+
+
+class Board:
+    """The part of a board that this process writes, and what the other ranks of its host wrote.
+
+    Args:
+        path: the file, which all ranks of the host map.
+        places: the places in it of the host's ranks, by rank.
+        rank: that of this process.
+    """
+
+    def __init__(self, path: str, places: Mapping[int, int], rank: int) -> None:
+        self.rank, self._places = rank, places
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _ROOM * len(places))
+
+    def write(self, number: int, text: str, ended: bool) -> None:
+        """Say which collective this rank is in, or has ended."""
+        letters = text.encode()[: _ROOM - _HEAD.size]
+        head = _HEAD.pack(number, os.getpid(), time.time(), ended, len(letters))
+        at = _ROOM * self._places[self.rank]
+        self._map[at : at + len(head) + len(letters)] = head + letters
+
+    def read(self, rank: int) -> Note:
+        """The last note of a rank."""
+        at = _ROOM * self._places[rank]
+        number, process, since, ended, length = _HEAD.unpack_from(self._map, at)
+        letters = self._map[at + _HEAD.size : at + _HEAD.size + length]
+        return Note(number, process, since, ended, letters.decode(errors="replace"))
+
+    def others(self) -> dict[int, Note]:
+        """The notes of the other ranks of this host."""
+        return {rank: self.read(rank) for rank in self._places if rank != self.rank}
+
+    def lost(self) -> list[str]:
+        """A sentence for each rank of this host whose process is dead."""
+        return [
+            f"rank {rank} (process {note.process}) is dead since {_where(note)}"
+            for rank, note in self.others().items()
+            if note.process and note.state == "dead"
+        ]
+
+    def report(self, number: int, text: str) -> str:
+        """Sentences on the other ranks of this host, while this one waits in a collective."""
+        lines = self.lost()
+        for rank, note in self.others().items():
+            state = note.state
+            if state == "stopped":
+                lines.append(f"rank {rank} (process {note.process}) is stopped, {_where(note)}")
+            elif not state and note.number < number:
+                ago = f"{time.time() - note.since:.1f} s ago"
+                lines.append(f"rank {rank} has not begun it: it is {_where(note)}, {ago}")
+            elif not state and note.number == number and note.text != text:
+                lines.append(f"rank {rank} is in another one: {note.text}")
+        return "; ".join(lines) or "all ranks of this host are in it"
+
+    def close(self) -> None:
+        """Unmap the file."""
+        with contextlib.suppress(BufferError):
+            self._map.close()
+
+
+def _where(note: Note) -> str:
+    if not note.number:
+        return "before the first collective"
+    return f"{'after' if note.ended else 'in'} collective {note.number}, {note.text}"

@@ -1,0 +1,107 @@
+"""Collectives of NumPy arrays by MPI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import HALF
+from gpugrad.errors import DistributedError
+
+_OPS = {"sum": "SUM", "mean": "SUM", "max": "MAX", "min": "MIN"}
+
+
+class MPIEngine:
+    """All processes that ``mpiexec`` or ``srun`` has started.
+
+    Each collective takes and returns C-contiguous arrays. Where an array is made of one part for
+    each rank, or becomes one, its first axis has the length `size`.
+
+    Attributes:
+        rank, size: of this process, and of all.
+        kind: of the devices whose arrays it moves.
+    """
+
+    name, kind = "MPI", "cpu"
+
+    def __init__(self) -> None:
+        try:
+            from mpi4py import MPI
+        except ImportError as error:
+            raise DistributedError(
+                "distributed: several processes without GPUs communicate by MPI, but mpi4py does "
+                f"not import ({error}). Install gpugrad[mpi], and start with `mpiexec -n 4 python "
+                "train.py`."
+            ) from None
+        self._mpi, self._comm = MPI, MPI.COMM_WORLD.Dup()
+        self.rank, self.size = self._comm.rank, self._comm.size
+
+    def local_rank(self) -> int:
+        """The number of this process among those of its host."""
+        host = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+        rank: int = host.rank
+        host.Free()
+        return rank
+
+    def all_reduce(self, x: Any, how: str) -> Any:
+        """The sum, mean, max or min over ranks, elementwise."""
+        return self._reduced(x, how, self._comm.Allreduce, x.shape)
+
+    def reduce_scatter(self, x: Any, how: str) -> Any:
+        """The part of this rank of the sum or mean over ranks."""
+        return self._reduced(x, how, self._comm.Reduce_scatter_block, x.shape[1:])
+
+    def _reduced(self, x: Any, how: str, call: Any, shape: tuple[int, ...]) -> Any:
+        # MPI has no 16-bit floats, and a sum of many would round at each addition
+        wide = x.astype(np.float32) if x.dtype in HALF else x
+        out = np.empty(shape, wide.dtype)
+        call(wide, out, getattr(self._mpi, _OPS[how]))
+        if how == "mean":
+            out *= 1 / self.size
+        return out.astype(x.dtype, copy=False)
+
+    def all_gather(self, x: Any) -> Any:
+        """The arrays of all ranks, stacked."""
+        out = np.empty((self.size, *x.shape), x.dtype)
+        self._comm.Allgather(_bytes(x), _bytes(out))
+        return out
+
+    def all_to_all(self, x: Any) -> Any:
+        """Part k of each rank's array, stacked, on rank k."""
+        out = np.empty_like(x)
+        self._comm.Alltoall(_bytes(x), _bytes(out))
+        return out
+
+    def broadcast(self, x: Any, root: int) -> Any:
+        """The array of one rank."""
+        out = x.copy()
+        self._comm.Bcast(_bytes(out), root)
+        return out
+
+    def sum_in_place(self, x: Any) -> None:
+        """Replace an array by the sum over ranks."""
+        if x.dtype in HALF:
+            x[...] = self.all_reduce(x, "sum")
+        else:
+            self._comm.Allreduce(self._mpi.IN_PLACE, x)
+
+    def put(self, x: np.ndarray[Any, Any]) -> Any:
+        """A NumPy array as one that this engine moves."""
+        return x
+
+    def ended(self) -> Any:
+        """A function that tells whether the last collective has ended: MPI waits for it."""
+        return None
+
+    def check(self) -> None:
+        """Raise if the network or another rank has failed: MPI ends all processes by itself."""
+
+    def abort(self, code: int) -> None:
+        """End the processes of all ranks."""
+        self._mpi.COMM_WORLD.Abort(code)
+
+
+def _bytes(x: Any) -> Any:
+    """The memory of an array, whatever its dtype: MPI does not know all of NumPy's."""
+    return x.reshape(-1).view(np.uint8)

@@ -1,0 +1,137 @@
+"""Collectives of CuPy arrays by NCCL, on the current stream, so that a CUDA graph can hold them.
+
+The communicator is `cupy.cuda.nccl`'s. Not `cupyx.distributed`, which has no bfloat16, no mean and
+starts a server of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import cupy
+from gpugrad.errors import DistributedError
+from gpugrad.kernels.libraries.nccl import load
+
+_CODES = {"i": "INT", "u": "UINT", "f": "FLOAT", "b": "UINT", "c": "FLOAT", "V": "BFLOAT"}
+_OPS = {"sum": "SUM", "mean": "AVG", "max": "MAX", "min": "MIN"}
+
+
+class NCCLEngine:
+    """The GPUs of several processes, one each.
+
+    Args:
+        rank, size: of this process, and of all.
+        share: sends rank 0's value to all ranks; None if there is no other network, so that NCCL
+            meets at the address in the environment variable NCCL_COMM_ID.
+
+    Methods are those of `MPIEngine`.
+    """
+
+    name, kind = "NCCL", "cuda"
+
+    def __init__(self, rank: int, size: int, share: Callable[[Any], Any] | None) -> None:
+        self.rank, self.size, self._nccl = rank, size, load()
+        self._stream: Any = None  # of the last collective
+        try:
+            identity = self._nccl.get_unique_id() if share is None or not rank else None
+            identity = identity if share is None else share(identity)
+            self._comm = self._nccl.NcclCommunicator(size, identity, rank)
+        except self._nccl.NcclError as error:
+            at = os.environ.get("NCCL_COMM_ID", "an address that MPI has sent")
+            raise DistributedError(
+                f"distributed: rank {rank} of {size} cannot join NCCL at {at}: {error}. Each rank "
+                "needs a GPU of its own and must reach rank 0; NCCL_DEBUG=INFO says more."
+            ) from error
+
+    def all_reduce(self, x: Any, how: str) -> Any:
+        """The sum, mean, max or min over ranks, elementwise."""
+        out = cupy().empty_like(x)
+        self._reduce(x, out, how)
+        return out
+
+    def sum_in_place(self, x: Any) -> None:
+        """Replace an array by the sum over ranks."""
+        self._reduce(x, x, "sum")
+
+    def _reduce(self, x: Any, out: Any, how: str) -> None:
+        self._call("allReduce", [x, out], _count(x), x.dtype, self._op(how))
+
+    def reduce_scatter(self, x: Any, how: str) -> Any:
+        """The part of this rank of the sum or mean over ranks."""
+        out = cupy().empty(x.shape[1:], x.dtype)
+        self._call("reduceScatter", [x, out], _count(out), x.dtype, self._op(how))
+        return out
+
+    def all_gather(self, x: Any) -> Any:
+        """The arrays of all ranks, stacked."""
+        out = cupy().empty((self.size, *x.shape), x.dtype)
+        self._call("allGather", [x, out], x.nbytes, np.dtype("uint8"))
+        return out
+
+    def all_to_all(self, x: Any) -> Any:
+        """Part k of each rank's array, stacked, on rank k."""
+        out = cupy().empty_like(x)
+        self._nccl.groupStart()
+        try:
+            for k in range(self.size):
+                part, to = x[k], out[k]
+                self._call("send", [part], part.nbytes, np.dtype("uint8"), k)
+                self._call("recv", [to], to.nbytes, np.dtype("uint8"), k)
+        finally:
+            self._nccl.groupEnd()
+        return out
+
+    def broadcast(self, x: Any, root: int) -> Any:
+        """The array of one rank."""
+        out = cupy().empty_like(x)
+        self._call("broadcast", [x, out], x.nbytes, np.dtype("uint8"), root)
+        return out
+
+    def put(self, x: np.ndarray[Any, Any]) -> Any:
+        """A NumPy array as one that this engine moves."""
+        return cupy().asarray(x)
+
+    def _op(self, how: str) -> int:
+        op: int = getattr(self._nccl, f"NCCL_{_OPS[how]}")
+        return op
+
+    def _call(self, name: str, arrays: Sequence[Any], count: int, dtype: Any, *more: int) -> None:
+        self._stream = cupy().cuda.get_current_stream()
+        bits = 8 * dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        code = getattr(self._nccl, f"NCCL_{_CODES[dtype.kind]}{bits}")
+        pointers = [a.data.ptr for a in arrays]
+        getattr(self._comm, name)(*pointers, count, code, *more, self._stream.ptr)
+
+    def ended(self) -> Callable[[], bool] | None:
+        """A function that tells whether the last collective has ended; None while captured."""
+        stream = self._stream
+        if stream is None or stream.is_capturing():
+            return None
+        event = stream.record()
+
+        def is_done() -> bool:
+            with cupy().cuda.Device(stream.device_id if stream.device_id >= 0 else None):
+                return bool(event.done)
+
+        return is_done
+
+    def check(self) -> None:
+        """Raise if the network or another rank has failed."""
+        try:
+            self._comm.check_async_error()
+        except self._nccl.NcclError as error:
+            raise DistributedError(f"NCCL: {error}") from error
+
+    def abort(self, code: int) -> None:
+        """End this process; the launcher ends the others."""
+        self._comm.abort()
+        os._exit(code)
+
+
+def _count(x: Any) -> int:
+    """The number of elements for NCCL, to which a complex number is two."""
+    return int(x.size) * (2 if x.dtype.kind == "c" else 1)

@@ -1,0 +1,297 @@
+"""An optimizer whose gradients are means over all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.autodiff.scaled_losses import keep_mark
+from gpugrad.core import devices
+from gpugrad.core.arguments import COUNT, one_of, takes
+from gpugrad.core.backend import BFLOAT16
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.variable import Variable
+from gpugrad.distributed.buckets import Averager
+from gpugrad.distributed.world import World, world
+from gpugrad.errors import ArgumentError, DistributedError, saying_where
+from gpugrad.ops.random.generator import default_generator
+from gpugrad.optim.checks import Gradient, check_condition, check_gradient
+from gpugrad.optim.loss_scale import LossScaleOptimizer
+from gpugrad.optim.optimizer import Optimizer as Inner
+from gpugrad.optim.state import flatten_variables
+from gpugrad.trace.array import current_trace
+from gpugrad.trace.repeated import Repeated, nothing_to_undo
+from gpugrad.trace.tracing import Tracing
+
+_COMPRESSED = {None: None, "bfloat16": BFLOAT16, "float16": np.dtype("float16")}
+
+
+class Optimizer:
+    """An optimizer that steps on all ranks alike, with the means of their gradients.
+
+    Each rank computes gradients of its own data; `tape.gradient` stays local. They become means
+    where they enter the optimizer, before it clips, accumulates, skips or divides by a loss scale,
+    so that all ranks decide alike. In `gg.function` that is part of the program.
+
+    At the start, the Variables of all ranks get the values of rank 0, and from then on each rank
+    draws its own random numbers.
+
+    Args:
+        inner: an optimizer of `gg.optim`, a `LossScaleOptimizer` too. ``accumulate=k``
+            communicates once in k calls.
+        model: a Module, or nested lists of Variables: all that any rank will update. Names, shapes
+            and dtypes are the same on all ranks.
+        bucket_bytes: gradients travel in groups of about so many bytes.
+        compress: ``"bfloat16"`` or ``"float16"`` halves the bytes of float32 gradients on their
+            way, and rounds them.
+
+    Raises:
+        ArgumentError: `inner` is no optimizer, or is wrapped already; there are no Variables.
+        DistributedError: the models of the ranks differ, or `init` was not called.
+
+    >>> model = gg.nn.Dense(3, 1)
+    >>> optimizer = gg.distributed.Optimizer(gg.optim.SGD(0.1), model)
+    >>> with gg.GradientTape() as tape:
+    ...     loss = gg.mean(model(gg.ones((2, 3))) ** 2)
+    >>> variables = model.trainable_variables
+    >>> optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    >>> optimizer.iterations
+    1
+    """
+
+    @saying_where
+    @takes(bucket_bytes=COUNT, compress=one_of("bfloat16", "float16", None))
+    def __init__(
+        self, inner: Any, model: Any, bucket_bytes: int = 25 << 20, compress: str | None = None
+    ) -> None:
+        self.name = f"distributed.{type(self).__name__}"
+        if not isinstance(inner, (Inner, LossScaleOptimizer)):
+            wrapped = " which is distributed already" if isinstance(inner, Optimizer) else ""
+            raise ArgumentError(
+                f"{self.name}: inner must be an optimizer of gg.optim, got a "
+                f"{type(inner).__name__}{wrapped}."
+            )
+        self.inner, self._world = inner, world()
+        self._variables = flatten_variables(model)
+        if not self._variables:
+            raise ArgumentError(f"{self.name}: the model has no trainable Variables.")
+        self._places = {v._id: k for k, v in enumerate(self._variables)}
+        self._average = Averager(self._variables, bucket_bytes, _COMPRESSED[compress])
+        self._accumulates = isinstance(inner, Inner) and inner.accumulate > 1
+        self._weight: float | None = None  # of the calls since the last step, with `accumulate`
+        if self._accumulates:
+            cast(Inner, inner).average = self._average_sums
+        if self._world.size > 1:
+            _compare(self.name, self._world, model, self._variables)
+            for v in self._variables:
+                v.assign(wrap(_from_rank_0(self._world, v)))
+            random = default_generator()
+            random.state = random.fold_in(self._world.rank).state
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":  # of a copy that has no attributes yet
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate of the inner optimizer."""
+        return self.inner.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        self.inner.learning_rate = value
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.inner!r}, {self._world!r})"
+
+    # -- stepping
+
+    @saying_where
+    def apply_gradients(
+        self,
+        grads_and_vars: Iterable[tuple[Gradient | None, Variable]],
+        *,
+        weight: Any = None,
+        when: Any = True,
+    ) -> None:
+        """Step with the means over ranks of gradients; all ranks call it equally often.
+
+        Args:
+            grads_and_vars: pairs, as for the inner optimizer. Those of a rank may lack Variables,
+                or have None: the mean counts them as 0. A Variable is left out if no rank has a
+                gradient. In `gg.function` all ranks have gradients of the same Variables.
+            weight: of this rank's gradients in the means: the number of examples or tokens that
+                its loss is a mean of, a number or a Tensor of one element. A rank without data
+                passes 0, and its gradients do not count, whatever they are. None is 1.
+            when: whether to step; all ranks skip if one does.
+
+        Raises:
+            ArgumentError: a Variable is not part of the model; the sum of all weights is not above
+                0; a weight is negative; `weight` with an optimizer that accumulates in a traced
+                function. Also raises what the inner optimizer raises.
+        """
+        grads = self._in_order(grads_and_vars)
+        weight = _checked_weight(self.name, weight)
+        if self._world.size == 1 and not self._accumulates:
+            self._step(grads, when)
+        elif not self._accumulates:
+            self._step(*self._means(grads, 1.0 if weight is None else weight, when))
+        elif weight is None:
+            self._step(grads, when)
+        elif current_trace() is not None or isinstance(weight, Tensor):
+            raise ArgumentError(
+                f"{self.name}: weight= of an optimizer with accumulate= must be a number, and the "
+                "step eager: the sum of weights is counted on the host."
+            )
+        else:
+            self._weight = (self._weight or 0.0) + weight
+            self._step([None if g is None else g * weight for g in grads], when)
+
+    def _step(self, grads: Sequence[Any], when: Any) -> None:
+        pairs = zip(grads, self._variables, strict=True)
+        options = {} if when is True else {"when": when}
+        self.inner.apply_gradients([(g, v) for g, v in pairs if g is not None], **options)
+
+    def _in_order(self, grads_and_vars: Any) -> list[Any]:
+        """The gradients of all Variables of the model, checked."""
+        grads: list[Any] = [None] * len(self._variables)
+        for g, v in grads_and_vars:
+            k = self._places.get(getattr(v, "_id", -1))
+            if k is None:
+                raise ArgumentError(
+                    f"{self.name}: '{getattr(v, 'name', v)}' is not a Variable of the model that "
+                    "this optimizer was made for."
+                )
+            if grads[k] is not None:
+                raise ArgumentError(f"{self.name}: the Variable '{v.name}' is repeated.")
+            if isinstance(g, IndexedSlices) and current_trace() is not None:
+                grads[k] = IndexedSlices(g.values, g.indices, v.shape)  # its indices have no values
+            elif g is not None:
+                grads[k] = check_gradient(self.name, g, v)
+        return grads
+
+    def _means(self, grads: Sequence[Any], weight: Any, when: Any) -> tuple[list[Any], Any]:
+        """The means over ranks, and whether all ranks step."""
+        with recording_stopped(keep=Tracing):
+            dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
+        conditions = [x for x in (weight, when) if isinstance(x, Tensor)]
+        if when is not True and not isinstance(when, Tensor):
+            when = bool(check_condition(self.name, when).numpy().reshape(()))
+        has = [g is not None for g in dense]
+
+        def average(*arrays: Any) -> list[Any]:
+            left = iter(arrays)
+            full = [next(left) if h else None for h in has]
+            share = next(left) if isinstance(weight, Tensor) else weight
+            wanted = next(left) if isinstance(when, Tensor) else when
+            means, steps = self._average(full, share, wanted, expected=trace is not None)
+            found.append(steps)
+            if trace is None:
+                return means
+            kept = [m for m, h in zip(means, has, strict=True) if h]
+            return [*kept, np.asarray(steps)] if isinstance(when, Tensor) else kept
+
+        trace, found = current_trace(), list[Any]()
+        tensors = [*(g for g in dense if g is not None), *conditions]
+        if trace is None:
+            means = [m if m is None else wrap(m) for m in average(*[t._data for t in tensors])]
+            for old, new in zip(grads, means, strict=True):
+                keep_mark(old, new)
+            return means, found[0]
+        about = [(v.shape, v.dtype) for v, h in zip(self._variables, has, strict=True) if h]
+        if isinstance(when, Tensor):
+            about.append(((), np.dtype(bool)))
+        call = Repeated(average, self._variables[0].device, captured=not isinstance(when, Tensor))
+        outs = trace.effect("average_gradients", call, tensors, (), nothing_to_undo, about)
+        steps = outs.pop() if isinstance(when, Tensor) else when
+        left = iter(outs)
+        means = [next(left) if h else None for h in has]
+        for old, new in zip(grads, means, strict=True):
+            keep_mark(old, new)
+        return means, steps
+
+    def _average_sums(self, pairs: Sequence[Any], when: Any) -> tuple[list[Any], Any]:
+        """Means over ranks of what the inner optimizer has accumulated; called by its step."""
+        grads, total, self._weight = self._in_order(pairs), self._weight, None
+        calls = cast(Inner, self.inner).accumulate
+        if total is not None:
+            with recording_stopped():
+                grads = [g * (calls / total) if g is not None and total else None for g in grads]
+        if self._world.size > 1:
+            grads, when = self._means(grads, 1.0 if total is None else total, when)
+        variables = zip(grads, self._variables, strict=True)
+        return [(g, v) for g, v in variables if g is not None], when
+
+    def minimize(self, loss: Callable[[], Tensor], var_list: Any = None) -> Tensor:
+        """Take one step that makes the mean over ranks of `loss` smaller; return this rank's loss.
+
+        Args:
+            loss: a function without arguments that computes the loss.
+            var_list: as for the inner optimizer.
+
+        >>> v = gg.Variable(4.0)
+        >>> optimizer = gg.distributed.Optimizer(gg.optim.SGD(0.25), [v])
+        >>> print(optimizer.minimize(lambda: v * v), v.value())
+        16.0 2.0
+        """
+        kind = LossScaleOptimizer if isinstance(self.inner, LossScaleOptimizer) else Inner
+        return kind.minimize(cast(Any, self), loss, var_list)
+
+    def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
+        """The state of the inner optimizer, which is the same on all ranks."""
+        state: dict[str, Tensor] = self.inner.state_dict(names)
+        return state
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
+    ) -> None:
+        """Load a state that `state_dict` returned, on all ranks."""
+        self.inner.load_state_dict(state, names)
+
+
+def _checked_weight(name: str, weight: Any) -> Any:
+    """None, a number of at least 0, or a Tensor of one element."""
+    if weight is None:
+        return None
+    if isinstance(weight, Tensor) and current_trace() is not None:
+        return check_condition(name, weight)
+    try:
+        number = float(weight)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ArgumentError(
+            f"{name}: weight must be a number of examples, 0 or above, got {weight!r:.60}."
+        )
+    return number
+
+
+def _compare(name: str, world: World, model: Any, variables: Sequence[Variable]) -> None:
+    """DistributedError if the ranks have other Variables than rank 0."""
+    named = getattr(model, "named_variables", None)
+    paths = {v._id: path for path, v in named()} if named is not None else {}
+    # names that the library has made up count Variables, also those that only one rank has made
+    own = [(paths.get(v._id, ""), v.shape, str(v.dtype)) for v in variables]
+    models = world.gather(own)
+    for rank, other in enumerate(models):
+        if other != models[0]:
+            pairs = list(zip(other, models[0], strict=False))
+            k = next((k for k, (a, b) in enumerate(pairs) if a != b), len(pairs))
+            first, second = (m[k] if k < len(m) else "missing" for m in (models[0], other))
+            raise DistributedError(
+                f"{name}: the models differ: Variable {k} is {first} on rank 0, and {second} on "
+                f"rank {rank}. Build the same model on all ranks."
+            )
+
+
+def _from_rank_0(world: World, v: Variable) -> Any:
+    """The value of a Variable on rank 0."""
+    data = v._data
+    with devices.formulas_on(data):
+        contiguous = data.copy(order="C")
+        return world.run(f"broadcast of '{v.name}'", lambda e: e.broadcast(contiguous, 0))

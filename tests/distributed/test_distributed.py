@@ -1,0 +1,180 @@
+"""Several ranks on this machine: by MPI on CPUs, and by NCCL on made-up GPUs."""
+
+import ast
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.testing.cuda.driver import place
+
+HERE = Path(__file__).parent
+CHECKS = [
+    node.name
+    for node in ast.parse((HERE / "ranks.py").read_text()).body
+    if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+]
+ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
+D = gg.distributed
+
+
+def environment():
+    """That of a process of its own, in which this checkout is imported."""
+    root = str(HERE.parents[1])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+
+
+def run(commands, seconds=280):
+    """Run commands at the same time; what they print, and their exit statuses."""
+    started = [
+        subprocess.Popen(
+            list(map(str, c)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=environment(), start_new_session=True,
+        )
+        for c in commands
+    ]  # fmt: skip
+    try:
+        return [(p.communicate(timeout=seconds)[0], p.returncode) for p in started]
+    finally:
+        for p in started:
+            if p.poll() is None:
+                os.killpg(p.pid, signal.SIGKILL)
+
+
+def ranks(n, *names):
+    return [MPIEXEC, "-n", n, sys.executable, HERE / "ranks.py", *names]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """What failed in one run of all checks on a number of ranks."""
+    done = {}
+
+    def of(n, on_gpus=False):
+        if (n, on_gpus) not in done:
+            path = tmp_path_factory.mktemp("ranks") / "results.json"
+            commands = [ranks(n, path)]
+            if on_gpus:
+                with socket.socket() as free:
+                    free.bind(("127.0.0.1", 0))
+                    address = f"127.0.0.1:{free.getsockname()[1]}"
+                one = [sys.executable, HERE / "ranks.py", "--gpu", address]
+                commands = [[*one, rank, n, path, *ON_GPUS] for rank in range(n)]
+            texts = run(commands)
+            done[n, on_gpus] = json.loads(path.read_text()) if path.exists() else texts
+        assert type(done[n, on_gpus]) is dict, done[n, on_gpus]
+        return done[n, on_gpus]
+
+    return of
+
+
+@needs_mpi
+@pytest.mark.parametrize("check", CHECKS)
+def test_two_ranks_by_mpi(results, check):
+    assert results(2)[check] is None, results(2)[check]
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 3, 4])
+def test_other_numbers_of_ranks_by_mpi(results, n):
+    failed = {name: error for name, error in results(n).items() if error}
+    differ = ("without_data", "models_that_differ", "run_once", "random_numbers", "traces_anew")
+    if n == 1:  # nothing is sent, and there is one model and one stream
+        failed = {k: e for k, e in failed.items() if not any(d in k for d in differ)}
+    assert not failed, failed
+
+
+@pytest.mark.device
+@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+@pytest.mark.parametrize("check", ON_GPUS)
+def test_two_ranks_by_nccl_on_made_up_gpus(results, check):
+    error = results(2, on_gpus=True)[check]
+    assert error is None, error
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("killed", "KILLED BY SIGNAL: 9|BAD TERMINATION"),
+        ("raises", "ValueError: a bad batch(.|\n)*rank 2 of 3 ends all ranks"),
+        ("leaves", "rank 2 has not begun it: it is after collective .* the end of its program"),
+        ("sleeps", "rank 2 has not begun it: it is after collective"),
+        ("stopped", r"rank 2 \(process \d+\) is stopped, after collective"),
+        ("other", "rank 2 is in another one: all_gather float32"),
+    ],
+)
+def test_a_fault_of_one_rank_ends_all_and_is_named(fault, words):
+    ((text, status),) = run([[MPIEXEC, "-n", 3, sys.executable, HERE / "fault.py", fault]], 40)
+    after = time.time() - float(re.search(r"FAULT ([\d.]+)", text)[1])
+    assert status != 0
+    assert re.search(words, text), text
+    assert after < 2 + 3, text  # the timeout and two looks of the watchdog
+
+
+def test_one_process_needs_no_launcher_and_no_library():
+    code = (
+        "import sys, numpy as np, gpugrad as gg\n"
+        "world = gg.distributed.init()\n"
+        "v = gg.Variable(np.ones(3))\n"
+        "optimizer = gg.distributed.Optimizer(gg.optim.SGD(0.5), [v])\n"
+        "optimizer.apply_gradients([(gg.ones(3, dtype='float64'), v)], weight=7)\n"
+        "print(world, v.numpy(), 'mpi4py' in sys.modules)"
+    )
+    ((text, status),) = run([[sys.executable, "-c", code]])
+    assert (text.strip(), status) == ("World(rank 0 of 1, one process) [0.5 0.5 0.5] False", 0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "call", "words"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "rank()", r"torchrun has started 2 processes.*init"),
+        ({}, "init(rank=2, size=2)", "rank 2 of 2"),
+        ({}, "init(rank=2)", "together"),
+        ({}, "init(timeout=0)", "timeout"),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, "init()", "mpi4py does not import|by torchrun, but"),
+    ],
+)
+def test_a_wrong_start_says_what_to_do(variables, call, words):
+    code = f"import gpugrad as gg; gg.distributed.{call}"
+    before = {k: os.environ.pop(k) for k in list(os.environ) if k.startswith(("PMI", "OMPI"))}
+    os.environ.update(variables)
+    try:
+        ((text, status),) = run([[sys.executable, "-c", code]])
+    finally:
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
+    assert status == 1
+    assert re.search(words, text), text
+
+
+def test_optimizer_refuses_what_it_cannot_step():
+    v = gg.Variable(np.ones(2))
+    optimizer = D.Optimizer(gg.optim.SGD(0.1), [v])
+    g, other = gg.ones(2, dtype="float64"), gg.Variable(np.ones(2), name="other")
+    for error, words, call in (
+        (ValueError, "distributed already", lambda: D.Optimizer(optimizer, [v])),
+        (ValueError, "no trainable", lambda: D.Optimizer(gg.optim.SGD(0.1), [])),
+        (ValueError, "compress", lambda: D.Optimizer(gg.optim.SGD(0.1), [v], compress="int8")),
+        (ValueError, "'other' is not", lambda: optimizer.apply_gradients([(g, other)])),
+        (ValueError, "repeated", lambda: optimizer.apply_gradients([(g, v), (g, v)])),
+        (ValueError, "weight", lambda: optimizer.apply_gradients([(g, v)], weight=-1)),
+        (TypeError, "Module", lambda: D.convert(v)),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    assert (v.numpy() == 1).all()
+    assert optimizer.iterations == 0
