@@ -156,7 +156,4 @@ assert gg.random.normal(()).item() == first
 ])  # fmt: skip
 def test_what_an_import_makes_is_in_no_trace_and_restarts_no_stream(function):
     code = _IMPORTS_IN_A_TRACE.replace("FUNCTION", function)
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    output_of("-W", "error", "-c", code)

@@ -166,9 +166,8 @@ def check_reverse(case: Case, rng: np.random.Generator, limits: Limits) -> None:
         exact = case.total(_inner_product([g], [t[k]]) if g is not None and alike else 0.0)
         if alike and limits.agree(exact, numerical):
             continue
-        facts: dict[str, Any] = {
-            "cotangent": _format(cts), f"direction of {name}": _format(t[k])
-        }  # fmt: skip
+        facts: dict[str, Any] = {"cotangent": _format(cts)}
+        facts[f"direction of {name}"] = _format(t[k])
         if g is not None and not alike:
             fail(case, f"the gradient by {name} is {g.dtype} {g.shape}", facts)
         facts["gradient"] = None if g is None else _format(g)
