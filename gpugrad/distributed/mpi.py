@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.core.backend import HALF
 from gpugrad.errors import DistributedError
 
-_OPS = {"sum": "SUM", "mean": "SUM", "max": "MAX", "min": "MIN"}
+_OPS = {"sum": "SUM", "mean": "SUM", "max": "MAX", "min": "MIN"}  # not ops: reductions of MPI
 
 
 class MPIEngine:

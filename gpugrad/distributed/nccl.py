@@ -17,7 +17,7 @@ from gpugrad.errors import DistributedError
 from gpugrad.kernels.libraries.nccl import load
 
 _CODES = {"i": "INT", "u": "UINT", "f": "FLOAT", "b": "UINT", "c": "FLOAT", "V": "BFLOAT"}
-_OPS = {"sum": "SUM", "mean": "AVG", "max": "MAX", "min": "MIN"}
+_OPS = {"sum": "SUM", "mean": "AVG", "max": "MAX", "min": "MIN"}  # not ops: reductions of NCCL
 
 
 class NCCLEngine:
