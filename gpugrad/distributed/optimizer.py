@@ -16,6 +16,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.distributed.buckets import Averager
+from gpugrad.distributed.sharded import Sharded
 from gpugrad.distributed.world import World, world
 from gpugrad.errors import ArgumentError, DistributedError, saying_where
 from gpugrad.ops.random.generator import default_generator
@@ -48,6 +49,9 @@ class Optimizer:
         bucket_bytes: gradients travel in groups of about so many bytes.
         compress: ``"bfloat16"`` or ``"float16"`` halves the bytes of float32 gradients on their
             way, and rounds them.
+        shard: ``"optimizer"`` lets each rank keep the averages of a part of the elements, and step
+            it: a rank of n has 1/n of them. LAMB, LARS, Adafactor and Muon, which read whole
+            Variables, deal those out. `state_dict` is still that of one process; all ranks call it.
 
     Raises:
         ArgumentError: `inner` is no optimizer, or is wrapped already; there are no Variables.
@@ -65,8 +69,14 @@ class Optimizer:
 
     @saying_where
     @takes(bucket_bytes=COUNT, compress=one_of("bfloat16", "float16", None))
+    @takes(shard=one_of("optimizer", None))
     def __init__(
-        self, inner: Any, model: Any, bucket_bytes: int = 25 << 20, compress: str | None = None
+        self,
+        inner: Any,
+        model: Any,
+        bucket_bytes: int = 25 << 20,
+        compress: str | None = None,
+        shard: str | None = None,
     ) -> None:
         self.name = f"distributed.{type(self).__name__}"
         if not isinstance(inner, (Inner, LossScaleOptimizer)):
@@ -85,12 +95,19 @@ class Optimizer:
         self._weight: float | None = None  # of the calls since the last step, with `accumulate`
         if self._accumulates:
             cast(Inner, inner).average = self._average_sums
+        self._sharded: Sharded | None = None
         if self._world.size > 1:
             _compare(self.name, self._world, model, self._variables)
             for v in self._variables:
                 v.assign(wrap(_from_rank_0(self._world, v)))
             random = default_generator()
             random.state = random.fold_in(self._world.rank).state
+        if shard is not None:
+            if not isinstance(inner, Inner) or self._accumulates or compress is not None:
+                raise ArgumentError(
+                    f"{self.name}: shard= goes without a loss scale, accumulate= and compress=."
+                )
+            self._sharded = Sharded(self.name, inner, self._variables, self._world)
 
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # of a copy that has no attributes yet
@@ -137,7 +154,11 @@ class Optimizer:
         """
         grads = self._in_order(grads_and_vars)
         weight = _checked_weight(self.name, weight)
-        if self._world.size == 1 and not self._accumulates:
+        if self._sharded is not None:
+            with recording_stopped(keep=Tracing):
+                dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
+            self._sharded.step(dense, 1.0 if weight is None else weight, when)
+        elif self._world.size == 1 and not self._accumulates:
             self._step(grads, when)
         elif not self._accumulates:
             self._step(*self._means(grads, 1.0 if weight is None else weight, when))
@@ -244,14 +265,14 @@ class Optimizer:
 
     def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
         """The state of the inner optimizer, which is the same on all ranks."""
-        state: dict[str, Tensor] = self.inner.state_dict(names)
+        state: dict[str, Tensor] = (self._sharded or self.inner).state_dict(names)
         return state
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
     ) -> None:
         """Load a state that `state_dict` returned, on all ranks."""
-        self.inner.load_state_dict(state, names)
+        (self._sharded or self.inner).load_state_dict(state, names)
 
 
 def _checked_weight(name: str, weight: Any) -> Any:

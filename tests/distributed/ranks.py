@@ -137,6 +137,8 @@ def loss_of(m, x, y):
 def train(make, alone=False, traced=False, weighted=False, scaled=False, steps=10, **options):
     """Weights after some steps, of one process on whole batches or of all ranks on their parts."""
     m = model()
+    if "shard" in options:
+        del m["unused"]
     variables = list(m.values())
     optimizer = make()
     if scaled:
@@ -167,10 +169,10 @@ def train(make, alone=False, traced=False, weighted=False, scaled=False, steps=1
 
 
 def like_one_process(make, traced=False, **how):
-    one = train(make, alone=True, **how)
+    one = train(make, alone=True, **how)  # which ignores options of distributed.Optimizer
     before = W.collectives
     ranks = train(make, traced=traced, **how)
-    assert W.collectives > before
+    assert W.collectives > before or W.size == 1
     assert max(np.abs(a - b).max() for a, b in zip(one, ranks, strict=True)) < 1e-10
     assert len(set(W.gather(zlib.crc32(b"".join(a.tobytes() for a in ranks))))) == 1
 
@@ -205,6 +207,46 @@ def check_uneven_batches_are_exact_by_their_weights():
 def check_sparse_gradients_are_those_of_one_process():
     like_one_process(lambda: gg.optim.SGD(0.1))
     like_one_process(lambda: gg.optim.Adagrad(0.1))
+
+
+def check_sharded_steps_and_states_are_those_of_one_process():
+    groups = [(lambda name, v: v.ndim > 1, {"weight_decay": 0.1})]
+    for make in (
+        lambda: gg.optim.AdamW(1e-2, groups=groups, global_clipnorm=0.5, skip_nonfinite=True),
+        lambda: gg.optim.LAMB(1e-2),
+        lambda: gg.optim.Muon(1e-2),
+    ):
+        for traced in (False, True):
+            like_one_process(make, traced=traced, shard="optimizer")
+
+
+def check_sharded_states_load_at_any_number_of_ranks():
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=s) for s in ((5, 3), (4,), (7,))]
+    grads = [[gg.constant(rng.normal(size=v.shape)) for v in values] for _ in range(4)]
+
+    def run(first, second):
+        variables = [gg.Variable(v, name=f"v{k}") for k, v in enumerate(values)]
+        state = None
+        for wrapped, part in ((first, grads[:2]), (second, grads[2:])):
+            optimizer = gg.optim.AdamW(0.1)
+            if wrapped:
+                optimizer = D.Optimizer(optimizer, variables, shard=wrapped[0])
+            names = {v.name: v for v in variables}
+            if state is not None:
+                optimizer.load_state_dict(state, names)
+            for gs in part:
+                optimizer.apply_gradients(zip(gs, variables, strict=True))
+            state = optimizer.state_dict(names)
+        return [v.numpy() for v in variables], state
+
+    one, state = run(None, None)
+    for ways in ((["optimizer"], None), (None, ["optimizer"]), (["optimizer"], ["optimizer"])):
+        got, other = run(*ways)
+        assert max(np.abs(a - b).max() for a, b in zip(one, got, strict=True)) < 1e-12
+        assert state.keys() == other.keys()
+        for key, value in state.items():
+            assert np.allclose(value.numpy(), other[key].numpy(), atol=1e-12), key
 
 
 def check_weights_of_accumulated_steps_count_examples():
