@@ -392,6 +392,8 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
             return None
         if "not supported between instances" in str(error):
             return ArgumentError, "Pass a number; for an axis or a length, an int."
+        if "slice indices" in str(error):
+            return DTypeError, "Pass ints."
         if re.search(_NOT_AN_INT, str(error)):
             return ArgumentError, "Pass an int or a tuple of ints."
         return DTypeError, "Convert with gg.astype(x, dtype) first."

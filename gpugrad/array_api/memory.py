@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.array_api import writes
 from gpugrad.array_api.numpy_adapters import ravel, reshape
 from gpugrad.array_api.numpy_calls import call
-from gpugrad.core.backend import TENSOR, as_dtype
+from gpugrad.core.backend import TENSOR, as_dtype, innermost_array
 from gpugrad.core.tensor import Tensor, new, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View, arranged
@@ -27,7 +27,8 @@ class Flags:
     __slots__ = ("_flags", "_owns")
 
     def __init__(self, x: Tensor) -> None:
-        self._flags, self._owns = x._data.flags, type(x) is not View
+        self._flags = innermost_array(x._data).flags
+        self._owns = type(x) is not View
 
     def __getattr__(self, name: str) -> bool:
         if name == "owndata":

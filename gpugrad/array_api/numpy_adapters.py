@@ -75,7 +75,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: Any = None) -> Any
 def ravel(a: Any, /, order: Any = "C") -> Any:
     """The elements in C order, F order, or the order of memory."""
     a = tensor(a)
-    if order == "K" and a.ndim > 1 and not a._data.flags.c_contiguous:
+    if order == "K" and a.ndim > 1 and not _flags(a, order).c_contiguous:
         a = TENSOR.permute_dims(a, tuple(np.argsort([-s for s in a.strides], kind="stable")))
     return TENSOR.ravel(_transpose(a) if _is_f(a, order) else a)
 
@@ -84,9 +84,18 @@ def _is_f(a: Tensor, order: Any) -> bool:
     """Whether an order of the elements is column-major."""
     if str(order).upper() not in ("C", "F", "A", "K"):
         raise ArgumentError(f"order={order!r} is not 'C', 'F', 'A' or 'K'.")
-    if str(order).upper() == "A" and not backend.READINGS[type(a._data)].nesting:
-        return bool(a._data.flags.f_contiguous and not a._data.flags.c_contiguous)
+    if str(order).upper() == "A":
+        return bool(_flags(a, order).fnc)
     return str(order).upper() == "F"
+
+
+def _flags(a: Tensor, order: Any) -> Any:
+    if backend.READINGS[type(a._data)].nesting:
+        raise ArgumentError(
+            f"order={order!r} depends on the memory, which a traced function or vmap chooses: "
+            "write 'C' or 'F'."
+        )
+    return a._data.flags
 
 
 def _concatenate(arrays: Any, /, axis: Any = 0) -> Any:
@@ -97,24 +106,34 @@ def _concatenate(arrays: Any, /, axis: Any = 0) -> Any:
 
 def _in_one_axis(name: str, a: Any, v: Any, /, mode: Any) -> Any:
     """``convolve`` and ``correlate``, also of numbers."""
-    a, v = (x if x.ndim else x.reshape(1) for x in (tensor(a), tensor(v)))
-    return arranged(getattr(TENSOR, name)(a, v, mode=mode), "C")
+    return arranged(getattr(TENSOR, name)(_line(a), _line(v), mode=mode), "C")
+
+
+def _line(x: Any) -> Tensor:
+    """An array of at least one axis."""
+    x = tensor(np.asarray(x) if type(x) in backend.SCALARS else x)
+    return x if x.ndim else x.reshape(1)
 
 
 def _poly(seq_of_zeros: Any, /) -> Any:
-    x = tensor(seq_of_zeros)
-    return NotImplemented if x.ndim == 2 else public().poly(x if x.ndim else x.reshape(1))
+    x = _line(seq_of_zeros)
+    return NotImplemented if x.ndim == 2 else public().poly(x)
 
 
 def _of_vectors(name: str, a1: Any, a2: Any, /) -> Any:
     """A function of two polynomials, whose coefficients may be one number."""
-    a1, a2 = (x if x.ndim else x.reshape(1) for x in (tensor(a1), tensor(a2)))
-    return getattr(public(), name)(a1, a2)
+    return getattr(public(), name)(_line(a1), _line(a2))
 
 
 def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Any:
     """``pad``; NumPy calls a function on the values."""
-    return NotImplemented if callable(mode) else public().pad(array, pad_width, mode, **keywords)
+    if callable(mode) or not keywords.keys() <= public().pad.op.params.keys():
+        return NotImplemented
+    return public().pad(array, pad_width, mode, **keywords)
+
+
+def _vander(x: Any, /, N: Any = None, increasing: bool = False) -> Any:
+    return arranged(public().vander(x, N, increasing), "C")
 
 
 def _unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
@@ -209,6 +228,8 @@ METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient i
 LEAST_DTYPES = {
     "numpy.corrcoef": np.float64,
     "numpy.cov": np.float64,
+    "numpy.fft.irfft2": np.float32,
+    "numpy.fft.irfftn": np.float32,
     "numpy.interp": np.float64,
     "numpy.polyfit": np.float64,
     "numpy.vander": np.int64,
@@ -240,6 +261,7 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "take_along_axis": _take_along_axis,
     "transpose": _transpose,
     "unpackbits": _unpackbits,
+    "vander": _vander,
     "where": _where,
     "zeros_like": functools.partial(_like, "zeros"),
 }

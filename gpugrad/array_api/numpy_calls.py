@@ -54,7 +54,9 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
     """
     plan = _plan(function)
     if plan is not None and plan.fits(args, keywords):
-        return plan.ours(*args, **keywords)
+        result = plan.ours(*args, **keywords)
+        if result is not NotImplemented:
+            return result
     name = function.__name__
     if name in METADATA:
         return METADATA[name](*args, **keywords)
@@ -121,7 +123,7 @@ class _Plan:
 def _plan(function: Any) -> _Plan | None:
     name, title = function.__name__, f"{function.__module__}.{function.__name__}"
     special = name in METADATA or name in _CONVERSIONS or name in _PRINTS or name in _IN_PLACE
-    if special or title in LEAST_DTYPES or title.startswith("numpy.fft."):
+    if special or title in LEAST_DTYPES:
         return None
     ours = counterpart(function)
     try:
@@ -213,8 +215,8 @@ def _in_dtype(
 ) -> Any:
     """The call of gpugrad's function; it computes with, or returns, another dtype."""
     least: Any = LEAST_DTYPES.get(title)
-    if title.startswith("numpy.fft.") and getattr(arrays[0], "dtype", None) == np.float16:
-        least = np.float32  # NumPy has no transform of 16 bits
+    if isinstance(named.get("q"), (list, tuple, np.ndarray, Tensor)):  # only numbers are weak
+        least = np.float64
     if least is not None:
         arrays = [_cast(x, np.result_type(tensor(x).dtype, least)) for x in arrays]
     if dtype is None:

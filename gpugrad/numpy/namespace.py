@@ -30,14 +30,15 @@ def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[st
     return look_up, names
 
 
-@functools.cache
 def of_tensors(thing: Any) -> Any:
     """The function of Tensors for one of NumPy; other things unchanged."""
     if isinstance(thing, np.ufunc):
         return ufunc_of(thing)
-    if isinstance(thing, type) or not callable(thing):
-        return thing
+    return thing if isinstance(thing, type) or not callable(thing) else _of_tensors(thing)
 
+
+@functools.cache
+def _of_tensors(thing: Any) -> Callable[..., Any]:
     @functools.wraps(thing)
     def function(*args: Any, **keywords: Any) -> Any:
         if args and isinstance(args[0], Tensor):

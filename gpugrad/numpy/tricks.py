@@ -43,7 +43,7 @@ class _Joined(_Indexed):
             size += x.size
             pool.append(TENSOR.ravel(x))
         places = self.numpys[tuple(parts)]
-        return TENSOR.take(TENSOR.concat(pool, axis=0), np.asarray(places), axis=0)
+        return TENSOR.take(TENSOR.concat(pool, axis=0), np.ascontiguousarray(places), axis=0)
 
 
 r_, c_ = _Joined(np.r_), _Joined(np.c_)

@@ -10,8 +10,7 @@ import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors, doubles
 from gpugrad.array_api.numpy_protocols import op_of_ufunc
-from gpugrad.core.backend import SCALARS, is_array
-from gpugrad.core.devices import meet
+from gpugrad.core.backend import is_array
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.core.views import View
 from gpugrad.registry.on_tensors import function_with
@@ -49,9 +48,10 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
     function: Any = run
     op = getattr(ours, "op", None)
     if op is not None and op.ufunc is not None:
-        names = {"by_numpy": run, "promoted": _read, "operand": _read, "meet": _meet}
+        names = {"by_numpy": run, "promoted": _read, "operand": _read}
         arrays = ", ".join(op.arrays)
-        line = f"if rest or keywords: return by_numpy({arrays}, *rest, **keywords)"
+        numbers = " and ".join(f"type({n}) in SCALARS" for n in op.arrays)
+        line = f"if rest or keywords or {numbers}: return by_numpy({arrays}, *rest, **keywords)"
         function = function_with(op, "*rest, **keywords", line, names)
     function.__name__ = function.__qualname__ = numpys.__name__
     function.__module__, function.__doc__ = "gpugrad.numpy", numpys.__doc__
@@ -83,11 +83,5 @@ def _outs(keywords: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _read(x: Any, *others: Any) -> Tensor:
-    """The Tensor for an argument; floats in lists, and numbers alone, are float64."""
+    """The Tensor for an argument; floats in lists are float64."""
     return x._read() if isinstance(x, Tensor) else tensor(np.asarray(x))
-
-
-def _meet(name: str, *values: Any, **how: Any) -> tuple[Any, ...]:
-    if SCALARS.issuperset(map(type, values)):
-        values = tuple(tensor(np.asarray(v))._data for v in values)
-    return meet(name, *values, **how)
