@@ -125,6 +125,22 @@ def _of_vectors(name: str, a1: Any, a2: Any, /) -> Any:
     return getattr(public(), name)(_line(a1), _line(a2))
 
 
+def _einsum(
+    *operands: Any, dtype: Any = None, order: Any = "K", casting: Any = "safe", optimize: Any = None
+) -> Any:
+    """``einsum``; of one array without a sum NumPy returns a view, whatever the dtype."""
+    if dtype is not None and not _is_a_view(operands):
+        operands = tuple(x if isinstance(x, str) else TENSOR.astype(x, dtype) for x in operands)
+    return public().einsum(*operands, optimize=optimize)
+
+
+def _is_a_view(operands: Any) -> bool:
+    if len(operands) != 2 or not isinstance(operands[0], str):
+        return False
+    given, arrow, result = operands[0].replace(" ", "").replace(".", "").partition("->")
+    return set(given) == set(result) if arrow else len(set(given)) == len(given)
+
+
 def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Any:
     """``pad``; NumPy calls a function on the values."""
     if callable(mode) or not keywords.keys() <= public().pad.op.params.keys():
@@ -225,16 +241,26 @@ METADATA: dict[str, Callable[..., Any]] = {  # reads no values, so no gradient i
     "shares_memory": lambda a, b, max_work=None: _memory(np.shares_memory, a, b),
     "size": _size,
 }
-LEAST_DTYPES = {
-    "numpy.corrcoef": np.float64,
-    "numpy.cov": np.float64,
-    "numpy.fft.irfft2": np.float32,
-    "numpy.fft.irfftn": np.float32,
-    "numpy.interp": np.float64,
-    "numpy.polyfit": np.float64,
-    "numpy.vander": np.int64,
+
+
+def _promote(dtype: Any) -> Callable[[Any], Any]:
+    return lambda own: np.result_type(own, dtype)
+
+
+def _no_half(own: Any) -> Any:
+    return np.float32 if own == np.float16 else own
+
+
+LEAST_DTYPES: dict[str, Callable[[Any], Any]] = {
+    "numpy.corrcoef": _promote(np.float64),
+    "numpy.cov": _promote(np.float64),
+    "numpy.fft.irfft2": _no_half,
+    "numpy.fft.irfftn": _no_half,
+    "numpy.interp": _promote(np.float64),
+    "numpy.polyfit": _promote(np.float64),
+    "numpy.vander": _promote(np.int64),
 }
-"""Dtypes with which NumPy promotes the arguments of a function."""
+"""The dtypes in which NumPy's functions compute, where gpugrad's have another."""
 
 ADAPTERS: dict[str, Callable[..., Any]] = {
     "argsort": _argsort,
@@ -244,6 +270,7 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "correlate": lambda a, v, /, mode="valid": _in_one_axis("correlate", a, v, mode=mode),
     "cross": _cross,
     "empty_like": functools.partial(_like, "empty"),
+    "einsum": _einsum,
     "full_like": _full_like,
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "linalg.svd": _svd,

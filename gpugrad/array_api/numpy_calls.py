@@ -215,10 +215,8 @@ def _in_dtype(
 ) -> Any:
     """The call of gpugrad's function; it computes with, or returns, another dtype."""
     least: Any = LEAST_DTYPES.get(title)
-    if isinstance(named.get("q"), (list, tuple, np.ndarray, Tensor)):  # only numbers are weak
-        least = np.float64
     if least is not None:
-        arrays = [_cast(x, np.result_type(tensor(x).dtype, least)) for x in arrays]
+        arrays = [_cast(x, least(tensor(x).dtype)) for x in arrays]
     if dtype is None:
         return ours(*arrays, **named)
     if casting is None:
@@ -303,20 +301,25 @@ def write_out(title: str, out: Any, result: Any) -> Any:
     return out
 
 
-def as_tensors(result: Any) -> Any:
-    """A result of NumPy, with Tensors for its arrays and scalars of numbers."""
+def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
+    """A result of NumPy, with Tensors for its arrays and scalars of numbers.
+
+    An array that is one of the `given` arguments, or a view, is copied: others may write to it.
+    """
     if isinstance(result, Tensor):
         return result
     kind = type(result)
     if kind is np.ndarray or isinstance(result, np.generic):
         if result.dtype.kind in "biufc" or result.dtype == BFLOAT16:
             array = np.asarray(result)
-            return wrap(put(array if array.flags.writeable else array.copy(), default_device()))
+            if not array.flags.owndata or any(array is x for x in given):
+                array = array.copy(order="K")
+            return wrap(put(array, default_device()))
         return result
     if isinstance(result, tuple):
-        values = [as_tensors(v) for v in result]
+        values = [as_tensors(v, given) for v in result]
         return kind(*values) if hasattr(result, "_fields") else kind(values)
-    return [as_tensors(v) for v in result] if kind is list else result
+    return [as_tensors(v, given) for v in result] if kind is list else result
 
 
 def on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:

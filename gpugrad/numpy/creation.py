@@ -43,9 +43,9 @@ def array(
     """
     if isinstance(object, Tensor) or holds_tensor(object) or _is_foreign(object):
         x = _of_tensors(object, dtype, copy, device)
+    elif copy is False:
+        x = creation.asarray(object, dtype=dtype, device=device, copy=False)
     else:
-        if copy is False and not isinstance(object, (np.ndarray, np.generic)):
-            raise ArgumentError(f"numpy.array: a {type(object).__name__} needs a copy.")
         x = wrap(put(_of_numbers(object, dtype, order), _device(device)))
     if x.ndim < ndmin:
         x = TENSOR.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)

@@ -45,7 +45,7 @@ def _of_tensors(thing: Any) -> Callable[..., Any]:
             return as_tensors(call(thing, args, keywords, own=True))
         if not (holds_tensor(args) or _any_tensor(keywords)):
             if not any(is_array(x) and type(x) is not np.ndarray for x in args):
-                return as_tensors(thing(*args, **keywords))
+                return as_tensors(thing(*args, **keywords), (*args, *keywords.values()))
             args = tuple(tensor(x) if is_array(x) else x for x in args)
         return as_tensors(call(thing, args, keywords, own=True))
 

@@ -124,7 +124,7 @@ class poly1d:
     def __pow__(self, power: int) -> poly1d:
         if not isinstance(power, (int, np.integer)) or power < 0:
             raise ArgumentError(f"poly1d: the power must be an int of at least 0, got {power!r}.")
-        result = poly1d(np.ones(1, self._coeffs.dtype))
+        result = poly1d([1])
         for _ in range(power):
             result = result * self
         return result

@@ -74,7 +74,7 @@ def _run(function: Any, *args: Any, **keywords: Any) -> Any:
         args = tuple(doubles(args))
         if not any(isinstance(x, Tensor) for x in (*args, *_outs(keywords))):
             args = (tensor(args[0]), *args[1:])
-    return as_tensors(function(*args, **keywords))
+    return as_tensors(function(*args, **keywords), (*args, *_outs(keywords)))
 
 
 def _outs(keywords: dict[str, Any]) -> tuple[Any, ...]:

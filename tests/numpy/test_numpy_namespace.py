@@ -295,6 +295,20 @@ def test_transfers_as_cupys():
     assert not x[1].any()
 
 
+def test_memory_of_arrays_is_shared_only_if_that_is_asked_for():
+    a = A.copy()
+    views = [gnp.reshape(a, (4, 3)), gnp.asarray(a), gnp.nan_to_num(a, copy=False), gnp.positive(a)]
+    views += [gnp.ravel(a), *gnp.split(a, 3), gnp.add(a, 0.0, out=a)]
+    before = [x.numpy() for x in views]
+    shared = gnp.asarray(a, copy=False)
+    a[...] = 7.0
+    assert shared.item(0, 0) == 7.0
+    for x, values in zip(views, before, strict=True):
+        np.testing.assert_array_equal(x, values)
+    with pytest.raises(ValueError, match="copy=False"):
+        gnp.array([1.0], copy=False)
+
+
 def test_a_tensor_with_views_keeps_its_shape():
     x = gnp.array(A)
     y = x[0]
