@@ -200,7 +200,7 @@ pow = power
 true_divide = divide
 
 _NAMESPACES = (
-    "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "optim", "random",
+    "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "numpy", "optim", "random",
     "special", "testing", "train",
 )
 _ELSEWHERE = {

@@ -30,7 +30,9 @@ __all__ = [
     "GpugradError",
     "IndexOutOfBoundsError",
     "KernelError",
+    "MatrixShapeError",
     "NoGradientError",
+    "NumberOverflowError",
     "NumericsError",
     "OutOfMemoryError",
     "ShapeError",
@@ -59,8 +61,12 @@ class ShapeError(ArgumentError):
     """Shapes that do not match each other, or that the op does not accept."""
 
 
-class AxisError(ShapeError, IndexError):
+class AxisError(ShapeError, np.exceptions.AxisError):
     """An axis that the array does not have."""
+
+
+class MatrixShapeError(ShapeError, np.linalg.LinAlgError):
+    """An array that is not a matrix, or a matrix that is not square."""
 
 
 class StructureError(ArgumentError, TypeError):
@@ -77,6 +83,10 @@ class SingularMatrixError(ArgumentError, np.linalg.LinAlgError):
 
 class DTypeError(GpugradError, TypeError):
     """A dtype, or a Python type, that the op does not accept."""
+
+
+class NumberOverflowError(GpugradError, OverflowError):
+    """A Python number that the dtype does not hold."""
 
 
 class DeviceError(GpugradError, RuntimeError):
@@ -382,6 +392,8 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
             return None
         if "not supported between instances" in str(error):
             return ArgumentError, "Pass a number; for an axis or a length, an int."
+        if "slice indices" in str(error):
+            return DTypeError, "Pass ints."
         if re.search(_NOT_AN_INT, str(error)):
             return ArgumentError, "Pass an int or a tuple of ints."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
@@ -392,13 +404,14 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
     if isinstance(error, FloatingPointError):
         return NumericsError, "np.errstate or np.seterr asks for an error here."
     if isinstance(error, OverflowError):
-        return DTypeError, "The number does not fit the array's dtype."
+        return NumberOverflowError, "The number does not fit the array's dtype."
     if not isinstance(error, (ValueError, LookupError, ArithmeticError)):
         return None
     text = str(error).lower()
     if isinstance(error, IndexError) or text.startswith("index "):
         return IndexOutOfBoundsError, _INDEX
+    is_matrix = isinstance(error, np.linalg.LinAlgError)
     for words, kind, way_out in _MEANINGS:
         if any(word in text for word in words):
-            return kind, way_out
+            return (MatrixShapeError if is_matrix and kind is ShapeError else kind), way_out
     return ArgumentError, ""

@@ -13,7 +13,7 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
-    "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
+    "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
     "function", "nn", "optim", "distributed", "data", "train", "testing", "__init__", "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
@@ -145,6 +145,7 @@ def _exported(path):
 
 
 FACES = {
+    "gpugrad.numpy": "has NumPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

@@ -5,19 +5,21 @@ An op whose first argument is the tensor is the method itself, without a wrapper
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api import numpy_protocols, writes
+from gpugrad.array_api import numpy_calls, numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
+from gpugrad.array_api.memory import MEMORY
 from gpugrad.core import backend, devices, dlpack
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.tensor import Tensor, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError
-from gpugrad.ops.arrays import arrange, creation, gather, indexing, join, sort
+from gpugrad.ops.arrays import arrange, creation, gather, indexing, join, select, sort
 from gpugrad.ops.arrays import shape as shaping
 from gpugrad.ops.math import (
     arithmetic,
@@ -40,7 +42,9 @@ def _reflected(op: Any) -> Any:
 
 def _comparison(op: Any) -> Any:
     def method(self: Tensor, other: Any) -> Any:
-        """Elementwise; ``x == None`` and other values that are not numeric give False."""
+        """Elementwise, also beside None; as a whole beside values that are not numeric."""
+        if other is None:
+            return creation.full(self.shape, op is comparison.not_equal, bool, device=self.device)
         if isinstance(other, Tensor) or type(other) in SCALARS or hasattr(other, "dtype"):
             return op(self, other)
         return op(self, other) if isinstance(other, (list, tuple)) else NotImplemented
@@ -85,11 +89,6 @@ def _set_imag(self: Tensor, value: Any) -> None:
     writes.setitem(complex.imag(self), ..., value)
 
 
-def _reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape, which is one tuple or several ints."""
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """Permute the axes; without arguments, reverse them."""
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
@@ -111,9 +110,17 @@ def _rmatvec(self: Tensor, x: Any) -> Tensor:
     return products.matmul(_adjoint(self), x)
 
 
-def _copy(self: Tensor) -> Tensor:
-    """A copy; the gradient flows through."""
-    return creation.asarray(self, copy=True)
+def _numpys(function: Any, op: Any) -> Any:
+    """A method with the arguments of the op, and with those of NumPy's function."""
+    keywords_of_op = frozenset(op.op.params)
+
+    @functools.wraps(op)
+    def method(self: Tensor, *args: Any, **keywords: Any) -> Any:
+        if len(args) < 2 and keywords_of_op.issuperset(keywords):
+            return op(self, *args, **keywords)
+        return numpy_calls.call(function, (self, *args), keywords)
+
+    return method
 
 
 def _fill(self: Tensor, value: Any) -> None:
@@ -195,18 +202,22 @@ _METHODS = {
     "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_transpose),
     "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
     "real": property(complex.real, _set_real), "imag": property(complex.imag, _set_imag),
-    "sum": reduction.sum_, "mean": reduction.mean, "prod": reduction.prod, "var": reduction.var,
-    "std": reduction.std, "max": reduction.max_, "min": reduction.min_, "any": reduction.any_,
-    "all": reduction.all_, "argmax": reduction.argmax, "argmin": reduction.argmin,
-    "ptp": statistics.ptp, "cumsum": cumulative.cumsum, "cumprod": cumulative.cumprod,
-    "dot": products.dot, "matvec": _matvec, "rmatvec": _rmatvec,
-    "trace": products.trace, "conj": complex.conj,
-    "conjugate": complex.conj, "clip": comparison.clip, "round": comparison.round_,
-    "astype": shaping.astype, "reshape": _reshape, "transpose": _transpose,
-    "squeeze": shaping.squeeze, "flatten": shaping.flatten, "ravel": shaping.ravel,
-    "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal, "repeat": arrange.repeat,
-    "take": gather.take, "nonzero": gather.nonzero, "sort": _sort, "argsort": sort.argsort,
-    "searchsorted": sort.searchsorted, "copy": _copy, "fill": _fill, "view": _view,
+    "sum": _numpys(np.sum, reduction.sum_), "mean": _numpys(np.mean, reduction.mean),
+    "prod": _numpys(np.prod, reduction.prod), "var": _numpys(np.var, reduction.var),
+    "std": _numpys(np.std, reduction.std), "max": _numpys(np.max, reduction.max_),
+    "min": _numpys(np.min, reduction.min_), "any": _numpys(np.any, reduction.any_),
+    "all": _numpys(np.all, reduction.all_), "argmax": _numpys(np.argmax, reduction.argmax),
+    "argmin": _numpys(np.argmin, reduction.argmin), "ptp": _numpys(np.ptp, statistics.ptp),
+    "cumsum": _numpys(np.cumsum, cumulative.cumsum),
+    "cumprod": _numpys(np.cumprod, cumulative.cumprod), "dot": _numpys(np.dot, products.dot),
+    "matvec": _matvec, "rmatvec": _rmatvec, "trace": _numpys(np.trace, products.trace),
+    "conj": complex.conj, "conjugate": complex.conj, "clip": _numpys(np.clip, comparison.clip),
+    "round": _numpys(np.round, comparison.round_), "transpose": _transpose,
+    "squeeze": shaping.squeeze, "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal,
+    "repeat": arrange.repeat, "take": _numpys(np.take, gather.take), "nonzero": gather.nonzero,
+    "sort": _sort, "argsort": _numpys(np.argsort, sort.argsort), "choose": select.choose,
+    "argpartition": sort.argpartition, "searchsorted": sort.searchsorted, "fill": _fill,
+    "view": _view, **MEMORY,
     "to_device": _to_device, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),

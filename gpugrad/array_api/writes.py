@@ -14,12 +14,19 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact, may_share
 from gpugrad.core.convert import constant
-from gpugrad.core.from_python import numbers_only
+from gpugrad.core.from_python import no_value_lost, numbers_only
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Element, Shared, View, sharing
-from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
+from gpugrad.errors import (
+    ArgumentError,
+    DTypeError,
+    NumberOverflowError,
+    ShapeError,
+    reraise,
+    saying_where,
+)
 from gpugrad.ops.arrays import index_rules, indexing
 from gpugrad.ops.arrays.gather import index_along_axis, nonzero
 from gpugrad.ops.arrays.shape_numpy import diagonal_slice
@@ -34,9 +41,15 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     overlaps = type(value) is Shared or (view is not None and view.root is _root(self))
     try:
         if isinstance(value, (list, tuple)) and numbers_only(value):
-            value = constant(value, self.dtype, device=self.device)  # without rounding to float32
+            try:  # in the dtype of x: 0.1 would change in float32
+                value = constant(value, self.dtype, device=self.device)
+            except NumberOverflowError:
+                raise
+            except DTypeError:  # fractions
+                value = constant(value, np.float64, device=self.device)
         elif type(value) not in SCALARS:
             value = tensor(value)
+        value = _whole(value, self.dtype)
         _refuse_read_only(self, value)
         if _needs_new_array(self, index, value):
             _renew(self)
@@ -53,6 +66,16 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             index_rules.assign("setitem", READINGS[type(data)], data, array, index)
     except Exception as error:
         reraise(error, "setitem", {"x": self, "value": value}, {"index": index})
+
+
+def _whole(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Floats without their fractions, as NumPy writes them to integers."""
+    if dtype.kind not in "biu":
+        return value
+    if type(value) is float:
+        return bool(value) if dtype.kind == "b" else int(value)
+    is_float = isinstance(value, Tensor) and is_inexact(value.dtype) and value.dtype.kind != "c"
+    return TENSOR.astype(value, dtype) if is_float else value
 
 
 def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Tensor]:
@@ -271,8 +294,19 @@ def copyto(dst: Tensor, src: Any, casting: str = "same_kind", where: Any = True)
     """
     x = _writable("copyto", dst)
     values = operand(src, x)
+    extra = values.ndim - x.ndim
+    if extra > 0 and set(values.shape[:extra]) == {1}:  # as in x[...] = src
+        values = TENSOR.reshape(values, values.shape[extra:])
     weak = values.ndim == 0 and not isinstance(src, Tensor) and not hasattr(src, "dtype")
-    if not weak and not np.can_cast(values.dtype, x.dtype, casting):  # type: ignore[arg-type]
+    if weak and type(src) in SCALARS:  # it has a kind, but no size
+        rank = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
+        source = rank[np.dtype(type(src)).kind]
+        allowed = casting == "unsafe" or source <= rank[x.dtype.kind]
+        if x.dtype.kind in "iu" and type(src) is int:
+            no_value_lost("copyto", np.asarray(src), x.dtype)
+    else:
+        allowed = bool(np.can_cast(values.dtype, x.dtype, casting))  # type: ignore[arg-type]
+    if not allowed:
         raise DTypeError(
             f"copyto: casting={casting!r} forbids a cast from {values.dtype} to {x.dtype}."
         )
@@ -352,7 +386,8 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     if mode != "raise":
         n = max(x.size, 1)
         places = TENSOR.remainder(places, n) if mode == "wrap" else TENSOR.clip(places, 0, n - 1)
-    flat = TENSOR.setitem(TENSOR.ravel(x), _repeated("put", x, v, places.size), index=places)
+    values = _whole(_repeated("put", x, v, places.size), x.dtype)
+    flat = TENSOR.setitem(TENSOR.ravel(x), values, index=places)
     x[...] = TENSOR.reshape(flat, x.shape)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import BFLOAT16, SCALARS
+from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
 from gpugrad.core.host_dlpack import from_host
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import DTypeError, NumberOverflowError, ShapeError
 
 
 def numbers_only(value: Any) -> bool:
@@ -27,6 +27,8 @@ def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         raise DTypeError("A masked element has no value: choose one with x.filled(value).")
     try:
         array = np.asarray(value)
+        if array.dtype.kind == "f" and dtype is not None and as_dtype(dtype).kind in "iu":
+            array = _exact_integers(value, array)
     except ValueError as error:
         raise ShapeError(f"Nested lists of unequal lengths are not an array: {error}") from error
     except (RuntimeError, TypeError) as error:
@@ -44,6 +46,15 @@ def to_numpy(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         return array.astype(np.complex64 if array.dtype.kind == "c" else np.float32)
     if isinstance(value, (list, tuple)) and not array.size:
         return array.astype(np.float32)
+    return array
+
+
+def _exact_integers(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Integers that NumPy rounds to float64, as it does if they fit no one integer dtype."""
+    if isinstance(value, (list, tuple)):
+        objects = np.array(value, dtype=object)
+        if all(isinstance(v, (int, np.integer)) for v in objects.flat):
+            return objects.astype(np.uint64 if (objects >= 0).all() else np.int64)
     return array
 
 
@@ -67,5 +78,6 @@ def no_value_lost(what: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) 
     if array.size and dtype.kind in "iu" and array.dtype.kind in "fiu":
         bounds = np.iinfo(dtype)
         beyond = (array < bounds.min).any() or (array > bounds.max).any()
-        if array.dtype.kind == "f" or beyond:
-            raise DTypeError(f"{what}: {array.tolist()!r:.60} does not fit {dtype} unchanged.")
+        if beyond or not (array == np.trunc(array)).all():
+            kind = NumberOverflowError if beyond else DTypeError
+            raise kind(f"{what}: {array.tolist()!r:.60} does not fit {dtype} unchanged.")

@@ -115,12 +115,6 @@ class Tensor:
         """A new NumPy array with the values (copied from the GPU if they are there)."""
         return devices.host(self._values())
 
-    def item(self) -> Any:
-        """The only element as a Python number; ArgumentError unless there is exactly one."""
-        if self.size != 1:
-            raise ArgumentError(f"item: one element is needed, the shape is {self.shape}.")
-        return self._on_host().item()
-
     def tolist(self) -> Any:
         """Nested Python lists of the values; a Python number for a 0-d tensor."""
         return self._on_host().tolist()

@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.tensor import Tensor, new, next_id, tensor_with_id, wrap
+from gpugrad.errors import ArgumentError
 
 
 class View(Tensor):
@@ -168,6 +169,37 @@ def _shared(array: Any) -> Tensor:
     t._data, t._id = array, next_id()
     sharing[id(t)] = t
     return t
+
+
+def arranged(x: Tensor, order: str | None, copy: bool = False) -> Tensor:
+    """The Tensor with its elements in a memory order; another Tensor of the same value if needed.
+
+    Args:
+        x: the Tensor.
+        order: ``"C"``, ``"F"``, ``"A"`` (F if `x` is in F order, else C), or the order that it has:
+            ``"K"`` or None.
+        copy: whether to copy in any case.
+
+    Raises:
+        ArgumentError: there is no such order.
+    """
+    kind = "K" if order is None else str(order)[:1].upper()
+    if kind not in tuple("CFAK"):
+        raise ArgumentError(f"order={order!r} is not 'C', 'F', 'A' or 'K'.")
+    data = x._data
+    if backend.READINGS[type(data)].nesting:  # its library chooses the order
+        return x.__copy__() if copy else x
+    flags = data.flags
+    if kind == "A":
+        kind = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    fits = kind == "K" or (flags.f_contiguous if kind == "F" else flags.c_contiguous)
+    if fits and not copy:
+        return x
+    result = x.__copy__()  # the serial number is that of the value
+    with devices.formulas_on(data):
+        lib: Any = backend.READINGS[type(data)]
+        result._data = lib.lib.array(data, order=kind)
+    return result
 
 
 def _is_element(index: Any) -> bool:

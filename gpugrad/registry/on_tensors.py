@@ -37,7 +37,7 @@ from gpugrad.core.backend import (
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.listening import graphs, recorders
-from gpugrad.core.settings import as_written, mixed_dtype, numerics
+from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promoted, tensor, wrap
 from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
@@ -96,10 +96,9 @@ def rewrite(function: Any) -> None:
         _write(function)
 
 
-def _write(function: Any) -> Any:
-    """Give an eager function the code of its op."""
-    op, scope, written = function.op, function.__globals__, dict[str, Any]()
-    scope |= {
+def _scope(op: Any) -> dict[str, Any]:
+    """The names that the text of an op's function uses."""
+    scope = {
         **_SCOPE, "NAME": op.name, "forward": op.forward, "impl": op.impl, "op": op,
         **_defaults(op.signature),
     }  # fmt: skip
@@ -108,6 +107,13 @@ def _write(function: Any) -> Any:
     if op.ufunc is not None:
         scope["ufunc"] = op.ufunc
         scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
+    return scope
+
+
+def _write(function: Any) -> Any:
+    """Give an eager function the code of its op."""
+    op, scope, written = function.op, function.__globals__, dict[str, Any]()
+    scope |= _scope(op)
     exec(compiled(text_of(op), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
@@ -119,6 +125,25 @@ def _write(function: Any) -> Any:
     if profiles:
         _write_timed(function, scope)
     return function
+
+
+def function_with(op: Any, parameters: str, line: str, names: dict[str, Any]) -> Any:
+    """Another function of the op, from the same text, with further parameters.
+
+    Args:
+        op: the record.
+        parameters: the text of the parameters, which follow those of the op.
+        line: a line that comes first, for calls that have them.
+        names: what the line names, and other meanings of names of the text. The line also runs
+            while `gg.profile` or mixed precision wants another text.
+    """
+    head, _, rest = text_of(op).partition("\n")
+    head = head.removesuffix("):") + f", {parameters}):"
+    text = "\n    ".join((head, line.replace(":", " or profiles or mixed_modes:", 1))) + "\n" + rest
+    written: dict[str, Any] = {}
+    others = {"profiles": profiles, "mixed_modes": mixed_modes}
+    exec(compiled(text, "exec"), _scope(op) | others | names, written)
+    return written["_op"]
 
 
 def _write_timed(function: Any, scope: dict[str, Any]) -> None:

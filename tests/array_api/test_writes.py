@@ -513,8 +513,8 @@ def test_out_and_at_write_to_tensors():
     np.testing.assert_allclose(y[0], np.exp(A[0]) + 2)
     np.subtract.at(y, ([2], [1]), 1.0)
     np.testing.assert_allclose(y[2, 1], np.exp(A[2, 1]) - 1)
-    with pytest.raises(DTypeError, match=r"multiply\.at"):
-        np.multiply.at(y, [0], 2.0)
+    np.multiply.at(y, ([0, 0], [1, 1]), 2.0)
+    np.testing.assert_allclose(y[0, 1], 4 * (np.exp(A[0, 1]) + 2))
     np.testing.assert_allclose(np.exp(x, out=np.zeros((3, 4))), np.exp(A))
     with pytest.raises(ShapeError, match=r"numpy\.exp"):
         np.exp(x, out=gg.zeros(3))

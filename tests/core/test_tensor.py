@@ -11,7 +11,14 @@ from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core import tensor as tensor_module
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    IndexOutOfBoundsError,
+    NumberOverflowError,
+    ShapeError,
+)
 
 C = gg.constant
 
@@ -198,7 +205,7 @@ def test_complex_power_of_a_real_number_is_complex():
 
 
 def test_number_that_does_not_fit_the_dtype_is_refused():
-    with pytest.raises(DTypeError, match=r"add.*300"):
+    with pytest.raises(OverflowError, match=r"add.*300"):
         C([1], "int8") + 300
 
 
@@ -317,12 +324,12 @@ def test_matmul_with_arrays_on_either_side():
         assert (left @ right).tolist() == (a @ b).tolist()
 
 
-def test_equality_with_a_non_number_is_false():
+def test_equality_with_a_non_number_is_false_and_with_none_elementwise():
     x = C([1.0])
-    assert (x == None) is False  # noqa: E711
-    assert (x != None) is True  # noqa: E711
+    assert (x == None).tolist() == [False]  # noqa: E711
+    assert (x != None).tolist() == [True]  # noqa: E711
     assert (x == "a") is False
-    assert x not in ("a", None)
+    assert x not in ("a", object())
     with pytest.raises(TypeError):
         _ = x < "a"
 
@@ -448,7 +455,7 @@ def test_setitem_of_a_list_keeps_precision_and_refuses_numbers_that_do_not_fit(w
             tape.watch(x)
         x[:2] = [0.1, 0.2]
         assert x.tolist() == [0.1, 0.2, 1.0]
-    with pytest.raises(DTypeError, match=r"setitem: .*\[-3\] does not fit uint8"):
+    with pytest.raises(NumberOverflowError, match=r"setitem: .*\[-3\] does not fit uint8"):
         C([1], "uint8")[:] = [-3]
 
 
@@ -580,8 +587,6 @@ def test_attributes():
     assert (x.shape, x.ndim, x.size, x.nbytes, x.dtype) == ((1, 3), 2, 3, 6, gg.float16)
     assert x.device == "cpu"
     assert x.T.shape == x.mT.shape == (3, 1)
-    with pytest.raises(AttributeError):
-        x.shape = (3,)
     with pytest.raises(AttributeError):
         x.note = 1
 
@@ -719,7 +724,8 @@ def test_failed_setitem_leaves_the_tensor_unchanged():
     x = gg.arange(4)
     for index, value, error in (
         (9, 1, IndexError),
-        (0, 0.5, TypeError),
+        (0, 0.5j, TypeError),
+        (0, float("nan"), ValueError),
         ([0, 1], [1, 2, 3], ValueError),
     ):
         with pytest.raises(error, match="setitem"):

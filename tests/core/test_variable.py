@@ -401,6 +401,6 @@ def test_scatter_errors_name_the_call_and_change_nothing():
 
 def test_number_that_overflows_an_integer_variable_is_refused():
     v = gg.Variable([1, 2], dtype="int8")
-    with pytest.raises(DTypeError, match=r"assign: .*300"):
+    with pytest.raises(OverflowError, match=r"assign: .*300"):
         v.assign([300, 1])
     assert v.tolist() == [1, 2]

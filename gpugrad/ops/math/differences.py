@@ -252,9 +252,10 @@ def gradient(
         how = {"axis": along, "edge_order": edge_order}
         h = h if type(h) in SCALARS else tensor(h)
         if type(h) in SCALARS or not h.ndim:
-            slopes.append(TENSOR.gradient_along(x, **how) / h)
+            slope = TENSOR.gradient_along(x, **how) / h
         else:
-            slopes.append(TENSOR.gradient_along(x, h, **how))
+            slope = TENSOR.gradient_along(x, h, **how)
+        slopes.append(TENSOR.astype(slope, x.dtype) if x.dtype.kind in "fc" else slope)
     return slopes[0] if len(slopes) == 1 else slopes
 
 

@@ -127,6 +127,8 @@ def _levels(xp, name, x, q, method, scale=1):
     if xp is TENSOR and holds_tensor(q):
         q = tensor(q)
     levels = np.asarray(q.tolist() if hasattr(q, "tolist") else q, dtype=np.float64)
+    if levels.ndim > 2:
+        raise ArgumentError(f"{name}: q must have at most two axes, its shape is {levels.shape}.")
     if not ((levels >= 0) & (levels <= scale)).all():
         raise ArgumentError(f"{name}: q={q!r:.60} must be between 0 and {scale}.")
     if xp is TENSOR and isinstance(q, Tensor):

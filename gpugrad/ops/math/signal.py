@@ -211,7 +211,11 @@ def interp(xp, x, points, values, /, left=None, right=None, period=None):
     step = xp.take(points, k) - x0
     at_end = xp.equal(step, 0)  # one point only, or two equal ones
     part = (x - x0) / xp.where(at_end, 1.0, step)
-    y = xp.where(at_end & xp.equal(x, x), y1, y0 + part * (y1 - y0))
+    finite = xp.isfinite(y0) & xp.isfinite(y1)  # else part * (y1 - y0) may be 0 * inf
+    low, high = xp.where(finite, y0, 0.0), xp.where(finite, y1, 0.0)
+    limit = xp.where(part == 0, y0, xp.where(part == 1, y1, y0 + y1))
+    y = xp.where(finite, low + part * (high - low), limit)
+    y = xp.where(at_end & xp.equal(x, x), y1, y)
     first, last = (xp.getitem(points, index=(j,)) for j in (0, n - 1))
     below = xp.getitem(values, index=(0,)) if left is None else left
     above = xp.getitem(values, index=(n - 1,)) if right is None else right

@@ -1,0 +1,348 @@
+"""The one door for NumPy's functions: NumPy's signature binds the arguments, an op computes.
+
+NumPy's protocol, `gpugrad.numpy` and the methods of Tensor all call `call`. An argument that the
+op lacks is applied here: ``out=`` is a recorded write, ``dtype=`` a cast, ``where=`` and
+``initial=`` ops around a reduction. If gpugrad has no such function, or none with these arguments,
+NumPy computes it from the values, as of ``np.asarray(tensor)``: that raises if a tape watches the
+Tensor or it is on a GPU, and otherwise returns a NumPy array.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.array_api.numpy_adapters import ADAPTERS, LEAST_DTYPES, METADATA, public
+from gpugrad.array_api.numpy_reductions import REDUCTIONS
+from gpugrad.array_api.writes import write
+from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
+from gpugrad.core.devices import default_device, put
+from gpugrad.core.from_python import numbers_only
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
+from gpugrad.core.variable import Variable
+from gpugrad.core.views import Shared, View
+from gpugrad.errors import ArgumentError, DTypeError
+
+NAMES = {  # NumPy's name: gpugrad's, where they differ
+    "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",
+    "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "around": "round", "concatenate": "concat", "conjugate": "conj",
+    "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
+    "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
+}  # fmt: skip
+_ARGUMENTS = {"a_max": "max", "a_min": "min", "reps": "repetitions"}
+_WITHOUT_EFFECT = frozenset(("kind", "subok", "hermitian", "overwrite_input"))  # on values
+_IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
+_PRINTS = frozenset(("array2string", "array_repr", "array_str"))
+_CONVERSIONS = frozenset(("atleast_1d", "atleast_2d", "atleast_3d"))
+"""Functions with which SciPy converts what a user's function returns. Its compiled optimizers take
+nothing but NumPy arrays, so the result is a Tensor only where that matters: see `_is_followed`."""
+
+
+def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: bool = False) -> Any:
+    """The result of one of NumPy's functions on Tensors.
+
+    Args:
+        function: NumPy's function, which is not a ufunc.
+        args, keywords: its arguments.
+        own: whether a namespace of gpugrad is called, in which lists of floats are float64.
+    """
+    plan = _plan(function)
+    if plan is not None and plan.fits(args, keywords):
+        result = plan.ours(*args, **keywords)
+        if result is not NotImplemented:
+            return result
+    name = function.__name__
+    if name in METADATA:
+        return METADATA[name](*args, **keywords)
+    title = f"{function.__module__}.{name}"
+    if name in _CONVERSIONS and not own and not _is_followed(args) and _on_cpu(args):
+        return on_values(title, function, args, keywords)
+    if name in _PRINTS:
+        shown = [v.numpy() if isinstance(v, Tensor) else v for v in args]
+        return function(*shown, **keywords)
+    ours = counterpart(function)
+    if name in _IN_PLACE:
+        target = args[0] if args else next(iter(keywords.values()), None)
+        ours = ours if isinstance(target, Tensor) else None
+    try:
+        bound = _signature(function, ours).bind(*args, **keywords)
+    except ValueError:  # neither has a signature
+        return on_values(title, function, args, keywords)
+    out = bound.arguments.pop("out", None)
+    if out is not None:
+        if "dtype" in bound.signature.parameters and out.dtype.kind in "biu":
+            bound.arguments.setdefault("dtype", out.dtype)
+        result = call(function, bound.args, bound.kwargs, own)
+        if name == "dot" and (out.dtype != result.dtype or not out.flags.c_contiguous):
+            raise ArgumentError(
+                f"{title}: out must have the dtype {result.dtype} and row-major order."
+            )
+        return write_out(title, out, result)
+    masked = REDUCTIONS.get(NAMES.get(name, name)) if function.__module__ == "numpy" else None
+    for candidate in (ours, masked):
+        if candidate is not None:
+            translated = _translate(bound, candidate, own)
+            if translated is not None:
+                result = _in_dtype(title, candidate, *translated)
+                if result is not NotImplemented:
+                    return result
+    result = on_values(title, function, args, keywords)
+    like = not holds_tensor((*args, *keywords.values()))  # called for `like=` alone
+    return tensor(result) if like and not own else result
+
+
+_TENSORS = frozenset((Tensor, Shared, Variable, View))
+_METADATA_TYPES = frozenset((int, float, bool, str, tuple, type(None), np.dtype))
+
+
+class _Plan:
+    """A call that needs no binding: the arguments given mean the same to gpugrad's function."""
+
+    def __init__(self, ours: Any, arrays: int, places: int, names: frozenset[str]) -> None:
+        self.ours, self.arrays, self.places, self.names = ours, arrays, places, names
+
+    def fits(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+        """Whether all arrays are Tensors, and the rest are arguments that both have."""
+        n = self.arrays
+        return (
+            n <= len(args) <= self.places
+            and _TENSORS.issuperset(map(type, args[:n]))
+            and _METADATA_TYPES.issuperset(map(type, args[n:]))
+            and self.names.issuperset(keywords)
+            and _METADATA_TYPES.issuperset(map(type, keywords.values()))
+        )
+
+
+@functools.cache
+def _plan(function: Any) -> _Plan | None:
+    name, title = function.__name__, f"{function.__module__}.{function.__name__}"
+    special = name in METADATA or name in _CONVERSIONS or name in _PRINTS or name in _IN_PLACE
+    if special or title in LEAST_DTYPES:
+        return None
+    ours = counterpart(function)
+    try:
+        theirs, accepted = _signature(function), _signature(ours).parameters
+    except (TypeError, ValueError):
+        return None
+    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
+    numpys = list(theirs.parameters.values())
+    if not arrays or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in numpys):
+        return None
+    names: set[str] = set()
+    for p in numpys[arrays:]:
+        own = accepted.get(p.name)
+        if own is not None and own.kind is not own.POSITIONAL_ONLY:
+            if p.default is np._NoValue or is_default(own.default, p.default):
+                names.add(p.name)
+            else:
+                return None  # left out, it would mean something else
+    places = arrays
+    for p, own in zip(numpys[arrays:], list(accepted.values())[arrays:], strict=False):
+        if own.kind is own.KEYWORD_ONLY or p.name != own.name or p.name not in names:
+            break
+        places += 1
+    return _Plan(ours, arrays, places, frozenset(names))
+
+
+@functools.cache
+def counterpart(function: Any) -> Callable[..., Any] | None:
+    """Gpugrad's function for one of NumPy's, or None."""
+    home = public()
+    for part in function.__module__.split(".")[1:]:
+        home = getattr(home, part, None)
+    name = function.__name__
+    adapter = ADAPTERS.get(f"{function.__module__}.{name}".removeprefix("numpy."))
+    if adapter is not None:
+        return adapter
+    ours = getattr(home, NAMES.get(name, name), None)
+    return ours if callable(ours) and not isinstance(ours, type) else None
+
+
+def _translate(
+    bound: inspect.BoundArguments, ours: Any, own: bool
+) -> tuple[list[Any], dict[str, Any], Any, str | None] | None:
+    """The arguments of NumPy's function for gpugrad's; None if it does not accept them.
+
+    Arrays are passed by position and the rest by name; arguments with NumPy's default are dropped.
+
+    Returns:
+        Arrays, named arguments, the dtype if `ours` has no such argument, and the casts allowed of
+        the result; None for a cast of the arrays.
+    """
+    try:
+        accepted = _signature(ours).parameters
+    except ValueError:
+        return None
+    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    numpys = bound.signature.parameters
+    for place, (name, p) in enumerate(numpys.items()):
+        if name not in bound.arguments:
+            continue
+        value = bound.arguments[name]
+        if p.kind is p.VAR_POSITIONAL:
+            if any(v is None for v in value):  # an array of objects, which only NumPy has
+                return None
+            positional += value
+        elif p.kind is p.VAR_KEYWORD:
+            named.update(value)
+        elif place < arrays:
+            positional.append(value)
+        elif not is_default(value, p.default) and name not in _WITHOUT_EFFECT:
+            named[name if name in accepted else _ARGUMENTS.get(name, name)] = value
+    dtype = None if "dtype" in accepted else named.pop("dtype", None)
+    casting = None if "casting" in accepted else named.pop("casting", None)
+    if "casting" in numpys and dtype is not None:
+        casting = casting or "same_kind"
+    if not accepts(ours, positional, named):
+        return None
+    if own:
+        op = getattr(ours, "op", None)
+        positional = doubles(positional, op is not None and op.variadic)
+        named = {k: _double(v) if isinstance(v, (list, tuple)) else v for k, v in named.items()}
+    return positional, named, dtype, casting
+
+
+def _in_dtype(
+    title: str, ours: Any, arrays: list[Any], named: dict[str, Any], dtype: Any, casting: Any
+) -> Any:
+    """The call of gpugrad's function; it computes with, or returns, another dtype."""
+    least: Any = LEAST_DTYPES.get(title)
+    if least is not None:
+        arrays = [_cast(x, least(tensor(x).dtype)) for x in arrays]
+    if dtype is None:
+        return ours(*arrays, **named)
+    if casting is None:
+        return ours(*(_cast(x, dtype) for x in arrays), **named)
+    result = ours(*arrays, **named)
+    if not np.can_cast(result.dtype, dtype, casting):
+        raise DTypeError(f"{title}: casting={casting!r} forbids {result.dtype} to {dtype}.")
+    return _cast(result, dtype)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    if x is None or isinstance(x, str):
+        return x
+    x, dtype = tensor(x), np.dtype(dtype)
+    return TENSOR.astype(TENSOR.real(x) if x.dtype.kind == "c" != dtype.kind else x, dtype)
+
+
+def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
+    """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
+    if are_lists:
+        return [[_double(x) for x in v] if type(v) in (list, tuple) else v for v in values]
+    read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
+    if any(isinstance(v, Tensor) or is_array(v) for v in read):
+        return read
+    return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def _double(value: Any) -> Any:
+    """A list of numbers as an array, if it has floats; other lists may be axes or shapes."""
+    if isinstance(value, (list, tuple)) and value and numbers_only(value):
+        try:
+            array = np.asarray(value)
+        except ValueError:  # a list of arrays of several shapes
+            return type(value)(_double(v) for v in value)
+        return array if array.dtype.kind in "fc" else value
+    if isinstance(value, list) and not holds_tensor(value):
+        return [_double(v) for v in value]
+    return value
+
+
+@functools.cache
+def _signature(function: Any, fallback: Any = None) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except ValueError:  # before NumPy 2.4 its functions in C have none
+        if fallback is None:
+            raise
+        return inspect.signature(fallback)
+
+
+def accepts(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether a function can be called with these arguments."""
+    try:
+        _signature(function).bind(*args, **keywords)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_default(value: Any, default: Any) -> bool:
+    """Whether an argument is NumPy's default, so that it can be left out."""
+    if value is default:
+        return True
+    return type(value) is type(default) and isinstance(value, (bool, int, str)) and value == default
+
+
+def _on_cpu(args: Sequence[Any]) -> bool:
+    return all(x.device.kind == "cpu" for x in args if isinstance(x, Tensor))
+
+
+def write_out(title: str, out: Any, result: Any) -> Any:
+    """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
+    if isinstance(out, Tensor):
+        return write(title, out, result)
+    try:
+        np.copyto(out, np.asarray(result), casting="same_kind")
+    except DTypeError as error:
+        raise DTypeError(
+            f"{title}: the result would be written to a NumPy array: use x = x + y instead of an "
+            f"array's +=, and no out=. {error}"
+        ) from None
+    return out
+
+
+def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
+    """A result of NumPy, with Tensors for its arrays and scalars of numbers.
+
+    An array that is one of the `given` arguments, or a view, is copied: others may write to it.
+    """
+    if isinstance(result, Tensor):
+        return result
+    kind = type(result)
+    if kind is np.ndarray or isinstance(result, np.generic):
+        if result.dtype.kind in "biufc" or result.dtype == BFLOAT16:
+            array = np.asarray(result)
+            if not array.flags.owndata or any(array is x for x in given):
+                array = array.copy(order="K")
+            return wrap(put(array, default_device()))
+        return result
+    if isinstance(result, tuple):
+        values = [as_tensors(v, given) for v in result]
+        return kind(*values) if hasattr(result, "_fields") else kind(values)
+    return [as_tensors(v, given) for v in result] if kind is list else result
+
+
+def on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
+    """NumPy's result, computed from the values; raises if that would cut a gradient."""
+
+    def values(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            try:
+                return np.asarray(x)
+            except DTypeError as error:
+                raise DTypeError(
+                    f"{title}: gpugrad has no function of that name that accepts these arguments, "
+                    f"so NumPy would have to compute it. {error}"
+                ) from None
+        if type(x) in (list, tuple):
+            return type(x)(values(v) for v in x)
+        return {k: values(v) for k, v in x.items()} if type(x) is dict else x
+
+    return function(*values(tuple(args)), **values(dict(keywords)))
+
+
+def _is_followed(args: Sequence[Any]) -> bool:
+    """Whether a recorder of this thread, a trace or a vmap may follow what becomes of these."""
+    return bool(threads.stack) or any(
+        isinstance(x, Tensor) and READINGS[type(x._data)].nesting for x in args
+    )

@@ -1,0 +1,7 @@
+"""`numpy.linalg` on Tensors."""
+
+import numpy as np
+
+from gpugrad.numpy.namespace import namespace
+
+__getattr__, __all__ = namespace(np.linalg)

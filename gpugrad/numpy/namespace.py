@@ -1,0 +1,64 @@
+"""The names of a module of NumPy, whose functions take and return Tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gpugrad.array_api.numpy_calls import as_tensors, call
+from gpugrad.core.backend import is_array
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor
+from gpugrad.numpy.ufuncs import ufunc_of
+
+
+def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[str]]:
+    """The ``__getattr__`` of a module that has a NumPy module's names, and the names.
+
+    Functions and ufuncs of NumPy become functions of Tensors. Its types and constants are its own.
+    """
+    public = getattr(numpys, "__all__", None) or dir(numpys)
+    names = sorted(n for n in public if not n.startswith("_") and n not in without)
+
+    def look_up(name: str) -> Any:
+        if name.startswith("_") or name in without or not hasattr(numpys, name):
+            raise AttributeError(f"gpugrad.{numpys.__name__} has no {name!r}.")
+        return of_tensors(getattr(numpys, name))
+
+    return look_up, names
+
+
+def of_tensors(thing: Any) -> Any:
+    """The function of Tensors for one of NumPy; other things unchanged."""
+    if isinstance(thing, np.ufunc):
+        return ufunc_of(thing)
+    return thing if isinstance(thing, type) or not callable(thing) else _of_tensors(thing)
+
+
+@functools.cache
+def _of_tensors(thing: Any) -> Callable[..., Any]:
+    @functools.wraps(thing)
+    def function(*args: Any, **keywords: Any) -> Any:
+        if args and isinstance(args[0], Tensor):
+            return as_tensors(call(thing, args, keywords, own=True))
+        if not (holds_tensor(args) or _any_tensor(keywords)):
+            if not any(is_array(x) and type(x) is not np.ndarray for x in args):
+                return as_tensors(thing(*args, **keywords), (*args, *keywords.values()))
+            args = tuple(tensor(x) if is_array(x) else x for x in args)
+        return as_tensors(call(thing, args, keywords, own=True))
+
+    function.__module__ = f"gpugrad.{thing.__module__}"
+    return function
+
+
+def _any_tensor(keywords: Mapping[str, Any]) -> bool:
+    return bool(keywords) and holds_tensor(tuple(keywords.values()))
+
+
+def on_host(value: Any) -> Any:
+    """The values of Tensors, also in lists, for NumPy; raises if that cuts a gradient."""
+    if isinstance(value, Tensor):
+        return np.asarray(value)
+    return type(value)(map(on_host, value)) if type(value) in (list, tuple) else value
