@@ -211,6 +211,7 @@ def fit(
                     for name, value in run.logs.items():
                         if type(value) is not float:
                             run.logs[name] = _number(f"{about}{name!r}", value)
+                signals.deliver()
         except KeyboardInterrupt:
             run.interrupted = True
         finally:
@@ -262,6 +263,7 @@ def _epoch(
         return False
     batch = None
     for batch in _on_device("fit", data):
+        signals.deliver()
         if run.interrupted:
             return False
         n = _count_examples("fit", batch)
@@ -269,7 +271,6 @@ def _epoch(
         run._sums.add(step(*_parts(batch)), n)
         run.step, run.batch = run.step + 1, run.batch + 1
         run.in_step = False
-        signals.deliver()
         if run.step % log_every == 0:
             _read(run, batch)
         for callback in callbacks:

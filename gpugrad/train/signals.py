@@ -1,4 +1,4 @@
-"""Signals that come during a run of `fit` wait for the end of the step."""
+"""Signals that come during a run of `fit` wait until it is between two steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpugrad.core.signals import handled
 
 
 class SignalsBetweenSteps:
-    """Gives a run, in a ``with`` block, its signals when no step is running.
+    """Lets signals wait, in a ``with`` block, until `deliver` is called between two steps.
 
     So a checkpoint has the model and the position in the data of one step. Ctrl-C, and SIGTERM if
     the process has no handler for it, end the run after the step. Handlers of the user's run after
@@ -26,6 +26,7 @@ class SignalsBetweenSteps:
         self._before: dict[int, Any] = {}
         self._waiting: list[int] = []
         self._ended_by = 0
+        self._may_wait = True
 
     def __enter__(self) -> SignalsBetweenSteps:
         if threading.current_thread() is threading.main_thread():
@@ -45,15 +46,17 @@ class SignalsBetweenSteps:
             sys.exit(128 + signal.SIGTERM)
 
     def deliver(self) -> None:
-        """Call the handlers of the signals that came during a step."""
-        waiting, self._waiting = self._waiting, []
-        deque(map(interrupt_main, waiting), maxlen=0)  # Python calls them: the first may raise
+        """Call the handlers of the signals that came since the last call."""
+        if self._waiting:
+            waiting, self._waiting, self._may_wait = self._waiting, [], False
+            deque(map(interrupt_main, waiting), maxlen=0)  # Python calls them at once
+            self._may_wait = True
 
     def _note(self, number: int, frame: Any) -> None:
         handler = self._before[number]
         if handler in (signal.default_int_handler, signal.SIG_DFL):
             self._end(number)
-        elif self._run.in_step and number not in self._waiting:
+        elif self._may_wait and number not in self._waiting:
             self._waiting.append(number)
         else:
             try:
