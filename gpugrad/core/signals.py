@@ -22,6 +22,16 @@ def handled() -> list[tuple[int, Any]]:
     return [pair for pair in pairs if callable(pair[1])]
 
 
+def raised_by_handler(error: BaseException) -> bool:
+    """Whether a handler of a signal raised an exception, and not the code that it came to."""
+    functions = (getattr(handler, "func", handler) for _, handler in handled())  # of a partial
+    codes = {getattr(function, "__code__", None) for function in functions}
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code not in codes:
+        trace = trace.tb_next
+    return trace is not None
+
+
 class SignalsDeferred:
     """Lets the handlers of signals wait until its ``with`` block has ended.
 
@@ -34,7 +44,7 @@ class SignalsDeferred:
 
     def __init__(self) -> None:
         self._handlers: dict[int, Any] = {}
-        self._waiting: list[int] = []
+        self._waiting: list[Any] = []
         self._active = False
 
     def __enter__(self) -> None:

@@ -24,7 +24,7 @@ class SignalsBetweenSteps:
     def __init__(self, run: Any) -> None:
         self._run = run
         self._before: dict[int, Any] = {}
-        self._waiting: list[int] = []
+        self._waiting: list[Any] = []
         self._ended_by = 0
         self._may_wait = True
 
