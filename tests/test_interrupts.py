@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: Variables keep their values or get all new ones, and nothing stays open."""
+"""Signals at any moment: Variables keep their values or get all new ones; nothing stays open."""
 
 import dis
 import inspect
@@ -125,8 +125,8 @@ CALLS = {dis.opmap[name] for name in ("CALL", "CALL_FUNCTION_EX")}
 LOOPS = {dis.opmap["JUMP_BACKWARD"]}
 
 
-def run(call, at):
-    """Call it with Ctrl-C at moment number `at` in gpugrad's code; the number of moments before.
+def run(call, at, number=signal.SIGINT):
+    """Call it with a signal at moment number `at` in gpugrad's code; the number of moments before.
 
     CPython looks for signals when a Python function starts, after a call of any other function, and
     when a loop jumps back; the trace function sees these moments one after the other.
@@ -138,7 +138,7 @@ def run(call, at):
         nonlocal count
         count += 1
         if count == at:
-            signal.getsignal(signal.SIGINT)(signal.SIGINT, frame)
+            signal.getsignal(number)(number, frame)
 
     def follow(frame, event, arg):
         if event != "opcode":
@@ -174,23 +174,23 @@ def same(a, b):
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
-def interrupt(name, at):
-    """Use gpugrad with Ctrl-C at a moment, then look at what is left, and go on."""
+def interrupt(name, at, number=signal.SIGINT):
+    """Use gpugrad with a signal at a moment, then look at what is left, and go on."""
     use, model, expected = USES[name], Model(), Model()
     call, expected_call = use(model), use(expected)
     before = model.state()
     first = expected_call()
     after = expected.state()
     try:
-        run(call, at)
-        assert same(model.state(), after)  # Ctrl-C came to a `__del__`, where Python ignores it
-    except KeyboardInterrupt:
+        run(call, at, number)
+        assert same(model.state(), after)  # it came to a `__del__`, where Python ignores it
+    except (KeyboardInterrupt, SystemExit):
         pass
     with gg.GradientTape():  # a tape whose end was interrupted leaves when the next one starts
         assert len(threads.stack) == 1
     assert (threads.stack, recorders, graphs, scopes) == ([], [], [], {})
     assert (current_trace(), levels_running(), updating._is_owned()) == (None, (), False)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert [signal.getsignal(n) for n in HANDLERS] == [*HANDLERS.values()]
     if same(model.state(), before):
         np.testing.assert_array_equal(call(), first)
         assert same(model.state(), after)
@@ -206,25 +206,30 @@ def moments(name):
     return run(USES[name](Model()), -1)
 
 
+HANDLERS = {signal.SIGINT: signal.default_int_handler}
+HANDLERS |= dict.fromkeys((signal.SIGTERM, signal.SIGALRM), lambda *_: sys.exit(143))
+
+
 @pytest.fixture(autouse=True)
-def _default_handler():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _handlers():
+    before = {number: signal.signal(number, handler) for number, handler in HANDLERS.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", USES)
-def test_ctrl_c_leaves_all_old_or_all_new_values(name):
+def test_signals_leave_all_old_or_all_new_values(name):
     count = moments(name)
-    for at in np.linspace(1, count, SAMPLES, dtype=int):
-        interrupt(name, at)
+    for k, at in enumerate(np.linspace(1, count, SAMPLES, dtype=int)):
+        interrupt(name, at, [*HANDLERS][k % len(HANDLERS)])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("name", USES)
-def test_ctrl_c_at_many_moments_leaves_all_old_or_all_new_values(name):
+def test_signals_at_many_moments_leave_all_old_or_all_new_values(name):
     count = moments(name)
-    for at in np.unique(np.linspace(1, count, MANY, dtype=int)):
-        interrupt(name, at)
+    for k, at in enumerate(np.unique(np.linspace(1, count, MANY, dtype=int))):
+        interrupt(name, at, [*HANDLERS][k % len(HANDLERS)])

@@ -6,8 +6,6 @@ runs.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # without conversions to enums, ten times as fast
-import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import is_
@@ -15,6 +13,7 @@ from threading import get_ident
 from typing import Any
 
 from gpugrad.core.scopes import Scope, scopes, updating
+from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.tensor import Tensor
 
 
@@ -94,7 +93,7 @@ def lock_arrays(variables: Sequence[Replaceable]) -> list[Any]:
     """Take the arrays from Variables, so that nobody else sees what is written to them.
 
     Other threads that read the Variables wait for the lock `updating`, which the caller holds. It
-    also defers interrupts, until it has called `unlock_arrays`.
+    also defers signals, until it has called `unlock_arrays`.
     """
     arrays = list(map(_value_of, variables))
     _locked.append((variables, arrays))
@@ -112,46 +111,17 @@ def _run(calls: Iterable[Any]) -> None:
     deque(calls, maxlen=0)
 
 
-class InterruptsDeferred:
-    """Lets Ctrl-C wait until its ``with`` block has ended.
-
-    For updates in place, which an interrupt would leave half done. Only the main thread is ever
-    interrupted.
-    """
-
-    def __init__(self) -> None:
-        self._handler: Any = None
-        self._waiting: tuple[Any, ...] = ()
-
-    def __enter__(self) -> None:
-        if self._handler is None and threading.main_thread().ident == get_ident():
-            handler = _signal.getsignal(_signal.SIGINT)
-            if callable(handler):
-                self._handler = handler  # first: an `__exit__` before the next line changes nothing
-                _signal.signal(_signal.SIGINT, self._wait)
-
-    def __exit__(self, *exc: object) -> None:
-        handler, self._handler = self._handler, None
-        if handler is not None:
-            _signal.signal(_signal.SIGINT, handler)
-            if self._waiting:
-                handler(*self._waiting)
-
-    def _wait(self, *signal_and_frame: Any) -> None:
-        self._waiting = signal_and_frame
-
-
 class Update:
     """The updates of Variables in place by a replay, which holds the lock `updating`.
 
     It takes the arrays from the Variables into a scope of this thread, where nobody else sees what
-    is written to them. In the end all Variables have their new arrays at once. Ctrl-C waits for
+    is written to them. In the end all Variables have their new arrays at once. Signals wait for
     that: an update cannot be undone, and new arrays would add three passes over memory to the
     seven of Adam.
     """
 
     def __init__(self) -> None:
-        self._deferred, self._scope = InterruptsDeferred(), Scope({})
+        self._deferred, self._scope = SignalsDeferred(), Scope({})
         self._variables: dict[int, Replaceable] = {}
 
     def hold(self, variables: Sequence[Replaceable]) -> None:

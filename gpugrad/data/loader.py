@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import itertools
-import multiprocessing
 import os
 import pickle
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-)
-from multiprocessing import resource_tracker
-from multiprocessing.context import SpawnContext, SpawnProcess
+from concurrent.futures import BrokenExecutor, Future
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpugrad.core import nest
-from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, optional, takes
+from gpugrad.core.arguments import ABOVE_0, COUNT, FLAG, FUNCTION, WHOLE, optional, takes
+from gpugrad.core.signals import raised_by_handler
 from gpugrad.core.tensor import Tensor
+from gpugrad.data.workers import InProcess, InThread, end_all
 from gpugrad.errors import ArgumentError, DataError, saying_where
 from gpugrad.trace.profiling import timed_batches
 
@@ -75,6 +67,8 @@ class _Work(NamedTuple):
                         self.map, example, np.random.default_rng([self.seed, 0, epoch, index])
                     )
             except Exception as error:
+                if raised_by_handler(error):
+                    raise
                 raise DataError(f"DataLoader: item {index}: {_text(error)}") from error
             results.append(example)
         return results
@@ -85,6 +79,8 @@ class _Work(NamedTuple):
         except DataError:
             raise
         except Exception as error:
+            if raised_by_handler(error):
+                raise
             raise DataError(f"DataLoader: the batch of {_range(items)}: {_text(error)}") from error
 
 
@@ -146,49 +142,14 @@ def _stacked(column: list[Any]) -> Any:
     return np.stack(column)
 
 
-_worker_work: list[_Work] = []  # of a worker process
+@dataclasses.dataclass
+class _Task:
+    """A batch that a worker makes; a second worker does if the first one dies."""
 
-
-def _set_work(work: _Work) -> None:
-    _worker_work[:] = [work]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that has the loader
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this worker if its parent is killed, which otherwise leaves it waiting forever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-class _Worker(SpawnProcess):
-    """A process that Ctrl-C does not reach before `_set_work` ignores it.
-
-    Else a worker that still imports would print a traceback and break the pool.
-    """
-
-    def start(self) -> None:
-        if not hasattr(signal, "pthread_sigmask"):  # Windows
-            super().start()
-            return
-        resource_tracker.ensure_running()  # the first start of it unblocks signals in this thread
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        try:
-            super().start()  # the new process inherits the mask
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-class _Workers(SpawnContext):  # forks would copy locks of threads
-    Process = _Worker
-
-
-def _batch_in_process(epoch: int, number: int, items: Sequence[Any]) -> Any:
-    return _worker_work[0].batch(epoch, number, items)
+    arguments: tuple[int, int, Sequence[Any]]  # of `_Work.batch`
+    worker: InThread | InProcess
+    future: Future[Any]
+    again: bool = False
 
 
 class DataLoader:
@@ -211,10 +172,14 @@ class DataLoader:
         prefetch: batches that each worker is ahead at most.
         collate_fn: function of a list of examples; by default leaves are stacked to arrays.
         shuffle_buffer: see `shuffle`.
+        timeout: seconds that your loop waits for a batch of a worker; None waits for ever.
 
     Raises:
         ArgumentError: the dataset is empty; a number is wrong; `drop_last` would leave nothing.
-        DataError: while iterating, an exception of the dataset or of a map, with the item's index.
+        DataError: while iterating, an exception of the dataset or of a map, with the item's index;
+            a batch took longer than `timeout`, or ended a worker process twice.
+
+    A worker process that dies is replaced, and its batch made again.
 
     An iteration that ends early, such as ``next(iter(loader))``, has had its epoch: the next one
     is a new epoch. `state` and `load_state` continue in the middle of one, exactly.
@@ -228,7 +193,7 @@ class DataLoader:
     @saying_where
     @takes(batch_size=COUNT, shuffle=FLAG, seed=WHOLE, drop_last=FLAG, processes=FLAG)
     @takes(map=optional(FUNCTION), batch_map=optional(FUNCTION), collate_fn=FUNCTION)
-    @takes(num_workers=WHOLE, prefetch=COUNT, shuffle_buffer=COUNT)
+    @takes(num_workers=WHOLE, prefetch=COUNT, shuffle_buffer=COUNT, timeout=optional(ABOVE_0))
     def __init__(
         self,
         dataset: Any,
@@ -244,6 +209,7 @@ class DataLoader:
         prefetch: int = 2,
         collate_fn: Callable[[list[Any]], Any] = stack,
         shuffle_buffer: int = 1024,
+        timeout: float | None = None,
     ) -> None:
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
         self.drop_last, self.num_workers, self.processes = drop_last, num_workers, processes
@@ -251,7 +217,9 @@ class DataLoader:
         self._indexed = _is_indexed(dataset)
         self._work = _Work(dataset, map, batch_map, collate_fn, self.seed)
         self._position, self._resumes = LoaderState(0, 0), False
-        self._executor: Executor | None = None
+        self.timeout = timeout
+        self._workers: list[InThread | InProcess] = []
+        self._owner = os.getpid()
         if self._indexed:
             self._check_length(len(dataset))
 
@@ -370,23 +338,31 @@ class DataLoader:
             for number, items in numbered:
                 yield self._work.batch(epoch, number, items)
             return
-        waiting: deque[tuple[Sequence[Any], Future[Any]]] = deque()
+        tasks: deque[_Task] = deque()
         try:
             for number, items in numbered:
-                waiting.append((items, self._submit(epoch, number, items)))
-                if len(waiting) > self.prefetch * self.num_workers:
-                    yield self._result(*waiting.popleft())
-            while waiting:
-                yield self._result(*waiting.popleft())
+                self._submit((epoch, number, items), tasks)
+                if len(tasks) > self.prefetch * self.num_workers:
+                    yield self._result(tasks)
+            while tasks:
+                yield self._result(tasks)
         finally:
-            for _, future in waiting:
-                future.cancel()
+            for task in tasks:
+                task.future.cancel()
 
-    def _submit(self, epoch: int, number: int, items: Sequence[Any]) -> Future[Any]:
-        if not self.processes:
-            return self._workers().submit(self._work.batch, epoch, number, items)
+    def _submit(self, arguments: tuple[int, int, Sequence[Any]], tasks: deque[_Task]) -> None:
+        """Give a batch to the worker that has the fewest."""
+        if self._owner != os.getpid():  # a fork has none of the workers
+            self._workers, self._owner = [], os.getpid()
+        if len(self._workers) < self.num_workers:
+            self._workers.append((InProcess if self.processes else InThread)(self._work))
+        busy = [task.worker for task in tasks if not task.future.done()]
+        worker = min(reversed(self._workers), key=busy.count)
+        tasks.append(_Task(arguments, worker, self._begun(worker, arguments)))
+
+    def _begun(self, worker: InThread | InProcess, arguments: Any) -> Future[Any]:
         try:
-            return self._workers().submit(_batch_in_process, epoch, number, items)
+            return worker.submit(*arguments)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             self.close()
             raise ArgumentError(
@@ -394,40 +370,62 @@ class DataLoader:
                 f"{error}. Define them at the top of a module, or use threads."
             ) from error
 
-    def _result(self, items: Sequence[Any], future: Future[Any]) -> Any:
+    def _result(self, tasks: deque[_Task]) -> Any:
+        """The next batch."""
+        task = tasks.popleft()
+        batch = f"the batch of {_range(task.arguments[2])}"
         try:
-            return future.result()
-        except BrokenExecutor as error:
-            self.close()
-            raise DataError(
-                f"DataLoader: a worker process died, and with it the batch of {_range(items)}. "
-                "Processes import the main script anew, which must start its work below "
-                '`if __name__ == "__main__":`; functions of a notebook must be in a module. Or the '
-                "memory did not suffice."
-            ) from error
+            return task.future.result(self.timeout)
         except DataError:
             raise
-        except Exception as error:  # all others are of the way back
-            raise DataError(
-                f"DataLoader: a worker process cannot return the batch of {_range(items)}, which "
-                f"must be picklable: {_text(error)}"
+        except Exception as error:
+            if raised_by_handler(error):
+                raise
+            if isinstance(error, BrokenExecutor):
+                self._leave(task.worker)
+                if not task.again:
+                    return self._result(self._repeated(task, tasks))
+                raise DataError(
+                    f"DataLoader: a worker process died, and with it {batch}, twice. Processes "
+                    "import the main script anew, which must start its work below `if __name__ == "
+                    '"__main__":`; functions of a notebook must be in a module. Or the memory did '
+                    "not suffice."
+                ) from error
+            if not task.future.done():
+                self._leave(task.worker)
+                raise DataError(
+                    f"DataLoader: a worker has not made {batch} within timeout={self.timeout} "
+                    "seconds. The next iteration has a new worker."
+                ) from error
+            raise DataError(  # all others are of the way back
+                f"DataLoader: a worker process cannot return {batch}, which must be picklable: "
+                f"{_text(error)}"
             ) from error
 
-    def _workers(self) -> Executor:
-        if self._executor is None:
-            if self.processes:
-                self._executor = ProcessPoolExecutor(
-                    self.num_workers, _Workers(), _set_work, (self._work,)
-                )
-            else:
-                self._executor = ThreadPoolExecutor(self.num_workers, "gpugrad-data")
-        return self._executor
+    def _leave(self, worker: InThread | InProcess) -> None:
+        """End a worker at once; the next batch starts a new one."""
+        if worker in self._workers:
+            self._workers.remove(worker)
+        end_all([worker], 0.0)
+
+    def _repeated(self, first: _Task, tasks: deque[_Task]) -> deque[_Task]:
+        """The tasks, of which a new worker makes those of one that died."""
+        died, worker = first.worker, InProcess(self._work)
+        self._workers.append(worker)
+        first.again = True
+        for task in (first, *tasks):
+            if task.worker is died:
+                task.worker, task.future = worker, self._begun(worker, task.arguments)
+        tasks.appendleft(first)
+        return tasks
 
     def close(self) -> None:
-        """Stop the workers; the next iteration starts new ones."""
-        if self._executor is not None:
-            self._executor.shutdown(cancel_futures=True)
-            self._executor = None
+        """Stop the workers; the next iteration starts new ones.
+
+        A worker that is busy has a second to end. A process is killed then; a thread is left.
+        """
+        workers, self._workers = self._workers, []
+        end_all(workers)
 
 
 def _is_indexed(dataset: Any) -> bool:

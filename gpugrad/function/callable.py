@@ -22,6 +22,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.function.cache import Cache
 from gpugrad.function.differentiate import known, tapes_only
 from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
@@ -29,7 +30,7 @@ from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair
 from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
 from gpugrad.function.plan import FirstCall, Options, optimized, planned
-from gpugrad.function.signature import Names, Signature
+from gpugrad.function.signature import Names, Signature, never
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
@@ -78,8 +79,7 @@ class Function:
         self.__name__ = getattr(f, "__name__", type(f).__name__)  # a partial has no name
         self._options = Options.of(self.__name__, passes, remat, memory_limit)
         self._f, self._signature = f, Signature(f, static, donate)
-        self._plans: dict[Any, Plan] = {}
-        self._pairs: dict[Any, Any] = {}
+        self._plans, self._pairs = Cache(), Cache()
         self._latest: Plan | None = None  # the plan of the last call, if it may fit the next
         self._lock = new_rlock()
         self._counts = [0, 0, 0]
@@ -110,18 +110,19 @@ class Function:
         plan = self._plans.get(key)
         if plan is None:
             with self._lock:
-                if key not in self._plans:
+                plan = self._plans.get(key)
+                if plan is None:
                     self._warn(self._plans, key, args, keywords)
                     # a trace on values and its replay would communicate twice, other ranks once
                     if self._options.memory_limit is not None or ranks.size > 1:
                         with contextlib.suppress(NotReplayable):
                             return self._first_within_limit(key, args, keywords, release)
                     return self._trace(key, arrays, args, keywords, release)
-                plan = self._plans[key]
         if not self._signature.donate:
             if plan.fits is None:
                 plan.fits = self._signature.test(args, keywords)
-            self._latest = plan
+            if plan.fits is not never:
+                self._latest = plan
         return self._replayed(plan, arrays, args, keywords, release)
 
     def _timed(self, call: Callable[..., Any], args: Any, keywords: Any) -> Any:
@@ -298,7 +299,7 @@ class Function:
         try:
             results = iter(plan.run(self._arrays(args, keywords), release))
         except NotReplayable:
-            del self._plans[key]
+            self._plans.drop(key)
             raise
         self._counts[1] += 1
         return fill_holes(form, results)
@@ -345,16 +346,16 @@ class Function:
             )
         self._creating.add(key)
 
-    def _warn(self, traced: dict[Any, Any], key: Any, args: Any, keywords: Any) -> None:
-        if len(traced) < _MANY or self._warned:
+    def _warn(self, traced: Cache, key: Any, args: Any, keywords: Any) -> None:
+        if traced.added < _MANY or self._warned:
             return
         self._warned = True
-        before, now = next(reversed(traced)), key
+        before, now = traced.newest, key
         if traced is self._pairs:
             (_, before, _), (_, now, _) = before, now
         changed = self._signature.changes(before, now, args, keywords)
         warnings.warn(
-            f"{self.__name__} is traced for the {len(traced) + 1}th time. What changed: "
+            f"{self.__name__} is traced for the {traced.added + 1}th time. What changed: "
             f"{'; '.join(changed) or 'which arguments gradients are taken with respect to'}.",
             stacklevel=user_level(),
         )

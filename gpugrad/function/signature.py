@@ -17,6 +17,7 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Element, Shared, View
 from gpugrad.errors import ArgumentError
+from gpugrad.function.cache import by_identity
 from gpugrad.function.cpu.source import compile_function
 from gpugrad.kernels.runtime.launch import gpu_of
 from gpugrad.trace.tracing import Tracing
@@ -124,7 +125,7 @@ class Signature:
         """
         distinct = len(set(map(id, args))) == len(args)
         if self._static or not (_are_tensors(args, keywords) and distinct and len(args) <= 8):
-            return _never
+            return never
         places = range(len(args))
         data = [x._data for x in args]
         scope: dict[str, Any] = {
@@ -295,7 +296,7 @@ def _parameters(f: Callable[..., Any]) -> tuple[list[str], list[str], list[str]]
     )
 
 
-def _never(args: Any) -> None:
+def never(args: Any) -> None:
     """The test of a signature for which none is compiled."""
 
 
@@ -318,7 +319,7 @@ def _value(leaf: Any) -> tuple[type, Any]:
             f"function: an argument is a {kind.__name__}, which is neither a Tensor nor hashable, "
             "so changes to it cannot be detected."
         ) from None
-    return kind, leaf
+    return kind, by_identity(leaf)
 
 
 def _has_identity(value: Any) -> bool:

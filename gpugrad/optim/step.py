@@ -15,9 +15,10 @@ from gpugrad.core import devices
 from gpugrad.core.arguments import Range
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.replaceable import InterruptsDeferred, lock_arrays, unlock_arrays
+from gpugrad.core.replaceable import lock_arrays, unlock_arrays
 from gpugrad.core.scopes import scopes, updating
 from gpugrad.core.settings import numerics
+from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, NumericsError, reraise
 from gpugrad.kernels.codegen.update_kernel import StepKernel
@@ -207,7 +208,7 @@ class Stepping(Stateful):
             settings = self._settings_now()
             for state in self._states.values():
                 settings(state)  # a schedule may raise
-        with InterruptsDeferred():
+        with SignalsDeferred():
             add_gradients(states, [g for g, _ in pairs])
             self._calls += 1
             if not last:
@@ -261,7 +262,7 @@ class Stepping(Stateful):
         if get_ident() in scopes:  # of a trace, which can undo the step, or of a replay
             self._update(states, gradients, list(map(own_contiguous, variables)))
             return
-        with InterruptsDeferred():
+        with SignalsDeferred():
             arrays = lock_arrays(variables)
             try:
                 self._update(states, gradients, make_own(arrays))

@@ -37,8 +37,9 @@ from gpugrad.core.backend import (
     reading,
 )
 from gpugrad.core.listening import threads
-from gpugrad.core.replaceable import InterruptsDeferred, read_together, write_together
+from gpugrad.core.replaceable import read_together, write_together
 from gpugrad.core.scopes import Scope, scopes, updating
+from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable
@@ -173,7 +174,7 @@ class Tracing(Listener):
         """Give Variables their new arrays, unless one that was read has changed meanwhile."""
         read = [variable for variable, _ in self._variables.values()]
         self._scope.__exit__()
-        with updating, InterruptsDeferred():
+        with updating, SignalsDeferred():
             pairs = zip(self._variables.values(), read_together(read), strict=True)
             if all(before is now for (_, before), now in pairs):
                 write_together(moved, arrays)

@@ -46,7 +46,7 @@ class Callback:
         """
 
     def end(self, run: Any) -> None:
-        """After the run, also if an exception or Ctrl-C has ended it."""
+        """After the run, also if an exception or a signal has ended it."""
 
 
 @contextlib.contextmanager
@@ -188,7 +188,7 @@ class EarlyStopping(Callback):
         self._stop_if_due(run)
 
     def end(self, run: Any) -> None:
-        """Restore the weights of the best epoch, unless Ctrl-C ended the run."""
+        """Restore the weights of the best epoch, unless a signal ended the run."""
         if run.interrupted:
             return  # callbacks that end later may save the weights
         if self._weights:

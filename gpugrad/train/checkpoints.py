@@ -30,8 +30,8 @@ class Checkpoints(Callback):
 
     The state of the default random generator is saved with them. As a callback of `fit`, it
     continues at the latest checkpoint, if there is one, and saves as the run goes on, also when
-    Ctrl-C ends it. With the run's `DataLoader` among the parts, it continues in the middle of an
-    epoch: a run that was killed ends as one that was not, bit for bit.
+    Ctrl-C or SIGTERM ends it. With the run's `DataLoader` among the parts, it continues in the
+    middle of an epoch: a run that was killed ends as one that was not, bit for bit.
 
     Args:
         folder: where the files ``STEP.safetensors`` are; created if it does not exist.
@@ -156,7 +156,7 @@ class Checkpoints(Callback):
             self._save_run(run)
 
     def end(self, run: Run) -> None:
-        """Save what Ctrl-C has left, unless it broke off a step: that may have changed a part."""
+        """Save what a signal has left, unless it broke off a step: that may have changed a part."""
         has_loader = any(isinstance(part, DataLoader) for part in self.parts.values())
         is_new = run.interrupted and run.step != self._saved and not run.in_step
         if is_new and (has_loader or not run.batch):

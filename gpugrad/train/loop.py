@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,6 +21,7 @@ from gpugrad.function import function
 from gpugrad.nn.module import Module
 from gpugrad.train.callbacks import Callback, Progress
 from gpugrad.train.metrics import Mean, Metric, mean_of, sums_of_mean
+from gpugrad.train.signals import SignalsBetweenSteps
 
 Array = np.ndarray[Any, Any]
 
@@ -87,7 +85,7 @@ class Run:
             whose names begin with ``val_``.
         history: the logs of each epoch that has ended.
         model, optimizer, data: as passed to `fit`, or None.
-        interrupted: whether Ctrl-C ended the run.
+        interrupted: whether Ctrl-C, or another signal, ended the run.
         in_step: whether a step is running, or a second Ctrl-C has broken one off.
     """
 
@@ -168,7 +166,9 @@ def fit(
 
     Returns:
         The run, with its history. Ctrl-C ends it in the same way, with ``interrupted=True``, after
-        callbacks have saved what they save.
+        callbacks have saved what they save. SIGTERM, as of a batch system, does too, and then ends
+        the process with exit code 143. A handler of your own for a signal runs between two steps,
+        and may end the run by an exception.
 
     Raises:
         ArgumentError: there are no batches; arguments do not fit to a model or a function.
@@ -193,12 +193,12 @@ def fit(
     evaluated = _evaluation(model, measured)
     listeners = list_of(Callback)("fit", "callbacks", callbacks)
     listeners += [Progress()] if progress else []
-    with _interrupts_between_steps(run):
+    with SignalsBetweenSteps(run) as signals:
         try:
             for callback in listeners:
                 callback.begin(run)
             while run.epoch < run.epochs and not (run.stopped or run.interrupted):
-                if not _epoch(run, step, data, listeners, log_every):
+                if not _epoch(run, step, data, listeners, log_every, signals):
                     break
                 if validation is not None:
                     values = evaluated(validation)
@@ -211,6 +211,7 @@ def fit(
                     for name, value in run.logs.items():
                         if type(value) is not float:
                             run.logs[name] = _number(f"{about}{name!r}", value)
+                signals.deliver()
         except KeyboardInterrupt:
             run.interrupted = True
         finally:
@@ -244,35 +245,13 @@ _NO_BATCHES = (
 )
 
 
-@contextlib.contextmanager
-def _interrupts_between_steps(run: Run) -> Iterator[None]:
-    """Let the first Ctrl-C end the run after the current step; the second raises at once.
-
-    So a checkpoint has the model and the position in the data of one step. Python delivers signals
-    to the main thread; elsewhere nothing changes.
-    """
-
-    def note(*_: Any) -> None:
-        if run.interrupted:
-            raise KeyboardInterrupt
-        run.interrupted = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _epoch(
     run: Run,
     step: Callable[..., Any],
     data: Iterable[Any],
     callbacks: Sequence[Callback],
     log_every: int,
+    signals: SignalsBetweenSteps,
 ) -> bool:
     """Train the rest of an epoch; returns whether it has ended."""
     start = time.perf_counter()
@@ -284,6 +263,7 @@ def _epoch(
         return False
     batch = None
     for batch in _on_device("fit", data):
+        signals.deliver()
         if run.interrupted:
             return False
         n = _count_examples("fit", batch)

@@ -2,6 +2,9 @@
 
 import itertools
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -139,11 +142,95 @@ def die(k):
     return k
 
 
-def test_a_worker_process_that_dies_names_its_batch():
+def test_a_worker_process_that_dies_twice_names_its_batch():
     loader = DataLoader(range(8), 2, map=die, num_workers=1, processes=True)
-    with pytest.raises(DataError, match=r"process died.*the batch of items \d\.\.\.\d"):
-        values(loader)
+    batches = iter(loader)
+    assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(DataError, match=r"process died.*the batch of items 4\.\.\.5, twice"):
+        next(batches)
     loader.close()
+
+
+def die_once(path):
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return path.stem
+
+
+def test_a_worker_process_that_is_killed_is_replaced(tmp_path):
+    paths = [tmp_path / f"{k}" for k in range(6)]
+    for path in (*paths[:2], *paths[3:]):
+        path.touch()
+    loader = DataLoader(paths, 1, map=die_once, num_workers=2, processes=True)
+    assert flat(values(loader)) == list("012345")
+    (killed,) = loader._workers[0]._processes
+    killed.kill()  # between two epochs
+    assert flat(values(loader)) == list("012345")
+    loader.close()
+
+
+HANG = """
+import sys, threading, time
+import gpugrad as gg
+
+def hang(k):
+    if k:
+        time.sleep(1000)
+    return k
+
+if __name__ == "__main__":
+    how = {"num_workers": 2, "processes": sys.argv[1] == "processes"}
+    loader = gg.data.DataLoader(range(3), map=hang, **how)
+    next(iter(loader))
+    start = time.perf_counter()
+    loader.close()
+    print(time.perf_counter() - start < 2)
+    loader = gg.data.DataLoader(range(3), map=hang, timeout=5.0, **how)
+    batches = iter(loader)
+    next(batches)
+    loader.timeout = 0.1
+    try:
+        next(batches)
+    except gg.errors.DataError as error:
+        print("the batch of items 1...1 within timeout=0.1" in str(error))
+    print(time.time(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_a_worker_that_hangs_can_be_left(workers, tmp_path):
+    script = tmp_path / "hang.py"
+    script.write_text(HANG)
+    command = [sys.executable, script, workers]
+    done = subprocess.run(command, timeout=100, capture_output=True, text=True, check=True)
+    *found, end = done.stdout.split()
+    assert found == ["True", "True"]
+    assert done.stderr == ""
+    assert time.time() - float(end) < 2
+
+
+@pytest.mark.parametrize("how", [{}, {"num_workers": 1}])
+def test_an_exception_of_a_signal_handler_passes_through(how):
+    def raise_own(*_):
+        raise OwnError
+
+    def slow(k):
+        if k == 3:
+            os.kill(os.getpid(), signal.SIGALRM)
+            time.sleep(0.1)
+        return k
+
+    before = signal.signal(signal.SIGALRM, raise_own)
+    try:
+        with pytest.raises(OwnError):
+            values(DataLoader(range(8), 2, map=slow, **how))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+class OwnError(Exception):
+    """What a handler raises."""
 
 
 def test_what_a_worker_process_cannot_get_raises():

@@ -322,6 +322,59 @@ def test_early_stopping_resumes_with_the_best_weights(stopping_first, ctrl_c, tm
         run(tmp_path / "alone", is_part=False)
 
 
+class Preempted(Exception):
+    """What a handler raises."""
+
+
+def raise_preempted(*_):
+    raise Preempted
+
+
+HANDLERS = {
+    "SIGTERM": (signal.SIGTERM, signal.SIG_DFL, 143),
+    "exit at SIGTERM": (signal.SIGTERM, lambda *_: sys.exit(3), 3),
+    "raise at SIGALRM": (signal.SIGALRM, raise_preempted, None),
+    "continue at SIGALRM": (signal.SIGALRM, lambda *_: None, None),
+}
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+@pytest.mark.parametrize("stop_at", [2, 4])
+def test_a_signal_in_a_step_leaves_a_checkpoint_of_the_whole_step(name, stop_at, tmp_path):
+    number, handler, code = HANDLERS[name]
+    before = signal.signal(number, handler)
+
+    def run(stop_at=None):
+        v = gg.Variable(0.0, dtype="float64")
+        loader = gg.data.DataLoader(np.arange(1.0, 7.0), 2)
+        steps = []
+
+        def step(x):
+            steps.append(1)
+            if len(steps) == stop_at:
+                signal.raise_signal(number)
+            v.assign(2 * v + gg.sum(x))
+            return 0.0
+
+        checkpoints = train.Checkpoints(tmp_path, v=v, loader=loader)
+        train.fit(step, loader, 2, callbacks=[checkpoints], progress=False)
+        return v.numpy()
+
+    try:
+        if "continue" in name:
+            v = run(stop_at)
+        else:
+            with pytest.raises(SystemExit if code else Preempted) as error:
+                run(stop_at)
+            assert getattr(error.value, "code", None) == code
+            assert train.Checkpoints(tmp_path).latest().name == f"{stop_at:08d}.safetensors"
+            v = run()
+        assert signal.getsignal(number) == handler
+    finally:
+        signal.signal(number, before)
+    assert v == 3 * 32 + 7 * 16 + 11 * 8 + 3 * 4 + 7 * 2 + 11
+
+
 def test_a_step_that_a_second_ctrl_c_breaks_off_is_taken_again(tmp_path):
     loader = gg.data.DataLoader(np.arange(8.0), 2)
 

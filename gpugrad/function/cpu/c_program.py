@@ -187,7 +187,7 @@ class CProgram:
         """Compile the library, or read it from the cache; whether that succeeded."""
         if not self.loaded and calls.library() is not None:
             what = f"{len(self._names)} kernels of a traced function"
-            self._library = compiler.load(self.source, what=what)
+            self._library = compiler.load(self.source, what=what, keep=False)
             if self.loaded:
                 for step in self.program.steps:
                     getattr(step.call, "load", lambda: None)()  # of an optimizer

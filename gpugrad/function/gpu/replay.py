@@ -17,8 +17,9 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.devices import copy_array, formulas_on
-from gpugrad.core.replaceable import InterruptsDeferred, read_together
+from gpugrad.core.replaceable import read_together
 from gpugrad.core.scopes import updating
+from gpugrad.core.signals import SignalsDeferred
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
@@ -184,7 +185,7 @@ class Launches:
             self._keep(knowns, room)
             results = [[argument(v, known) for v in program.outputs] for known in knowns]
             if publishes:
-                with InterruptsDeferred():
+                with SignalsDeferred():
                     for variable, v, memory in flow.writes:
                         if memory is None:
                             variable._data = argument(v, knowns[-1])

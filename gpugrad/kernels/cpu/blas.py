@@ -1,10 +1,18 @@
-"""The addresses of functions in NumPy's BLAS and LAPACK."""
+"""NumPy's BLAS and LAPACK in a copy of their own, which computes on the thread that calls it.
+
+OpenBLAS has one number of threads for the whole process. Our pool cuts products itself, so each of
+its pieces needs a BLAS of one thread; but a limit set for a moment would change the last bits of
+other threads' NumPy products, overwrite limits that the user sets, and stay in a forked child. So
+the file of NumPy's BLAS is loaded once more, from memory, and only the copy has one thread.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +22,7 @@ class Names(NamedTuple):
 
     Attributes:
         of_c: those for C, such as sgemm.
-        of_threads: those that count threads.
+        of_threads: those that say how it computes on several threads.
         of_fortran: those for Fortran, such as dpotrf.
         long_integers: whether integers have 64 bits.
     """
@@ -29,36 +37,73 @@ _BUILDS = (
     Names("scipy_cblas_{}64_", "scipy_openblas_{}64_", "scipy_{}_64_", True),
     Names("scipy_cblas_{}", "scipy_openblas_{}", "scipy_{}_", False),
     Names("cblas_{}64_", "openblas_{}64_", "{}_64_", True),
-    Names("cblas_{}_64", "MKL_{}", "{}_64", True),
     Names("cblas_{}", "openblas_{}", "{}_", False),
 )
 
 
-@functools.cache
-def _blas() -> Any:
+class _Symbol(ctypes.Structure):
+    """What `dladdr` says of an address."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+_PTHREADS = 1  # what get_parallel returns: 0 for no threads, 2 for OpenMP, whose user decides
+
+
+def _numpys() -> Any:
+    """The library that NumPy calls; its symbols are those of its dependencies too."""
     file = importlib.import_module("numpy._core._multiarray_umath").__file__
-    if file is None:  # built into the interpreter
-        return None
-    return ctypes.CDLL(file)  # whose symbols are those of its dependencies too
+    return None if file is None else ctypes.CDLL(file)  # None: built into the interpreter
+
+
+def _copy(file: bytes) -> Any:
+    """A library that is loaded a second time: another file, as the loader knows the first one."""
+    with open(file, "rb") as original, open(os.memfd_create("gpugrad-blas"), "wb") as copy:
+        size, done = os.fstat(original.fileno()).st_size, 0
+        while done < size:
+            done += os.sendfile(copy.fileno(), original.fileno(), done, size - done)
+        return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}", mode=os.RTLD_LOCAL | os.RTLD_NOW)
+
+
+@functools.cache
+def _loaded() -> tuple[Any, Names] | None:
+    """The copy and its names; None if NumPy's BLAS is an unknown one, or cannot be copied."""
+    numpys = _numpys()
+    with contextlib.suppress(OSError, AttributeError):  # an old kernel has no memfd_create
+        for names in _BUILDS:
+            needed = [names.of_threads.format(f) for f in ("set_num_threads", "get_parallel")]
+            if not all(hasattr(numpys, f) for f in (*needed, names.of_c.format("sgemm"))):
+                continue
+            symbol = _Symbol()
+            ctypes.CDLL(None).dladdr(getattr(numpys, needed[0]), ctypes.byref(symbol))
+            copy = _copy(symbol.file)
+            set_threads, parallel = (getattr(copy, f) for f in needed)
+            if parallel() > _PTHREADS:
+                return None
+            set_threads(1)
+            with contextlib.suppress(AttributeError):
+                copy.blas_thread_shutdown_()  # those that loading it has started
+            return copy, names
+    return None
+
+
+def names() -> Names | None:
+    """How NumPy's BLAS names its functions; None if it is an unknown one."""
+    loaded = _loaded()
+    return loaded and loaded[1]
 
 
 def addresses(form: str, functions: Sequence[str]) -> list[int | None]:
     """The addresses of functions under a build's names; None for what it lacks."""
+    loaded = _loaded()
 
     def address(name: str) -> int | None:
-        try:
-            return ctypes.cast(getattr(_blas(), name), ctypes.c_void_p).value
-        except AttributeError:
-            return None
+        function = getattr(loaded and loaded[0], name, None)
+        return function and ctypes.cast(function, ctypes.c_void_p).value
 
     return [address(form.format(name)) for name in functions]
-
-
-@functools.cache
-def names() -> Names | None:
-    """How NumPy's BLAS names its functions; None if it is an unknown one."""
-    for build in _BUILDS:
-        counts = addresses(build.of_threads, ("get_num_threads", "set_num_threads"))
-        if all(addresses(build.of_c, ("sgemm",))) and all(counts):
-            return build
-    return None

@@ -19,6 +19,7 @@ XDG_CACHE_HOME        the folder that holds gpugrad/cpu; by default ~/.cache
 
 from __future__ import annotations
 
+import _ctypes
 import contextlib
 import ctypes
 import dataclasses
@@ -33,6 +34,7 @@ import signal
 import subprocess
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -83,6 +85,7 @@ class _Process:
     def __init__(self) -> None:
         self.lock = new_lock()
         self.libraries: dict[str, ctypes.CDLL | None] = {}
+        self.unkept: weakref.WeakValueDictionary[str, ctypes.CDLL] = weakref.WeakValueDictionary()
         self.broken = ""  # why no library can be compiled
         self.warned = False
         self.folder: LibraryFolder | None = None  # that of the cache, or a temporary one
@@ -94,7 +97,7 @@ _process = _Process()
 
 
 def load(
-    source: str, *, what: str, shared: bool = False, flags: Sequence[str] = ()
+    source: str, *, what: str, shared: bool = False, flags: Sequence[str] = (), keep: bool = True
 ) -> ctypes.CDLL | None:
     """The library of a C++17 text, compiled or from the cache; None if NumPy has to compute.
 
@@ -103,13 +106,21 @@ def load(
         what: what it computes, for the warning if the compiler refuses it.
         shared: whether libraries that are loaded later may call its functions.
         flags: more of them for the compiler.
+        keep: whether it stays loaded, or goes with the last object that has the result.
     """
     if source in _process.libraries:
         return _process.libraries[source]
     with _process.lock:
-        if source not in _process.libraries:
-            _process.libraries[source] = _load(source, what, shared, flags)
-        return _process.libraries[source]
+        library = _process.unkept.get(source) or _process.libraries.get(source)
+        if library is None and source not in _process.libraries:
+            library = _load(source, what, shared, flags)
+            if keep or library is None:
+                _process.libraries[source] = library
+            else:
+                _process.unkept[source] = library
+                end = weakref.finalize(library, _ctypes.dlclose, library._handle)
+                end.atexit = False  # a thread may still compute
+        return library
 
 
 def setting() -> str:

@@ -359,11 +359,6 @@ bool svd_all(const T* x, T* u, T* s, T* vh, bool full, long stack, long m, long 
   return good;
 }
 
-struct Blas {
-  Blas() { gpugrad_enter_blas(); }
-  ~Blas() { gpugrad_exit_blas(); }
-};
-
 }  // namespace
 
 extern "C" {

@@ -5,7 +5,8 @@
 #include "blas.h"
 #include "pool.h"
 
-#include <mutex>
+#include <pthread.h>
+#include <time.h>
 
 namespace {
 
@@ -16,8 +17,6 @@ const long ROWS = 16;  // pieces are cut at multiples of it, so that BLAS fills 
 
 void *gemm_float, *gemm_double, *gemv_float, *gemv_double;
 bool long_integers;  // of BLAS: 64 bits
-int (*get_threads)();
-void (*set_threads)(int);
 
 template <class T, class I>
 void call(
@@ -39,8 +38,23 @@ void call_vector(bool transposed, long rows, long columns, const T* b, long ld, 
        I(y_step));
 }
 
-std::mutex counting;
-int inside = 0, before = 1;
+const long LONGEST_WAIT = 10;  // seconds that a fork waits, as in core/forking.py
+const pthread_rwlock_t FREE = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+pthread_rwlock_t in_use = FREE;  // by products, to read; by a fork, to write
+thread_local bool waited;
+
+void before_fork() {
+  timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += LONGEST_WAIT;
+  waited = pthread_rwlock_timedwrlock(&in_use, &until) == 0;
+}
+
+void after_fork() {
+  if (waited) pthread_rwlock_unlock(&in_use);
+}
+
+void in_child() { in_use = FREE; }
 
 // ---- the matrices of an array
 
@@ -183,9 +197,11 @@ long cut(Product& p) {
 extern "C" {
 
 // `of`: addresses of gemm and gemv for float and for double.
-void gpugrad_set_blas(void** of, long longs, int (*get)(), void (*set)(int)) {
+void gpugrad_set_blas(void** of, long longs) {
   gemm_float = of[0], gemm_double = of[1], gemv_float = of[2], gemv_double = of[3];
-  long_integers = longs, get_threads = get, set_threads = set;
+  long_integers = longs;
+  static bool registered = pthread_atfork(before_fork, after_fork, in_child) == 0;
+  (void)registered;
 }
 
 void gpugrad_gemm(
@@ -195,15 +211,9 @@ void gpugrad_gemm(
   of(gemm_float, at, bt, m, n, k, a, lda, b, ldb, c, ldc, add);
 }
 
-void gpugrad_enter_blas() {
-  std::lock_guard<std::mutex> lock(counting);
-  if (inside++ == 0 && get_threads && (before = get_threads()) > 1) set_threads(1);
-}
+void gpugrad_enter_blas() { pthread_rwlock_rdlock(&in_use); }
 
-void gpugrad_exit_blas() {
-  std::lock_guard<std::mutex> lock(counting);
-  if (--inside == 0 && get_threads && before > 1) set_threads(before);
-}
+void gpugrad_exit_blas() { pthread_rwlock_unlock(&in_use); }
 
 // c = a @ b for NumPy arrays of float (double, if wide) with at least two axes; the axes in front
 // broadcast to those of c. Returns 1; 0 for what is
@@ -223,9 +233,8 @@ long gpugrad_multiply(const Array& a, const Array& b, const Array& c, long wide)
   if (p.stack > 1 && b.ndim == 2 && a.ndim == c.ndim && !p.am.transposed &&
       is_tall(a, p.am.ld, size) && is_tall(c, p.ldc, size))
     p.m *= p.stack, p.stack = 1;
-  gpugrad_enter_blas();
+  Blas blas;
   gpugrad_parallel(wide ? piece<double> : piece<float>, &p, cut(p));
-  gpugrad_exit_blas();
   return 1;
 }
 

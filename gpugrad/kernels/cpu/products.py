@@ -1,4 +1,4 @@
-"""Products of float32 and float64 matrices by NumPy's BLAS, cut over the pool's threads."""
+"""Products of float32 and float64 matrices by a copy of NumPy's BLAS, cut over the pool."""
 
 from __future__ import annotations
 
@@ -32,23 +32,22 @@ def library() -> ctypes.CDLL | None:
     pool = importlib.import_module("gpugrad.kernels.cpu.pool")
     products = pool.load("products", shared=True) if functions else None
     if products is not None:
-        products.gpugrad_set_blas.argtypes = [_P, _L, _P, _P]
+        products.gpugrad_set_blas.argtypes = [_P, _L]
         products.gpugrad_set_blas.restype = None
-        *addresses, longs, get, put = functions
-        products.gpugrad_set_blas((_P * 4)(*addresses), longs, get, put)
+        *addresses, longs = functions
+        products.gpugrad_set_blas((_P * 4)(*addresses), longs)
         products.gpugrad_product.argtypes = [ctypes.py_object] * 3 + [_L]
         products.gpugrad_product.restype = _L
     return products
 
 
 def _blas_functions() -> list[Any]:
-    """Addresses of gemm and gemv, whether integers are long, how to get and set threads."""
+    """Addresses of gemm and gemv, and whether integers are long."""
     names = blas.names()
     if names is None:
         return []
     products = blas.addresses(names.of_c, _NAMES)
-    counts = blas.addresses(names.of_threads, ("get_num_threads", "set_num_threads"))
-    return [*products, names.long_integers, *counts] if all(products) else []
+    return [*products, names.long_integers] if all(products) else []
 
 
 def product(x1: Any, x2: Any, out: Any = None) -> Any:

@@ -127,36 +127,42 @@ def test_a_traced_product_equals_the_eager_one(left, right):
         np.testing.assert_allclose(twice(x, gg.constant(b)).numpy(), desired.numpy(), 2e-5, 2e-5)
 
 
-def test_blas_has_its_threads_back_after_products():
-    """In a process of its own, where BLAS has several threads."""
+def test_products_leave_numpys_blas_alone():
+    """The bits of other threads' NumPy products, the user's limits, and forks during a product."""
     code = """
-import ctypes, threading, numpy as np
+import ctypes, os, sys, threading, numpy as np
 import numpy._core._multiarray_umath as core
-from gpugrad.kernels.cpu import products, pool
-from gpugrad.kernels.cpu.products import _blas_functions
+from gpugrad.kernels.cpu import blas, pool, products
 pool.set_threads(2)
-*_, get, put = _blas_functions()
-get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
-put(2)
-before = get()
-products.library().gpugrad_enter_blas()
-assert get() == 1
-products.library().gpugrad_enter_blas()
-products.library().gpugrad_exit_blas()
-assert get() == 1
-products.library().gpugrad_exit_blas()
-assert get() == before
-a = np.ones((200, 200))
+names, library = blas.names(), ctypes.CDLL(core.__file__)
+get, put = (getattr(library, names.of_threads.format(f"{w}_num_threads")) for w in ("get", "set"))
+a = np.random.default_rng(0).normal(size=(300, 300))
+b = a + 1
+quiet, desired = a @ b, products.product(a, b)
+end = threading.Event()
 def run():
-    for _ in range(50):
-        products.product(a, a)
-threads = [threading.Thread(target=run) for _ in range(4)]
+    while not end.is_set():
+        products.product(a, b)
+threads = [threading.Thread(target=run) for _ in range(2)]
 [t.start() for t in threads]
+found = set()
+for k in range(100):
+    put(2 + k % 2)
+    found.add((get() == 2 + k % 2, np.array_equal(a @ b, quiet)))
+put(2)
+for _ in range(10):
+    child = os.fork()
+    if not child:
+        same = get() == 2 and np.array_equal(products.product(a, b), desired)
+        os._exit(not same)
+    found.add(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+end.set()
 [t.join() for t in threads]
-assert get() == before
-print(before)
+print(found)
 """
-    assert int(output_of("-c", code)) >= 1
+    # Python warns of forks beside threads
+    found = output_of("-W", "ignore", "-c", code, OPENBLAS_NUM_THREADS="3")
+    assert eval(found) == {(True, True), 0}
 
 
 def test_several_python_threads_multiply_at_once():
