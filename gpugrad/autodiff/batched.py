@@ -108,12 +108,7 @@ class Level:
 
 
 class Batched(Wrapper):
-    """An array with the shape of one example, which holds the values of all examples of a level.
-
-    Attributes:
-        stacked: the array with the examples along axis 0.
-        level: the run of `vmap` that it belongs to.
-    """
+    """An array with the shape of one example, which holds the values of all examples of a level."""
 
     __slots__ = ("level", "stacked")
 

@@ -92,11 +92,7 @@ UINT, BFLOAT = 1, 4  # DLDataTypeCode
 
 
 def relabeled(capsule: Any, old: int, new: int) -> Any:
-    """A DLPack capsule of 16-bit numbers with another type code: NumPy knows no bfloat16.
-
-    Raises:
-        TypeError: the capsule's numbers are of another type.
-    """
+    """A DLPack capsule of 16-bit numbers with another type code: NumPy knows no bfloat16."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     is_valid = ctypes.pythonapi.PyCapsule_IsValid

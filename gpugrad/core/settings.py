@@ -138,13 +138,7 @@ def leave(name: str) -> None:
 
 
 class Block:
-    """A ``with`` block in which a setting of this task has a value; it also decorates functions.
-
-    Args:
-        setting: the name in `_TaskSettings`.
-        value: the value.
-        name: the block's public name.
-    """
+    """A ``with`` block in which a setting of this task has a value; it also decorates functions."""
 
     def __init__(self, setting: str, value: Any, name: str = "") -> None:
         self._setting, self._value, self._name = setting, value, name

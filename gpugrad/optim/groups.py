@@ -67,16 +67,7 @@ class Group:
 
 
 def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[Group]:
-    """The groups of the option of that name.
-
-    Args:
-        name: the optimizer's name.
-        groups: the user's argument.
-        known: the range of each setting but the learning rate.
-
-    Raises:
-        ArgumentError: an item is not a pair, or a setting is unknown or out of range.
-    """
+    """The groups of the option `groups`, whose settings must be `known` and within their ranges."""
     items = groups.items() if isinstance(groups, Mapping) else groups
     made = []
     for item in items:

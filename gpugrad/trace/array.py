@@ -59,12 +59,7 @@ LEFT = (
 
 
 class Traced(Wrapper):
-    """A plain array and its value in the program that is being traced.
-
-    Attributes:
-        inner: the array that was computed.
-        value: its `Value` in the program.
-    """
+    """A plain array and its value in the program that is being traced."""
 
     __slots__ = ("inner", "value")
 

@@ -85,9 +85,6 @@ class Span:
     """A ``with`` block whose time is written to all profiles, unless it is inside another one.
 
     On a GPU it waits for the current stream at both ends, and is an NVTX range.
-
-    Attributes:
-        outermost: whether it is inside no other.
     """
 
     __slots__ = ("_gpu", "_kind", "_name", "_start", "_where", "nbytes", "outermost")

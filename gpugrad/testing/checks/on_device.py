@@ -66,14 +66,7 @@ class Difference:
 
 
 def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Difference]:
-    """The differences between an op on a GPU and on the CPU.
-
-    Args:
-        op: the record.
-        phase: one of `PHASES`.
-        device: the GPU.
-        seed: seed of the samples.
-    """
+    """The differences between an op on a GPU and on the CPU."""
     dtype = PHASES[phase]
     subject = Subject(op, seed, 1, device)
     samples = subject.samples if dtype is None else subject.real_samples[:2]
