@@ -12,12 +12,12 @@ one loop over the log in reverse: no recursion and no sort. An entry is one exec
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.recordable import Entries, Entry, Recordable, Rule
+from gpugrad.autodiff.recordable import Entry, Recordable, Rule
 from gpugrad.core.backend import NUMPY, TENSOR, Reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -26,17 +26,19 @@ from gpugrad.errors import reraise
 from gpugrad.kernels.cpu.large import LARGE, on_threads
 
 
-def backward(log: Entries, grads: Gradients, needed: Container[int], reading: LogReading) -> None:
-    """Pull `grads` back through `log`, in place.
+def backward(
+    walk: Iterable[Entry], grads: Gradients, needed: Container[int], reading: LogReading
+) -> None:
+    """Pull `grads` back through a log, in place.
 
     Args:
-        log: the entries, in execution order.
+        walk: the entries, the last one first: ``reversed(log)``.
         grads: gradients by serial number; in the beginning, those of the targets.
         needed: serial numbers of the sources and of everything between them and a target.
         reading: what the rules run on: arrays or Tensors. It provides each entry's rules.
     """
     take, add, prepare = grads.take, grads.add, reading.of
-    for entry in reversed(log):
+    for entry in walk:
         op, out, ids, _, _, params = entry
         g = take(out, op)
         if g is None:  # no target depends on this result

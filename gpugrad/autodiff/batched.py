@@ -25,7 +25,7 @@ from gpugrad.core.backend import (
     reading,
 )
 from gpugrad.core.forking import new_rlock
-from gpugrad.core.operators import add_operators
+from gpugrad.core.operators import Wrapper, add_operators
 from gpugrad.core.tensor import index_parts, require_one_library
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 
@@ -107,17 +107,10 @@ class Level:
         _active.levels = tuple(level for level in _active.levels if level is not self)
 
 
-class Batched:
-    """An array with the shape of one example, which holds the values of all examples of a level.
-
-    Attributes:
-        stacked: the array with the examples along axis 0.
-        level: the run of `vmap` that it belongs to.
-    """
+class Batched(Wrapper):
+    """An array with the shape of one example, which holds the values of all examples of a level."""
 
     __slots__ = ("level", "stacked")
-    __array_ufunc__ = None  # ndarray * Batched must come to Batched.__rmul__
-    base = True  # as in NumPy: another array owns the memory, so nobody writes to it
 
     def __init__(self, stacked: Any, level: Level) -> None:
         self.stacked, self.level = stacked, level
@@ -142,23 +135,9 @@ class Batched:
         """Number of elements of one example."""
         return int(np.prod(self.shape))
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the elements."""
-        return self.stacked.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all examples together."""
-        return self.stacked.nbytes
-
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """The examples in another dtype."""
         return BATCHED.astype(self, dtype)
-
-    def copy(self) -> Batched:
-        """The array itself, because nobody writes to it."""
-        return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
         if self.level not in _active.levels:
@@ -171,8 +150,6 @@ class Batched:
             "not one number or array. Choose between values with gg.where, or return it from the "
             "function and look at it outside."
         )
-
-    item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
 
     def __repr__(self) -> str:
         return f"<{self.level.size} examples of shape {self.shape}>"

@@ -38,7 +38,7 @@ from gpugrad.errors import (
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
-from gpugrad.trace.profiling import TimedLog, profiles
+from gpugrad.trace.profiling import profiles, timed_entries
 from gpugrad.trace.program import NotReplayable
 
 
@@ -100,14 +100,13 @@ def _differentiate(
             grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
             for target, seed in zip(targets, seeds, strict=True):
                 grads.add(number_any(target), _seed(reading, target, seed))
-            log: Any = recorder.log
-            plain = log
+            walk: Any = reversed(recorder.log)
             if trace is not None:
-                log = trace.entries(log)
+                walk = trace.entries(walk)
             if profiles:
-                log = TimedLog(log, grads)
+                walk = timed_entries(walk, grads)
             try:
-                backward(log, grads, needed, reading)
+                backward(walk, grads, needed, reading)
                 results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
                 if checks:
                     for result, s in zip(results, sources, strict=True):
@@ -117,8 +116,8 @@ def _differentiate(
                     raise
                 continue  # the NaN may be one that masked products do not have
             finally:
-                if log is not plain:
-                    log.close()  # also after an error, which would hold it
+                if trace is not None or profiles:
+                    walk.close()  # also after an error, which would hold it
             if masked or not _any_nan(results, recorder.log, trace):
                 break
     return results

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 Rule = Callable[..., Any]
 """A gradient rule as the backward loop calls it: ``rule(xp, g, saved, params)``."""
@@ -68,10 +68,3 @@ def split_rule(rule: Rule, n: int) -> list[Rule]:
         return one
 
     return [part(k) for k in range(n)]
-
-
-class Entries(Protocol):
-    """The entries that a backward pass walks: a recorder's log, or a listener to the walk."""
-
-    def __reversed__(self) -> Iterator[Entry]:
-        """The entries, the last one first."""

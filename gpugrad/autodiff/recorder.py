@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
-from gpugrad.autodiff.recordable import Entry
+from gpugrad.autodiff.recordable import Entry, Recordable, Rule, split_rule
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.tensor import Tensor, new_number, next_id
@@ -257,3 +257,30 @@ class Recorder(LogGrowing):
         if any(i in self.known or i in self.dead for i in ids):
             self.dead.add(out)
             self.barriers.append((len(self.log), name, out, tuple(ids), user_line()))
+
+
+class RecordedCall(Recordable):
+    """A call that is not an op, but of a function whose gradients all come from one function.
+
+    Args:
+        name: the function's name.
+        gradients: function of a reading and of one gradient for each result, that returns one for
+            each input.
+        unused: see `Recordable`.
+    """
+
+    outputs = 0  # `g` is a tuple even for one result
+
+    def __init__(
+        self, name: str, gradients: Callable[..., Sequence[Any]], unused: Sequence[int] = ()
+    ) -> None:
+        self.name, self._gradients, self.unused = name, gradients, unused
+
+    def rules_for(self, n: int) -> Sequence[Rule]:
+        """One rule for each input; the first that runs computes the gradients of all."""
+        return split_rule(lambda xp, g, saved, params: self._gradients(xp, g), n)
+
+    def record(self, outs: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
+        """Offer the call to the recorders of this thread."""
+        ids = tuple(x._id for x in inputs)
+        record_many(self, tuple(outs), ids, (None,) * len(ids), (), None)

@@ -189,11 +189,7 @@ def takes(**kinds: Kind) -> Callable[[F], F]:
 
 
 def check_numbers(name: str, kinds: str = "biufcV", /, **parameters: Any) -> None:
-    """Check that each is a number or an array of these kinds; NumPy takes any object.
-
-    Raises:
-        DTypeError: one is not.
-    """
+    """DTypeError unless each is a number or an array of these kinds; NumPy takes any object."""
     for parameter, value in parameters.items():
         dtype = getattr(value, "dtype", None)
         if (np.asarray(value).dtype if dtype is None else dtype).kind not in kinds:
@@ -204,8 +200,7 @@ def check_numbers(name: str, kinds: str = "biufcV", /, **parameters: Any) -> Non
 def check_op_flag(name: str, parameter: str, value: Any) -> Any:
     """An op's parameter whose default is True or False: a flag, None or an array, as of a trace.
 
-    Raises:
-        DTypeError: it is anything else; the truth value of "no" is hardly what is meant.
+    All else is refused: the truth value of "no" is hardly what is meant.
     """
     if value is None or is_flag(value) or hasattr(type(value), "__array__"):
         return value
@@ -216,11 +211,7 @@ _NO_PARAMETERS = (set, frozenset, bytes, bytearray, types.FunctionType, types.Bu
 
 
 def check_unusual(op: Any, parameter: str, value: Any) -> Any:
-    """An op's parameter of an unusual type; a list of axes as a tuple, which a tape can keep.
-
-    Raises:
-        DTypeError: no op takes values of that type, or not in the place of a number.
-    """
+    """An op's parameter of an unusual type, or DTypeError; a list of axes becomes a tuple."""
     if type(value) is list and parameter == "axis":
         return tuple(value)
     if type(value) is complex and "c" not in op.kinds:

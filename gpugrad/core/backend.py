@@ -7,7 +7,7 @@ their arrays.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -22,6 +22,17 @@ SCALARS = frozenset((int, float, bool, complex))
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALF = frozenset((np.dtype(np.float16), BFLOAT16))
 """Sixteen-bit floats: formulas that are more than one ufunc compute them in float32."""
+
+
+def _of_all(method: Any) -> Any:
+    """A method of `Ops` that asks for every op."""
+
+    @functools.wraps(method)
+    def call(self: Any) -> Any:
+        self._load()
+        return method(self)
+
+    return call
 
 
 class Ops(dict[str, Any]):
@@ -64,28 +75,8 @@ class Ops(dict[str, Any]):
             self._load()
         return super().__contains__(name)
 
-    def __iter__(self) -> Iterator[str]:
-        self._load()
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        self._load()
-        return super().__len__()
-
-    def keys(self) -> Any:
-        """Every name."""
-        self._load()
-        return super().keys()
-
-    def values(self) -> Any:
-        """Every record."""
-        self._load()
-        return super().values()
-
-    def items(self) -> Any:
-        """Every name and record."""
-        self._load()
-        return super().items()
+    __iter__, __len__ = _of_all(dict.__iter__), _of_all(dict.__len__)
+    keys, values, items = _of_all(dict.keys), _of_all(dict.values), _of_all(dict.items)
 
 
 OPS = Ops()

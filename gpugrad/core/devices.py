@@ -53,11 +53,11 @@ class Device:
         return (self.kind, self.index) == (other.kind, other.index)
 
     def __enter__(self) -> Device:
-        settings.enter_device(require(self))
+        settings.enter("devices", require(self))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        settings.exit_device()
+        settings.leave("devices")
 
 
 CPU = Device("cpu", 0)

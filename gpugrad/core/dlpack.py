@@ -15,7 +15,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
-from gpugrad.core.host_dlpack import BFLOAT, UINT, from_host, relabeled
+from gpugrad.core.from_python import BFLOAT, UINT, from_host, relabeled
 from gpugrad.core.tensor import Tensor, next_id, tensor
 from gpugrad.core.views import Element, Shared, share, sharing
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where

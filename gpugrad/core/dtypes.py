@@ -169,7 +169,6 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
 
 
 @saying_where
-@saying_where
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Return whether a cast loses nothing.
 

@@ -1,14 +1,17 @@
-"""NumPy arrays of Python numbers and nested lists, and the conversions that would lose a value."""
+"""NumPy arrays of Python numbers, nested lists and other libraries' arrays on the host.
+
+Also the checks of conversions that would lose a value.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, SCALARS, as_dtype
-from gpugrad.core.host_dlpack import from_host
 from gpugrad.errors import DTypeError, NumberOverflowError, ShapeError
 
 
@@ -81,3 +84,50 @@ def no_value_lost(what: str, array: np.ndarray[Any, Any], dtype: np.dtype[Any]) 
         if beyond or not (array == np.trunc(array)).all():
             kind = NumberOverflowError if beyond else DTypeError
             raise kind(f"{what}: {array.tolist()!r:.60} does not fit {dtype} unchanged.")
+
+
+# ---- arrays of other libraries, by DLPack; NumPy knows no bfloat16 -------------------------
+
+UINT, BFLOAT = 1, 4  # DLDataTypeCode
+
+
+def relabeled(capsule: Any, old: int, new: int) -> Any:
+    """A DLPack capsule of 16-bit numbers with another type code: NumPy knows no bfloat16."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    is_valid = ctypes.pythonapi.PyCapsule_IsValid
+    is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    # offsets of DLTensor.dtype in DLManagedTensor and in DLManagedTensorVersioned
+    name, offset = b"dltensor", 20
+    if is_valid(capsule, b"dltensor_versioned"):
+        name, offset = b"dltensor_versioned", 52
+    code, bits = (ctypes.c_uint8 * 2).from_address(pointer(capsule, name) + offset)
+    if (code, bits) != (old, 16):
+        raise TypeError("the array is not of bfloat16")
+    (ctypes.c_uint8 * 1).from_address(pointer(capsule, name) + offset)[0] = new
+    return capsule
+
+
+class _AsUint16:
+    """An array of bfloat16 on the CPU, which NumPy reads as one of uint16."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return relabeled(self.x.__dlpack__(), BFLOAT, UINT)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # the CPU
+
+
+def from_host(x: Any) -> Any:
+    """The NumPy array that shares the memory of an array on the host."""
+    try:
+        return np.from_dlpack(x)
+    except (BufferError, RuntimeError):  # of bfloat16?
+        try:
+            return np.from_dlpack(_AsUint16(x)).view(BFLOAT16)
+        except TypeError:
+            pass
+        raise

@@ -1,9 +1,11 @@
-"""Python's operators for arrays that wrap others."""
+"""The base of arrays that wrap others, and Python's operators for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
@@ -28,3 +30,53 @@ def add_operators(kind: type, xp: Any) -> None:
         setattr(kind, f"__{symbol}__", operator(name))
     for symbol, name in BINARY.items():
         setattr(kind, f"__r{symbol}__", operator(name, reflected=True))
+
+
+class Wrapper:
+    """An array that wraps another one, `inner`, and forwards its attributes.
+
+    A subclass says with `_refuse` why it has no values.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # ndarray * Wrapper must call Wrapper.__rmul__
+    base = True  # as for a NumPy view, so that nobody writes to its memory
+    inner: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length along each axis."""
+        return self.inner.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.inner.ndim
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.inner.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self.inner.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Size of all elements in bytes."""
+        return self.inner.nbytes
+
+    def copy(self) -> Any:
+        """The array itself, because nobody writes to it."""
+        return self
+
+    def _refuse(self, *args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError
+
+    def _no_values(self, *args: Any, **keywords: Any) -> Any:
+        return self._refuse()
+
+    item = tolist = get = view = _no_values
+    __bool__ = __float__ = __int__ = __index__ = __iter__ = _no_values

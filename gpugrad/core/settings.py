@@ -137,6 +137,43 @@ def leave(name: str) -> None:
     _task.set(_Task(before._replace(**{name: values})))
 
 
+class Block:
+    """A ``with`` block in which a setting of this task has a value; it also decorates functions."""
+
+    def __init__(self, setting: str, value: Any, name: str = "") -> None:
+        self._setting, self._value, self._name = setting, value, name
+
+    def __enter__(self) -> None:
+        enter(self._setting, self._value)
+
+    def __exit__(self, *exc: object) -> None:
+        leave(self._setting)
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, or ``async def`` function, decorated to run in such a block at each call.
+
+        Raises:
+            ArgumentError: `f` is a generator function: its body runs when its caller iterates.
+        """
+        if inspect.isgeneratorfunction(f) or inspect.isasyncgenfunction(f):
+            raise ArgumentError(
+                f"{self._name}: {f!r:.60} is a generator function, whose body runs after the call. "
+                f"Write `with {self._name}(...):` inside it, around lines without yield."
+            )
+
+        @functools.wraps(f)
+        def run(*args: Any, **keywords: Any) -> Any:
+            with self:
+                return f(*args, **keywords)
+
+        @functools.wraps(f)
+        async def run_async(*args: Any, **keywords: Any) -> Any:
+            with self:
+                return await f(*args, **keywords)
+
+        return run_async if inspect.iscoroutinefunction(f) else run
+
+
 # ---- the default device: gpugrad.core.devices chooses it ---------------------------------
 
 
@@ -149,16 +186,6 @@ def explicit_device() -> Any:
 def set_default_device(device: Any) -> None:
     """Make a Device the default of all threads; None removes it."""
     _set_process("device", device)
-
-
-def enter_device(device: Any) -> None:
-    """Make a Device the default of this task until `exit_device`."""
-    enter("devices", device)
-
-
-def exit_device() -> None:
-    """Undo the last `enter_device`."""
-    leave("devices")
 
 
 # ---- the precision of matrix products ----------------------------------------------------
@@ -206,15 +233,7 @@ def mixed_dtype() -> Any:
 
 def as_written() -> AbstractContextManager[Any]:
     """A block that computes in the dtypes of the arguments: a rule, or the body of a composite."""
-    return _AsWritten() if mixed_modes else _NOTHING
-
-
-class _AsWritten:
-    def __enter__(self) -> None:
-        enter("mixed", None)
-
-    def __exit__(self, *exc: object) -> None:
-        leave("mixed")
+    return Block("mixed", None) if mixed_modes else _NOTHING
 
 
 _NOTHING = contextlib.nullcontext()
@@ -257,18 +276,11 @@ def deterministic() -> bool:
 # ---- checks for NaN ----------------------------------------------------------------------
 
 
-def enter_numerics(mode: str) -> None:
-    """Check results of this task until `exit_numerics`: see `gpugrad.trace.numerics`."""
-    enter("numerics", mode)
-
-
-def exit_numerics() -> None:
-    """Undo the last `enter_numerics`."""
-    leave("numerics")
-
-
 def numerics() -> str:
-    """Values that raise in this task: "nan", "inf" for both, or "" for none."""
+    """Values that raise in this task: "nan", "inf" for both, or "" for none.
+
+    See `gpugrad.trace.numerics`.
+    """
     return _task.get().settings.numerics[-1]
 
 
@@ -283,7 +295,7 @@ def switch_trainable(number: int) -> None:
 # ---- training ----------------------------------------------------------------------------
 
 
-class training:  # it reads as a statement
+class training(Block):  # it reads as a statement
     """Put layers in training mode, in this thread or asyncio task, inside a ``with`` block.
 
     There `gg.nn.Dropout` drops, and `gg.nn.BatchNorm` uses the statistics of the batch. Outside
@@ -311,43 +323,7 @@ class training:  # it reads as a statement
                 "@gg.nn.training()."
             )
         self.on = on
-
-    def __enter__(self) -> None:
-        enter("training", self.on)
-
-    def __exit__(self, *exc: object) -> None:
-        leave("training")
-
-    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, decorated to run in such a block."""
-        return run_inside("nn.training", f, lambda: training(self.on))
-
-
-def run_inside(
-    name: str, f: Callable[..., Any], block: Callable[[], AbstractContextManager[None]]
-) -> Callable[..., Any]:
-    """The function, or ``async def`` function, decorated to run in a new block at each call.
-
-    Raises:
-        ArgumentError: `f` is a generator function: its body runs when its caller iterates.
-    """
-    if inspect.isgeneratorfunction(f) or inspect.isasyncgenfunction(f):
-        raise ArgumentError(
-            f"{name}: {f!r:.60} is a generator function, whose body runs after the call. Write "
-            f"`with {name}(...):` inside it, around lines without yield."
-        )
-
-    @functools.wraps(f)
-    def run(*args: Any, **keywords: Any) -> Any:
-        with block():
-            return f(*args, **keywords)
-
-    @functools.wraps(f)
-    async def run_async(*args: Any, **keywords: Any) -> Any:
-        with block():
-            return await f(*args, **keywords)
-
-    return run_async if inspect.iscoroutinefunction(f) else run
+        super().__init__("training", on, "nn.training")
 
 
 def is_training() -> bool:

@@ -9,8 +9,7 @@
 """
 
 from gpugrad.data import augment
-from gpugrad.data.datasets import Arrays, Dataset, Lines, Windows
-from gpugrad.data.files import open_npy, open_text
+from gpugrad.data.datasets import Arrays, Dataset, Lines, Windows, open_npy, open_text
 from gpugrad.data.loader import DataLoader, LoaderState
 
 __all__ = [

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pydoc_data import topics
 from typing import Any
 
@@ -237,33 +237,30 @@ def run(args: argparse.Namespace) -> None:
     print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "charlm",
-        __doc__,
-        run,
-        argv,
-        epochs=6,
-        width=(128, "features of a token"),
-        layers=(4, "Transformer blocks"),
-        heads=(4, "heads of attention"),
-        length=(128, "tokens of a window"),
-        batch_size=(16, "windows per call of the step"),
-        accumulate=(1, "calls that make one step of the optimizer"),
-        learning_rate=(0.003, "largest learning rate"),
-        warm_up=(100, "steps until the learning rate is at its largest"),
-        characters=(None, "characters of the text"),
-        save_every=(100, "steps between checkpoints"),
-        write=(600, "characters to write at the end"),
-        temperature=(0.7, "lower is more cautious"),
-        prompt=("The ", "how the text begins (%(default)r)"),
-        precision=(
-            "float32",
-            "dtype of products (%(default)s); 16 bits are fast on a GPU",
-            ("float32", "bfloat16", "float16"),
-        ),
-    )
+main = common.command(
+    "charlm",
+    __doc__,
+    run,
+    epochs=6,
+    width=(128, "features of a token"),
+    layers=(4, "Transformer blocks"),
+    heads=(4, "heads of attention"),
+    length=(128, "tokens of a window"),
+    batch_size=(16, "windows per call of the step"),
+    accumulate=(1, "calls that make one step of the optimizer"),
+    learning_rate=(0.003, "largest learning rate"),
+    warm_up=(100, "steps until the learning rate is at its largest"),
+    characters=(None, "characters of the text"),
+    save_every=(100, "steps between checkpoints"),
+    write=(600, "characters to write at the end"),
+    temperature=(0.7, "lower is more cautious"),
+    prompt=("The ", "how the text begins (%(default)r)"),
+    precision=(
+        "float32",
+        "dtype of products (%(default)s); 16 bits are fast on a GPU",
+        ("float32", "bfloat16", "float16"),
+    ),
+)
 
 
 if __name__ == "__main__":

@@ -96,48 +96,52 @@ def _parser(name: str, doc: str | None, epochs: int) -> argparse.ArgumentParser:
     return parser
 
 
-def main(
+def command(
     name: str,
     doc: str | None,
     run: Callable[[argparse.Namespace], None],
-    argv: Sequence[str] | None,
     *,
     epochs: int,
     **options: tuple[Any, ...],
-) -> int:
-    """Run an example; return the exit code: 0, 2 for an error that the user can fix, or 130.
+) -> Callable[..., int]:
+    """The ``main`` of an example: it returns 0, 2 for an error that the user can fix, or 130.
+
+    Its argument is the command line; that of the process if None.
 
     Args:
         name: the example.
         doc: its docstring, which ``--help`` shows.
         run: what it does with its options.
-        argv: the command line; that of the process if None.
         epochs: the default number of epochs.
         options: its own options: the default, which is None for all, the help, and for a text
             perhaps the choices. A number must be above 0, and whole if the default is.
     """
-    parser = _parser(name, doc, epochs)
-    for option, (default, text, *choices) in options.items():
-        how: dict[str, Any] = {"help": text, "choices": choices[0] if choices else None}
-        if not isinstance(default, str):
-            kind = positive if isinstance(default, float) else count
-            shown = "all" if default is None else default
-            how = {"help": f"{text} ({shown})", "type": kind, "metavar": "N"}
-        parser.add_argument(f"--{option.replace('_', '-')}", default=default, **how)
-    args = parser.parse_args(argv)
-    try:
-        for package in ("tqdm", "matplotlib"):
-            import_optional(package, package)  # fail before the training, not after it
-        with gg.device(args.device):
-            gg.set_seed(args.seed)
-            run(args)
-    except (UsageError, GpugradError, OSError) as error:  # such as a full disk
-        print(f"{name}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nStopped. Continue with --resume.", file=sys.stderr)
-        return 130
-    return 0
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        parser = _parser(name, doc, epochs)
+        for option, (default, text, *choices) in options.items():
+            how: dict[str, Any] = {"help": text, "choices": choices[0] if choices else None}
+            if not isinstance(default, str):
+                kind = positive if isinstance(default, float) else count
+                shown = "all" if default is None else default
+                how = {"help": f"{text} ({shown})", "type": kind, "metavar": "N"}
+            parser.add_argument(f"--{option.replace('_', '-')}", default=default, **how)
+        args = parser.parse_args(argv)
+        try:
+            for package in ("tqdm", "matplotlib"):
+                import_optional(package, package)  # fail before the training, not after it
+            with gg.device(args.device):
+                gg.set_seed(args.seed)
+                run(args)
+        except (UsageError, GpugradError, OSError) as error:  # such as a full disk
+            print(f"{name}: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("\nStopped. Continue with --resume.", file=sys.stderr)
+            return 130
+        return 0
+
+    return main
 
 
 # ---- runs --------------------------------------------------------------------------------
@@ -159,7 +163,7 @@ def fit(
     step: Any,
     data: Iterable[Any],
     *,
-    parts: dict[str, Any],
+    parts: dict[str, Any] | None = None,
     callbacks: Sequence[train.Callback] = (),
     every_steps: int | None = None,
     free: Sequence[str] = (),
@@ -171,7 +175,8 @@ def fit(
     Args:
         args: the options; they are written to settings.json, and a resumed run must have the same.
         step, data, callbacks, **options: as for `gg.train.fit`.
-        parts, every_steps: as for `gg.train.Checkpoints`.
+        parts, every_steps: as for `gg.train.Checkpoints`; by default the model, the optimizer and
+            the loader are parts.
         free: more options that may differ when the run is resumed.
         whole_bar: whether one progress bar shows the whole run, or one each epoch.
 
@@ -179,6 +184,8 @@ def fit(
         UsageError: there is no run to resume, it has other options, or --output is not writable.
         KeyboardInterrupt: Ctrl-C ended the run, after a checkpoint.
     """
+    if parts is None:
+        parts = {"model": step[0], "optimizer": options["optimizer"], "loader": data}
     checkpoints = train.Checkpoints(args.output / "checkpoints", every_steps=every_steps, **parts)
     settings = {k: v for k, v in vars(args).items() if k not in (*_FREE, *free)}
     path = args.output / "settings.json"

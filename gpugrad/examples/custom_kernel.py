@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,11 +115,7 @@ def run(args: argparse.Namespace) -> None:
         optim.schedules.cosine(args.learning_rate, args.epochs * len(loader)), weight_decay=0.01
     )
     history = common.fit(
-        args,
-        (model, lambda outputs, y: gg.mean((outputs - y) ** 2)),
-        loader,
-        parts={"model": model, "optimizer": optimizer, "loader": loader},
-        optimizer=optimizer,
+        args, (model, lambda outputs, y: gg.mean((outputs - y) ** 2)), loader, optimizer=optimizer
     ).history
     errors = outside_errors(model)
     plot(args, model, x, y, errors)
@@ -128,18 +123,15 @@ def run(args: argparse.Namespace) -> None:
     print(f"Loss {history[-1]['loss']:.4f}, after {len(history)} epochs.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "custom_kernel",
-        __doc__,
-        run,
-        argv,
-        epochs=400,
-        points=(512, "points of the training data"),
-        width=(64, "units of hidden layers"),
-        learning_rate=(0.01, "initial learning rate; it falls along a cosine"),
-    )
+main = common.command(
+    "custom_kernel",
+    __doc__,
+    run,
+    epochs=400,
+    points=(512, "points of the training data"),
+    width=(64, "units of hidden layers"),
+    learning_rate=(0.01, "initial learning rate; it falls along a cosine"),
+)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,7 +169,6 @@ def run(args: argparse.Namespace) -> None:
         (model, loss),
         loader,
         free=["epochs"],
-        parts={"model": model, "optimizer": optimizer, "loader": loader},
         optimizer=optimizer,
         metrics=[train.Accuracy()],
         validation=[(test.images, test.labels)],
@@ -184,18 +182,15 @@ def run(args: argparse.Namespace) -> None:
     plot(history, args)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "digits",
-        __doc__,
-        run,
-        argv,
-        epochs=60,
-        model=("mlp", "the network (%(default)s)", ("mlp", "cnn")),
-        batch_size=(32, "digits per step"),
-        learning_rate=(0.003, "initial learning rate; times 0.95 after each epoch"),
-    )
+main = common.command(
+    "digits",
+    __doc__,
+    run,
+    epochs=60,
+    model=("mlp", "the network (%(default)s)", ("mlp", "cnn")),
+    batch_size=(32, "digits per step"),
+    learning_rate=(0.003, "initial learning rate; times 0.95 after each epoch"),
+)
 
 
 if __name__ == "__main__":

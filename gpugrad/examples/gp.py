@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -185,18 +184,15 @@ def run(args: argparse.Namespace) -> None:
     print(f"Sparse: bound {bound:.3f}, {evidence - bound:.3f} nats below.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "gp",
-        __doc__,
-        run,
-        argv,
-        epochs=150,
-        points=(300, "data"),
-        inducing=(15, "inducing points"),
-        learning_rate=(0.03, "learning rate of Adam"),
-    )
+main = common.command(
+    "gp",
+    __doc__,
+    run,
+    epochs=150,
+    points=(300, "data"),
+    inducing=(15, "inducing points"),
+    learning_rate=(0.03, "learning rate of Adam"),
+)
 
 
 if __name__ == "__main__":

@@ -193,13 +193,7 @@ def run(args: argparse.Namespace) -> None:
     )
     rate = optim.schedules.cosine(args.learning_rate, args.epochs * len(loader))
     optimizer = optim.Adam(rate, global_clipnorm=1.0)
-    history = common.fit(
-        args,
-        (model, loss),
-        loader,
-        parts={"model": model, "optimizer": optimizer, "loader": loader},
-        optimizer=optimizer,
-    ).history
+    history = common.fit(args, (model, loss), loader, optimizer=optimizer).history
     learned = solve(field, gg.constant(truth[0]), POINTS, DT).numpy()
     plot(args, field, truth, noisy, learned)
     difference = gradient_difference(model, points[:, 0], points)
@@ -208,24 +202,21 @@ def run(args: argparse.Namespace) -> None:
     print(f"Error of the whole spiral: {error:.3f}, after {len(history)} epochs.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "neural_ode",
-        __doc__,
-        run,
-        argv,
-        epochs=120,
-        gradient=(
-            "adjoint",
-            "how the gradient goes through the solver (%(default)s)",
-            ("unrolled", "adjoint"),
-        ),
-        steps=(30, "steps of the solver, of 0.02 each"),
-        width=(64, "units of hidden layers"),
-        batch_size=(32, "starts per step"),
-        learning_rate=(0.005, "initial learning rate; it falls along a cosine"),
-    )
+main = common.command(
+    "neural_ode",
+    __doc__,
+    run,
+    epochs=120,
+    gradient=(
+        "adjoint",
+        "how the gradient goes through the solver (%(default)s)",
+        ("unrolled", "adjoint"),
+    ),
+    steps=(30, "steps of the solver, of 0.02 each"),
+    width=(64, "units of hidden layers"),
+    batch_size=(32, "starts per step"),
+    learning_rate=(0.005, "initial learning rate; it falls along a cosine"),
+)
 
 
 if __name__ == "__main__":

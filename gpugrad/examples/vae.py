@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,30 +89,22 @@ def run(args: argparse.Namespace) -> None:
     rate = optim.schedules.cosine(args.learning_rate, args.epochs * len(loader))
     optimizer = optim.Adam(rate)
     history = common.fit(
-        args,
-        (model, negative_bound),
-        loader,
-        parts={"model": model, "optimizer": optimizer, "loader": loader},
-        optimizer=optimizer,
-        validation=[(test, test)],
+        args, (model, negative_bound), loader, optimizer=optimizer, validation=[(test, test)]
     ).history
     loss = history[-1]["val_loss"]
     plot(args, model, test, labels, loss)
     print(f"Held-out digits: {loss:.2f} nats each, after {len(history)} epochs.")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the example; return the exit code: 0, 2 for an error that the user can fix, or 130."""
-    return common.main(
-        "vae",
-        __doc__,
-        run,
-        argv,
-        epochs=100,
-        width=(256, "units of hidden layers"),
-        batch_size=(64, "digits per step"),
-        learning_rate=(0.002, "initial learning rate; it falls along a cosine"),
-    )
+main = common.command(
+    "vae",
+    __doc__,
+    run,
+    epochs=100,
+    width=(256, "units of hidden layers"),
+    batch_size=(64, "digits per step"),
+    learning_rate=(0.002, "initial learning rate; it falls along a cosine"),
+)
 
 
 if __name__ == "__main__":

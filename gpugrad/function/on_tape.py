@@ -11,7 +11,7 @@ from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.gradients import is_nan
-from gpugrad.autodiff.recorded_call import RecordedCall
+from gpugrad.autodiff.recorder import RecordedCall
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import TENSOR, is_array
 from gpugrad.core.devices import default_device, full_on_device_of

@@ -1,4 +1,4 @@
-"""Layers without weights: activations, pooling and others that only call a function of `gg.nn`."""
+"""Layers that only call a function of `gg.nn`, which defines them by `layer_of`; and PReLU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpugrad.nn import functional
 from gpugrad.nn.module import Module, named_keywords
 
 
-class _Layer(Module):
+class FunctionLayer(Module):
     """A function of one array with fixed options, which are attributes of the layer."""
 
     _function: ClassVar[Callable[..., Any]]
@@ -43,55 +43,20 @@ class _Layer(Module):
         )
 
 
-def _layer(name: str, function: Callable[..., Any]) -> type[_Layer]:
+def layer_of(name: str, function: Callable[..., Any]) -> type[FunctionLayer]:
     """The layer class that calls a function; its options are the function's, without the array."""
     _, *options = inspect.signature(function).parameters.values()
     first_line = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes."
     return type(
         name,
-        (_Layer,),
+        (FunctionLayer,),
         {
             "__doc__": first_line,
-            "__module__": __name__,
+            "__module__": "gpugrad.nn",  # which defines it
             "_function": staticmethod(function),
             "_parameters": inspect.Signature(options),
         },
     )
-
-
-# ---- activations
-
-CELU = _layer("CELU", functional.celu)
-ELU = _layer("ELU", functional.elu)
-GELU = _layer("GELU", functional.gelu)
-GEGLU = _layer("GEGLU", functional.geglu)
-GLU = _layer("GLU", functional.glu)
-Hardshrink = _layer("Hardshrink", functional.hardshrink)
-Hardsigmoid = _layer("Hardsigmoid", functional.hardsigmoid)
-Hardswish = _layer("Hardswish", functional.hardswish)
-Hardtanh = _layer("Hardtanh", functional.hardtanh)
-LeakyReLU = _layer("LeakyReLU", functional.leaky_relu)
-LogSigmoid = _layer("LogSigmoid", functional.log_sigmoid)
-LogSoftmax = _layer("LogSoftmax", functional.log_softmax)
-Mish = _layer("Mish", functional.mish)
-QuickGELU = _layer("QuickGELU", functional.quick_gelu)
-ReGLU = _layer("ReGLU", functional.reglu)
-ReLU = _layer("ReLU", functional.relu)
-ReLU6 = _layer("ReLU6", functional.relu6)
-SELU = _layer("SELU", functional.selu)
-SiLU = _layer("SiLU", functional.silu)
-Sigmoid = _layer("Sigmoid", functional.sigmoid)
-Softmax = _layer("Softmax", functional.softmax)
-Softmin = _layer("Softmin", functional.softmin)
-Softplus = _layer("Softplus", functional.softplus)
-Softshrink = _layer("Softshrink", functional.softshrink)
-Softsign = _layer("Softsign", functional.softsign)
-Sparsemax = _layer("Sparsemax", functional.sparsemax)
-SquaredReLU = _layer("SquaredReLU", functional.squared_relu)
-SwiGLU = _layer("SwiGLU", functional.swiglu)
-Tanh = _layer("Tanh", functional.tanh)
-Tanhshrink = _layer("Tanhshrink", functional.tanhshrink)
-Threshold = _layer("Threshold", functional.threshold)
 
 
 class PReLU(Module):
@@ -124,33 +89,3 @@ class PReLU(Module):
         x = self._input(x, self.weight)
         axis = self.axis if self.weight.size > 1 else -1
         return functional.prelu(x, self.weight, axis=axis)
-
-
-# ---- pooling
-
-AdaptiveAvgPool1d = _layer("AdaptiveAvgPool1d", functional.adaptive_avg_pool1d)
-AdaptiveAvgPool2d = _layer("AdaptiveAvgPool2d", functional.adaptive_avg_pool2d)
-AdaptiveAvgPool3d = _layer("AdaptiveAvgPool3d", functional.adaptive_avg_pool3d)
-AdaptiveMaxPool1d = _layer("AdaptiveMaxPool1d", functional.adaptive_max_pool1d)
-AdaptiveMaxPool2d = _layer("AdaptiveMaxPool2d", functional.adaptive_max_pool2d)
-AdaptiveMaxPool3d = _layer("AdaptiveMaxPool3d", functional.adaptive_max_pool3d)
-AvgPool1d = _layer("AvgPool1d", functional.avg_pool1d)
-AvgPool2d = _layer("AvgPool2d", functional.avg_pool2d)
-AvgPool3d = _layer("AvgPool3d", functional.avg_pool3d)
-LPPool1d = _layer("LPPool1d", functional.lp_pool1d)
-LPPool2d = _layer("LPPool2d", functional.lp_pool2d)
-LPPool3d = _layer("LPPool3d", functional.lp_pool3d)
-MaxPool1d = _layer("MaxPool1d", functional.max_pool1d)
-MaxPool2d = _layer("MaxPool2d", functional.max_pool2d)
-MaxPool3d = _layer("MaxPool3d", functional.max_pool3d)
-
-# ---- others
-
-ChannelShuffle = _layer("ChannelShuffle", functional.channel_shuffle)
-Fold = _layer("Fold", functional.fold)
-LocalResponseNorm = _layer("LocalResponseNorm", functional.local_response_norm)
-Normalize = _layer("Normalize", functional.normalize)
-PixelShuffle = _layer("PixelShuffle", functional.pixel_shuffle)
-PixelUnshuffle = _layer("PixelUnshuffle", functional.pixel_unshuffle)
-Unfold = _layer("Unfold", functional.unfold)
-Upsample = _layer("Upsample", functional.interpolate)

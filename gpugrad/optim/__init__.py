@@ -19,21 +19,18 @@ from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.known_as import hint
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor
-from gpugrad.optim.adagrad import Adadelta, Adagrad
-from gpugrad.optim.adam import Adam, AdamW
-from gpugrad.optim.adamax import Adamax, NAdam, RAdam
+from gpugrad.optim.adagrad import Adadelta, Adagrad, RMSprop
+from gpugrad.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from gpugrad.optim.averages import EMA, SWA
 from gpugrad.optim.clip import all_finite, clip_by_global_norm
 from gpugrad.optim.groups import ranges
 from gpugrad.optim.lamb import LAMB, LARS
 from gpugrad.optim.lbfgs import LBFGS
-from gpugrad.optim.lion import Lion
 from gpugrad.optim.loss_scale import LossScale, LossScaleOptimizer
 from gpugrad.optim.muon import Muon
 from gpugrad.optim.natural_gradient import NaturalGradient
 from gpugrad.optim.optimizer import Optimizer
-from gpugrad.optim.rmsprop import RMSprop
-from gpugrad.optim.sgd import SGD
+from gpugrad.optim.sgd import SGD, Lion
 
 __all__ = [
     "ABOVE_0",

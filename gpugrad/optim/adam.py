@@ -1,7 +1,8 @@
-"""Adam, and Adam with weight decay."""
+"""Adam and its variants: AdamW, NAdam, RAdam and Adamax."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Unpack
 
@@ -9,6 +10,11 @@ from gpugrad.core.arguments import ABOVE_0, BELOW_1, FLAG, NOT_NEGATIVE, takes
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Schedule
+
+
+def decay_factors(h: Any) -> dict[str, float]:
+    """The parts of the old averages and of the gradient in the new averages."""
+    return {"beta_1": h.beta_1, "add_1": 1 - h.beta_1, "beta_2": h.beta_2, "add_2": 1 - h.beta_2}
 
 
 class Adam(Optimizer):
@@ -52,8 +58,7 @@ class Adam(Optimizer):
         name: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.amsgrad = amsgrad
+        self.beta_1, self.beta_2, self.epsilon, self.amsgrad = beta_1, beta_2, epsilon, amsgrad
         self.slots = ("m", "v", "v_max") if amsgrad else ("m", "v")
         super().__init__(learning_rate, name, **options)
 
@@ -61,10 +66,7 @@ class Adam(Optimizer):
         """The decay factors, and the rate and epsilon with the bias corrections."""
         root = math.sqrt(1 - h.beta_2**step)
         return {
-            "beta_1": h.beta_1,
-            "add_1": 1 - h.beta_1,
-            "beta_2": h.beta_2,
-            "add_2": 1 - h.beta_2,
+            **decay_factors(h),
             "keep": 1 - rate * (h.weight_decay if "weight_decay" in self.hyper else 0.0),
             "stride": rate * root / (1 - h.beta_1**step),
             "epsilon": h.epsilon * root,
@@ -114,3 +116,176 @@ class AdamW(Adam):
     ) -> None:
         self.weight_decay = weight_decay
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad, name, **options)
+
+
+class _Variant(Optimizer):
+    """The settings that the variants share."""
+
+    hyper = ranges(beta_1=BELOW_1, beta_2=BELOW_1, epsilon=ABOVE_0, weight_decay=NOT_NEGATIVE)
+    flags = ("decays",)
+    slots = ("m", "v")
+
+    def __init__(
+        self,
+        learning_rate: Schedule = 0.002,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        name: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.weight_decay = weight_decay
+        super().__init__(learning_rate, name, **options)
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The decay factors."""
+        return {"weight_decay": h.weight_decay, **decay_factors(h)}
+
+
+class NAdam(_Variant):
+    """Adam with Nesterov momentum: Dozat 2016, "Incorporating Nesterov Momentum into Adam".
+
+    The momentum warms up: in step t it is ``beta_1 * (1 - 0.96**(t * momentum_decay) / 2)``.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        beta_1, beta_2, epsilon: as for `Adam`.
+        weight_decay: 0 or above; the factor of an L2 penalty, half the squared norm.
+        momentum_decay: 0 or above.
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
+
+    >>> gg.optim.NAdam(0.01)
+    NAdam(learning_rate=0.01, iterations=0)
+    """
+
+    hyper = ranges(**_Variant.hyper, momentum_decay=NOT_NEGATIVE)
+
+    def __init__(
+        self,
+        learning_rate: Schedule = 0.002,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum_decay: float = 0.004,
+        name: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self.momentum_decay = momentum_decay
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, weight_decay, name, **options)
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The decay factors, and the parts of the gradient and of the average in the step."""
+        now, later = (_momentum(h.beta_1, h.momentum_decay, t) for t in (step, step + 1))
+        product = _product(h.beta_1, h.momentum_decay, step)
+        root = math.sqrt(1 - h.beta_2**step)
+        return {
+            **super().numbers(h, rate, step),
+            "of_gradient": rate * root * (1 - now) / (1 - product),
+            "of_average": rate * root * later / (1 - product * later),
+            "epsilon": h.epsilon * root,
+        }
+
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
+        """The step of one element."""
+        if self.decays:
+            g = g + s.weight_decay * p
+        m = s.beta_1 * m + s.add_1 * g
+        v = s.beta_2 * v + s.add_2 * xp.square(g)
+        update = (s.of_gradient * g + s.of_average * m) / (xp.sqrt(v) + s.epsilon)
+        return p - update, m, v
+
+
+def _momentum(beta: float, decay: float, step: int) -> float:
+    return beta * (1 - 0.5 * 0.96 ** (step * decay))
+
+
+@functools.lru_cache(maxsize=64)
+def _product(beta: float, decay: float, step: int) -> float:
+    """The product of the momenta of steps 1 to `step`; it falls to 0."""
+    product = 1.0
+    for t in range(1, step + 1):
+        product *= _momentum(beta, decay, t)
+        if not product:
+            break
+    return product
+
+
+class RAdam(_Variant):
+    """Adam with a rectified variance, which needs no warm-up of the learning rate.
+
+    While too few gradients were seen to estimate their variance, the step is that of momentum:
+    Liu et al. 2020, "On the Variance of the Adaptive Learning Rate and Beyond".
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        beta_1, beta_2, epsilon: as for `Adam`.
+        weight_decay: 0 or above; the factor of an L2 penalty, half the squared norm.
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
+
+    >>> gg.optim.RAdam(0.01)
+    RAdam(learning_rate=0.01, iterations=0)
+    """
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The decay factors, the rectified rate, and the part of the variance: 0 or 1."""
+        power = h.beta_2**step
+        longest = 2 / (1 - h.beta_2) - 1
+        length = longest - 2 * step * power / (1 - power)  # of the average of g**2
+        stride, variance, epsilon = rate / (1 - h.beta_1**step), 0.0, 1.0
+        if length > 5:
+            variance, epsilon = 1.0, h.epsilon
+            rectified = (length - 4) * (length - 2) * longest
+            rectified /= (longest - 4) * (longest - 2) * length
+            stride *= math.sqrt((1 - power) * rectified)
+        return {
+            **super().numbers(h, rate, step),
+            "stride": stride,
+            "variance": variance,
+            "epsilon": epsilon,
+        }
+
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
+        """The step of one element."""
+        if self.decays:
+            g = g + s.weight_decay * p
+        m = s.beta_1 * m + s.add_1 * g
+        v = s.beta_2 * v + s.add_2 * xp.square(g)
+        return p - s.stride * (m / (s.variance * xp.sqrt(v) + s.epsilon)), m, v
+
+
+class Adamax(_Variant):
+    """Adam with the largest decayed gradient in place of the root of their squares.
+
+    With gradient g, learning rate lr, and t the number of steps of the Variable::
+
+        m = beta_1 * m + (1 - beta_1) * g
+        v = maximum(beta_2 * v, abs(g) + epsilon)
+        variable -= lr / (1 - beta_1**t) * m / v
+
+    This is algorithm 2 of Kingma and Ba 2015.
+
+    Args:
+        learning_rate: a number, or a function of the number of steps taken so far.
+        beta_1, beta_2, epsilon: as for `Adam`.
+        weight_decay: 0 or above; the factor of an L2 penalty, half the squared norm.
+        **options: limits of the gradients, groups and others, as for `Optimizer`.
+
+    >>> gg.optim.Adamax(0.01)
+    Adamax(learning_rate=0.01, iterations=0)
+    """
+
+    def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
+        """The decay factors, and the rate with the bias correction."""
+        stride = rate / (1 - h.beta_1**step)
+        return {**super().numbers(h, rate, step), "stride": stride, "epsilon": h.epsilon}
+
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
+        """The step of one element."""
+        if self.decays:
+            g = g + s.weight_decay * p
+        m = s.beta_1 * m + s.add_1 * g
+        v = xp.maximum(s.beta_2 * v, xp.absolute(g) + s.epsilon)
+        return p - s.stride * (m / v), m, v

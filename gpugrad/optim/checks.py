@@ -28,11 +28,7 @@ Gradient = Tensor | IndexedSlices
 
 
 def check_condition(name: str, when: Any) -> Tensor:
-    """The condition `when` as a Tensor.
-
-    Raises:
-        ShapeError: it does not have exactly one element.
-    """
+    """The condition `when` as a Tensor of one element; or ShapeError."""
     when = argument(name, when)
     if when.size != 1:
         raise ShapeError(
@@ -42,22 +38,14 @@ def check_condition(name: str, when: Any) -> Tensor:
 
 
 def check_number(name: str, key: str, value: Any, low: float, high: float) -> float:
-    """A number of a loaded state, above `low` and at most `high`.
-
-    Raises:
-        CheckpointError: it is not.
-    """
+    """A number of a loaded state, above `low` and at most `high`; or CheckpointError."""
     if value.dtype.kind in "iuf" and low < value <= high:
         return float(value)
     raise CheckpointError(f"{name}: '{key}' is {value}, expected a number in ({low}, {high}].")
 
 
 def check_count(name: str, key: str, value: Any) -> int:
-    """A count of a loaded state: an integer, at least 0.
-
-    Raises:
-        CheckpointError: it is not.
-    """
+    """A count of a loaded state, an integer of at least 0; or CheckpointError."""
     if value.dtype.kind in "iuf" and 0 <= value < 2**53 and value == np.floor(value):
         return int(value)
     raise CheckpointError(f"{name}: '{key}' is {value}, expected a count of steps.")
@@ -66,11 +54,7 @@ def check_count(name: str, key: str, value: Any) -> int:
 def take_array(
     name: str, state: dict[str, Any], key: str, shape: tuple[int, ...], dtype: Any = None
 ) -> np.ndarray[Any, Any]:
-    """Remove an array from a state that is being loaded.
-
-    Raises:
-        CheckpointError: it is missing, or has another shape or dtype.
-    """
+    """Remove an array of this shape and dtype from a state that is loaded; or CheckpointError."""
     if key not in state:
         raise CheckpointError(f"{name}: the state lacks '{key}'.")
     value = state.pop(key)
@@ -88,10 +72,9 @@ def write_rule(rule: str) -> np.ndarray[Any, Any]:
 
 
 def check_rule(name: str, rule: str, state: dict[str, Any]) -> None:
-    """Remove the name of the update rule from a state that is being loaded; older ones lack it.
+    """Remove the name of the update rule from a state that is loaded; older ones lack it.
 
-    Raises:
-        CheckpointError: it is the name of another rule, whose averages mean something else.
+    CheckpointError if it is another rule's, whose averages mean something else.
     """
     if "rule" not in state:
         return
@@ -130,10 +113,6 @@ def check_pairs(
     name: str, grads_and_vars: Any
 ) -> tuple[list[tuple[Gradient, Variable]], list[Variable]]:
     """The pairs with a gradient, as a Tensor or IndexedSlices, and the Variables without one.
-
-    Args:
-        name: the optimizer's name.
-        grads_and_vars: the user's argument.
 
     Raises:
         ArgumentError, DTypeError: no pair has a gradient, an item is not a pair of a gradient and a

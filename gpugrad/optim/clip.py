@@ -28,11 +28,7 @@ class Limits(TypedDict, total=False):
 
 
 def check_limits(name: str, limits: Limits) -> None:
-    """Check the clipping options of the optimizer `name`.
-
-    Raises:
-        ArgumentError: there are two, or one is not above 0.
-    """
+    """Check the clipping options of the optimizer `name`: at most one, and above 0."""
     limited = {option: limit for option, limit in limits.items() if limit is not None}
     if len(limited) > 1:
         raise ArgumentError(f"{name}: use one of {', '.join(limited)}.")

@@ -67,26 +67,21 @@ class Group:
 
 
 def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[Group]:
-    """The groups of the option of that name.
-
-    Args:
-        name: the optimizer's name.
-        groups: the user's argument.
-        known: the range of each setting but the learning rate.
-
-    Raises:
-        ArgumentError: an item is not a pair, or a setting is unknown or out of range.
-    """
+    """The groups of the option `groups`, whose settings must be `known` and within their ranges."""
     items = groups.items() if isinstance(groups, Mapping) else groups
     made = []
     for item in items:
-        if not (isinstance(item, (tuple, list)) and len(item) == 2 and _is_mapping(item[1])):
+        is_pair = isinstance(item, (tuple, list)) and len(item) == 2
+        if not is_pair or not isinstance(item[1], Mapping):
             raise ArgumentError(
                 f"{name}: a group is a pair of a selector and a dict of settings, as "
                 f'("*.bias", {{"weight_decay": 0.0}}), got {item!r:.60}.'
             )
         selector, settings = item
-        if not (isinstance(selector, str) or callable(selector) or _are_variables(selector)):
+        are_variables = isinstance(selector, (list, tuple)) and all(
+            isinstance(v, Variable) for v in selector
+        )
+        if not (isinstance(selector, str) or callable(selector) or are_variables):
             raise ArgumentError(
                 f"{name}: a group is selected by a pattern for names, by a function of the name "
                 f"and the Variable, by a Module, or by a list of Variables, got {selector!r:.60}."
@@ -99,14 +94,6 @@ def make_groups(name: str, groups: Groups, known: Mapping[str, Range]) -> list[G
                 known[key](name, f"{key} of a group", value)
         made.append(Group(selector, settings))
     return made
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _are_variables(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(v, Variable) for v in value)
 
 
 def settings_of(owner: Any, group: Group, known: Iterable[str]) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.normed_update_kernel import NORMS, NormedStepKernel
+from gpugrad.optim.adam import decay_factors
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Schedule
@@ -105,15 +106,10 @@ class LAMB(_Normed):
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
         """The settings, with the bias corrections."""
         return {
-            "beta_1": h.beta_1,
-            "add_1": 1 - h.beta_1,
-            "beta_2": h.beta_2,
-            "add_2": 1 - h.beta_2,
+            **super().numbers(h, rate, step),
+            **decay_factors(h),
             "first": 1 / (1 - h.beta_1**step),
             "second": 1 / (1 - h.beta_2**step),
-            "epsilon": h.epsilon,
-            "weight_decay": h.weight_decay,
-            "rate": rate,
             **_UNKNOWN,
         }
 
@@ -177,15 +173,8 @@ class LARS(_Normed):
         super().__init__(learning_rate, name, **options)
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
-        """The settings."""
-        return {
-            "momentum": h.momentum,
-            "weight_decay": h.weight_decay,
-            "coefficient": h.trust_coefficient,
-            "epsilon": h.epsilon,
-            "rate": rate,
-            **_UNKNOWN,
-        }
+        """The settings, and the norms, which the kernel fills in."""
+        return {**super().numbers(h, rate, step), **_UNKNOWN}
 
     def measure(self, xp: Any, s: Any, p: Any, g: Any, velocity: Any) -> Any:
         """The gradient, whose norm the formula reads."""
@@ -194,6 +183,6 @@ class LARS(_Normed):
     def formula(self, xp: Any, s: Any, p: Any, g: Any, velocity: Any) -> Any:
         """The step of one element."""
         below = s.u_norm + s.weight_decay * s.p_norm + s.epsilon
-        trust = _ratio(xp, s, s.coefficient * s.p_norm, below)
+        trust = _ratio(xp, s, s.trust_coefficient * s.p_norm, below)
         velocity = s.momentum * velocity + s.rate * trust * (g + s.weight_decay * p)
         return p - velocity, velocity

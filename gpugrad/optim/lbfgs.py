@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -131,14 +132,14 @@ class LBFGS:
                     t *= min(1.0, 1.0 / float(abs(g).sum()))
                 before = value
                 x, start = objective.x, Point(0.0, value, g, slope)
-                line = _Line(objective, x, direction)
+                at = functools.partial(objective.on_line, x, direction)
                 if self.line_search:
                     most = self.max_evaluations - evaluations
                     smallest = self.tolerance_change / max(_largest(direction), 1e-300)
-                    point, count = search(line.at, start, t, most, smallest)
+                    point, count = search(at, start, t, most, smallest)
                 else:
                     is_last = k == self.max_iterations
-                    point = Point(t, value, g, slope) if is_last else line.at(t)
+                    point = Point(t, value, g, slope) if is_last else at(t)
                     count = 0 if is_last else 1
                 evaluations += count
                 step = direction * point.t
@@ -273,11 +274,12 @@ class _Objective:
         lib = READINGS[type(parts[0])].lib
         return lib.concatenate([p.astype(self.dtype) for p in parts])
 
-    def at(self, x: Any) -> tuple[float, Any]:
-        """The loss and its gradient at a point."""
-        self.write(x)
+    def on_line(self, x: Any, direction: Any, t: float) -> Point:
+        """Evaluate the loss at step length `t` from `x` along a direction."""
+        self.write(x + t * direction)
         value, gradients = self._evaluate()
-        return float(value.numpy()), self._flat(gradients)
+        gradient = self._flat(gradients)
+        return Point(t, float(value.numpy()), gradient, _dot(gradient, direction))
 
     def write(self, x: Any) -> None:
         """Assign a point to the Variables."""
@@ -289,18 +291,6 @@ class _Objective:
             if v.dtype.kind == "c":
                 part = part.astype(v._data.real.dtype).view(v.dtype)
             v.assign(wrap(part.astype(v.dtype).reshape(v.shape)))
-
-
-class _Line:
-    """The points from `x` along a direction."""
-
-    def __init__(self, objective: _Objective, x: Any, direction: Any) -> None:
-        self._objective, self._x, self._direction = objective, x, direction
-
-    def at(self, t: float) -> Point:
-        """Evaluate the loss at step length `t`."""
-        value, gradient = self._objective.at(self._x + t * self._direction)
-        return Point(t, value, gradient, _dot(gradient, self._direction))
 
 
 def _dot(x: Any, y: Any) -> float:

@@ -44,18 +44,7 @@ Block = tuple[Sequence[float], list[Sequence[Any]]]
 
 
 class Rule:
-    """An update rule, compiled when first needed: for the CPU, and for GPUs.
-
-    Args:
-        name: the name of its kernels.
-        formula: ``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``.
-        settings: the names of the numbers in `s`.
-        n_slots: the number of averages.
-
-    Attributes:
-        kernel: its kernels.
-        loop: its loop in C.
-    """
+    """An update rule, compiled when first needed: for the CPU, and for GPUs."""
 
     def __init__(self, name: str, formula: Formula, settings: Sequence[str], n_slots: int) -> None:
         self._formula, self._settings = formula, tuple(settings)

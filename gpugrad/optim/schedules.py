@@ -50,6 +50,9 @@ class Schedule:
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
+        return self._value(step)
+
+    def _value(self, step: int) -> float:
         raise NotImplementedError
 
     def __mul__(self, other: _Rate) -> Schedule:
@@ -84,8 +87,7 @@ class product(Schedule):
     of: _Rate
     by: _Rate
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return _at(self.of, step) * _at(self.by, step)
 
 
@@ -99,8 +101,7 @@ class constant(Schedule):
 
     learning_rate: float
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return float(self.learning_rate)
 
 
@@ -117,8 +118,7 @@ class step(Schedule, every=POSITIVE):
     every: int
     factor: float = 0.1
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return float(self.learning_rate * self.factor ** (step // self.every))
 
 
@@ -135,8 +135,7 @@ class exponential(Schedule, steps=POSITIVE, factor=POSITIVE):
     steps: int = 1
     end: float = 0.0
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return max(self.learning_rate * self.factor ** (step / self.steps), self.end)
 
 
@@ -154,8 +153,7 @@ class polynomial(Schedule, steps=POSITIVE, power=POSITIVE):
     end: float = 0.0
     power: float = 1.0
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         left = max(1 - step / self.steps, 0.0)
         return self.end + (self.learning_rate - self.end) * left**self.power
 
@@ -175,8 +173,7 @@ class cosine(Schedule, steps=POSITIVE):
     steps: int
     end: float = 0.0
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return _half_cosine(self.learning_rate, self.end, step / self.steps)
 
 
@@ -201,8 +198,7 @@ class warmup(Schedule, steps=POSITIVE):
     then: _Rate
     start: float = 0.0
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         if step >= self.steps:
             return _at(self.then, step - self.steps)
         return self.start + (_at(self.then, 0) - self.start) * step / self.steps
@@ -228,13 +224,9 @@ class one_cycle(
     divide_start: float = 25.0
     divide_end: float = 1e4
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
-        first, last, top = (
-            self.learning_rate / self.divide_start,
-            self.steps - 1,
-            self.learning_rate,
-        )
+    def _value(self, step: int) -> float:
+        top, last = self.learning_rate, self.steps - 1
+        first = top / self.divide_start
         peak = self.rise * self.steps - 1
         if step <= peak and peak > 0:
             return _half_cosine(first, top, step / peak)
@@ -259,8 +251,7 @@ class join(Schedule):
     def __post_init__(self) -> None:
         _check_parts("join", "schedules", self.schedules, self.boundaries)
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         k = bisect.bisect_right(self.boundaries, step)
         return _at(self.schedules[k], step - (self.boundaries[k - 1] if k else 0))
 
@@ -280,8 +271,7 @@ class piecewise(Schedule):
     def __post_init__(self) -> None:
         _check_parts("piecewise", "values", self.values, self.boundaries)
 
-    def __call__(self, step: int) -> float:
-        """The learning rate after `step` steps."""
+    def _value(self, step: int) -> float:
         return float(self.values[bisect.bisect_right(self.boundaries, step)])
 
 

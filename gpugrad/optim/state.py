@@ -272,11 +272,7 @@ class Stateful:
 
 
 def flatten_variables(variables: Any) -> list[Variable]:
-    """The Variables in a nested structure, or the trainable ones of a Module.
-
-    Raises:
-        DTypeError: there is anything else.
-    """
+    """The Variables in a nested structure, or the trainable ones of a Module; or DTypeError."""
     leaves = nest.flatten(getattr(variables, "trainable_variables", variables))
     for v in leaves:
         if not isinstance(v, Variable):

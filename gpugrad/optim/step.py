@@ -61,12 +61,14 @@ class Stepping(Stateful):
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
         """The numbers that the formula reads as `s`, in the same order in every step.
 
+        By default the settings by name, and the learning rate as ``rate``.
+
         Args:
             h: the settings in `hyper`, of the Variable's group.
             rate: the learning rate.
             step: the number of the Variable's step, from 1.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement numbers.")
+        return {**{name: getattr(h, name) for name in self.hyper}, "rate": rate}
 
     def formula(self, *args: Any, **keywords: Any) -> Sequence[Any]:
         """The new ``(p, *slots)`` from ``(xp, s, p, g, *slots)``, for one element.

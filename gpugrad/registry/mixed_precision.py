@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gpugrad.core.backend import HALF, OPS, as_dtype
-from gpugrad.core.settings import enter, leave, mixed_modes, run_inside
+from gpugrad.core.settings import Block, mixed_modes
 from gpugrad.errors import ArgumentError
 from gpugrad.registry.on_tensors import follow
 
 
-class mixed_precision:  # it reads as a statement
+class mixed_precision(Block):  # it reads as a statement
     """Compute in a ``with`` block with 16-bit floats where they suffice; it also decorates.
 
     Matrix products, convolutions and attention cast float32 arguments to the 16-bit dtype, for the
@@ -39,28 +38,21 @@ class mixed_precision:  # it reads as a statement
     """
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = None
         if dtype is not None:
             try:
-                self.dtype = as_dtype(dtype)
+                dtype = as_dtype(dtype)
             except Exception as error:
                 raise ArgumentError(f"mixed_precision: {dtype!r:.60} is no dtype.") from error
-            if self.dtype not in HALF:
+            if dtype not in HALF:
                 raise ArgumentError(
-                    f"mixed_precision: the dtype must be 'bfloat16' or 'float16', got "
-                    f"'{self.dtype}'."
+                    f"mixed_precision: the dtype must be 'bfloat16' or 'float16', got '{dtype}'."
                 )
+        self.dtype = dtype
+        super().__init__("mixed", dtype, "mixed_precision")
 
     def __enter__(self) -> None:
         if not mixed_modes:
             mixed_modes.append(True)
             for record in list(dict.values(OPS)):  # those whose functions may have been written
                 follow(record.eager, record)
-        enter("mixed", self.dtype)
-
-    def __exit__(self, *exc: object) -> None:
-        leave("mixed")
-
-    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, decorated to run in such a block."""
-        return run_inside("mixed_precision", f, lambda: mixed_precision(self.dtype))
+        super().__enter__()

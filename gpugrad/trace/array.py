@@ -11,10 +11,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpugrad.core.backend import READINGS, Reading, reading
-from gpugrad.core.operators import add_operators
+from gpugrad.core.operators import Wrapper, add_operators
 from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.core.user_code import user_line
 from gpugrad.errors import TraceError
@@ -60,45 +58,13 @@ LEFT = (
 # ---- the logging array -------------------------------------------------------------------
 
 
-class Traced:
-    """A plain array and its value in the program that is being traced.
-
-    Attributes:
-        inner: the array that was computed.
-        value: its `Value` in the program.
-    """
+class Traced(Wrapper):
+    """A plain array and its value in the program that is being traced."""
 
     __slots__ = ("inner", "value")
-    __array_ufunc__ = None  # ndarray * Traced must call Traced.__rmul__
-    base = True  # as for a NumPy view, so that nobody writes to its memory
 
     def __init__(self, inner: Any, value: Value) -> None:
         self.inner, self.value = inner, value
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length along each axis."""
-        return self.inner.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.inner.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.inner.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the elements."""
-        return self.inner.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Size of all elements in bytes."""
-        return self.inner.nbytes
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
         """The array in another dtype, logged as a step."""
@@ -107,10 +73,6 @@ class Traced:
     def max(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The largest elements along axes, logged as a step."""
         return TRACED.max(self, axis=axis, keepdims=keepdims)
-
-    def copy(self) -> Traced:
-        """The array itself, because nobody writes to it."""
-        return self
 
     def _refuse(self, *args: Any, **keywords: Any) -> Any:
         if current_trace() is None:
@@ -123,7 +85,6 @@ class Traced:
             "of the function."
         )
 
-    item = tolist = get = view = __bool__ = __float__ = __int__ = __index__ = __iter__ = _refuse
     __str__ = _refuse  # print(x) would print once; debuggers call __repr__
 
     def __repr__(self) -> str:

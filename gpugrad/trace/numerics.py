@@ -22,7 +22,7 @@ from gpugrad.core.backend import ARRAYS, READINGS, innermost_array, is_inexact
 from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders
-from gpugrad.core.settings import enter_numerics, exit_numerics, numerics
+from gpugrad.core.settings import Block, enter, leave, numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.user_code import user_line
 from gpugrad.errors import NumericsError
@@ -56,7 +56,7 @@ def checking(mode: str) -> Iterator[None]:
     block, lines = _Block(), _lines.get()
     if not numerics():
         _lines.set({})
-    enter_numerics(mode)
+    enter("numerics", mode)
     checks.append(block)
     recorders.append(block)  # ops look at `checks` only if there are recorders
     try:
@@ -65,18 +65,13 @@ def checking(mode: str) -> Iterator[None]:
     finally:
         recorders.remove(block)
         checks.remove(block)
-        exit_numerics()
+        leave("numerics")
         _lines.set(lines)
 
 
-@contextlib.contextmanager
-def unchecked() -> Iterator[None]:
-    """Check nothing in a ``with`` block, in this thread."""
-    enter_numerics("")
-    try:
-        yield
-    finally:
-        exit_numerics()
+def unchecked() -> Block:
+    """Check nothing in a ``with`` block, in this task."""
+    return Block("numerics", "")
 
 
 # ---- what ops and rules call -------------------------------------------------------------

@@ -85,9 +85,6 @@ class Span:
     """A ``with`` block whose time is written to all profiles, unless it is inside another one.
 
     On a GPU it waits for the current stream at both ends, and is an NVTX range.
-
-    Attributes:
-        outermost: whether it is inside no other.
     """
 
     __slots__ = ("_gpu", "_kind", "_name", "_start", "_where", "nbytes", "outermost")
@@ -152,36 +149,18 @@ def bytes_of(values: Any) -> int:
     return 0
 
 
-class TimedLog:
-    """The log of a recorder, for one backward pass whose entries are spans.
-
-    Args:
-        log: the entries.
-        grads: the gradients of the pass: entries without one cost nothing.
-    """
-
-    def __init__(self, log: Any, grads: dict[int, Any]) -> None:
-        self._log, self._grads = log, grads
-        self._walk = self._entries()
-
-    def __reversed__(self) -> Iterator[Any]:
-        return self._walk
-
-    def close(self) -> None:
-        """End the span of the current entry."""
-        self._walk.close()
-
-    def _entries(self) -> Generator[Any]:
-        for entry in reversed(self._log):
-            op, out, _, _, saved, _ = entry
-            numbers = (out,) if type(out) is int else tuple(o[0] for o in out)
-            present = [self._grads[n] for n in numbers if n in self._grads]
-            if not present:
-                yield entry
-                continue
-            with Span("gradient", op.name, origins.get(numbers[0])) as span:
-                span.nbytes = bytes_of(present) + bytes_of(saved or ())
-                yield entry  # the loop's body runs before the next line
+def timed_entries(walk: Iterator[Any], grads: dict[int, Any]) -> Generator[Any]:
+    """The entries of a backward pass; each is a span, unless no gradient reaches it."""
+    for entry in walk:
+        op, out, _, _, saved, _ = entry
+        numbers = (out,) if type(out) is int else tuple(o[0] for o in out)
+        present = [grads[n] for n in numbers if n in grads]
+        if not present:
+            yield entry
+            continue
+        with Span("gradient", op.name, origins.get(numbers[0])) as span:
+            span.nbytes = bytes_of(present) + bytes_of(saved or ())
+            yield entry  # the loop's body runs before the next line
 
 
 def timed_batches(name: str, batches: Iterator[Any]) -> Iterator[Any]:

@@ -15,7 +15,6 @@ values of now.
 from __future__ import annotations
 
 import bisect
-import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -415,18 +414,15 @@ class Tracing(Listener):
         self._step_places.append(place)
         return place
 
-    def entries(self, log: Sequence[Any]) -> _PlacedLog:
-        """The log of a backward pass; the steps of each entry belong to the place of its op."""
-        return _PlacedLog(self, log)
-
-    @contextlib.contextmanager
-    def gradient_of(self, number: int) -> Iterator[None]:
-        """Let new steps belong to the place where a Tensor with this number was computed."""
+    def entries(self, walk: Iterator[Any]) -> Generator[Any]:
+        """The entries of a backward pass; the steps of each belong to the place of its op."""
         outer = self._gradient_of
-        k = bisect.bisect(self._step_numbers, number)  # a result gets its number after its step
-        self._gradient_of = self._step_places[k - 1] if k else outer
         try:
-            yield
+            for entry in walk:
+                number = entry[1] if type(entry[1]) is int else entry[1][0][0]
+                k = bisect.bisect(self._step_numbers, number)  # a result is numbered after its step
+                self._gradient_of = self._step_places[k - 1] if k else outer
+                yield entry
         finally:
             self._gradient_of = outer
 
@@ -451,25 +447,6 @@ class Tracing(Listener):
         with pause_trace(), Scope({i: _inner(a) for i, a in self._values.items()}):
             results = call(*[wrap(_inner(t._data)) for t in tensors])
             return results, [v._data for v in variables]
-
-
-class _PlacedLog:
-    def __init__(self, trace: Tracing, log: Sequence[Any]) -> None:
-        self._trace, self._log = trace, log
-        self._walk = self._entries()
-
-    def __reversed__(self) -> Iterator[Any]:
-        return self._walk
-
-    def close(self) -> None:
-        """Leave the place of the current entry."""
-        self._walk.close()
-
-    def _entries(self) -> Generator[Any]:
-        for entry in reversed(self._log):
-            out = entry[1]
-            with self._trace.gradient_of(out if type(out) is int else out[0][0]):
-                yield entry
 
 
 def _in_order(array: Any) -> Any:

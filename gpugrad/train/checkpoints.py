@@ -183,7 +183,8 @@ class Checkpoints(Callback):
             elif isinstance(part, Generator):
                 small[name] = part.state
             else:
-                arrays |= {f"{name}/{k}": v for k, v in self._state_of(part).items()}
+                of = (self._variables(),) if _is_optimizer(part) else ()
+                arrays |= {f"{name}/{k}": v for k, v in part.state_dict(*of).items()}
         return arrays, small
 
     def _position(self, name: str, loader: DataLoader, run: Run | None) -> LoaderState:
@@ -193,9 +194,6 @@ class Checkpoints(Callback):
         epoch, batch = self._data_starts[name]
         ended = run.epoch > self._begun
         return LoaderState(epoch + 1, 0) if ended else LoaderState(epoch, batch + run.batch)
-
-    def _state_of(self, part: Any) -> Mapping[str, Any]:
-        return part.state_dict(self._variables()) if _is_optimizer(part) else part.state_dict()
 
     def _variables(self) -> dict[str, Variable]:
         """The Variables of all parts, by the names that an optimizer's state has."""

@@ -13,8 +13,7 @@ import numpy as np
 from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, give_each_example, inside_levels_of, meet_levels
 from gpugrad.autodiff.gradients import zeros_for
-from gpugrad.autodiff.recorded_call import RecordedCall
-from gpugrad.autodiff.recorder import number, recording_stopped
+from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE

@@ -69,7 +69,7 @@ def test_backward_loop_computes_the_gradients_of_a_handwritten_log(target):
     reading = reading_of(False, z)
     grads = Gradients(reading, keep={1, 2}, stops=set())
     grads.add(target, gg.constant(1.0).numpy())
-    backward(log, grads, {1, 2, 3, 4}, reading)
+    backward(reversed(log), grads, {1, 2, 3, 4}, reading)
     slope = z if target == 4 else 1.0
     assert {i: round(float(g), 6) for i, g in grads.items() if i in (1, 2)} == {
         1: round(float(slope * w), 6),

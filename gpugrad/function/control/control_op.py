@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from gpugrad.autodiff.recorded_call import RecordedCall
+from gpugrad.autodiff.recorder import RecordedCall
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.passes.rewrite import Rewriter

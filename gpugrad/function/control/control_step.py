@@ -26,8 +26,7 @@ from gpugrad.autodiff.batched import (
     wrap_levels,
 )
 from gpugrad.autodiff.borders import give_each_example, inside_levels_of, unwrap_level, wrap_level
-from gpugrad.autodiff.recorded_call import RecordedCall
-from gpugrad.autodiff.recorder import number, recording_stopped
+from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.listening import graphs

@@ -5,6 +5,7 @@ Unlike the other checks it goes on after a difference: `differences` yields all 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,14 +66,7 @@ class Difference:
 
 
 def differences(op: Op, phase: str, device: Any, seed: int = 0) -> Iterator[Difference]:
-    """The differences between an op on a GPU and on the CPU.
-
-    Args:
-        op: the record.
-        phase: one of `PHASES`.
-        device: the GPU.
-        seed: seed of the samples.
-    """
+    """The differences between an op on a GPU and on the CPU."""
     dtype = PHASES[phase]
     subject = Subject(op, seed, 1, device)
     samples = subject.samples if dtype is None else subject.real_samples[:2]
@@ -142,16 +136,13 @@ def _difference(actual: Sequence[Tensor], desired: Sequence[Tensor], compare_val
 
 def _gradients(sample: Sample, recorded: bool) -> list[Tensor]:
     """The gradients of the sum of all results; `recorded` under a tape of their own."""
-    chosen = sample.inexact_leaves
-    xs = [sample.put(sample.leaves[i]) for i in chosen]
-    if not xs:
+    case = sample.case()
+    if not case.point:
         return []
+    xs = case.tensors(case.point)
     with GradientTape(persistent=recorded) as tape:
         tape.watch(xs)
-        leaves = [sample.put(a) for a in sample.leaves]
-        for i, x in zip(chosen, xs, strict=True):
-            leaves[i] = x
-        ys = [y for y in sample.call(leaves) if is_inexact(y.dtype)]
+        ys = case.function(xs)
         if recorded and ys:
             return [tensor(g) for g in tape.gradient(ys, xs, None, "zero")]
     return [tensor(g) for g in tape.gradient(ys, xs, None, "zero")] if ys else []
@@ -162,20 +153,8 @@ def _replayed(sample: Sample) -> list[Tensor]:
     chosen = sample.inexact_leaves
     if not chosen:
         return []
-
-    def both(*xs: Tensor) -> list[Tensor]:
-        leaves = [sample.put(a) for a in sample.leaves]
-        for i, x in zip(chosen, xs, strict=True):
-            leaves[i] = x
-        with GradientTape() as tape:
-            tape.watch(xs)
-            ys = sample.call(leaves)
-        inexact = [y for y in ys if is_inexact(y.dtype)]
-        if not inexact or not sample.op.differentiable:
-            return list(ys)
-        return [*ys, *(tensor(g) for g in tape.gradient(inexact, list(xs), None, "zero"))]
-
+    both = functools.partial(Sample.with_gradients, sample)
     run: Any = both if sample.device == CPU else function(both)
     for _ in range(1 if sample.device == CPU else 3):
         results = run(*[sample.put(sample.leaves[i]) for i in chosen])
-    return list(results)
+    return [y for part in results for y in part]

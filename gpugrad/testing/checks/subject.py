@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import NUMPY, SCALARS, is_inexact
 from gpugrad.core.devices import CPU
@@ -104,6 +105,19 @@ class Sample:
         bound.apply_defaults()
         arrays = [bound.arguments[n] for n in self.op.arrays]
         return arrays, {n: bound.arguments[n] for n in self.op.params}
+
+    def with_gradients(self, *xs: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """All results, and the gradients of their sum by the arrays that may have one, `xs`."""
+        leaves = [self.put(a) for a in self.leaves]
+        for i, x in zip(self.inexact_leaves, xs, strict=True):
+            leaves[i] = x
+        with GradientTape() as tape:
+            tape.watch(xs)
+            ys = self.call(leaves)
+            inexact = [y for y in ys if is_inexact(y.dtype)]
+        if not inexact or not self.op.differentiable:
+            return ys, []
+        return ys, [tensor(g) for g in tape.gradient(inexact, list(xs), None, "zero")]
 
     def case(self) -> Case:
         """The op as a function of the arrays that may have a gradient."""

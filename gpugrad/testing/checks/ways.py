@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,28 +104,13 @@ def _compare_vmap(s: Subject, sample: Sample, chosen: list[int]) -> None:
 def check_function(s: Subject) -> None:
     """Compare results and gradients of gg.function, traced and replayed, with eager calls."""
     for sample in s.samples:
-        inexact_leaves = sample.inexact_leaves
-        if not inexact_leaves:
+        if not sample.inexact_leaves:
             continue
-
-        def both(
-            *xs: Tensor, sample: Sample = sample, inexact_leaves: list[int] = inexact_leaves
-        ) -> Any:
-            leaves = [sample.put(a) for a in sample.leaves]
-            for i, x in zip(inexact_leaves, xs, strict=True):
-                leaves[i] = x
-            with GradientTape() as tape:
-                tape.watch(xs)
-                ys = sample.call(leaves)
-                inexact = [y for y in ys if is_inexact(y.dtype)]
-            if not inexact or not s.op.differentiable:
-                return ys, []
-            return ys, [tensor(g) for g in tape.gradient(inexact, list(xs), None, "zero")]
-
+        both = functools.partial(Sample.with_gradients, sample)
         traced = function(both)
         with name_failure(sample.title, "gg.function"):
             for k in range(3):  # traced, then replayed twice
-                leaves = [sample.leaves[i] for i in inexact_leaves]
+                leaves = [sample.leaves[i] for i in sample.inexact_leaves]
                 xs = [sample.put(np.asarray(a * a.dtype.type(1 - 0.05 * k))) for a in leaves]
                 actual, desired = traced(*xs), both(*xs)
                 for what, a, d in zip(("results", "gradients"), actual, desired, strict=True):

@@ -81,11 +81,7 @@ def contiguous(op: Any, dtype: Any, n: int = 64) -> list[Any]:
 
 
 def step_kernels(kernels: Iterable[StepKernel]) -> list[tuple[str, str]]:
-    """The sources and names of the kernels of update rules: dtypes, 16-bit gradients and copies.
-
-    Args:
-        kernels: those of optimizers, as ``gg.optim.Adam().kernel``.
-    """
+    """The sources and names of the kernels of update rules: dtypes, 16-bit gradients and copies."""
     instances = []
     for kernel in kernels:
         for dtype in FLOATS:

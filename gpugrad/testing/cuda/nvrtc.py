@@ -20,19 +20,12 @@ from gpugrad.kernels.runtime.launch import OPTIONS
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled kernel.
-
-    Attributes:
-        cubin: the machine code.
-        ptx: the assembly text.
-        registers: registers of a thread.
-        spilled: bytes of register spills.
-    """
+    """A compiled kernel."""
 
     cubin: bytes
     ptx: str
-    registers: int
-    spilled: int
+    registers: int  # of a thread
+    spilled: int  # bytes of register spills
 
 
 def _search_paths() -> list[Path]:
@@ -76,19 +69,12 @@ def compile_for(architecture: str, source: str, name: str) -> Compiled:
         architecture: ``"sm_90"``.
         source: CUDA C++ as returned by `gpugrad.kernels.runtime.launch.full_source`.
         name: the kernel with its template arguments: ``"softmax<float, 256>"``.
-
-    Raises:
-        KernelError: it does not compile; the message has the compiler's lines.
     """
     return compile_all(architecture, source, [name])[name]
 
 
 def compile_all(architecture: str, source: str, names: Sequence[str]) -> dict[str, Compiled]:
     """Compile several kernels of one source together, which is much faster than one by one.
-
-    Args:
-        architecture, source: as for `compile_for`.
-        names: the kernels.
 
     Returns:
         By name, each kernel's assembly text and report; `cubin` contains all of them.

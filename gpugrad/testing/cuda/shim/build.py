@@ -38,13 +38,7 @@ class ShimError(AssertionError):
 
 @dataclass(frozen=True)
 class Prelude:
-    """The header that comes before a source, and is compiled in advance.
-
-    Attributes:
-        header: its name.
-        folder: where it is, if it is not one of the shim's.
-        options: more options of the compiler.
-    """
+    """The header that comes before a source, and is compiled in advance."""
 
     header: str = "cudashim.h"
     folder: Path | None = None
