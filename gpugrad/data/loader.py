@@ -17,6 +17,7 @@ import numpy as np
 
 from gpugrad.core import nest
 from gpugrad.core.arguments import ABOVE_0, COUNT, FLAG, FUNCTION, WHOLE, optional, takes
+from gpugrad.core.ranks import ranks
 from gpugrad.core.signals import raised_by_handler
 from gpugrad.core.tensor import Tensor
 from gpugrad.data.workers import InProcess, InThread, end_all
@@ -35,6 +36,10 @@ class LoaderState(NamedTuple):
     """The number of batches of the next or current epoch that were returned."""
 
 
+class NoItems(list[Any]):
+    """Stands for no items: a batch is made of this one, and then its first 0 rows are taken."""
+
+
 class _Work(NamedTuple):
     """Makes a batch from its indices or items; each worker process gets it once."""
 
@@ -50,10 +55,10 @@ class _Work(NamedTuple):
             batch = self._checked(items, lambda: self.dataset.take(np.asarray(items)))
         else:
             batch = self._checked(items, lambda: self.collate_fn(self._examples(epoch, items)))
-        if self.batch_map is None:
-            return batch
-        rng = np.random.default_rng([self.seed, 1, epoch, number])
-        return self._checked(items, lambda: _called(self.batch_map, batch, rng))
+        if self.batch_map is not None:
+            rng = np.random.default_rng([self.seed, 1, epoch, number])
+            batch = self._checked(items, lambda: _called(self.batch_map, batch, rng))
+        return _emptied(batch) if isinstance(items, NoItems) else batch
 
     def _examples(self, epoch: int, items: Sequence[Any]) -> list[Any]:
         results = []
@@ -82,6 +87,10 @@ class _Work(NamedTuple):
             if raised_by_handler(error):
                 raise
             raise DataError(f"DataLoader: the batch of {_range(items)}: {_text(error)}") from error
+
+
+def _emptied(batch: Any) -> Any:
+    return nest.pack(batch, [a[:0] if np.ndim(a) else a for a in nest.flatten(batch)])
 
 
 def _range(items: Sequence[Any]) -> str:
@@ -172,6 +181,10 @@ class DataLoader:
         prefetch: batches that each worker is ahead at most.
         collate_fn: function of a list of examples; by default leaves are stacked to arrays.
         shuffle_buffer: see `shuffle`.
+        shard: whether each rank of `gg.distributed` gets its part of each batch of `batch_size`
+            examples: those of one process are cut, so each rank gets equally many batches, and no
+            example twice. Where a last batch has fewer examples than ranks, some get arrays of
+            none. The position is that of one process, so a run resumes with other numbers of ranks.
         timeout: seconds that your loop waits for a batch of a worker; None waits for ever.
 
     Raises:
@@ -194,6 +207,7 @@ class DataLoader:
     @takes(batch_size=COUNT, shuffle=FLAG, seed=WHOLE, drop_last=FLAG, processes=FLAG)
     @takes(map=optional(FUNCTION), batch_map=optional(FUNCTION), collate_fn=FUNCTION)
     @takes(num_workers=WHOLE, prefetch=COUNT, shuffle_buffer=COUNT, timeout=optional(ABOVE_0))
+    @takes(shard=FLAG)
     def __init__(
         self,
         dataset: Any,
@@ -209,6 +223,7 @@ class DataLoader:
         prefetch: int = 2,
         collate_fn: Callable[[list[Any]], Any] = stack,
         shuffle_buffer: int = 1024,
+        shard: bool = False,
         timeout: float | None = None,
     ) -> None:
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
@@ -217,7 +232,7 @@ class DataLoader:
         self._indexed = _is_indexed(dataset)
         self._work = _Work(dataset, map, batch_map, collate_fn, self.seed)
         self._position, self._resumes = LoaderState(0, 0), False
-        self.timeout = timeout
+        self.timeout, self.shard = timeout, shard
         self._workers: list[InThread | InProcess] = []
         self._owner = os.getpid()
         if self._indexed:
@@ -285,7 +300,9 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         epoch, done = self._position = self.upcoming()
         self._resumes = False
-        numbered = itertools.islice(enumerate(self._items(epoch)), done, None)
+        first, step = (ranks.rank, ranks.size) if self.shard else (0, 1)  # maps draw other numbers
+        numbers = itertools.count(first, step)
+        numbered = itertools.islice(zip(numbers, self._items(epoch), strict=False), done, None)
         with contextlib.closing(self._made(epoch, numbered)) as batches:
             for batch in timed_batches("DataLoader", batches):
                 done += 1
@@ -301,7 +318,12 @@ class DataLoader:
         chunks = self._indices(rng) if self._indexed else self._chunks_of_iterable(rng)
         for chunk in chunks:
             if len(chunk) == self.batch_size or not self.drop_last:
-                yield chunk
+                yield self._part(chunk) if self.shard else chunk
+
+    def _part(self, chunk: list[Any]) -> list[Any]:
+        """The items of this rank in a batch of all."""
+        start, stop = (len(chunk) * r // ranks.size for r in (ranks.rank, ranks.rank + 1))
+        return chunk[start:stop] or NoItems(chunk[:1])
 
     def _indices(self, rng: np.random.Generator) -> Iterator[list[int]]:
         """The indices of each batch; a list of all would take 36 bytes an example."""

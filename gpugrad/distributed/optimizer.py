@@ -67,6 +67,9 @@ class Optimizer:
     1
     """
 
+    takes_weight = True
+    """Whether `apply_gradients` takes ``weight=``: `gg.train.fit` asks."""
+
     @saying_where
     @takes(bucket_bytes=COUNT, compress=one_of("bfloat16", "float16", None))
     @takes(shard=one_of("optimizer", None))

@@ -9,8 +9,9 @@ import socket
 import sys
 import threading
 import time
+import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy as np
 from gpugrad.core import devices
 from gpugrad.core.arguments import ABOVE_0, COUNT, TEXT, WHOLE, optional, takes
 from gpugrad.core.ranks import ranks
+from gpugrad.core.tensor import wrap
+from gpugrad.core.variable import Variable
 from gpugrad.distributed.board import Board, new_file
 from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
@@ -146,6 +149,18 @@ class World:
         found: list[Any] = self.run("gather of objects", parts)
         return found
 
+    def average(self, variables: Sequence[Variable]) -> None:
+        """Give Variables the means of their values over ranks, where they differ."""
+        differ = [
+            len(set(kinds)) > 1 for kinds in zip(*self.gather(_digests(variables)), strict=True)
+        ]
+        for v, differs in zip(variables, differ, strict=True):
+            if differs:
+                v.assign(wrap(self._mean(f"mean of '{v.name}'", v._data.copy(order="C"))))
+
+    def _mean(self, text: str, data: Any) -> Any:
+        return self.run(text, lambda engine: engine.all_reduce(data, "mean"))
+
     # -- faults
 
     def _new_board(self) -> Board | None:
@@ -202,6 +217,10 @@ class World:
         )
         time.sleep(0.3)  # so that the other ranks can say it as well
         self.engine.abort(TIMED_OUT)
+
+
+def _digests(variables: Sequence[Variable]) -> list[int]:
+    return [zlib.crc32(devices.host(v._data).tobytes()) for v in variables]
 
 
 def _end_all_on_an_exception(world: World) -> None:
@@ -340,6 +359,7 @@ def init(
         made = _on_gpus(rank, size, local_rank, how, timeout, address)
     _worlds.append(made)
     ranks.rank, ranks.size, ranks.gather = made.rank, made.size, made.gather
+    ranks.average = made.average
     return made
 
 

@@ -29,6 +29,9 @@ class Callback:
     2 6
     """
 
+    on_every_rank = True
+    """Whether all ranks of `gg.distributed` call it: those that write files are rank 0's alone."""
+
     def begin(self, run: Any) -> None:
         """Before the first epoch."""
 
@@ -68,6 +71,8 @@ class Progress(Callback):
     Args:
         whole: whether one bar shows the whole run, for runs of many short epochs.
     """
+
+    on_every_rank = False
 
     @takes(whole=FLAG)
     def __init__(self, *, whole: bool = False) -> None:
@@ -230,6 +235,8 @@ class Plot(Callback):
     Raises:
         ArgumentError: the format is unknown; at the run's begin, the file cannot be written.
     """
+
+    on_every_rank = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = PATH("Plot", "path", path)

@@ -11,16 +11,17 @@ from typing import Any
 
 from gpugrad import checkpoint
 from gpugrad.core.arguments import COUNT, PATH, WHOLE, optional, takes
+from gpugrad.core.ranks import ranks
 from gpugrad.core.variable import Variable
 from gpugrad.data.loader import DataLoader, LoaderState
 from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator, default_generator
-from gpugrad.optim.optimizer import Optimizer
 from gpugrad.train.callbacks import Callback
-from gpugrad.train.loop import Run
+from gpugrad.train.loop import Run, average_statistics
 
 _DEFAULT = "default random generator"
+_RANKS = "random of ranks"
 _RUN = "run"
 _PARTS = "parts"
 
@@ -173,8 +174,11 @@ class Checkpoints(Callback):
         """Arrays by name, and states that JSON can hold."""
         arrays: dict[str, Any] = {}
         small: dict[str, Any] = {_DEFAULT: default_generator().state}
+        if ranks.size > 1:
+            small[_RANKS] = ranks.gather(small[_DEFAULT])
         for name, part in self.parts.items():
             if isinstance(part, Module):
+                average_statistics(part)
                 arrays |= {f"{name}/{k}": v for k, v in part.state().items()}
             elif isinstance(part, Variable):
                 arrays[name] = part
@@ -206,7 +210,10 @@ class Checkpoints(Callback):
         return variables
 
     def _load(self, arrays: dict[str, Any], small: Mapping[str, Any]) -> None:
-        default_generator().state = small[_DEFAULT]
+        states, random = small.get(_RANKS) or [small[_DEFAULT]], default_generator()
+        random.state = states[min(ranks.rank, len(states) - 1)]
+        if ranks.rank >= len(states):  # the run was one of fewer ranks
+            random.state = random.fold_in(ranks.rank).state
         for name, part in self.parts.items():
             own = {
                 k.removeprefix(f"{name}/"): v for k, v in arrays.items() if k.startswith(f"{name}/")
@@ -250,7 +257,11 @@ class Checkpoints(Callback):
         except OSError as error:
             raise CheckpointError(f"{self.folder} cannot be created: {error.strerror}.") from error
         path = self._path(step)
-        checkpoint.save(path, arrays, text)
+        if not ranks.rank:
+            checkpoint.save(path, arrays, text)
+        ranks.gather(None)  # the others wait until the file is there
+        if ranks.rank:
+            return path
         if self.keep is not None:
             for old in list(self._files())[self.keep :]:
                 if old != path:
@@ -293,4 +304,4 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_optimizer(part: Any) -> bool:
-    return isinstance(part, Optimizer) or hasattr(part, "inner_optimizer")
+    return hasattr(part, "apply_gradients")

@@ -34,6 +34,8 @@ class JSONLog(Callback):
     {"epoch": 1, "step": 1, "loss": 2.0,
     """
 
+    on_every_rank = False
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = PATH("JSONLog", "path", path)
 
@@ -55,6 +57,8 @@ class CSVLog(Callback):
     Raises:
         ArgumentError: the file has other columns.
     """
+
+    on_every_rank = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = PATH("CSVLog", "path", path)
@@ -114,6 +118,8 @@ class TensorBoard(Callback):
     Args:
         folder: the run's folder, for ``tensorboard --logdir``.
     """
+
+    on_every_rank = False
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = PATH("TensorBoard", "folder", folder)

@@ -12,6 +12,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, a_function, list_of, takes
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.cuda import prefetch_to_device
@@ -59,7 +60,16 @@ class Sums:
                     values = np.array([_number(what, value) * n, n])
                 self.totals[name] = self.totals.get(name, 0.0) + values
         self._waiting.clear()
-        return {n: float(self._results.get(n, mean_of)(t)) for n, t in self.totals.items()}
+        totals = self.of_all_ranks().items()
+        return {n: float(self._results.get(n, mean_of)(t)) for n, t in totals}
+
+    def of_all_ranks(self) -> dict[str, Array]:
+        """The sums over ranks."""
+        totals: dict[str, Any] = {}
+        for own in ranks.gather(self.totals):
+            for name, values in own.items():
+                totals[name] = totals.get(name, 0.0) + values
+        return totals
 
 
 def _number(what: str, value: Any) -> float:
@@ -119,7 +129,7 @@ class Run:
         self.logs = self.logs | self._sums.read()  # a new dict: the old one is in the history
         if not self._sums.skips:
             _check_loss(self, None)
-        totals = {name: t.tolist() for name, t in self._sums.totals.items()}
+        totals = {name: t.tolist() for name, t in self._sums.of_all_ranks().items()}
         names = "epoch", "step", "batch", "history"
         return {**{name: getattr(self, name) for name in names}, "totals": totals}
 
@@ -128,7 +138,8 @@ class Run:
         self.epoch, self.step, self.batch = state["epoch"], state["step"], state["batch"]
         self.history = list(state["history"])
         self.logs = dict(self.history[-1]) if self.history else {}
-        self._sums.totals = {name: np.asarray(t) for name, t in state["totals"].items()}
+        totals = {} if ranks.rank else state["totals"]  # of all ranks, so of one from now on
+        self._sums.totals = {name: np.asarray(t) for name, t in totals.items()}
 
     def __repr__(self) -> str:
         logs = ", ".join(f"{name} {value:.4g}" for name, value in self.logs.items())
@@ -193,6 +204,7 @@ def fit(
     evaluated = _evaluation(model, measured)
     listeners = list_of(Callback)("fit", "callbacks", callbacks)
     listeners += [Progress()] if progress else []
+    listeners = [c for c in listeners if c.on_every_rank or not ranks.rank]
     with SignalsBetweenSteps(run) as signals:
         try:
             for callback in listeners:
@@ -200,6 +212,8 @@ def fit(
             while run.epoch < run.epochs and not (run.stopped or run.interrupted):
                 if not _epoch(run, step, data, listeners, log_every, signals):
                     break
+                if model is not None:
+                    average_statistics(model)
                 if validation is not None:
                     values = evaluated(validation)
                     run.logs.update({f"val_{name}": value for name, value in values.items()})
@@ -259,16 +273,20 @@ def _epoch(
         run._sums.totals.clear()
     for callback in callbacks:
         callback.begin_epoch(run)
+    run.stopped = ranks.any(run.stopped)
     if run.stopped:
         return False
     batch = None
     for batch in _on_device("fit", data):
         signals.deliver()
+        run.interrupted = ranks.any(run.interrupted)
         if run.interrupted:
             return False
         n = _count_examples("fit", batch)
         run.in_step = True
-        run._sums.add(step(*_parts(batch)), n)
+        result = step(*_parts(batch))
+        if n:
+            run._sums.add(result, n)
         run.step, run.batch = run.step + 1, run.batch + 1
         run.in_step = False
         if run.step % log_every == 0:
@@ -290,7 +308,7 @@ def _count_examples(name: str, batch: Any) -> int:
     """The length of the first array of a batch; 1 if there is none."""
     shapes = [np.shape(leaf) for leaf in nest.flatten(batch)]
     lengths = [shape[0] for shape in shapes if shape]
-    if lengths[:1] == [0]:
+    if lengths[:1] == [0] and ranks.size == 1:  # else the other ranks have some
         raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shapes}.")
     return lengths[0] if lengths else 1
 
@@ -350,6 +368,8 @@ def _step_of(
             f"{optimizer!r:.60}."
         )
 
+    weighs = getattr(optimizer, "takes_weight", False)  # of gg.distributed
+
     @function
     def train_step(*batch: Any) -> dict[str, Tensor]:
         *inputs, labels = _labelled("fit", batch)
@@ -359,11 +379,24 @@ def _step_of(
             scaled = optimizer.scale_loss(value) if hasattr(optimizer, "scale_loss") else value
         variables = model.trainable_variables
         gradients = tape.gradient(scaled, variables)
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        weight = {"weight": _count_examples("fit", batch)} if weighs else {}
+        optimizer.apply_gradients(zip(gradients, variables, strict=True), **weight)
         sums = {"loss": sums_of_mean(value, outputs)}
         return sums | {metric.name: metric.sums(outputs, labels) for metric in metrics}
 
-    return lambda *batch: _MetricSums(train_step(*batch))
+    def step(*batch: Any) -> _MetricSums:
+        if weighs and not _count_examples("fit", batch):
+            optimizer.apply_gradients((), weight=0)  # takes part in the step of the others
+            return _MetricSums()
+        return _MetricSums(train_step(*batch))
+
+    return step
+
+
+def average_statistics(model: Module) -> None:
+    """Give what no gradient trains, such as running means, the mean over ranks."""
+    if ranks.size > 1:
+        ranks.average([v for v in model.variables if not v.trainable and v.dtype.kind == "f"])
 
 
 def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:

@@ -6,7 +6,10 @@ JSON. With ``--gpu ADDRESS RANK SIZE`` the ranks have made-up GPUs and meet at a
 
 import json
 import os
+import pickle
+import subprocess
 import sys
+import tempfile
 import traceback
 import warnings
 import zlib
@@ -277,6 +280,88 @@ def check_ranks_without_data_or_gradients_take_the_same_step():
         with pytest.raises(ValueError, match="no rank has data"):
             optimizer.apply_gradients(pairs, weight=0)
     assert (v.numpy() == [-1, -2]).all()
+
+
+def check_loaders_cut_the_batches_of_one_process():
+    whole = gg.data.DataLoader(range(20), 6, shuffle=True)
+    own = gg.data.DataLoader(range(20), 6, shuffle=True, shard=True)
+    for _ in range(2):
+        batches, mine = [b.tolist() for b in whole], [b.tolist() for b in own]
+        everyone = W.gather(mine)
+        joined = [[i for m in everyone for i in m[k]] for k in range(len(batches))]
+        assert joined == batches
+    few = gg.data.DataLoader(gg.data.Arrays(np.ones((2 * W.size - 1, 3))), W.size, shard=True)
+    shapes = [b[0].shape if isinstance(b, tuple) else b.shape for b in few]
+    assert [s[1:] for s in shapes] == [(3,), (3,)]
+    assert sum(W.gather(shapes[1][0])) == W.size - 1
+
+
+def fitted(folder, epochs, alone=False, stop_after=None):
+    """A run of `fit` with everything that ranks must agree on."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(37, 4))
+    data = gg.data.Arrays(x, (x[:, 0] > 0).astype(int))
+    gg.set_seed(1)
+    layers = (
+        gg.nn.Dense(4, 8, activation=gg.tanh, dtype="float64"),
+        gg.nn.Dense(8, 2, dtype="float64"),
+    )
+    net = gg.nn.Sequential(*layers)
+    optimizer = gg.optim.Adam(0.02)
+    optimizer = optimizer if alone else D.Optimizer(optimizer, net)
+    loader = gg.data.DataLoader(data, 6, shuffle=True, shard=not alone)
+    held = gg.data.DataLoader(data, 10, shard=not alone)
+
+    class Stop(gg.train.Callback):
+        def end_of_step(self, run):
+            if stop_after == run.step and W.rank == W.size - 1:
+                run.interrupted = True  # as a signal of this rank's own
+
+    saves = gg.train.Checkpoints(folder, model=net, optimizer=optimizer, loader=loader)
+    run = gg.train.fit(
+        (net, lambda y, labels: gg.mean(gg.sparse_softmax_cross_entropy(y, labels))),
+        loader, epochs, optimizer=optimizer, metrics=[gg.train.Accuracy()], validation=held,
+        callbacks=[saves, Stop(), gg.train.JSONLog(f"{folder}/log.jsonl")], progress=False,
+    )  # fmt: skip
+    return run, [v.numpy() for v in net.variables]
+
+
+def check_fit_is_that_of_one_process_and_resumes():
+    folders = W.gather(tempfile.mkdtemp())
+    one, right = fitted(folders[W.rank], 3, alone=True) if W.size == 1 else (None, None)
+    if W.size > 1:
+        one, right = W.gather(alone_elsewhere(folders[0]) if W.rank == 0 else None)[0]
+    else:
+        one = one.history
+    shared = W.gather(tempfile.mkdtemp())[0]
+    first, _ = fitted(shared, 3, stop_after=9)
+    assert first.interrupted
+    assert first.step == 9
+    run, weights = fitted(shared, 3)
+    assert max(np.abs(a - b).max() for a, b in zip(weights, right, strict=True)) < 1e-10
+    assert len(set(W.gather(weights[0].tobytes()))) == 1
+    for a, b in zip(run.history, one, strict=True):
+        for name in b:
+            assert name == "seconds" or abs(a[name] - b[name]) < 1e-9, (name, a, b)
+    if W.rank == 0:
+        with open(f"{shared}/log.jsonl") as file:
+            assert len(file.readlines()) == 3
+
+
+def alone_elsewhere(folder):
+    """The history and weights of one process, by a process that no launcher has started."""
+    code = (
+        "import pickle, sys; sys.argv = ['ranks']; import ranks; import gpugrad as gg\n"
+        "ranks.W = gg.distributed.init(rank=0, size=1)\n"
+        f"run, w = ranks.fitted({folder!r}, 3, alone=True)\n"
+        f"pickle.dump((run.history, w), open({folder!r} + '/result', 'wb'))"
+    )
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "MPI", "HYD"))}
+    subprocess.run(
+        [sys.executable, "-c", code], env=clean, cwd=os.path.dirname(__file__), check=True
+    )
+    with open(f"{folder}/result", "rb") as file:
+        return pickle.load(file)
 
 
 def check_compressed_gradients_are_rounded_once():
