@@ -16,25 +16,25 @@ KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
 
 _UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
 _SLOT = 32  # bytes of a struct Array
-_P, _L = ctypes.c_void_p, ctypes.c_long
 
 
 @functools.cache
-def library() -> ctypes.CDLL | None:
+def library() -> Any:
     """The functions of calls.cpp; None without a compiler."""
-    calls = pool.load("calls")
-    if calls is not None:
-        calls.gpugrad_set_calls.argtypes, calls.gpugrad_set_calls.restype = [_P, _L], None
-        calls.gpugrad_fill.argtypes = [_P, ctypes.py_object, _L, _P]
-        calls.gpugrad_fill.restype = _L
-        calls.gpugrad_calls.argtypes, calls.gpugrad_calls.restype = [_P, _L, _L, _P, _P], _L
-        calls.gpugrad_call.argtypes = [_P, _L, _P, _P, _L, ctypes.py_object, _L, _P]
-        calls.gpugrad_call.restype = _L
-        calls.gpugrad_loop.argtypes, calls.gpugrad_loop.restype = [_P, _L, _P, _P, _L, _P, _L], _L
-        blas = products.library()
-        multiply = ctypes.cast(blas.gpugrad_multiply, _P).value if blas else None
-        calls.gpugrad_set_calls(multiply, tuple.__basicsize__)
-    return calls
+    in_c = pool.Kernels(
+        "calls",
+        set_calls="al",
+        fill="aola > l",
+        calls="all aa > l",
+        call="al aal ola > l",
+        loop="al aal al > l",
+    )
+    if not in_c:
+        return None
+    blas = products.library()
+    multiply = ctypes.cast(blas.multiply, ctypes.c_void_p).value if blas else None
+    in_c.set_calls(multiply, tuple.__basicsize__)
+    return in_c
 
 
 def multiplies() -> bool:
@@ -56,8 +56,7 @@ class Slots:
         self._memory = np.zeros((len(fixed) + others) * _SLOT, np.uint8)
         self._scratch = np.empty(scratch, np.uint8)
         self.address, self.scratch = self._memory.ctypes.data, self._scratch.ctypes.data
-        calls: Any = library()
-        calls.gpugrad_fill(self.address, self.arrays, len(fixed), None)
+        library().fill(self.address, self.arrays, len(fixed), None)
 
 
 class Steps:
@@ -75,12 +74,12 @@ class Steps:
         sizes: Sequence[int],
         checks: Mapping[int, Callable[[list[Any]], Any]],
     ) -> None:
-        calls: Any = library()
+        calls = library()
         self._checks = checks
         self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
         self._fixed = self._table.ctypes.data, len(self._table)
         self._others = len(sizes), self._sizes.ctypes.data
-        self._call, self._rest = calls.gpugrad_call, calls.gpugrad_calls
+        self._call, self._rest = calls.call, calls.calls
 
     def __call__(self, slots: Slots, *arrays: Any) -> None:
         """Run the steps on the arrays of the slots, and on `arrays`."""
@@ -98,12 +97,11 @@ class Steps:
             moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
                 whether they lie in two places by turns.
         """
-        calls: Any = library()
         words = np.array(moves, np.int64).reshape(-1, 3)
         address, of = slots.address, words.ctypes.data
         for start in range(0, n, _UNINTERRUPTED):
             times = min(_UNINTERRUPTED, n - start)
-            at = calls.gpugrad_loop(*self._fixed, address, slots.scratch, times, of, len(words))
+            at = library().loop(*self._fixed, address, slots.scratch, times, of, len(words))
             if at != -1:
                 return False
         return True

@@ -139,12 +139,12 @@ pool.set_threads(2)
 get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
 put(2)
 before = get()
-products.library().gpugrad_enter_blas()
+products.library().enter_blas()
 assert get() == 1
-products.library().gpugrad_enter_blas()
-products.library().gpugrad_exit_blas()
+products.library().enter_blas()
+products.library().exit_blas()
 assert get() == 1
-products.library().gpugrad_exit_blas()
+products.library().exit_blas()
 assert get() == before
 a = np.ones((200, 200))
 def run():
