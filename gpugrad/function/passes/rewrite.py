@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,26 @@ class Rewriter:
         new.outputs = [self.value(v) for v in new.outputs]
         new.writes = [(variable, self.value(v)) for variable, v in new.writes]
         return new
+
+
+def rewritten(
+    program: Program, rule: Callable[[Rewriter, Step], Sequence[Value] | None]
+) -> Program:
+    """The program whose steps are replaced by a rule.
+
+    ``rule(rewriter, step)`` returns the values that replace the results of a step, for which it has
+    written other steps; or None to keep the step.
+    """
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        new = rule(rewriter, step)
+        if new is None:
+            rewriter.keep(step)
+            continue
+        for out, value in zip(step.outs, new, strict=True):
+            rewriter.replace(out, value)
+    return rewriter.program()
 
 
 class FusedStep(Step):
