@@ -135,7 +135,7 @@ class CReplay(CpuReplay):
     def _slots(self, buffers: Sequence[Any]) -> Slots:
         """The slots of all calls."""
         fixed = [
-            thing if isinstance(thing, np.ndarray) else _view(buffers[thing[0]], *thing[1:])
+            thing if isinstance(thing, np.ndarray) else _view(*thing[1:], buffers[thing[0]])
             for _, thing in self._fixed.values()
         ]
         kernels = self._compiled.kernels.values()
@@ -156,9 +156,8 @@ class CReplay(CpuReplay):
         buffer = f"b{self._homes[id(layout.root)]}"
         if layout.root is v:
             return f"{self._names[id(v)]} = {buffer}"
-        about = v.shape, v.dtype, layout.offset, layout.strides
-        view = self._identifiers.bind("view", functools.partial(_view_of, about))
-        return f"{self._names[id(v)]} = {view}({buffer})"
+        view = functools.partial(_view, v.shape, v.dtype, layout.offset, layout.strides)
+        return f"{self._names[id(v)]} = {self._identifiers.bind('view', view)}({buffer})"
 
     def _named(self, done: set[int]) -> set[int]:
         return done & self._bound
@@ -276,8 +275,7 @@ class CReplay(CpuReplay):
         for dtype in dtypes:
             some = [v for v in step.inputs if v.dtype == dtype]
             places = [self._array_place(v, run) for v in some]
-            fails = functools.partial(_call_with, call)
-            self._finish(run, calls.CHECK, (WIDE[dtype], fails), places)
+            self._finish(run, calls.CHECK, (WIDE[dtype], call), places)
         return True
 
     # -- places
@@ -359,14 +357,6 @@ class CReplay(CpuReplay):
         return "fixed", k, 0
 
 
-def _call_with(call: Any, arrays: list[Any]) -> None:
-    call(arrays, (), [])
-
-
-def _view(memory: Any, *about: Any) -> Any:
-    shape, dtype, offset, strides = about
+def _view(*about: Any) -> Any:
+    shape, dtype, offset, strides, memory = about
     return np.ndarray(shape, dtype, memory, offset, strides)
-
-
-def _view_of(about: tuple[Any, ...], memory: Any) -> Any:
-    return _view(memory, *about)

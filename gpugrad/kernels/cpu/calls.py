@@ -65,14 +65,14 @@ class Steps:
     Args:
         table: the steps as numbers: see calls.cpp.
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
-        checks: by the places of checks in the table, what to call with the arrays if one fails.
+        checks: by the places of checks in the table, the effect that raises if one fails.
     """
 
     def __init__(
         self,
         table: Sequence[int],
         sizes: Sequence[int],
-        checks: Mapping[int, Callable[[list[Any]], Any]],
+        checks: Mapping[int, Callable[[list[Any], Any, list[Any]], Any]],
     ) -> None:
         calls = library()
         self._checks = checks
@@ -121,7 +121,7 @@ class Steps:
             _, *places = self._table[at + 2 : at + 2 + count].tolist()
             read = [every[place] for place in places]
             if at in self._checks:
-                self._checks[at](read)
+                self._checks[at](read, (), [])
             else:
                 x1, x2, out = read
                 np.matmul(x1, x2, out=out)
