@@ -1,6 +1,11 @@
 """Softmax, logsumexp, cross entropy and layer norm of rows, with gradients, in C: see rows.cpp.
 
 The functions return NotImplemented for arrays that NumPy has to compute with.
+
+They stay beside the generator of `codegen.c_kernel`. With a width that is known only when it runs,
+its kernels of softmax and log_softmax take 1.03 to 1.14 of their time in float32 for 4096 x 1024,
+8192 x 256 and 512 x 8192, and 0.85 to 0.96 for 65536 x 48 (CPU time of one thread with AVX2,
+medians of 41 runs by turns on a loaded machine). It has no gathers, as labels need.
 """
 
 from __future__ import annotations
