@@ -31,8 +31,8 @@ import numpy as np
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
+from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel
 from gpugrad.kernels.codegen.layout import Layout, lay_out, summed_axes
-from gpugrad.kernels.codegen.text import NUMBERS, Kernel
 from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, pointer, read_source
 
 THREADS = 256
@@ -198,7 +198,7 @@ class _KernelCall:
         self.name = f"{of.name}{some}_{places}{marks}{len(layout.dims)}{layout.index[0]}"
         self.name += f"{layout.pack}_{self._block[0]}" + "s" * split
         types, codes = [d for _, d in self._parts], [of.results[k] for k in at]
-        kernel = Kernel(self.name, of.inputs, of.body, codes, types, layout, self._block)
+        kernel = ElementKernel(self.name, of.inputs, of.body, codes, types, layout, self._block)
         self.source = prelude() + kernel.text
         self._sizes = kernel.sizes()
         self._has_numbers = any(i in SCALARS for i in of.inputs)

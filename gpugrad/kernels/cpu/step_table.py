@@ -1,4 +1,4 @@
-"""Several steps of a program in one call: kernels, products, copies...; see calls.cpp."""
+"""Several steps of a program in one call: kernels, products, copies...; see step_table.cpp."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SLOT = 32  # bytes of a struct Array
 
 @functools.cache
 def library() -> Any:
-    """The functions of calls.cpp; None without a compiler."""
+    """The functions of step_table.cpp; None without a compiler."""
     in_c = pool.Kernels(
-        "calls",
+        "step_table",
         set_calls="al",
         fill="aola > l",
         calls="all aa > l",
@@ -63,7 +63,7 @@ class Steps:
     """Steps that one call executes.
 
     Args:
-        table: the steps as numbers: see calls.cpp.
+        table: the steps as numbers: see step_table.cpp.
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
         checks: by the places of checks in the table, the effect that raises if one fails.
     """
