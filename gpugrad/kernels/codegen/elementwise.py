@@ -33,18 +33,16 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
 from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel
 from gpugrad.kernels.codegen.layout import Layout, lay_out, summed_axes
-from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, pointer, read_source
+from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, headers, launch, pointer
 
 THREADS = 256
 BLOCKS = 132 * 16
 """Most blocks of a launch; a block then takes several parts. 132 is an H100's processors."""
 
 
-@functools.cache
 def prelude() -> str:
     """The headers that precede the text of a generated kernel."""
-    names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
-    return "".join(map(read_source, names))
+    return headers("complex.cuh", "functions.cuh", "elementwise.cuh")
 
 
 class Elementwise:
