@@ -13,8 +13,8 @@ from taping import taped
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.gpu.codegen import KernelCode
-from gpugrad.function.gpu.kernel import RowWise
+from gpugrad.function.gpu.kernel_code import KernelCode
+from gpugrad.function.gpu.kernel_launch import RowWise
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
