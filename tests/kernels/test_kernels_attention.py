@@ -69,7 +69,9 @@ def test_lengths_that_are_not_multiples_of_a_tile(
     check(arrays, dtype, schedules, is_causal=is_causal)
 
 
-@pytest.mark.parametrize("longest", [1, 33, 80, 136, 192])
+@pytest.mark.parametrize(
+    "longest", [1, 33, 80, *(pytest.param(n, marks=pytest.mark.slow) for n in (136, 192))]
+)
 @pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
 def test_every_head_size(architecture, dtype, longest, monkeypatch):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
