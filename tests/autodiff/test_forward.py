@@ -22,9 +22,6 @@ def push(f, x, t):
     return acc.jvp(y)
 
 
-# ---- the accumulator ------------------------------------------------------------------------
-
-
 def test_jvp_of_a_product():
     assert push(lambda x: x * x, C(3.0), C(2.0)).item() == 12.0
 
@@ -179,9 +176,6 @@ def test_jvp_of_complex_numbers():
     assert push(gg.abs, z, t).item() == pytest.approx((0.5 - 2.0) / np.sqrt(5), rel=1e-6)
 
 
-# ---- nesting --------------------------------------------------------------------------------
-
-
 def test_nested_accumulators_give_second_derivatives():
     x = C(2.0)
     with gg.ForwardAccumulator(x, C(1.0)) as outer:
@@ -284,9 +278,6 @@ def test_forward_over_reverse_hvp_equals_reverse_over_reverse():
         np.testing.assert_allclose(f.numpy(), r.numpy(), rtol=1e-10)
 
 
-# ---- grad and value_and_grad ----------------------------------------------------------------
-
-
 def test_grad_of_nested_grads():
     f = gg.grad(gg.grad(gg.grad(lambda x: x**4)))
     assert f(2.0).item() == 48.0
@@ -387,9 +378,6 @@ def test_grad_with_respect_to_a_variable():
 def test_grad_inside_a_tape_is_differentiated():
     x = C(2.0)
     assert tape_gradient(lambda x: gg.grad(lambda x: x * x * x)(x), x).item() == 12.0
-
-
-# ---- vjp, jvp, hvp, jacobian, hessian -------------------------------------------------------
 
 
 def test_vjp_pulls_back_several_cotangents():

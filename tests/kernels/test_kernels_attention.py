@@ -147,7 +147,7 @@ MASKS = {
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("additive", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float16", marks=pytest.mark.slow)])
 def test_masks_of_every_broadcast_shape(dtype, additive, mask):
     rng = np.random.default_rng(2)
     arrays = [drawn(rng, (2, h, n, 8), dtype) for h, n in ((4, 20), (2, 30), (2, 30))]
