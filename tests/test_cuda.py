@@ -41,9 +41,6 @@ def limit(cuda):
     gg.cuda.set_memory_limit(device=cuda)
 
 
-# ---- memory
-
-
 def test_memory_is_counted_cached_and_freed(cuda):
     gg.cuda.empty_cache(cuda)
     before = gg.cuda.memory_stats(cuda)
@@ -221,9 +218,6 @@ def test_a_limit_may_be_a_fraction(cuda):
     assert gg.cuda.memory_stats(cuda).limit == 0
 
 
-# ---- checks of indices
-
-
 def _indexing(cuda, bad):
     """Ops with an index out of bounds among its indices, and the ops that must be named."""
     x = gg.constant(np.arange(12.0, dtype=np.float32).reshape(4, 3), device=cuda)
@@ -338,9 +332,6 @@ def test_the_check_of_indices_is_a_statement_and_a_context(cuda):
         gg.take(gg.ones((4,)), [5])  # on the CPU always in the call
 
 
-# ---- streams
-
-
 def test_stream_waits_for_earlier_work_and_is_waited_for(cuda, waits):
     with waits() as pairs:
         with gg.cuda.stream(device=cuda) as s:
@@ -420,9 +411,6 @@ def test_synchronize_returns(cuda):
     gg.cuda.synchronize()
 
 
-# ---- exchange of arrays with CuPy and other libraries
-
-
 def test_tensor_becomes_a_cupy_array_without_a_copy(cuda):
     x = gg.constant([1.0, 2.0], device=cuda)
     there = backend.cupy().asarray(x)
@@ -457,9 +445,6 @@ def test_array_with_only_the_cuda_interface_becomes_a_tensor(cuda, read_only):
         assert (x.device, x.tolist()) == (cuda, held.tolist())
 
 
-# ---- lost devices
-
-
 def test_lost_device_error_names_the_op_and_what_to_do(cuda, monkeypatch):
     class CUDARuntimeError(RuntimeError):  # gpugrad recognizes CuPy's error by this name
         pass
@@ -474,9 +459,6 @@ def test_lost_device_error_names_the_op_and_what_to_do(cuda, monkeypatch):
     assert "the op flip, given x: float32 (3,)" in where
     assert "CUDA_LAUNCH_BLOCKING=1" in way_out
     assert "checkpoint" in way_out
-
-
-# ---- without a GPU
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,6 @@ def _nothing_stays():
     assert not threads.stack
 
 
-# ---- forward -----------------------------------------------------------------------------
-
-
 def logs(x):
     y = gg.exp(x)
     z = gg.log(y - 1)  # here
@@ -165,9 +162,6 @@ def test_nans_checks_its_own_task_and_those_it_starts(wrapped):
     asyncio.run(main())
 
 
-# ---- backward ----------------------------------------------------------------------------
-
-
 def roots(x):
     return gg.sum(gg.sqrt(x))  # forward
 
@@ -252,9 +246,6 @@ def test_a_sum_of_gradients_that_overflows_is_found(wrapped, device):
     f = wrapped(gg.grad(lambda y: gg.sum(gg.astype(y, "float32")) * 1e5))
     with gg.debug.nans(), pytest.raises(NumericsError, match=r"^sum of grad|^gradient of"):
         f(y)
-
-
-# ---- effects -----------------------------------------------------------------------------
 
 
 @DEVICES
@@ -390,9 +381,6 @@ def test_nans_works_with_every_option_of_function(options, device):
     assert before == v.numpy() == 12
 
 
-# ---- check_numerics ----------------------------------------------------------------------
-
-
 @DEVICES
 @WRAPPED
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -453,9 +441,6 @@ def test_effects_get_arrays_also_of_an_op_with_several_results():
     f = gg.function(lambda x: gg.debug.check_numerics(gg.modf(x)[0], "fraction"))
     for _ in range(2):
         assert f(gg.constant(1.5)).item() == 0.5
-
-
-# ---- every op ----------------------------------------------------------------------------
 
 
 def _value_and_gradient(function, xs):

@@ -39,6 +39,11 @@ MODULES = {
 
 
 @functools.cache
+def _tree(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def _imports(path):
     """(module or module.name, line, whether in a function) of every import in a file."""
 
@@ -53,7 +58,7 @@ def _imports(path):
         for child in ast.iter_child_nodes(node):
             yield from walk(child, inside)
 
-    return list(walk(ast.parse(path.read_text()), False))
+    return list(walk(_tree(path), False))
 
 
 def _home(name):
@@ -138,7 +143,7 @@ def test_cupy_is_imported_in_backend_and_kernels_only():
 def _exported(path):
     """Whether a module has an `__all__`."""
     targets = [
-        target for node in ast.parse(path.read_text()).body
+        target for node in _tree(path).body
         for target in (getattr(node, "target", None), *getattr(node, "targets", []))
     ]  # fmt: skip
     return any(getattr(target, "id", None) == "__all__" for target in targets)
@@ -171,7 +176,7 @@ EDITED = {
 def _imported_objects(module):
     """The modules and classes of gpugrad that a module has imported, by their names there."""
     loaded = importlib.import_module(module)
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in ast.walk(_tree(MODULES[module])):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpugrad"):
             for alias in node.names:
                 name = alias.asname or alias.name
@@ -196,7 +201,7 @@ def test_no_module_assigns_attributes_of_another():
     """Who reads the module above would not see a hook that is set from below."""
     for module, path in MODULES.items():
         others = dict(_imported_objects(module))
-        for name, line in _edits(ast.parse(path.read_text())):
+        for name, line in _edits(_tree(path)):
             if name in others and (module, name) not in EDITED:
                 raise AssertionError(
                     f"{path.relative_to(HOUSE.parent)}:{line} assigns an attribute of "
@@ -212,13 +217,13 @@ def test_files_of_tests_have_names_of_their_own():
 
 def test_what_may_be_edited_is_edited():
     for module, name in EDITED:
-        assert name in dict(_edits(ast.parse(MODULES[module].read_text()))), (module, name)
+        assert name in dict(_edits(_tree(MODULES[module]))), (module, name)
 
 
 def test_no_function_has_more_than_sixty_lines_of_code():
     """Docstrings do not count."""
     for path in MODULES.values():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 doc = ast.get_docstring(node, clean=False)
                 lines = node.end_lineno - node.lineno + 1 - (doc.count("\n") + 1 if doc else 0)

@@ -26,9 +26,6 @@ def elements(x):
     return x * x
 
 
-# ---- calls of objects, which each call creates anew ---------------------------------------
-
-
 def taped(method, target, sources, **arguments):
     """A method of a tape, with "y" for its target and "x" for its source."""
     x, tape = gg.constant([[0.5, -1.5]]), gg.GradientTape()
@@ -183,9 +180,6 @@ def hostile_kernel(
         )  # fmt: skip
     finally:
         gg.OPS.pop("hostile", None)
-
-
-# ---- the table ----------------------------------------------------------------------------
 
 
 def call_result(function, argument):
@@ -400,8 +394,6 @@ CALLS = {
     "elementwise_kernel": (hostile_kernel, {}),
 }  # fmt: skip
 
-
-# ---- functions of arrays that are not ops --------------------------------------------------
 
 NAMESPACES = (gg, gg.linalg, gg.fft, gg.special, gg.nn, gg.random)
 V, AT = gg.constant([1.0, 2.0]), gg.constant([0, 1])

@@ -38,9 +38,10 @@ def bits_per_character(text):
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--precision", "bfloat16"), ("--precision", "float16", "--accumulate", 2)],
+    [(), *(pytest.param(options, marks=pytest.mark.slow) for options in (
+        ("--precision", "bfloat16"), ("--precision", "float16", "--accumulate", 2)))],
     ids=["float32", "bfloat16", "float16, accumulated"],
-)
+)  # fmt: skip
 def test_a_short_run_learns_and_writes(options, tmp_path, capsys):
     assert run(tmp_path, "--epochs", 3, *options) == 0
     output = capsys.readouterr().out

@@ -46,7 +46,9 @@ def last_checkpoint(output):
     return checkpoint.load(max((output / "checkpoints").iterdir()))[0]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", [n if n in ("gp", "digits") else pytest.param(n, marks=pytest.mark.slow) for n in SMALL]
+)
 def test_a_run_stopped_by_ctrl_c_ends_exactly_as_an_uninterrupted_one(
     name, tmp_path, monkeypatch, capsys
 ):

@@ -925,7 +925,7 @@ def flows(draw, depth=3):
     return flow(draw(flows(depth - 1)), draw(flows(depth - 1)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(flows())
 def test_random_nestings_and_their_gradients_equal_eager(f):
     one, two = gg.function(gradients(f)), gg.function(f)

@@ -13,8 +13,8 @@ from taping import taped
 import gpugrad as gg
 from gpugrad.core import nest
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.gpu.codegen import KernelCode
-from gpugrad.function.gpu.kernel import RowWise
+from gpugrad.function.gpu.kernel_code import KernelCode
+from gpugrad.function.gpu.kernel_launch import RowWise
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
@@ -85,9 +85,6 @@ def assert_right(f, *args, tolerance=2e-5):
 
 def normal(rng, *shape, dtype=np.float32):
     return gg.constant(rng.normal(size=shape), dtype=dtype)
-
-
-# ---- number of kernels -------------------------------------------------------------------
 
 
 def test_a_handwritten_layer_norm_and_its_gradient_are_two_kernels(rng):
@@ -177,9 +174,6 @@ def test_a_training_step_is_three_kernels_per_layer_plus_one(widths, rng):
     layers = len(widths) - 1
     assert len(launches(fused)) == 3 * layers + 1, launches(fused)
     assert sum(isinstance(s, Product) for s in fused.steps) == 2 * layers
-
-
-# ---- results -----------------------------------------------------------------------------
 
 
 def step_with_work_for_each_pass(x, w, b, v, u, labels):
@@ -436,9 +430,6 @@ def random_program(data):
 def test_random_programs_are_right(data):
     f, args = random_program(data)
     assert_right(f, *args, tolerance=1e-9)
-
-
-# ---- compilation -------------------------------------------------------------------------
 
 
 @needs_nvrtc

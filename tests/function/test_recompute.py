@@ -18,13 +18,13 @@ from test_fuse import (
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
 from gpugrad.errors import ArgumentError
-from gpugrad.function.calls import op_call
 from gpugrad.function.gpu.runs import argument
 from gpugrad.function.memory import lives, roots_of
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
 from gpugrad.function.passes.in_place import overwriting
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import CALLS, STEPS, moved, recompute
+from gpugrad.function.step_calls import op_call
 
 
 def kernels(program):

@@ -148,7 +148,7 @@ def test_kernels_add_and_apply_relu_as_the_formulas_do(dtype, schedule, rng):
     forward, backward = (
         gg.OPS[n].bare(NUMPY) for n in ("standardize_affine", "standardize_affine_grads")
     )
-    for shape in SHAPES:
+    for shape in SHAPES if dtype == "float32" else SHAPES[:3]:
         x, r, g, h = (rng.normal(size=shape).astype(as_dtype(dtype)) for _ in range(4))
         weight, bias = (rng.normal(size=shape[1]).astype(x.dtype) for _ in range(2))
         g[0, 0, 0, 0] = np.nan
@@ -176,7 +176,7 @@ def test_kernels_add_and_apply_relu_as_the_formulas_do(dtype, schedule, rng):
 
 @pytest.mark.parametrize("dtype", ["float64", *TOLERANCES])
 def test_a_relu_computed_again_gives_the_bits_of_the_one_read(dtype, rng):
-    for shape in SHAPES:
+    for shape in SHAPES if dtype == "float32" else SHAPES[:3]:
         x, g, h = (rng.normal(size=shape).astype(as_dtype(dtype)) for _ in range(3))
         weight, bias = (rng.normal(size=shape[1]).astype(x.dtype) for _ in range(2))
         g[0, 0, 0, 0] = np.nan

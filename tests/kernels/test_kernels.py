@@ -63,7 +63,7 @@ KINDS = {
     "uint8": ("i", np.uint8, 0),
     "bool": ("b", np.bool_, 0),
 }
-_SLOW = {"float16", "bfloat16", "complex64"}
+_SLOW = {"float32", "float16", "bfloat16", "complex64"}
 
 
 def as_kind(kind, dtype, x, rng):

@@ -69,7 +69,9 @@ def test_lengths_that_are_not_multiples_of_a_tile(
     check(arrays, dtype, schedules, is_causal=is_causal)
 
 
-@pytest.mark.parametrize("longest", [1, 33, 80, 136, 192])
+@pytest.mark.parametrize(
+    "longest", [1, 33, 80, *(pytest.param(n, marks=pytest.mark.slow) for n in (136, 192))]
+)
 @pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
 def test_every_head_size(architecture, dtype, longest, monkeypatch):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
@@ -145,7 +147,7 @@ MASKS = {
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("additive", [False, True])
-@pytest.mark.parametrize("dtype", ["float64", "float16"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float16", marks=pytest.mark.slow)])
 def test_masks_of_every_broadcast_shape(dtype, additive, mask):
     rng = np.random.default_rng(2)
     arrays = [drawn(rng, (2, h, n, 8), dtype) for h, n in ((4, 20), (2, 30), (2, 30))]

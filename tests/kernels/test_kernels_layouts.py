@@ -8,8 +8,8 @@ from needs import needs_shim
 
 from gpugrad.autodiff.backward import refit
 from gpugrad.core.backend import NUMPY
+from gpugrad.kernels.codegen.element_kernel import LONG
 from gpugrad.kernels.codegen.elementwise import Elementwise
-from gpugrad.kernels.codegen.text import LONG
 from gpugrad.testing.cuda import shim
 
 pytestmark = needs_shim

@@ -7,7 +7,7 @@ from needs import needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.gpu.kernel import RowWise
+from gpugrad.function.gpu.kernel_launch import RowWise
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.testing.cuda import shim

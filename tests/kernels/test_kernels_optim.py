@@ -28,7 +28,7 @@ TOLERANCE = {
 }  # fmt: skip
 SIZES = [1, 7, 64, 4096, 4097, 10_003]  # a scalar, tails, one chunk, more chunks
 MAKERS = {name: functools.partial(make, name) for name in CASES}
-OFTEN = ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop-all", "lion", "lamb", "lars")
+OFTEN = ("nesterov", "adam", "rmsprop-all", "lion", "lamb")
 NAMES = [n if n in OFTEN else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 """g++ takes a second for each kernel in each dtype."""
 

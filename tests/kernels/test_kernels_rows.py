@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from comparing import DTYPES, by_kernel, compare, near_largest
-from needs import needs_nvrtc, needs_shim
+from needs import each_architecture, needs_nvrtc, needs_shim
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
@@ -352,13 +352,13 @@ def test_gradients_on_a_gpu_match_the_cpu(name, dtype, cuda, rng):
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@each_architecture
 @pytest.mark.parametrize("module", [softmax, cross_entropy, norms], ids=lambda m: m.__name__)
-def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, arch):
+def test_kernels_hold_their_rows_in_registers_and_move_16_bytes(module, architecture):
     """The largest kernel of each kind; ci/compile_kernels compiles all of them."""
     largest = {name.split("<")[0]: (source, name) for source, name in module.INSTANCES}
     for source, name in largest.values():
-        kernel = nvrtc.compile_for(arch, full_source(source), name)
+        kernel = nvrtc.compile_for(architecture, full_source(source), name)
         assert kernel.spilled == 0, name
         read = (
             "ld.global.cg.v4"

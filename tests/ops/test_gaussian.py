@@ -49,20 +49,6 @@ def test_covariance_gradient_costs_one_factorization_and_one_inverse(points, mon
     assert counted == ["potrf", "potri"]
 
 
-def test_gradient_of_a_kernel_length_scale_equals_finite_differences(rng):
-    x, y = rng.normal(size=(30, 1)), rng.normal(size=30)
-    squares = gg.constant((x - x.T) ** 2)
-
-    def likelihood(length):
-        cov = gg.exp(-squares / (2 * length**2)) + 0.1 * gg.eye(30, dtype="float64")
-        return gg.gaussian_log_likelihood(y, 0.0, cov)
-
-    at, eps = 0.7, 1e-5
-    differences = (likelihood(at + eps).item() - likelihood(at - eps).item()) / (2 * eps)
-    at = gg.constant(at, "float64")
-    np.testing.assert_allclose(gg.grad(likelihood)(at).item(), differences, 1e-6)
-
-
 def test_spd_inverse_is_symmetric_to_the_last_bit(points):
     inverse = gg.spd_inverse(points[2]).numpy()
     np.testing.assert_array_equal(inverse, inverse.T)

@@ -147,9 +147,6 @@ def test_a_stub_library_defines_each_symbol():
     assert "libcublas.so.13" in SYMBOLS
 
 
-# ---- memory
-
-
 @on_driver
 def test_memory_is_limited_and_cupys_pool_gives_back_free_blocks(cp, setting):
     before = driver.used(0)
@@ -213,9 +210,6 @@ def test_pointers_say_where_they_point(cp):
     assert attributes(np.zeros(3).ctypes.data).type == 0
 
 
-# ---- devices
-
-
 @on_driver
 def test_two_devices_read_each_other_only_as_peers(cp, setting):
     with cp.cuda.Device(1):
@@ -228,9 +222,6 @@ def test_two_devices_read_each_other_only_as_peers(cp, setting):
     assert not cp.cuda.runtime.deviceCanAccessPeer(0, 1)
     with pytest.raises(cp.cuda.runtime.CUDARuntimeError, match="cudaErrorInvalidDevice"):
         cp.cuda.Device(7).use()
-
-
-# ---- streams and captures
 
 
 @pytest.fixture
@@ -369,9 +360,6 @@ def test_late_work_shows_a_missing_wait(cp, stream, setting, waits):
     other.synchronize()
     stream.synchronize()
     assert y.get().tolist() == ([2, 2] if waits else [1, 1])
-
-
-# ---- launches
 
 
 @on_driver

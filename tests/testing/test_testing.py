@@ -49,9 +49,6 @@ def _double(xp, g, x):
     return g * (2 * x)
 
 
-# ---- correct ops pass --------------------------------------------------------------------
-
-
 def test_a_correct_op_passes_all_numerical_checks():
     plant([lambda xp, x: 2 * x], kinds="fci")
     check_op(
@@ -91,9 +88,6 @@ def test_check_op_accepts_a_name_record_or_function():
         check_op("tahn")
     with pytest.raises(ArgumentError, match="no check 'jvpp'"):
         check_op("tanh", checks=["jvpp"])
-
-
-# ---- wrong derivatives -------------------------------------------------------------------
 
 
 def test_a_wrong_partial_is_found():
@@ -249,9 +243,6 @@ def test_a_wrong_gradient_of_an_array_given_by_keyword_is_found():
     assert "sample 1: the gradient by scale is wrong" in found_by("planted", "vjp")
 
 
-# ---- wrong values ------------------------------------------------------------------------
-
-
 def test_a_forward_that_differs_from_its_reference_is_found():
     plant([lambda xp, x: 2 * x], ref=lambda x: x * x + 1e-6)
     message = found_by("planted", "forward")
@@ -322,9 +313,6 @@ def test_a_forward_that_needs_numpy_itself_is_found_on_the_device(cuda):
     plant_op([_double], lambda xp, x: x * np.asarray(x))
     check_op("planted", checks=["forward"])
     assert "on cuda:0" in found_by("planted", "device", device=cuda)
-
-
-# ---- incomplete records ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -439,9 +427,6 @@ def test_a_message_that_names_its_op_in_passing_is_found():
     assert "must begin with planted" in found_by("planted", "errors")
 
 
-# ---- functions ---------------------------------------------------------------------------
-
-
 def test_check_grads_accepts_structures_and_all_dtypes():
     def f(weights, x, scale):
         return {"y": gg.tanh(weights["w"] * x) * scale, "n": gg.argmax(x)}
@@ -475,9 +460,6 @@ def test_check_grads_refuses_invalid_arguments():
         check_grads(gg.sin, (np.ones(2),), modes=["forward"])
     with pytest.raises(ArgumentError, match="floating-point"):
         check_grads(gg.sin, (3,))
-
-
-# ---- arrays ------------------------------------------------------------------------------
 
 
 def test_assert_close_accepts_rounding_errors():

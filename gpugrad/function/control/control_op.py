@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
 from gpugrad.autodiff.recorder import RecordedCall
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, wrap
-from gpugrad.function.passes.rewrite import Rewriter
+from gpugrad.function.passes.rewrite import Rewriter, rewritten
 from gpugrad.registry.fields import Replay
-from gpugrad.trace.program import Program
+from gpugrad.trace.program import Program, Step, Value
 
 Gradients = Callable[..., list[Tensor | None]]
 
@@ -80,11 +80,9 @@ class GradientOverride(ControlOp):
 
 def strip_gradient_overrides(program: Program) -> Program:
     """The program without its gradient overrides, for runs that nobody records."""
-    rewriter = Rewriter(program)
-    for step in program.steps:
-        if type(step.op) is not GradientOverride:
-            rewriter.keep(rewriter.renamed(step))
-            continue
-        for out, arg in zip(step.outs, step.args, strict=False):
-            rewriter.replace(out, rewriter.value(arg))
-    return rewriter.program()
+
+    def strip(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        is_override = type(step.op) is GradientOverride
+        return step.args[: len(step.outs)] if is_override else None
+
+    return rewritten(program, strip)

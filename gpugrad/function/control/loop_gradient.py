@@ -21,15 +21,15 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import wrap
-from gpugrad.function.calls import op_call
 from gpugrad.function.control.repeated import Repeated
 from gpugrad.function.cpu.c_loop import Body
-from gpugrad.function.cpu.layouts import is_view
+from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.function.plan import Options
 from gpugrad.function.signature import Signature
+from gpugrad.function.step_calls import op_call
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
-from gpugrad.function.cpu.layouts import is_view
+from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product

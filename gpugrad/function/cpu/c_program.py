@@ -11,15 +11,15 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.blocks import find_groups
-from gpugrad.function.cpu.layouts import Layout, Layouts, contiguous
-from gpugrad.function.gpu.codegen import KernelCode
+from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous
+from gpugrad.function.gpu.kernel_code import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
-from gpugrad.kernels.cpu import calls, compiler
+from gpugrad.kernels.cpu import compiler, step_table
 from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.trace.program import Program, Step, Value
@@ -38,7 +38,7 @@ UPDATED = 2
 STEP = 1 << 10
 """Elements that NumPy computes in the time that Python takes to call it."""
 
-_POINTERS = 256  # of a kernel; see calls.cpp
+_POINTERS = 256  # of a kernel; see step_table.cpp
 
 
 def is_worth_compiling(program: Program, times: int = 1) -> bool:
@@ -185,7 +185,7 @@ class CProgram:
 
     def load(self) -> bool:
         """Compile the library, or read it from the cache; whether that succeeded."""
-        if not self.loaded and calls.library() is not None:
+        if not self.loaded and step_table.library() is not None:
             what = f"{len(self._names)} kernels of a traced function"
             self._library = compiler.load(self.source, what=what, keep=False)
             if self.loaded:
@@ -199,7 +199,7 @@ class CProgram:
         end = self._address(f"{name}_end") if kernel.partial else 0
         numbers = [self._address(name), end, kernel.n, kernel.grain, kernel.partial]
         numbers += [number for place in places for number in place]
-        return [calls.KERNEL, len(numbers), *numbers]
+        return [step_table.KERNEL, len(numbers), *numbers]
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
@@ -207,7 +207,7 @@ class CProgram:
 
 def _is_product(step: Step) -> bool:
     """Whether a step is a product that BLAS computes."""
-    if not is_product(step) or not calls.multiplies():
+    if not is_product(step) or not step_table.multiplies():
         return False
     (out,) = step.outs
     return all(
@@ -218,7 +218,7 @@ def _is_product(step: Step) -> bool:
 
 def _call(step: Step) -> tuple[int, Sequence[int]] | None:
     """The function in C that computes a step, and the numbers that it reads."""
-    if step.op is None or step.op.c_call is None or calls.library() is None:
+    if step.op is None or step.op.c_call is None or step_table.library() is None:
         return None
     if not all(isinstance(a, Value) for a in step.args):
         return None

@@ -26,15 +26,15 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.calls import effect_call
 from gpugrad.function.cpu.c_program import CProgram
-from gpugrad.function.cpu.layouts import Layout, contiguous, is_view
 from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.cpu.view_layouts import Layout, contiguous, is_view
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
-from gpugrad.kernels.cpu import calls
-from gpugrad.kernels.cpu.calls import Slots, Steps
+from gpugrad.function.step_calls import effect_call
+from gpugrad.kernels.cpu import step_table
 from gpugrad.kernels.cpu.large import WIDE
+from gpugrad.kernels.cpu.step_table import Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 Place = tuple[str, int, int]
@@ -107,15 +107,15 @@ class CReplay(CpuReplay):
         checks: dict[int, Any] = {}
         for kind, about, places in run.steps:
             slots = [first[where] + k for where, k, _ in places]
-            if kind == calls.KERNEL:
+            if kind == step_table.KERNEL:
                 offsets = [offset for *_, offset in places]
                 table += self._compiled.entry(about, list(zip(slots, offsets, strict=True)))
-            elif kind == calls.CALL:
+            elif kind == step_table.CALL:
                 address, numbers = about
                 pairs = zip(slots, (offset for *_, offset in places), strict=True)
                 words = [address, *numbers, *(word for pair in pairs for word in pair)]
                 table += [kind, len(words), *words]
-            elif kind == calls.CHECK:
+            elif kind == step_table.CHECK:
                 wide, call = about
                 checks[len(table)] = call
                 table += [kind, 1 + len(slots), wide, *slots]
@@ -135,7 +135,7 @@ class CReplay(CpuReplay):
     def _slots(self, buffers: Sequence[Any]) -> Slots:
         """The slots of all calls."""
         fixed = [
-            thing if isinstance(thing, np.ndarray) else _view(buffers[thing[0]], *thing[1:])
+            thing if isinstance(thing, np.ndarray) else _view(*thing[1:], buffers[thing[0]])
             for _, thing in self._fixed.values()
         ]
         kernels = self._compiled.kernels.values()
@@ -156,9 +156,8 @@ class CReplay(CpuReplay):
         buffer = f"b{self._homes[id(layout.root)]}"
         if layout.root is v:
             return f"{self._names[id(v)]} = {buffer}"
-        about = v.shape, v.dtype, layout.offset, layout.strides
-        view = self._identifiers.bind("view", functools.partial(_view_of, about))
-        return f"{self._names[id(v)]} = {view}({buffer})"
+        view = functools.partial(_view, v.shape, v.dtype, layout.offset, layout.strides)
+        return f"{self._names[id(v)]} = {self._identifiers.bind('view', view)}({buffer})"
 
     def _named(self, done: set[int]) -> set[int]:
         return done & self._bound
@@ -221,7 +220,7 @@ class CReplay(CpuReplay):
     def _finish(self, run: _Run, kind: int, about: Any, places: list[Place]) -> None:
         run.steps.append((kind, about, places))
         self._lines[run.line] = run.text
-        if kind != calls.COPY:
+        if kind != step_table.COPY:
             for slot in self._temporary:
                 self._free.setdefault(self._buffers[slot], []).append(slot)
             self._temporary.clear()
@@ -235,21 +234,21 @@ class CReplay(CpuReplay):
         for v in kernel.outs:
             over = free if kernel.writes_in_order(v) else set[int]()
             places.append(self._new_place(v, over, roots, run))
-        self._finish(run, calls.KERNEL, kernel, places)
+        self._finish(run, step_table.KERNEL, kernel, places)
 
     def _product(self, step: Step, roots: dict[int, int]) -> None:
         run = self._open_run()
         (out,) = step.outs
         places = [self._array_place(v, run) for v in step.args]
         places.append(self._new_place(out, set(), roots, run))
-        self._finish(run, calls.PRODUCT, int(out.dtype.itemsize == 8), places)
+        self._finish(run, step_table.PRODUCT, int(out.dtype.itemsize == 8), places)
 
     def _call_in_c(self, step: Step, roots: dict[int, int]) -> None:
         run = self._open_run()
         (out,) = step.outs
         places = [self._whole_place(v, run) for v in step.args]
         places.append(self._new_place(out, set(), roots, run))
-        self._finish(run, calls.CALL, self._compiled.calls[id(step)], places)
+        self._finish(run, step_table.CALL, self._compiled.calls[id(step)], places)
 
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
@@ -264,7 +263,7 @@ class CReplay(CpuReplay):
         self._new_place(out, set(), roots, run)
         for v, source, target in zip(step.inputs, sources, targets, strict=True):
             place = self._fixed_place(target, v)
-            self._finish(run, calls.COPY, v.dtype.itemsize, [place, source])
+            self._finish(run, step_table.COPY, v.dtype.itemsize, [place, source])
         return True
 
     def _checked(self, step: Step) -> bool:
@@ -276,8 +275,7 @@ class CReplay(CpuReplay):
         for dtype in dtypes:
             some = [v for v in step.inputs if v.dtype == dtype]
             places = [self._array_place(v, run) for v in some]
-            fails = functools.partial(_call_with, call)
-            self._finish(run, calls.CHECK, (WIDE[dtype], fails), places)
+            self._finish(run, step_table.CHECK, (WIDE[dtype], call), places)
         return True
 
     # -- places
@@ -329,7 +327,7 @@ class CReplay(CpuReplay):
         thing = (slot, *kind, 0, contiguous(v))
         k, _ = self._fixed.setdefault(thing, (len(self._fixed), thing))
         place = "fixed", k, 0
-        self._finish(run, calls.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
+        self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
         return place
 
     def _array_place(self, v: Value, run: _Run) -> Place:
@@ -359,14 +357,6 @@ class CReplay(CpuReplay):
         return "fixed", k, 0
 
 
-def _call_with(call: Any, arrays: list[Any]) -> None:
-    call(arrays, (), [])
-
-
-def _view(memory: Any, *about: Any) -> Any:
-    shape, dtype, offset, strides = about
+def _view(*about: Any) -> Any:
+    shape, dtype, offset, strides, memory = about
     return np.ndarray(shape, dtype, memory, offset, strides)
-
-
-def _view_of(about: tuple[Any, ...], memory: Any) -> Any:
-    return _view(memory, *about)

@@ -30,7 +30,6 @@ import numpy as np
 from gpugrad.core.backend import ARRAYS, NUMPY
 from gpugrad.core.replaceable import Update, read_together, write_together
 from gpugrad.core.scopes import updating
-from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.cpu.blocks import (
     SMALLEST,
     Group,
@@ -41,6 +40,7 @@ from gpugrad.function.cpu.blocks import (
 )
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.function.passes.rewrite import is_product
+from gpugrad.function.step_calls import effect_call, op_call, reraise_as_op
 from gpugrad.kernels.cpu import products
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 

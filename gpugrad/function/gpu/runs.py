@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.calls import effect_call, op_call, reraise_as_op
 from gpugrad.function.gpu.captured import can_be_captured
-from gpugrad.function.gpu.kernel import compile_kernel
+from gpugrad.function.gpu.kernel_launch import compile_kernel
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import FusedStep
+from gpugrad.function.step_calls import effect_call, op_call, reraise_as_op
 from gpugrad.kernels.by_hand.partial_sums import Waiting
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.libraries import cublaslt

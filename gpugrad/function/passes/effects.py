@@ -21,7 +21,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import NumericsError
-from gpugrad.function.calls import op_call
+from gpugrad.function.step_calls import op_call
 from gpugrad.trace.program import CHECKS, NotReplayable, Program, Step
 
 

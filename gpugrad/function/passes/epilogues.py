@@ -1,8 +1,7 @@
-"""Products and convolutions fused with the steps that follow; unfused where a library declines.
+"""Products fused with the steps that follow; unfused where cuBLASLt declines.
 
 cuBLASLt has a few *epilogues*: operations on a matrix product before the result leaves the chip.
-Each has a name in `kernels.libraries.cublaslt`. cuDNN adds a bias and applies relu at the end of a
-convolution.
+Each has a name in `kernels.libraries.cublaslt`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
-from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.kernels.libraries import cublaslt
-from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Step, Value
 
 
@@ -120,26 +117,3 @@ class Product(Step):
         if self.keeps:
             results.append(aux.reshape(shape) if self.activation == "gelu" else aux)
         return results
-
-
-class Convolved(FusedStep):
-    """A convolution with a bias per channel and perhaps relu, by cuDNN.
-
-    The arguments are x, w and the bias, whose length is 1 along all axes except the channels. The
-    parameters are the convolution's.
-
-    Attributes:
-        relu: whether relu follows.
-        last: whether the channels of the result are its last axis, not its second.
-    """
-
-    __slots__ = ("last", "relu")
-
-    def __init__(self, args: Sequence[Any], steps: list[Step], *, relu: bool, last: bool) -> None:
-        self.relu, self.last = relu, last
-        super().__init__("convolution + bias" + " + relu" * relu, args, steps, steps[-1].outs)
-
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        out = launch_with_bias(xp, *arrays, relu=self.relu, last=self.last, **self.params)
-        return out if out is NotImplemented else [out]

@@ -55,12 +55,12 @@ class FusedKernel(Step):
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return math.prod(self.shape[:-1])
+        return _rows(self.shape)
 
     @property
     def columns(self) -> int:
         """Elements of a row."""
-        return self.shape[-1] if self.shape else 1
+        return _columns(self.shape)
 
     @property
     def reduces_rows(self) -> bool:
@@ -77,7 +77,7 @@ class FusedKernel(Step):
 
     def is_full(self, v: Value) -> bool:
         """Whether a value has an element for each element of the kernel."""
-        return _Space(self.shape).is_full(v.shape)
+        return _is_full(self.shape, v.shape)
 
     def remove_views(self, leaving: set[int]) -> list[Step]:
         """Remove and return the reshapes that only other steps read: one result, not two."""
@@ -109,25 +109,22 @@ class FusedKernel(Step):
         self.name = f"kernel {'x'.join(map(str, self.shape))} of {', '.join(names)}"
 
 
-class _Space:
-    """The rows and columns of a kernel, and which shapes fit them."""
+def _rows(shape: tuple[int, ...]) -> int:
+    return math.prod(shape[:-1])
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.rows, self.columns = math.prod(shape[:-1]), shape[-1] if shape else 1
 
-    def is_full(self, shape: tuple[int, ...]) -> bool:
-        """Whether an array of this shape has a value per element, row after row."""
-        last = shape[-1] if shape else 1
-        return last == self.columns and math.prod(shape) == self.rows * self.columns
+def _columns(shape: tuple[int, ...]) -> int:
+    return shape[-1] if shape else 1
 
-    def is_row(self, shape: tuple[int, ...]) -> bool:
-        """Whether an array of this shape has a value per row."""
-        return math.prod(shape) == self.rows
 
-    def reduces_rows(self) -> bool:
-        """Whether one block per row is enough blocks."""
-        return self.columns <= LONG_ROW or self.rows >= MANY_ROWS
+def _is_full(kernel: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether an array has a value per element of a kernel of that shape, row after row."""
+    return _columns(shape) == _columns(kernel) and math.prod(shape) == math.prod(kernel)
+
+
+def _reduces_rows(kernel: tuple[int, ...]) -> bool:
+    """Whether one block per row is enough blocks."""
+    return _columns(kernel) <= LONG_ROW or _rows(kernel) >= MANY_ROWS
 
 
 def strided_views(program: Program) -> set[int]:
@@ -217,12 +214,12 @@ class _Finder:
         at = self._kernel(step, how, shape)
         if at is None:
             starts = how is not None or _is_elementwise(step)
-            if not starts or (how == "row" and not _Space(shape).reduces_rows()):
+            if not starts or (how == "row" and not _reduces_rows(shape)):
                 self._alone(step)
                 return
             at = len(self.items)
             self.items.append(FusedKernel([], [], shape))
-            self._last[_Space(shape).rows, _Space(shape).columns] = at
+            self._last[_rows(shape), _columns(shape)] = at
         kernel = self.items[at]
         (kernel.sums if how in ("column", "all") else kernel.steps).append(step)
         self._place[id(step.outs[0])] = at
@@ -249,7 +246,7 @@ class _Finder:
 
     def _kernel(self, step: Step, how: str | None, shape: tuple[int, ...]) -> int | None:
         """The kernel that a step may join."""
-        last = self._last.get((_Space(shape).rows, _Space(shape).columns), -1)
+        last = self._last.get((_rows(shape), _columns(shape)), -1)
         places = {self._place.get(id(v), -1) for v in step.inputs}
         kernels = {at for at in (last, *places) if type(at) is int and at >= 0}
         for at in sorted(kernels, reverse=True):
@@ -263,24 +260,21 @@ class _Finder:
         own = [v for v in step.inputs if self._place.get(id(v)) == at]
         if any(id(v) in self._ends for v in own):
             return False
-        space = _Space(kernel.shape)
         if how:
-            fits = space.is_full(step.inputs[0].shape)
-            return fits and (how != "row" or space.reduces_rows())
+            fits = kernel.is_full(step.inputs[0])
+            return fits and (how != "row" or _reduces_rows(kernel.shape))
         (out,) = step.outs
-        if step.op.view in SAME_ELEMENTS:
-            return self._keeps(space, own[0].shape, out.shape) if own else False
-        if space.is_full(out.shape):
-            return all(_broadcasts_rows(v.shape, out.shape) for v in own)
-        return bool(own) and space.is_row(out.shape) and all(v.shape == out.shape for v in own)
-
-    def _keeps(self, space: _Space, before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-        """Whether elements keep their row and column in a reshape."""
-        if space.is_full(before):
-            return space.is_full(after)
-        if space.is_full(after):  # a value per row, broadcast
-            return _broadcasts_rows(before, after)
-        return space.is_row(after)
+        by_row = math.prod(out.shape) == kernel.rows
+        if step.op.view not in SAME_ELEMENTS:
+            if kernel.is_full(out):
+                return all(_broadcasts_rows(v.shape, out.shape) for v in own)
+            return bool(own) and by_row and all(v.shape == out.shape for v in own)
+        # whether elements keep their row and column in a reshape
+        if not own or kernel.is_full(own[0]):
+            return bool(own) and kernel.is_full(out)
+        if kernel.is_full(out):  # a value per row, broadcast
+            return _broadcasts_rows(own[0].shape, out.shape)
+        return by_row
 
 
 def _broadcasts_rows(shape: tuple[int, ...], out: tuple[int, ...]) -> bool:

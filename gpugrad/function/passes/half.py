@@ -8,6 +8,7 @@ at half the bytes. The same holds for gradients of weights that an optimizer kee
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from typing import Any
 
@@ -131,7 +132,9 @@ class Casts(FusedStep):
     def __init__(self, steps: list[Step], turned: list[bool]) -> None:
         args, outs = [s.args[0] for s in steps], [s.outs[0] for s in steps]
         self.turned = turned
-        super().__init__(f"{len(steps)} casts to {outs[0].dtype}", args, steps, outs)
+        name = f"{len(steps)} casts to {outs[0].dtype}"
+        launch = functools.partial(_cast_and_turn, outs[0].dtype, turned)
+        super().__init__(name, args, steps, outs, launch)
 
     @property
     def plain(self) -> list[Step]:
@@ -144,14 +147,13 @@ class Casts(FusedStep):
         left = [(s, t) for s, t in pairs if id(s.outs[0]) not in results]
         return [Casts([s for s, _ in left], [t for _, t in left])] if left else []
 
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        dtype = self.outs[0].dtype
-        pairs = list(zip(arrays, self.turned, strict=True))
-        plain, turned = ([a for a, t in pairs if t is which] for which in (False, True))
-        casts = iter(cast_all(plain, dtype) if plain else ())
-        turns = iter(turn_all(turned, dtype) if turned else ())
-        return [next(turns if t else casts) for t in self.turned]
+
+def _cast_and_turn(dtype: Any, turned: list[bool], xp: Reading, *arrays: Any) -> list[Any]:
+    pairs = list(zip(arrays, turned, strict=True))
+    plain, others = ([a for a, t in pairs if t is which] for which in (False, True))
+    casts = iter(cast_all(plain, dtype) if plain else ())
+    turns = iter(turn_all(others, dtype) if others else ())
+    return [next(turns if t else casts) for t in turned]
 
 
 def _is_convolved(cast: Step, readers: Readers) -> bool:

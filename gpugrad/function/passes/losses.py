@@ -9,9 +9,9 @@ examples, usually does not depend on the loss.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 
-from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import FusedStep, Readers, replace_steps
 from gpugrad.kernels.by_hand.cross_entropy import MOST_ADDED, loss_and_gradient
 from gpugrad.trace.program import Program, Step, Value
@@ -19,33 +19,25 @@ from gpugrad.trace.program import Program, Step, Value
 _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad"
 
 
-class _LossAndGradient(FusedStep):
-    """The arguments are the factor of the gradient, the scores, the labels, and perhaps a divisor.
+def _loss_and_gradient(loss: Step, gradient: Step, total: list[Step]) -> FusedStep:
+    """The step of the factor of the gradient, the scores, the labels, and perhaps a divisor.
 
     Args:
         loss, gradient: the steps of the losses and of their gradient.
         total: what `_total` returns.
     """
-
-    __slots__ = ()
-    overwrites = 1
-
-    def __init__(self, loss: Step, gradient: Step, total: list[Step]) -> None:
-        args = [gradient.args[0], *loss.args]
-        gradient = copy.copy(gradient)
-        gradient.args = tuple(args)  # the same views of them as the loss reads
-        steps = [loss, gradient, *total]
-        outs = [v for s in (loss, gradient, *total[-1:]) for v in s.outs]
-        args += [s.args[1] for s in total[1:]]
-        super().__init__("loss and gradient", args, steps, outs)
-        self.params = {"ignore_index": loss.params["ignore_index"]}
-        if total:
-            self.params["total"] = _reduction(total[0])
-            self.placed = 2
-
-    def run(self, xp: Reading, *arrays: object, over: bool = False, place: object = None) -> object:
-        """See `FusedStep.run`."""
-        return loss_and_gradient(xp, *arrays, over=over, place=place, **self.params)
+    args = [gradient.args[0], *loss.args]
+    gradient = copy.copy(gradient)
+    gradient.args = tuple(args)  # the same views of them as the loss reads
+    steps = [loss, gradient, *total]
+    outs = [v for s in (loss, gradient, *total[-1:]) for v in s.outs]
+    args += [s.args[1] for s in total[1:]]
+    params = {"ignore_index": loss.params["ignore_index"]}
+    params |= {"total": _reduction(total[0])} if total else {}
+    launch = functools.partial(loss_and_gradient, **params)
+    step = FusedStep("loss and gradient", args, steps, outs, launch)
+    step.params, step.overwrites, step.placed = params, 1, 2 if total else None
+    return step
 
 
 def join_losses(program: Program) -> Program:
@@ -62,7 +54,7 @@ def join_losses(program: Program) -> Program:
         replacements.update((id(s), []) for s in (loss, *between))
         total = _total(loss, between, readers)
         others = [s for s in between if s not in total]
-        replacements[id(gradient)] = [_LossAndGradient(loss, gradient, total), *others]
+        replacements[id(gradient)] = [_loss_and_gradient(loss, gradient, total), *others]
     return replace_steps(program, replacements)
 
 

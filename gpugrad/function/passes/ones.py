@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpugrad.function.passes.rewrite import Readers, Rewriter, axis_order, is_product
+from collections.abc import Sequence
+
+from gpugrad.function.passes.rewrite import Readers, Rewriter, axis_order, is_product, rewritten
 from gpugrad.function.passes.simplify import is_number, passed_on
 from gpugrad.trace.program import Program, Step, Value
 
@@ -15,19 +17,17 @@ def remove_ones(program: Program) -> Program:
     factor. That is a view, so all its readers must be elementwise: a matrix product would have to
     copy it.
     """
-    readers, rewriter = Readers(program), Rewriter(program)
-    for step in program.steps:
-        old, step = step, rewriter.renamed(step)
+    readers = Readers(program)
+
+    def remove(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
         new = None
         if is_product(step):
             new = _summed(step, readers, rewriter)
-        elif len(step.outs) == 1 and _only_elements(old, readers):
+        elif len(step.outs) == 1 and _only_elements(step, readers):
             new = _broadcast(step, rewriter)
-        if new is None:
-            rewriter.keep(step)
-        else:
-            rewriter.replace(step.outs[0], new)
-    return rewriter.program()
+        return None if new is None else [new]
+
+    return rewritten(program, remove)
 
 
 def _only_elements(step: Step, readers: Readers) -> bool:

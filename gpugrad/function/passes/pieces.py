@@ -20,7 +20,7 @@ from gpugrad.core.backend import Reading
 from gpugrad.function.passes.rewrite import Readers, Rewriter, axis_order, is_addition, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.runtime.launch import pointer
-from gpugrad.kernels.runtime.layouts import common_memory
+from gpugrad.kernels.runtime.new_arrays import common_memory
 from gpugrad.ops.arrays.join import AT_ONCE
 from gpugrad.trace.program import Program, Step, Value
 

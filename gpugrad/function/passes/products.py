@@ -8,18 +8,20 @@ gradients of a weight that is used twice, accumulates into it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from gpugrad.core.backend import HALF
-from gpugrad.function.passes.epilogues import Convolved, Product
+from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import axes_of
-from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product
+from gpugrad.function.passes.rewrite import FusedStep, Readers, axis_order, is_addition, is_product
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cublaslt, cudnn
+from gpugrad.ops.nn.convolution import launch_with_bias
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -162,7 +164,10 @@ def _convolved(step: Step, readers: Readers) -> tuple[list[Step], Step | None]:
     steps += more
     if bias is None or v.dtype not in FLOATS or any(x.dtype != v.dtype for x in step.inputs):
         return steps, None
-    return steps, Convolved((*step.args, bias), steps, relu=len(more) == 2, last=last)
+    relu, args = len(more) == 2, (*step.args, bias)
+    launch = functools.partial(launch_with_bias, relu=relu, last=last, **step.params)
+    name = "convolution + bias" + " + relu" * relu
+    return steps, FusedStep(name, args, steps, steps[-1].outs, launch)
 
 
 def _bias_and_relu(v: Value, axis: int, readers: Readers) -> tuple[Value | None, list[Step]]:

@@ -7,6 +7,7 @@ relu's slope. So a block reads and writes its arrays two times less in each dire
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -27,36 +28,30 @@ class _NormAndRelu(FusedStep):
 
     def __init__(self, norm: Step, add: Step | None, relu: Step, added: list[Value]) -> None:
         steps = [s for s in (norm, add, relu) if s is not None]
-        outs = [relu.outs[0], *norm.outs[1:]]
-        super().__init__(" + ".join(s.name for s in steps), [*norm.args, *added], steps, outs)
-
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        return with_relu(xp, *arrays, **{k: self.params[k] for k in _HOW})
+        outs, name = [relu.outs[0], *norm.outs[1:]], " + ".join(s.name for s in steps)
+        launch = functools.partial(with_relu, **{k: norm.params[k] for k in _HOW})
+        super().__init__(name, [*norm.args, *added], steps, outs, launch)
 
 
-class _ReluAndNormGrads(FusedStep):
-    """The arguments are the norm's bias, g, relu's result, and the others of the norm's gradient.
+def _relu_and_norm_grads(
+    steps: list[Step], g: list[Value], relu: Value, bias: Value | None
+) -> FusedStep:
+    """The step of the norm's bias, g, relu's result, and the others of the norm's gradient.
 
     One more may follow: an array to add to g. The bias is None if relu's argument is more than the
     result of the norm, or other steps read the product of g and the mask, which is a result then.
     """
+    *_, mask, gradient = steps
+    args = [bias, g[0], relu, *gradient.args[1:], *g[1:]]
+    outs = [*gradient.outs, *(mask.outs if bias is None else ())]
+    how = {k: gradient.params[k] for k in _HOW}
 
-    __slots__ = ()
+    def launch(xp: Reading, bias: Any, *arrays: Any) -> Any:
+        return with_relu_grads(xp, *arrays, **how, bias=bias)
 
-    def __init__(
-        self, steps: list[Step], g: list[Value], relu: Value, bias: Value | None = None
-    ) -> None:
-        *_, mask, gradient = steps
-        args = [bias, g[0], relu, *gradient.args[1:], *g[1:]]
-        outs = [*gradient.outs, *(mask.outs if bias is None else ())]
-        super().__init__(" + ".join(s.name for s in steps), args, steps, outs)
-        self.params = gradient.params
-
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        bias, *rest = arrays
-        return with_relu_grads(xp, *rest, **{k: self.params[k] for k in _HOW}, bias=bias)
+    step = FusedStep(" + ".join(s.name for s in steps), args, steps, outs, launch)
+    step.params = gradient.params
+    return step
 
 
 def join_relus(program: Program) -> Program:
@@ -154,7 +149,7 @@ def _with_mask(gradient: Step, readers: Readers) -> FusedStep | None:
             steps, terms = [add, *steps], [*add.args]
         if readers.only(mask) is not multiply:
             return None
-        return _ReluAndNormGrads(steps, terms, relu, _bias(relu, gradient, readers))
+        return _relu_and_norm_grads(steps, terms, relu, _bias(relu, gradient, readers))
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,31 +161,62 @@ class Rewriter:
         return new
 
 
+def rewritten(
+    program: Program, rule: Callable[[Rewriter, Step], Sequence[Value] | None]
+) -> Program:
+    """The program whose steps are replaced by a rule.
+
+    ``rule(rewriter, step)`` returns the values that replace the results of a step, for which it has
+    written other steps; or None to keep the step.
+    """
+    rewriter = Rewriter(program)
+    for step in program.steps:
+        step = rewriter.renamed(step)
+        new = rule(rewriter, step)
+        if new is None:
+            rewriter.keep(step)
+            continue
+        for out, value in zip(step.outs, new, strict=True):
+            rewriter.replace(out, value)
+    return rewriter.program()
+
+
 class FusedStep(Step):
     """Several steps that one launch executes.
 
     Attributes:
+        launch: launches on plain arrays, after the namespace; returns the results, an array or a
+            list of them, or NotImplemented to decline.
         unfused: the steps as a program of the arguments: it runs if the launch declines.
+        overwrites: like an op's: the position of the argument that `run` overwrites with
+            ``over=True``.
         placed: None, or the position of a result that the kernel can write to a second address,
             which it reads from the array that is the argument `place` of `run`.
     """
 
-    __slots__ = ("placed", "unfused")
-    overwrites: int | None = None
-    """Like an op's: the position of the argument that `run` overwrites with ``over=True``."""
+    __slots__ = ("launch", "overwrites", "placed", "unfused")
 
     def __init__(
-        self, name: str, args: Sequence[Any], steps: list[Step], outs: list[Value]
+        self,
+        name: str,
+        args: Sequence[Any],
+        steps: list[Step],
+        outs: list[Value],
+        launch: Callable[..., Any],
     ) -> None:
         self.unfused = Program()
         self.unfused.inputs, self.unfused.steps, self.unfused.outputs = list(args), steps, outs
         super().__init__(None, args, steps[0].params, outs, name=name)
+        self.launch = launch
+        self.overwrites: int | None = None
         self.placed: int | None = None
         self.where = steps[0].where
 
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
+    def run(self, xp: Reading, *arrays: Any, **how: Any) -> Any:
         """Launch on plain arrays; returns the results, or NotImplemented to decline."""
-        raise NotImplementedError
+        results = self.launch(xp, *arrays, **how)
+        is_one = not isinstance(results, (list, tuple))
+        return [results] if is_one and results is not NotImplemented else results
 
 
 def replace_steps(program: Program, replacements: dict[int, list[Step]]) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gpugrad.function.passes.rewrite import (
     is_cast,
     is_product,
     is_reshape,
+    rewritten,
     swaps_last_two,
 )
 from gpugrad.registry.record import OPS
@@ -27,16 +29,14 @@ from gpugrad.trace.program import Program, Step, Value
 
 def fold_constants(program: Program) -> Program:
     """Replace steps that read only constants by their results in the traced run."""
-    rewriter = Rewriter(program)
-    for step in program.steps:
-        step = rewriter.renamed(step)
+
+    def fold(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
         known = step.op is not None and len(step.results) == len(step.outs)
-        if known and all(v.constant is not None for v in step.inputs):
-            for out, array in zip(step.outs, step.results, strict=True):
-                rewriter.replace(out, Value(array, constant=True))
-        else:
-            rewriter.keep(step)
-    return rewriter.program()
+        if not known or any(v.constant is None for v in step.inputs):
+            return None
+        return [Value(array, constant=True) for array in step.results]
+
+    return rewritten(program, fold)
 
 
 # ---- transposes --------------------------------------------------------------------------
@@ -52,14 +52,13 @@ def unify_transposes(program: Program) -> Program:
     If a product is only read transposed, as the gradient of a layer's weights may be, its factors
     are transposed instead: then its memory is in the order in which the readers go through it.
     """
-    rewriter = Rewriter(program)
-    for step in program.steps:
-        step = rewriter.renamed(step)
+
+    def unify(rewriter: Rewriter, step: Step) -> None:
         if step.op is not None and len(step.outs) == 1 and swaps_last_two(step):
             step.op = OPS["matrix_transpose"]
             step.name, step.params = step.op.name, {}
-        rewriter.keep(step)
-    return _transpose_factors(rewriter.program())
+
+    return _transpose_factors(rewritten(program, unify))
 
 
 def _transpose_factors(program: Program) -> Program:
@@ -110,22 +109,17 @@ def multiply_outer(program: Program) -> Program:
 
     Gradients by the input of a network with one output are such products.
     """
-    rewriter = Rewriter(program)
-    for step in program.steps:
-        step = rewriter.renamed(step)
-        if is_product(step) and _is_outer(*step.args):
-            (out,) = step.outs
-            new = rewriter.step(step, "multiply", step.args, {}, out.shape, out.dtype)
-            rewriter.replace(out, new)
-        else:
-            rewriter.keep(step)
-    return rewriter.program()
 
+    def multiply(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        if not is_product(step):
+            return None
+        (a, b), (out,) = step.args, step.outs
+        numbers = a.dtype == b.dtype and a.dtype.kind in "fciuV"  # matmul does booleans otherwise
+        if not numbers or min(len(a.shape), len(b.shape)) < 2 or a.shape[-1] != 1:
+            return None
+        return [rewriter.step(step, "multiply", step.args, {}, out.shape, out.dtype)]
 
-def _is_outer(a: Any, b: Any) -> bool:
-    """Whether a product sums over one element; booleans and the like are left to matmul."""
-    both = a.dtype == b.dtype and a.dtype.kind in "fciuV"
-    return both and min(len(a.shape), len(b.shape)) >= 2 and a.shape[-1] == 1
+    return rewritten(program, multiply)
 
 
 # ---- identities --------------------------------------------------------------------------
@@ -133,28 +127,26 @@ def _is_outer(a: Any, b: Any) -> bool:
 
 def remove_identities(program: Program) -> Program:
     """Remove steps that return their argument, bit for bit; join two reshapes or transposes."""
-    rewriter = Rewriter(program)
     makers: dict[int, Step] = {}
-    for step in program.steps:
-        step = rewriter.renamed(step)
+
+    def remove(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
         out = step.outs[0] if len(step.outs) == 1 and step.op is not None else None
         same = None if out is None else _same(step)
         if out is not None and isinstance(same, Value) and _alike(same, out):
-            rewriter.replace(out, same)
-            continue
+            return [same]
         before = makers.get(id(step.args[0])) if step.args else None
         if before is not None:
             order = axis_order(before)
             if order and [order[k] for k in axis_order(step) or ()] == [*range(len(order))]:
-                rewriter.replace(step.outs[0], before.args[0])
-                continue
+                return [before.args[0]]
             same_op = before.op is step.op and is_reshape(step)
             if same_op and before.outs[0].view:  # of a copy, this one is a view
-                step = rewriter.with_args(step, before.args)
-        rewriter.keep(step)
-        if step.op is not None and len(step.outs) == 1:
-            makers[id(step.outs[0])] = step
-    return rewriter.program()
+                step.args = before.args
+        if out is not None:
+            makers[id(out)] = step
+        return None
+
+    return rewritten(program, remove)
 
 
 def is_number(x: Any, number: float) -> bool:
@@ -183,18 +175,15 @@ def remove_scatter_identities(program: Program) -> Program:
 
     On the CPU they stay, where replays keep the sign of a zero: the sum 0 + -0.0 is 0.0.
     """
-    rewriter = Rewriter(program)
-    for step in program.steps:
-        step = rewriter.renamed(step)
-        if step.name == "scatter_rows" and step.op is not None:
-            values, indices = step.args
-            (out,) = step.outs
-            same = (values.shape, values.dtype) == (out.shape, out.dtype)
-            if same and _counts_to(indices, out.shape[0]):
-                rewriter.replace(out, values)
-                continue
-        rewriter.keep(step)
-    return rewriter.program()
+
+    def remove(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        if step.name != "scatter_rows" or step.op is None:
+            return None
+        (values, indices), (out,) = step.args, step.outs
+        same = _alike(values, out) and _counts_to(indices, out.shape[0])
+        return [values] if same else None
+
+    return rewritten(program, remove)
 
 
 def _same(step: Step) -> Any:
@@ -217,11 +206,9 @@ def _alike(x: Value, y: Value) -> bool:
 def passed_on(step: Step) -> Any:
     """The argument that an elementwise op returns, since the other one is 0 or 1; or None."""
     op = step.op
-    if (
-        op is None
-        or op.kind != "elementwise"
-        or (len(step.args) != 2 and not op.is_library_function)
-    ):
+    if op is None or op.kind != "elementwise":
+        return None
+    if len(step.args) != 2 and not op.is_library_function:
         return None
     return next((a for k, a in enumerate(step.args) if _passes_on(step, k)), None)
 
@@ -242,16 +229,8 @@ def _is_identity(op: Any, dtype: np.dtype, k: int, *numbers: int) -> bool:
     limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     values = [0, 1, 3, limits.min, limits.min // 3, limits.max]
     if dtype.kind == "f":  # x + 0 changes -0.0
-        values += [
-            -0.0,
-            1.5,
-            -2.75,
-            limits.tiny,
-            limits.smallest_subnormal,
-            np.inf,
-            -np.inf,
-            np.nan,
-        ]
+        values += [-0.0, 1.5, -2.75, limits.tiny, limits.smallest_subnormal]
+        values += [np.inf, -np.inf, np.nan]
     x = np.array(values, dtype)
     try:
         with np.errstate(all="ignore"):
@@ -266,21 +245,16 @@ def _is_identity(op: Any, dtype: np.dtype, k: int, *numbers: int) -> bool:
 
 def share_common(program: Program) -> Program:
     """Compute once what is computed twice, from the same values with the same parameters."""
-    rewriter = Rewriter(program)
     seen: dict[Any, Step] = {}
-    for step in program.steps:
-        step = rewriter.renamed(step)
+
+    def share(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
         if step.op is None:
-            rewriter.keep(step)
-            continue
+            return None
         params = tuple((k, _key(step.params[k])) for k in sorted(step.params))
         first = seen.setdefault((step.op, _key(step.args), params), step)
-        if first is step:
-            rewriter.keep(step)
-        else:
-            for out, old in zip(step.outs, first.outs, strict=True):
-                rewriter.replace(out, old)
-    return rewriter.program()
+        return None if first is step else first.outs
+
+    return rewritten(program, share)
 
 
 def _key(x: Any) -> Any:

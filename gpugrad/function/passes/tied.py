@@ -8,6 +8,7 @@ A product that nothing else reads is not rounded in between: cuBLASLt writes it 
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
 from gpugrad.core.backend import HALF, NUMPY, Reading
@@ -35,15 +36,14 @@ class _RowsAdded(FusedStep):
 
     def __init__(self, scatter: Step, cast: Step, add: Step) -> None:
         args = [*scatter.args, cast.args[0]]
-        super().__init__("astype + scatter_rows", args, [scatter, cast, add], add.outs)
+        launch = functools.partial(_add_rows, scatter.params)
+        super().__init__("astype + scatter_rows", args, [scatter, cast, add], add.outs, launch)
 
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        values, indices, whole = arrays
-        if whole.dtype != values.dtype:
-            whole = xp.lib.ascontiguousarray(xp.astype(whole, values.dtype))
-        out = scatter_rows(xp, values, indices, onto=whole, **self.params)
-        return out if out is NotImplemented else [out]
+
+def _add_rows(params: Any, xp: Reading, values: Any, indices: Any, whole: Any) -> Any:
+    if whole.dtype != values.dtype:
+        whole = xp.lib.ascontiguousarray(xp.astype(whole, values.dtype))
+    return scatter_rows(xp, values, indices, onto=whole, **params)
 
 
 def join_tied(program: Program) -> Program:
@@ -70,21 +70,15 @@ def _fits(scatter: Step, cast: Step, add: Step, readers: Readers) -> bool:
     return len(same) == 1 and once and isinstance(narrow, Value) and narrow.dtype in HALF
 
 
-class _WideProduct(FusedStep):
+def _wide_product(product: Step, out: Value) -> FusedStep:
     """A product of 16-bit matrices in float32."""
 
-    __slots__ = ()
+    def launch(xp: Reading, *arrays: Any) -> Any:
+        return NotImplemented if xp is NUMPY else cublaslt.product(xp.lib, *arrays, dtype=out.dtype)
 
-    def __init__(self, product: Step, out: Value) -> None:
-        cast = Step(OPS["astype"], product.outs, {"dtype": out.dtype}, [out])
-        super().__init__(f"matmul to {out.dtype}", product.args, [product, cast], [out])
-
-    def run(self, xp: Reading, *arrays: Any, over: bool = False) -> Any:
-        """See `FusedStep.run`."""
-        if xp is NUMPY:
-            return NotImplemented
-        out = cublaslt.product(xp.lib, *arrays, dtype=self.outs[0].dtype)
-        return out if out is NotImplemented else [out]
+    cast = Step(OPS["astype"], product.outs, {"dtype": out.dtype}, [out])
+    name = f"matmul to {out.dtype}"
+    return FusedStep(name, product.args, [product, cast], [out], launch)
 
 
 def widen_tied(program: Program) -> Program:
@@ -101,6 +95,6 @@ def widen_tied(program: Program) -> Program:
         if readers.only(step.args[-1]) is step:
             wide, cast = copy.copy(cast.outs[0]), copy.copy(cast)
             cast.args = (wide,)
-            replacements[id(product)] = [_WideProduct(product, wide)]
+            replacements[id(product)] = [_wide_product(product, wide)]
             replacements[id(step)] = [_RowsAdded(scatter, cast, add)]
     return replace_steps(program, replacements)

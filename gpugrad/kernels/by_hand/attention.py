@@ -18,7 +18,7 @@ from gpugrad.core.settings import deterministic
 from gpugrad.kernels.by_hand.rows import FLOATS
 from gpugrad.kernels.libraries import cudnn
 from gpugrad.kernels.runtime.launch import architecture, cpp_bool, launch, pointer, type_name
-from gpugrad.kernels.runtime.layouts import all_like, like
+from gpugrad.kernels.runtime.new_arrays import all_like, like
 from gpugrad.kernels.runtime.spare import Spare
 
 _LONGEST = 256

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.kernels.by_hand.rows import FLOATS, share_dtype
+from gpugrad.kernels.by_hand.rows import FLOATS, contiguous, names, share_dtype
 from gpugrad.kernels.runtime.cooperative import barrier_of, blocks_at_once
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, pointer, type_name
 
@@ -125,7 +125,7 @@ def forward(
     more = [] if added is None else [channels.to_kernel(added)]
     y = xp.lib.ndarray(x.shape, x.dtype)
     name, grid, shape = channels.plan(x, y, *more)
-    weight, bias = _contiguous(xp, weight, bias)
+    weight, bias = contiguous(xp, weight, bias)
     partial, mean, var = channels.empty(3, grid[1]), channels.empty(), channels.empty()
     args = [x, weight, bias, *(more or [None]), y, mean, var, partial, barrier_of(x), shape]
     args += [np.float64(channels.count), np.float64(eps), np.bool_(relu)]
@@ -172,7 +172,7 @@ def backward(
         relu, masked = channels.to_kernel(relu), xp.lib.ndarray(x.shape, x.dtype)
     every = [a for a in (g, x, dx, more, relu, masked) if a is not None]
     name, grid, shape = channels.plan(*every)
-    mean, var, g_mean, g_var, weight, bias = _contiguous(xp, *arrays[2:], bias)
+    mean, var, g_mean, g_var, weight, bias = contiguous(xp, *arrays[2:], bias)
     partial, slopes = channels.empty(2, grid[1]), channels.empty(3)
     weight_grads = [xp.lib.ndarray(weight.shape, weight.dtype) for _ in range(2)] if grads else []
     args = [g, x, mean, var, g_mean, g_var, weight, bias, more, relu, masked, dx]
@@ -239,29 +239,20 @@ def _alike(x: Any, y: Any) -> bool:
     return (x.shape, x.dtype) == (y.shape, y.dtype)
 
 
-def _contiguous(xp: Reading, *arrays: Any) -> list[Any]:
-    return [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
-
-
 def _launch(name: str, grid: tuple[int, int], args: list[Any]) -> None:
     launch("channel_norms.cu", name, grid, _THREADS, args, cooperative=True)
 
 
-def _names() -> list[tuple[str, bool]]:
-    names = []
-    for dtype in FLOATS:
-        for last in (True, False):
-            for width in _widths(dtype.itemsize, last):
-                own = f"<{type_name(dtype)}, {width}, {cpp_bool(last)}>"
-                names += [
-                    (f"channel_{kernel}{own}", width * dtype.itemsize == 16)
-                    for kernel in ("forward", "backward")
-                ]
-    return names
-
-
-INSTANCES = tuple(("channel_norms.cu", name) for name, _ in _names())
+_NAMES = {
+    name: width * dtype.itemsize == 16
+    for dtype in FLOATS
+    for last in (True, False)
+    for width in _widths(dtype.itemsize, last)
+    for way in ("forward", "backward")
+    for name in names("channel_{}<{}, {}, {}>", [way], [dtype], [width], [cpp_bool(last)])
+}
+INSTANCES = tuple(("channel_norms.cu", name) for name in _NAMES)
 """Every kernel that may be launched: (source, name)."""
 
-VECTOR = tuple(name for name, packed in _names() if packed)
+VECTOR = tuple(name for name, packed in _NAMES.items() if packed)
 """Kernels that must read 16 bytes at a time."""

@@ -6,13 +6,23 @@ Norms along other axes, as in batch norm, go to `channel_norms`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import Reading
 from gpugrad.kernels.by_hand import channel_norms
-from gpugrad.kernels.by_hand.rows import FLOATS, max_held, plan, share_dtype
+from gpugrad.kernels.by_hand.channel_norms import Channels, channels_of
+from gpugrad.kernels.by_hand.rows import (
+    BOOLS,
+    FLOATS,
+    contiguous,
+    max_held,
+    names,
+    plan,
+    share_dtype,
+)
 from gpugrad.kernels.runtime.launch import cpp_bool, launch, type_name
 
 _MOST = 8  # most packs of each row per thread
@@ -43,9 +53,25 @@ class _Lines:
         return all(a.shape == self.stats_shape and a.dtype == self.stats_dtype for a in arrays)
 
 
-def _lines(x: Any, axis: Any, along: Any, *weights: Any) -> _Lines | None:
+def _layout(
+    xp: Reading,
+    x: Any,
+    weights: Sequence[Any],
+    axis: Any = -1,
+    along: Any = -1,
+    eps: float = 1e-5,
+    centered: bool = True,
+) -> tuple[_Lines | Channels | None, float, bool]:
+    """The rows or channels of `x` along `axis`, None if no kernel has them; eps and `centered`."""
+    weights = [w for w in weights if w is not None]
+    lines: _Lines | Channels | None = _lines(x, axis, along, weights)
+    if lines is None and centered:
+        lines = channels_of(xp, x, axis, along, *weights)
+    return lines, eps, centered
+
+
+def _lines(x: Any, axis: Any, along: Any, weights: Sequence[Any]) -> _Lines | None:
     """The rows of `x` along `axis`; None if the axes are not the last or a weight does not fit."""
-    weights = tuple(w for w in weights if w is not None)
     if not share_dtype(x, *weights) or not x.size:
         return None
     last = _count_if_last(x.ndim, axis)
@@ -67,81 +93,48 @@ def _count_if_last(ndim: int, axis: Any) -> int | None:
 
 
 def standardize_affine(
-    xp: Reading,
-    x: Any,
-    weight: Any = None,
-    bias: Any = None,
-    *,
-    axis: Any = -1,
-    along: Any = -1,
-    eps: float = 1e-5,
-    centered: bool = True,
+    xp: Reading, x: Any, weight: Any = None, bias: Any = None, **params: Any
 ) -> Any:
     """The launcher of standardize_affine."""
-    lines = _lines(x, axis, along, weight, bias)
+    lines, eps, centered = _layout(xp, x, (weight, bias), **params)
     if lines is None:
-        channels = _channels(xp, x, axis, along, centered, weight, bias)
-        if channels is None:
-            return NotImplemented
-        return channel_norms.forward(xp, channels, x, weight, bias, eps)
+        return NotImplemented
+    if isinstance(lines, Channels):
+        return channel_norms.forward(xp, lines, x, weight, bias, eps)
     y = xp.lib.ndarray(x.shape, x.dtype)
     mean, var = (xp.lib.ndarray(lines.stats_shape, lines.stats_dtype) for _ in range(2))
     held, grid, block = plan(lines.rows, lines.n, x.dtype, _MOST)
     name = f"norm_forward<{lines.type}, {held}, {cpp_bool(centered)}>"
-    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in (x, weight, bias)]
-    launch("norms.cu", name, grid, block, [*arrays, y, mean, var, *lines.sizes, np.float64(eps)])
+    arrays = [*contiguous(xp, x, weight, bias), y, mean, var]
+    launch("norms.cu", name, grid, block, [*arrays, *lines.sizes, np.float64(eps)])
     return y, mean, var
 
 
-def standardize_affine_grad(
-    xp: Reading,
-    g: Any,
-    x: Any,
-    mean: Any,
-    var: Any,
-    g_mean: Any,
-    g_var: Any,
-    weight: Any = None,
-    *,
-    axis: Any = -1,
-    along: Any = -1,
-    eps: float = 1e-5,
-    centered: bool = True,
-) -> Any:
-    """The launcher of standardize_affine_grad."""
-    lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
-    if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
-        return NotImplemented
-    arrays = [g, x, mean, var, g_mean, g_var, weight]
-    if isinstance(lines, channel_norms.Channels):
-        return channel_norms.backward(xp, lines, arrays, eps)[0]
-    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
-    return _backward(xp, lines, arrays, eps, centered)
+def standardize_affine_grad(xp: Reading, *arrays: Any, weight: Any = None, **params: Any) -> Any:
+    """The launcher of standardize_affine_grad: of g, x, mean, var, g_mean, g_var, weight."""
+    return _gradients(xp, [*arrays, weight][:7], **params)
 
 
-def standardize_affine_grads(
-    xp: Reading,
-    g: Any,
-    x: Any,
-    mean: Any,
-    var: Any,
-    g_mean: Any,
-    g_var: Any,
-    weight: Any,
-    *,
-    axis: Any = -1,
-    along: Any = -1,
-    eps: float = 1e-5,
-    centered: bool = True,
-) -> Any:
-    """The launcher of standardize_affine_grads."""
-    lines = _lines(x, axis, along, weight) or _channels(xp, x, axis, along, centered, weight)
-    if lines is None or not _match(lines, g, x, mean, var, g_mean, g_var):
+def standardize_affine_grads(xp: Reading, *arrays: Any, **params: Any) -> Any:
+    """The launcher of standardize_affine_grads, of the same arrays."""
+    return _gradients(xp, arrays, sums=True, **params)
+
+
+def _gradients(xp: Reading, arrays: Sequence[Any], *, sums: bool = False, **params: Any) -> Any:
+    """The gradient by x, and those by weight and bias if `sums`; NotImplemented for others."""
+    g, x, *statistics, weight = arrays
+    lines, eps, centered = _layout(xp, x, (weight,), **params)
+    statistics = [a for a in statistics if a is not None]
+    if lines is None or not share_dtype(x, g) or g.shape != x.shape:
         return NotImplemented
-    if isinstance(lines, channel_norms.Channels):
-        arrays = [g, x, mean, var, g_mean, g_var, weight]
-        return channel_norms.backward(xp, lines, arrays, eps, grads=True)
-    arrays = [xp.lib.ascontiguousarray(a) for a in (g, x, mean, var, g_mean, g_var, weight)]
+    if not lines.statistics(*statistics):
+        return NotImplemented
+    if isinstance(lines, Channels):
+        results = channel_norms.backward(xp, lines, arrays, eps, grads=sums)
+        return results if sums else results[0]
+    arrays = contiguous(xp, *arrays)
+    if not sums:
+        return _backward(xp, lines, arrays, eps, centered)
     held, blocks, block = plan(lines.rows, lines.n, x.dtype, _max_packs_with_sums(x.dtype))
     if held:
         parts = min(blocks, _BLOCKS if math.prod(block) >= 256 else 2 * _BLOCKS)
@@ -165,24 +158,27 @@ def standardize_affine_grads(
 
 
 def standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-5) -> Any:
-    """The launcher of standardize; the formula does 16-bit floats, as its means are 16-bit too."""
+    """The launcher of standardize."""
+    results = _standardized(xp, x, axis, eps, True)
+    return results if results is NotImplemented else (*results[:2], _root(xp, results[2]))
+
+
+def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
+    """The launcher of rms_standardize."""
+    results = _standardized(xp, x, axis, eps, False)
+    return results if results is NotImplemented else (results[0], _root(xp, results[2]))
+
+
+def _standardized(xp: Reading, x: Any, axis: Any, eps: float, centered: bool) -> Any:
+    """The results without weights; the formula does 16-bit floats, as its means are 16-bit too."""
     if getattr(x, "dtype", None) not in (np.float32, np.float64):
         return NotImplemented
-    results = standardize_affine(xp, x, axis=axis, eps=eps)
-    return results if results is NotImplemented else (*results[:2], _root(xp, results[2]))
+    return standardize_affine(xp, x, axis=axis, eps=eps, centered=centered)
 
 
 def _root(xp: Reading, var: Any) -> Any:
     with np.errstate(invalid="ignore"):  # a stand-in for a GPU may leave results unset
         return xp.lib.sqrt(var)
-
-
-def rms_standardize(xp: Reading, x: Any, axis: Any = -1, *, eps: float = 1e-6) -> Any:
-    """The launcher of rms_standardize."""
-    if getattr(x, "dtype", None) not in (np.float32, np.float64):
-        return NotImplemented
-    results = standardize_affine(xp, x, axis=axis, eps=eps, centered=False)
-    return results if results is NotImplemented else (results[0], _root(xp, results[2]))
 
 
 def standardize_grad(
@@ -196,42 +192,30 @@ def standardize_grad(
     *,
     eps: float = 1e-5,
 ) -> Any:
-    """The launcher of standardize_grad."""
-    return _standardized_grad(xp, g, out, std, g_mean, g_std, axis, eps)
+    """The launcher of standardize_grad; without a mean if `g_mean` is None."""
+    if not share_dtype(out, g, *(a for a in (std, g_mean, g_std) if a is not None)):
+        return NotImplemented
+    if std.shape != g_std.shape:
+        return NotImplemented
+    nothing = std == 0
+    with np.errstate(all="ignore"):
+        var = std * std
+        g_var = xp.lib.where(nothing, 0, g_std / xp.lib.where(nothing, 1, 2 * std))
+    arrays = [g, out, None, var, g_mean, g_var.astype(std.dtype, copy=False), None]
+    return _gradients(xp, arrays, axis=axis, along=axis, eps=eps, centered=g_mean is not None)
 
 
 def rms_standardize_grad(
     xp: Reading, g: Any, out: Any, root: Any, g_root: Any, axis: Any = -1, *, eps: float = 1e-6
 ) -> Any:
     """The launcher of rms_standardize_grad."""
-    return _standardized_grad(xp, g, out, root, None, g_root, axis, eps)
-
-
-def _standardized_grad(
-    xp: Reading, g: Any, out: Any, std: Any, g_mean: Any, g_std: Any, axis: Any, eps: float
-) -> Any:
-    statistics = [a for a in (std, g_mean, g_std) if a is not None]
-    if not share_dtype(out, g, *statistics):
-        return NotImplemented
-    lines = _lines(out, axis, axis) or _channels(xp, out, axis, axis, g_mean is not None)
-    if lines is None or not _match(lines, g, out, *statistics):
-        return NotImplemented
-    nothing = std == 0
-    with np.errstate(all="ignore"):
-        var = std * std
-        g_var = xp.lib.where(nothing, 0, g_std / xp.lib.where(nothing, 1, 2 * std))
-    g_var = g_var.astype(std.dtype, copy=False)
-    arrays = [g, out, None, var, g_mean, g_var, None]
-    if isinstance(lines, channel_norms.Channels):
-        return channel_norms.backward(xp, lines, arrays, eps)[0]
-    arrays = [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
-    return _backward(xp, lines, arrays, eps, g_mean is not None)
+    return standardize_grad(xp, g, out, root, None, g_root, axis, eps=eps)
 
 
 _COLUMNS = 128  # threads of a block that sums columns
 
 
-def _backward(xp: Reading, lines: _Lines, arrays: list[Any], eps: float, centered: bool) -> Any:
+def _backward(xp: Reading, lines: _Lines, arrays: Sequence[Any], eps: float, centered: bool) -> Any:
     g = arrays[0]
     dx = xp.lib.ndarray(g.shape, g.dtype)
     held, grid, block = plan(lines.rows, lines.n, g.dtype, _MOST)
@@ -240,36 +224,21 @@ def _backward(xp: Reading, lines: _Lines, arrays: list[Any], eps: float, centere
     return dx
 
 
-def _channels(
-    xp: Reading, x: Any, axis: Any, along: Any, centered: bool, *weights: Any
-) -> channel_norms.Channels | None:
-    return channel_norms.channels_of(xp, x, axis, along, *weights) if centered else None
+_HELD = (0, 1, 2, 4, 8)
 
-
-def _match(lines: _Lines | channel_norms.Channels, g: Any, x: Any, *statistics: Any) -> bool:
-    return share_dtype(x, g) and g.shape == x.shape and lines.statistics(*statistics)
-
-
-def _names() -> list[str]:
-    either = ("false", "true")
-    packs = [(type_name(d), held, d) for d in FLOATS for held in (0, 1, 2, 4, 8)]
-    return [
-        *(f"norm_forward<{t}, {held}, {c}>" for t, held, _ in packs for c in either),
-        *(f"norm_backward<{t}, {held}, {c}, false>" for t, held, _ in packs for c in either),
-        *(
-            f"norm_backward<{t}, {held}, {c}, true>"
-            for t, held, d in packs
-            for c in either
-            if 0 < held <= max_held(d, _max_packs_with_sums(d))
-        ),
-        *(f"norm_columns<{type_name(d)}>" for d in FLOATS),
-    ]
-
-
-VECTOR = tuple(_names())
+VECTOR = (
+    *names("norm_forward<{}, {}, {}>", FLOATS, _HELD, BOOLS),
+    *names("norm_backward<{}, {}, {}, false>", FLOATS, _HELD, BOOLS),
+    *(
+        name
+        for d in FLOATS
+        for held in _HELD[1:]
+        if held <= max_held(d, _max_packs_with_sums(d))
+        for name in names("norm_backward<{}, {}, {}, true>", [d], [held], BOOLS)
+    ),
+    *names("norm_columns<{}>", FLOATS),
+)
 """Kernels that must read 16 bytes at a time."""
 
-INSTANCES = tuple(
-    ("norms.cu", name) for name in (*VECTOR, *(f"column_sums<{type_name(d)}>" for d in FLOATS))
-)
+INSTANCES = tuple(("norms.cu", name) for name in (*VECTOR, *names("column_sums<{}>", FLOATS)))
 """Every kernel that may be launched: (source, name)."""

@@ -11,20 +11,19 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import READINGS
-from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS, names
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
 SUMS = 512  # most blocks of one launch of `squares`: every block of `clip` reads all sums
 
-INSTANCES = tuple(("optim.cu", f"find_broken<{type_name(dtype)}>") for dtype in FLOATS) + tuple(
-    ("optim.cu", f"{name}<{type_name(dtype)}, {wide}>")
-    for name in ("squares", "clip")
-    for dtype in FLOATS
-    for wide in ("float", "double")
-    if wide == "double" or dtype != np.float64
+_NARROW = [dtype for dtype in FLOATS if dtype != np.float64]
+VECTOR = (
+    *names("find_broken<{}>", FLOATS),
+    *names("{}<{}, double>", ("squares", "clip"), FLOATS),
+    *names("{}<{}, float>", ("squares", "clip"), _NARROW),
 )
-VECTOR = tuple(name for _, name in INSTANCES)
+INSTANCES = tuple(("optim.cu", name) for name in VECTOR)
 
 
 def _by_dtype(arrays: Sequence[Any]) -> dict[Any, list[int]]:

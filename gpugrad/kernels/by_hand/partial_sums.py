@@ -13,15 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS, names
 from gpugrad.kernels.runtime.launch import launch, type_name
 from gpugrad.kernels.runtime.tables import tables
 
-_DTYPES = [d for d in FLOATS if d.itemsize > 2]
-_NAMES = [f"add_parts<{type_name(d)}, {type_name(d)}>" for d in _DTYPES] + [
-    f"add_parts<float, {type_name(d)}>" for d in FLOATS if d.itemsize == 2
-]
-INSTANCES = tuple(("partial_sums.cu", name) for name in _NAMES)
+_NAMES = names("add_parts<{}, {}>", ["float"], [d for d in FLOATS if d != np.float64])
+INSTANCES = tuple(("partial_sums.cu", name) for name in (*_NAMES, "add_parts<double, double>"))
 VECTOR: tuple[str, ...] = ()
 
 _ROWS = 32  # as in partial_sums.cu

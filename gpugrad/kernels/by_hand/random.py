@@ -8,7 +8,7 @@ import numpy as np
 
 from gpugrad.core.backend import READINGS, cupy
 from gpugrad.core.devices import Device
-from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS, names
 from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
 
 _SOURCE = "random.cu"
@@ -25,19 +25,16 @@ _WHOLE = tuple(d for d in TYPES if d.kind in "iu")
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
-        *(
-            f"draw<{type_name(d)}, {_WORDS[np.dtype(d).itemsize]}, {f}>"
-            for f in _KINDS.values()
-            for d in _REALS
-        ),
+        *names("draw<float, unsigned, {}>", _KINDS.values()),
+        *names("draw<double, Word, {}>", _KINDS.values()),
         "draw<unsigned, unsigned, Bits>",
         "draw<Word, Word, Bits>",
-        *(f"draw_integers<{type_name(d)}>" for d in _WHOLE),
-        *(f"dropout<{type_name(d)}>" for d in FLOATS),
+        *names("draw_integers<{}>", _WHOLE),
+        *names("dropout<{}>", FLOATS),
         "keep",
     )
 )
-VECTOR = tuple(f"dropout<{type_name(d)}>" for d in FLOATS)  # the others read no arrays
+VECTOR = (*names("dropout<{}>", FLOATS),)  # the others read no arrays
 
 
 def noise(

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, Reading
+from gpugrad.kernels.runtime.launch import type_name
 
 FLOATS = tuple(np.dtype(d) for d in (np.float32, np.float64, np.float16, BFLOAT16))
 """The floating-point dtypes of the hand-written kernels."""
+
+BOOLS = ("false", "true")
 
 _FLOATS = frozenset(FLOATS)
 _LONGEST = 2**30
 _WARPS = 4  # rows per block where each warp has one row
 _WARPS_PACKS = 8  # most packs of 16 bytes that a thread of a warp reads
 _TEAM = 512  # most threads per block: TEAM of rows.cuh
+
+
+def names(form: str, *choices: Iterable[Any]) -> list[str]:
+    """The names of a kernel with each combination of template arguments, numbers or dtypes.
+
+    >>> names("clip<{}, {}>", [np.dtype("f4")], [1, 2])
+    ['clip<float, 1>', 'clip<float, 2>']
+    """
+    texts = [[type_name(c) if isinstance(c, np.dtype) else c for c in some] for some in choices]
+    return [form.format(*some) for some in itertools.product(*texts)]
+
+
+def contiguous(xp: Reading, *arrays: Any) -> list[Any]:
+    """The arrays in C order; None stays None."""
+    return [a if a is None else xp.lib.ascontiguousarray(a) for a in arrays]
 
 
 def share_dtype(*arrays: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from gpugrad.core.backend import HALF, READINGS
 from gpugrad.core.index_checks import flag_of, ignored_flag, when
 from gpugrad.core.settings import deterministic
-from gpugrad.kernels.by_hand.rows import power_of_two
+from gpugrad.kernels.by_hand.rows import names, power_of_two
 from gpugrad.kernels.runtime.launch import TYPES, is_captured, launch, type_name
 
 _SOURCE = "scatter.cu"
@@ -31,31 +31,28 @@ _PACKED = {
 }  # fmt: skip
 """Elements of each type in 16 bytes."""
 
-VECTOR = (
-    tuple(f"add_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES)
-    + tuple(f"add_sorted<{t}, {_PACKED[t]}>" for t in _FLOATS)
-    + tuple(f"read_rows<{t}, {i}, {_PACKED[t]}>" for t in _FLOATS for i in _INDICES)
+VECTOR = tuple(
+    name
+    for t in _FLOATS
+    for name in (
+        *names("{}_rows<{}, {}, {}>", ("add", "read"), [t], _INDICES, [_PACKED[t]]),
+        f"add_sorted<{t}, {_PACKED[t]}>",
+    )
 )
 INSTANCES = tuple(
     (_SOURCE, name)
     for name in (
+        *VECTOR,
+        *names("{}_rows<{}, {}, 1>", ("add", "read"), (*_FLOATS, *_INTEGERS), _INDICES),
         *(
-            f"{k}_rows<{t}, {i}, {n}>"
-            for t in (*_FLOATS, *_INTEGERS)
-            for i in _INDICES
-            for n in (1, _PACKED[t])
-            for k in ("add", "read")
+            name
+            for t in _INTEGERS
+            for name in names("{}_rows<{}, {}, {}>", ("add", "read"), [t], _INDICES, [_PACKED[t]])
         ),
-        *(f"spoil<{t}>" for t in _FLOATS),
-        *(
-            f"{k}_along<{t}, {i}>"
-            for t in (*_FLOATS, *_INTEGERS)
-            for i in _INDICES
-            for k in ("add", "put", "read")
-        ),
-        *(f"{k}<{i}>" for k in ("rows_of", "places_along", "check_range") for i in _INDICES),
-        *(f"add_sorted<{t}, {n}>" for t in _FLOATS for n in (1, _PACKED[t])),
-        *(f"join_tiles<{t}>" for t in _FLOATS),
+        *names("{}_along<{}, {}>", ("add", "put", "read"), (*_FLOATS, *_INTEGERS), _INDICES),
+        *names("{}<{}>", ("rows_of", "places_along", "check_range"), _INDICES),
+        *names("add_sorted<{}, 1>", _FLOATS),
+        *names("{}<{}>", ("join_tiles", "spoil"), _FLOATS),
     )
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.by_hand.rows import FLOATS
+from gpugrad.kernels.by_hand.rows import FLOATS, contiguous, names
 from gpugrad.kernels.runtime.launch import launch, type_name
 
 _SOURCE = "windows.cu"
@@ -19,74 +19,46 @@ _NUMBERS = (*FLOATS, np.dtype(np.int32), np.dtype(np.int64))
 
 VECTOR: tuple[str, ...] = ()
 INSTANCES = tuple(
-    (_SOURCE, f"{kernel}<{type_name(d)}>")
-    for kernel in ("window_max", "window_argmax", "window_scatter", "window_sum", "overlap_add")
-    for d in (_NUMBERS if kernel == "window_max" else FLOATS)
+    (_SOURCE, name)
+    for name in (
+        *names("window_max<{}>", _NUMBERS),
+        *names("{}<{}>", ("window_argmax", "window_scatter", "window_sum", "overlap_add"), FLOATS),
+    )
 )
 
 
-def window_max(
-    xp: Any,
-    x: Any,
-    *,
-    size: Sequence[int],
-    step: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Any:
+def window_max(xp: Any, x: Any, **window: Any) -> Any:
     """The launcher of `gpugrad.ops.nn.pooling_max.window_max`."""
-    places = _places(x, size, step, dilation, padding)
+    places, n = _places(x, **window), len(window["size"])
     if places is None or x.dtype not in _NUMBERS:
         return NotImplemented
-    out = xp.lib.ndarray((*x.shape[: x.ndim - len(size)], *places), x.dtype)
-    lengths = x.shape[x.ndim - len(size) :]
-    axes = _axes(lengths, places, size, step, dilation, padding)
+    out = xp.lib.ndarray((*x.shape[: x.ndim - n], *places), x.dtype)
+    axes = _axes(x.shape[x.ndim - n :], places, **window)
     _run("window_max", x.dtype, out.size, [xp.lib.ascontiguousarray(x), out], axes)
     return out
 
 
-def window_argmax(
-    xp: Any,
-    x: Any,
-    out: Any,
-    *,
-    size: Sequence[int],
-    step: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Any:
+def window_argmax(xp: Any, x: Any, out: Any, **window: Any) -> Any:
     """The launcher of `gpugrad.ops.nn.pooling_max.window_argmax`."""
-    places = _places(x, size, step, dilation, padding)
+    places, n = _places(x, **window), len(window["size"])
     if places is None or x.dtype not in FLOATS or out.dtype != x.dtype:
         return NotImplemented
-    if out.shape != (*x.shape[: x.ndim - len(size)], *places):
+    if out.shape != (*x.shape[: x.ndim - n], *places):
         return NotImplemented
     indices = xp.lib.ndarray(out.shape, np.int64)
-    axes = _axes(x.shape[x.ndim - len(size) :], places, size, step, dilation, padding)
-    arrays = [xp.lib.ascontiguousarray(x), xp.lib.ascontiguousarray(out), indices]
-    _run("window_argmax", x.dtype, out.size, arrays, axes)
+    axes = _axes(x.shape[x.ndim - n :], places, **window)
+    _run("window_argmax", x.dtype, out.size, [*contiguous(xp, x, out), indices], axes)
     return indices
 
 
-def window_scatter(
-    xp: Any,
-    g: Any,
-    where: Any,
-    *,
-    lengths: Sequence[int],
-    size: Sequence[int],
-    step: Sequence[int],
-    dilation: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-) -> Any:
+def window_scatter(xp: Any, g: Any, where: Any, *, lengths: Sequence[int], **window: Any) -> Any:
     """The launcher of `gpugrad.ops.nn.pooling_max.window_scatter`."""
-    n = len(size)
+    n = len(window["size"])
     if g.shape != where.shape or n > 3 or g.dtype not in FLOATS or where.dtype != np.int64:
         return NotImplemented
     out = xp.lib.ndarray((*g.shape[: g.ndim - n], *lengths), g.dtype)
-    axes = _axes(lengths, g.shape[g.ndim - n :], size, step, dilation, padding)
-    arrays = [xp.lib.ascontiguousarray(g), xp.lib.ascontiguousarray(where), out]
-    _run("window_scatter", g.dtype, out.size, arrays, axes)
+    axes = _axes(lengths, g.shape[g.ndim - n :], **window)
+    _run("window_scatter", g.dtype, out.size, [*contiguous(xp, g, where), out], axes)
     return out
 
 

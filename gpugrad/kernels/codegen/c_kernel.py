@@ -32,7 +32,7 @@ from typing import Any
 
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cpp import CPP, is_costly, lanes, stored, type_of
-from gpugrad.kernels.codegen.loops import Input, Kernel, Result
+from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 
 RANGE = 16_384
 """Elements of a range, at least: less is not worth another thread."""

@@ -151,6 +151,7 @@ def _with_dependencies(code: Code) -> set[Code]:
     return codes
 
 
+@dataclasses.dataclass(eq=False, repr=False, slots=True)
 class Code:
     """The value of an expression, a node of a formula.
 
@@ -168,23 +169,17 @@ class Code:
         weak: the Python type if it is a Python number, or None.
     """
 
-    __slots__ = ("args", "body", "dtype", "how", "name", "op", "value", "weak")
+    body: Body
+    name: str
+    op: str
+    args: tuple[Code, ...]
+    dtype: np.dtype[Any]
+    value: Any
+    how: Any
+    weak: Any
+
     __array_ufunc__ = None  # a NumPy number * Code must come to Code.__rmul__
     __hash__ = object.__hash__
-
-    def __init__(
-        self,
-        body: Body,
-        name: str,
-        op: str,
-        args: tuple[Code, ...],
-        dtype: np.dtype[Any],
-        value: Any,
-        how: Any,
-        weak: Any,
-    ) -> None:
-        self.body, self.name, self.op, self.args = body, name, op, args
-        self.dtype, self.value, self.how, self.weak = dtype, value, how, weak
 
     @property
     def is_input(self) -> bool:

@@ -31,20 +31,18 @@ import numpy as np
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
+from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel
 from gpugrad.kernels.codegen.layout import Layout, lay_out, summed_axes
-from gpugrad.kernels.codegen.text import NUMBERS, Kernel
-from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, launch, pointer, read_source
+from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, headers, launch, pointer
 
 THREADS = 256
 BLOCKS = 132 * 16
 """Most blocks of a launch; a block then takes several parts. 132 is an H100's processors."""
 
 
-@functools.cache
 def prelude() -> str:
     """The headers that precede the text of a generated kernel."""
-    names = ("complex.cuh", "functions.cuh", "elementwise.cuh")
-    return "".join(map(read_source, names))
+    return headers("complex.cuh", "functions.cuh", "elementwise.cuh")
 
 
 class Elementwise:
@@ -198,7 +196,7 @@ class _KernelCall:
         self.name = f"{of.name}{some}_{places}{marks}{len(layout.dims)}{layout.index[0]}"
         self.name += f"{layout.pack}_{self._block[0]}" + "s" * split
         types, codes = [d for _, d in self._parts], [of.results[k] for k in at]
-        kernel = Kernel(self.name, of.inputs, of.body, codes, types, layout, self._block)
+        kernel = ElementKernel(self.name, of.inputs, of.body, codes, types, layout, self._block)
         self.source = prelude() + kernel.text
         self._sizes = kernel.sizes()
         self._has_numbers = any(i in SCALARS for i in of.inputs)

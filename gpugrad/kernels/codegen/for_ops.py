@@ -14,8 +14,8 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.core.devices import formulas_on, gpu_count
 from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError, read
+from gpugrad.kernels.codegen.element_kernel import NUMBERS
 from gpugrad.kernels.codegen.elementwise import Elementwise, decline, remember
-from gpugrad.kernels.codegen.text import NUMBERS
 
 _ROUNDED: dict[type, type] = {BFLOAT16.type: float, np.float32: float, np.bool_: bool}
 

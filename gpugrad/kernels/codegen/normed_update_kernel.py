@@ -20,7 +20,7 @@ from gpugrad.kernels.codegen.update_kernel import (
     loop_text,
     struct_text,
 )
-from gpugrad.kernels.runtime.launch import TYPES, launch
+from gpugrad.kernels.runtime.launch import TYPES, headers, launch
 from gpugrad.kernels.runtime.tables import THREADS, segments_of, tables
 
 NORMS = ("p_norm", "u_norm")
@@ -58,7 +58,7 @@ class NormedStepKernel(StepKernel):
         slots = [f"x{k}" for k in range(2, n)]
         first = f"{name}_measure"
         return (
-            '#include "functions.cuh"\n#include "tables.cuh"\n'
+            headers("functions.cuh", "tables.cuh")
             + struct_text(name, self._settings, dtype)
             + each_text(first, name, self._measure, self._settings, n, dtype, ["u", *slots])
             + _sums_text(first, name, t, n)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cuda import CUDA
-from gpugrad.kernels.codegen.loops import Input, Kernel
+from gpugrad.kernels.codegen.kernel import Input, Kernel
 from gpugrad.kernels.runtime.launch import type_name
 
 FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
-from gpugrad.kernels.runtime.launch import TYPES, launch, type_name
+from gpugrad.kernels.runtime.launch import TYPES, headers, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
 
 
@@ -77,7 +77,7 @@ class StepKernel:
         written = [0, *range(2, n)]
         names = [f"x{k}" for k in written]
         return (
-            '#include "functions.cuh"\n#include "tables.cuh"\n'
+            headers("functions.cuh", "tables.cuh")
             + struct_text(self.name, self._settings, dtype)
             + each_text(self.name, self.name, self._formula, self._settings, n, dtype, names)
             + kernel_text(self.name, TYPES[dtype], n, written)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.pool import Kernels
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    functions = {"gpugrad_bilinear": "l ppp llllll", "gpugrad_bilinear_gradients": "l ppppp llllll"}
-    return pool.load("bilinear", functions)
+_IN_C = Kernels("bilinear", bilinear="l ppp llllll", bilinear_gradients="l ppppp llllll")
 
 
 def takes(x: Any, places: Any) -> bool:
@@ -27,18 +21,17 @@ def takes(x: Any, places: Any) -> bool:
         and x.ndim == 4
         and x.shape[1] * places.size >= LARGE
         and x.shape[2] * x.shape[3] < 1 << 31
-        and _library() is not None
+        and bool(_IN_C)
         and not errors_raise()
     )
 
 
-def _run(name: str, arrays: Any, results: Any, zeros: bool) -> Any:
+def _run(function: Any, arrays: Any, results: Any, zeros: bool) -> Any:
     """Run a kernel on (x, places, ...); NotImplemented if a place is not a finite number."""
     x, places, *_ = arrays = [*map(np.ascontiguousarray, arrays)]
     if not np.isfinite(places).all() or np.abs(places).max() > 1e9:
         return NotImplemented
-    addresses = [a.ctypes.data for a in (*arrays, *results)]
-    getattr(_library(), name)(WIDE[x.dtype], *addresses, *x.shape, places.shape[1], zeros)
+    function(WIDE[x.dtype], *arrays, *results, *x.shape, places.shape[1], zeros)
     return results[0] if len(results) == 1 else results
 
 
@@ -47,7 +40,7 @@ def bilinear(xp: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
     if not takes(x, places):
         return NotImplemented
     out = np.empty((*x.shape[:2], places.shape[1]), x.dtype)
-    return _run("gpugrad_bilinear", (x, places), (out,), zeros)
+    return _run(_IN_C.bilinear, (x, places), (out,), zeros)
 
 
 def bilinear_grads(xp: Any, g: Any, x: Any, places: Any, /, *, zeros: bool = False) -> Any:
@@ -55,4 +48,4 @@ def bilinear_grads(xp: Any, g: Any, x: Any, places: Any, /, *, zeros: bool = Fal
     if not takes(x, places) or g.dtype != x.dtype:
         return NotImplemented
     results = np.empty(x.shape, x.dtype), np.empty(places.shape, x.dtype)
-    return _run("gpugrad_bilinear_gradients", (x, places, g), results, zeros)
+    return _run(_IN_C.bilinear_gradients, (x, places, g), results, zeros)

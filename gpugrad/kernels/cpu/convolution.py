@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import errors_raise
+from gpugrad.kernels.cpu.pool import Kernels
 
 LEAST = 1 << 15
 """Products of an input and a weight from which the kernel is used: others take microseconds."""
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    # a fused product and sum takes half the time, and is the more exact one
-    functions = {f"gpugrad_convolution{end}": "pppp" for end in ("", "_input", "_weights")}
-    return pool.load("convolution", functions, flags=("-ffp-contract=fast",))
+_IN_C = Kernels(
+    "convolution",
+    flags=("-ffp-contract=fast",),  # takes half the time, and is the more exact one
+    convolution="pppp",
+    convolution_input="pppp",
+    convolution_weights="pppp",
+)
 
 
 class _Launchers:
@@ -54,7 +54,7 @@ class _Launchers:
         if len(x) not in (3, 4) or a.dtype != np.float32 or b.dtype != np.float32:
             return NotImplemented
         places = geometry.places
-        if math.prod((x[0], *w, *places)) < LEAST or 0 in x or _library() is None:
+        if math.prod((x[0], *w, *places)) < LEAST or 0 in x or not _IN_C:
             return NotImplemented
         one, none = ((1,), (0,)) if len(x) == 3 else ((), ())  # of an image of one row
         before = (start for start, _ in geometry.padding)
@@ -64,7 +64,7 @@ class _Launchers:
             *(*one, *geometry.stride, *none, *before, *one, *geometry.dilation),
         ]
         out = {"": (x[0], w[0], *places), "_input": x, "_weights": w}[of]
-        return self._use(getattr(_library(), f"gpugrad_convolution{of}"), a, b, out, numbers)
+        return self._use(getattr(_IN_C, f"convolution{of}"), a, b, out, numbers)
 
 
 def _call(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> Any:
@@ -72,7 +72,7 @@ def _call(function: Any, a: Any, b: Any, shape: Any, numbers: Sequence[int]) -> 
         return NotImplemented
     out = np.empty(shape, np.float32)
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    function((ctypes.c_long * 16)(*numbers), a.ctypes.data, b.ctypes.data, out.ctypes.data)
+    function((ctypes.c_long * 16)(*numbers), a, b, out)
     return out
 
 

@@ -6,35 +6,24 @@ bounds.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.pool import Kernels
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    functions = {
-        "gpugrad_copy": "oo l",
-        "gpugrad_take": "ppp llll > l",
-        "gpugrad_take_along": "ppp lllll > l",
-    }
-    return pool.load("copies", functions)
+_IN_C = Kernels("copies", copy="oo l", take="ppp llll > l", take_along="ppp lllll > l")
 
 
 def copy(x: Any, out: Any) -> bool:
     """Copy an array to one of its shape and dtype in other memory; False if NumPy has to."""
     fits = x.size >= LARGE and x.shape == out.shape and x.dtype == out.dtype
-    library = _library() if fits else None
-    if library is None:
+    if not fits or not _IN_C:
         return False
-    library.gpugrad_copy(x, out, x.itemsize)
+    _IN_C.copy(x, out, x.itemsize)
     return True
 
 
@@ -49,7 +38,7 @@ def row_major(x: Any) -> Any:
 def concat(arrays: Sequence[Any], axis: Any) -> Any:
     """Arrays joined along an axis."""
     first = arrays[0]
-    if axis is None or not -first.ndim <= axis < first.ndim or _library() is None:
+    if axis is None or not -first.ndim <= axis < first.ndim or not _IN_C:
         return NotImplemented
     axis, shape = axis % first.ndim, list(first.shape)
     for a in arrays:
@@ -89,13 +78,11 @@ def take(x: Any, indices: Any, axis: int) -> Any:
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     if index is None or math.prod(before) * index.size * math.prod(after) < LARGE:
         return NotImplemented
-    library = _library() if x.size else None
-    if library is None:
+    if not x.size or not _IN_C:
         return NotImplemented
-    x, out = row_major(x), np.empty((*before, *index.shape, *after), x.dtype)
-    arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data
+    out = np.empty((*before, *index.shape, *after), x.dtype)
     sizes = math.prod(before), x.shape[axis], index.size, math.prod(after) * x.itemsize
-    return out if library.gpugrad_take(*arrays, *sizes) else NotImplemented
+    return out if _IN_C.take(row_major(x), out, index, *sizes) else NotImplemented
 
 
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
@@ -103,14 +90,12 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     index = _counted(indices)
     if index is None or index.size < LARGE or x.itemsize not in (4, 8):
         return NotImplemented
-    library = _library() if differ_along(x.shape, index.shape, axis) else None
-    if library is None:
+    if not differ_along(x.shape, index.shape, axis) or not _IN_C:
         return NotImplemented
-    x, axis, out = row_major(x), axis % x.ndim, np.empty(index.shape, x.dtype)
-    arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data
+    axis, out = axis % x.ndim, np.empty(index.shape, x.dtype)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     sizes = outer, x.shape[axis], index.shape[axis], inner, x.itemsize
-    return out if library.gpugrad_take_along(*arrays, *sizes) else NotImplemented
+    return out if _IN_C.take_along(row_major(x), out, index, *sizes) else NotImplemented
 
 
 def differ_along(a: tuple[int, ...], b: tuple[int, ...], axis: int) -> bool:

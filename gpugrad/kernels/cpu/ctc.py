@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.pool import Kernels
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return pool.load("ctc", {"gpugrad_ctc": "l pppppp lllll"})
+_IN_C = Kernels("ctc", ctc="l pppppp lllll")
 
 
 def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: bool) -> Any:
@@ -28,15 +23,16 @@ def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: boo
         gradient: which of the two to compute.
     """
     states = log_probs.shape[0] * (2 * targets.size + len(targets))
-    library = _library() if states >= LARGE and log_probs.dtype in WIDE else None
+    if states < LARGE or log_probs.dtype not in WIDE or not _IN_C:
+        return NotImplemented
     # NaN has no order, and infinite numbers are for the formula, which bounds them
-    if library is None or not np.isfinite(log_probs.sum()):
+    if not np.isfinite(log_probs.sum()):
         return NotImplemented
     log_probs = np.ascontiguousarray(log_probs)
     whole = [np.ascontiguousarray(a, np.int64) for a in (targets, *lengths)]
     (steps, n, classes), dtype = log_probs.shape, log_probs.dtype
     out = np.empty(log_probs.shape if gradient else n, dtype)
-    results = (None, out.ctypes.data) if gradient else (out.ctypes.data, None)
-    arrays = log_probs.ctypes.data, *(a.ctypes.data for a in whole), *results
-    library.gpugrad_ctc(WIDE[dtype], *arrays, steps, n, classes, targets.shape[1], blank)
+    results = (None, out) if gradient else (out, None)
+    sizes = steps, n, classes, targets.shape[1]
+    _IN_C.ctc(WIDE[dtype], log_probs, *whole, *results, *sizes, blank)
     return out

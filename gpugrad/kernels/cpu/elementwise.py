@@ -30,7 +30,7 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast, read
-from gpugrad.kernels.codegen.loops import Input, Kernel, Result
+from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise

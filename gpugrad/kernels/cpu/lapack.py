@@ -32,29 +32,29 @@ _NAMES = (
 
 
 @functools.cache
-def _library() -> ctypes.CDLL | None:
+def _library() -> Any:
     names = blas.names()
     routines = blas.addresses(names.of_fortran, _NAMES) if names else [None]
     if names is None or not all(routines) or products.library() is None:
         return None
-    functions = {
-        "gpugrad_set_lapack": "p l",
-        "gpugrad_cholesky": "l pp ll > l",
-        "gpugrad_cholesky_gradient": "l pp ll",
-        "gpugrad_lu": "l ppp ll > l",
-        "gpugrad_lu_solve": "l pppp llll",
-        "gpugrad_triangular": "l pp llllll",
-        "gpugrad_svd": "l pppp llll > l",
-    }
-    library: ctypes.CDLL | None = kernels("pool").load(
-        "lapack", functions, flags=("-ffp-contract=fast",)
+    in_c = kernels("pool").Kernels(
+        "lapack",
+        flags=("-ffp-contract=fast",),
+        set_lapack="p l",
+        cholesky="l pp ll > l",
+        cholesky_gradient="l pp ll",
+        lu="l ppp ll > l",
+        lu_solve="l pppp llll",
+        triangular="l pp llllll",
+        svd="l pppp llll > l",
     )
-    if library is not None:
-        library.gpugrad_set_lapack((ctypes.c_void_p * len(_NAMES))(*routines), names.long_integers)
-    return library
+    if not in_c:
+        return None
+    in_c.set_lapack((ctypes.c_void_p * len(_NAMES))(*routines), names.long_integers)
+    return in_c
 
 
-def _loaded(x: Any, most: float = math.inf) -> ctypes.CDLL | None:
+def _loaded(x: Any, most: float = math.inf) -> Any:
     """The library, if matrices of a size up to `most` are worth it."""
     m, n = x.shape[-2:]
     fits = max(m, n) <= most and x.size * min(m, n) >= _LEAST_WORK and x.dtype in WIDE
@@ -72,7 +72,7 @@ def cholesky(xp: Any, x: Any, /, *, upper: bool = False) -> Any:
         return NotImplemented
     x, out = np.ascontiguousarray(x), np.empty(x.shape, x.dtype)
     sizes = x.size // x.shape[-1] ** 2, x.shape[-1]
-    if not library.gpugrad_cholesky(WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes):
+    if not library.cholesky(WIDE[x.dtype], x, out, *sizes):
         return NotImplemented
     return out.swapaxes(-1, -2) if upper else out
 
@@ -85,7 +85,7 @@ def cholesky_grad(xp: Any, g: Any, out: Any, /) -> Any:
         return NotImplemented
     out, g = np.ascontiguousarray(out), g.copy(order="C")
     sizes = out.size // out.shape[-1] ** 2, out.shape[-1]
-    library.gpugrad_cholesky_gradient(WIDE[g.dtype], out.ctypes.data, g.ctypes.data, *sizes)
+    library.cholesky_gradient(WIDE[g.dtype], out, g, *sizes)
     return g
 
 
@@ -104,8 +104,7 @@ def solve_triangular(
         a, lower, adjoint = a.swapaxes(-1, -2), not lower, not adjoint
     a, out = np.ascontiguousarray(a), b.copy()
     sizes = a.size // a.shape[-1] ** 2, *b.shape[-2:]
-    arrays = a.ctypes.data, out.ctypes.data
-    library.gpugrad_triangular(WIDE[a.dtype], *arrays, lower, adjoint, bool(unit_diagonal), *sizes)
+    library.triangular(WIDE[a.dtype], a, out, lower, adjoint, bool(unit_diagonal), *sizes)
     return out
 
 
@@ -120,9 +119,8 @@ def svd(xp: Any, x: Any, /, *, full_matrices: bool = True) -> Any:
     u = np.empty((*stack, m, m if full_matrices else k), x.dtype)
     s = np.empty((*stack, k), x.dtype)
     vh = np.empty((*stack, n if full_matrices else k, n), x.dtype)
-    arrays = (a.ctypes.data for a in (x, u, s, vh))
     sizes = math.prod(stack), m, n
-    good = library.gpugrad_svd(WIDE[x.dtype], *arrays, bool(full_matrices), *sizes)
+    good = library.svd(WIDE[x.dtype], x, u, s, vh, bool(full_matrices), *sizes)
     return (u, s, vh) if good else NotImplemented
 
 
@@ -150,18 +148,16 @@ def solve(xp: Any, a: Any, b: Any, /) -> Any:
     if factors is None:
         return NotImplemented
     b, out = np.ascontiguousarray(b), np.empty(b.shape, b.dtype)
-    arrays = (x.ctypes.data for x in (*factors, b, out))
     sizes = a.size // a.shape[-1] ** 2, *b.shape[-2:]
-    library.gpugrad_lu_solve(WIDE[a.dtype], *arrays, adjoint, *sizes)
+    library.lu_solve(WIDE[a.dtype], *factors, b, out, adjoint, *sizes)
     return out[:, 0] if vector else out
 
 
-def _factors(library: ctypes.CDLL, a: Any) -> tuple[Any, Any] | None:
+def _factors(library: Any, a: Any) -> tuple[Any, Any] | None:
     """LU factors and pivots, which are kept; None if a matrix is singular."""
     lu, pivots = np.empty(a.shape), np.empty(a.shape[:-1], np.int64)
     sizes = a.size // a.shape[-1] ** 2, a.shape[-1]
-    arrays = (x.ctypes.data for x in (a, lu, pivots))
-    if not library.gpugrad_lu(WIDE[a.dtype], *arrays, *sizes):
+    if not library.lu(WIDE[a.dtype], a, lu, pivots, *sizes):
         return None
     if a.size <= _MOST_KEPT:
         _KEPT.append((a.copy(), lu, pivots))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from typing import Any
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.pool import Kernels
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return pool.load("nan", {"gpugrad_has_nan": "l p l > l"})
+_IN_C = Kernels("nan", has_nan="l p l > l")
 
 
 def has_nan(x: Any) -> Any:
     """Whether an array has a NaN, or NotImplemented."""
-    fits = x.size >= LARGE and x.dtype in WIDE and x.flags.forc
-    library = _library() if fits else None
-    if library is None:
+    if x.size < LARGE or x.dtype not in WIDE or not x.flags.forc or not _IN_C:
         return NotImplemented
-    return bool(library.gpugrad_has_nan(WIDE[x.dtype], x.ctypes.data, x.size))
+    return bool(_IN_C.has_nan(WIDE[x.dtype], x, x.size))

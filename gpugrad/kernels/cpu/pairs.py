@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.pool import Kernels
+
+_IN_C = Kernels(
+    "pairs",
+    flags=("-ffp-contract=fast",),  # takes half the time, and is the more exact one
+    lanes="l > l",
+    distances="l ppp lll",
+    distances_gradient="l ppppp lllll",
+)
 
 
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    # a fused product and sum takes half the time, and is the more exact one
-    functions = {
-        "gpugrad_lanes": "l > l",
-        "gpugrad_distances": "l ppp lll",
-        "gpugrad_distances_gradient": "l ppppp lllll",
-    }
-    return pool.load("pairs", functions, flags=("-ffp-contract=fast",))
-
-
-def _loaded(x1: Any, x2: Any, *others: Any) -> ctypes.CDLL | None:
-    """The library, if it computes with these arrays and they are large."""
+def _takes(x1: Any, x2: Any, *others: Any) -> bool:
+    """Whether the kernels compute with these arrays, and they are large."""
     arrays = (x1, x2, *others)
     if any(type(a) is not np.ndarray or a.dtype != x1.dtype or a.ndim != 2 for a in arrays):
-        return None
+        return False
     large = x1.dtype in WIDE and x1.size * x2.shape[0] >= LARGE and x2.size > 0
-    return _library() if large else None
+    return large and bool(_IN_C)
 
 
-def _padded(library: Any, x: Any, axis: int) -> Any:
+def _padded(x: Any, axis: int) -> Any:
     """A contiguous array, with zeros up to a multiple of a vector's length."""
-    extra = -x.shape[axis] % library.gpugrad_lanes(WIDE[x.dtype])
+    extra = -x.shape[axis] % _IN_C.lanes(WIDE[x.dtype])
     if extra:
         x = np.pad(x, [(0, extra if k == axis else 0) for k in range(2)])
     return np.ascontiguousarray(x)
@@ -42,14 +37,12 @@ def _padded(library: Any, x: Any, axis: int) -> Any:
 
 def distances(xp: Any, x1: Any, x2: Any, /) -> Any:
     """The launcher of `gpugrad.ops.nn.distances.euclidean_distances`."""
-    library = _loaded(x1, x2)
-    if library is None:
+    if not _takes(x1, x2):
         return NotImplemented
-    x, y = np.ascontiguousarray(x1), _padded(library, x2.T, 1)
+    x, y = np.ascontiguousarray(x1), _padded(x2.T, 1)
     (m, k), n = x.shape, y.shape[1]
     out = np.empty((m, n), x.dtype)
-    arrays = x.ctypes.data, y.ctypes.data, out.ctypes.data
-    library.gpugrad_distances(WIDE[x.dtype], *arrays, m, n, k)
+    _IN_C.distances(WIDE[x.dtype], x, y, out, m, n, k)
     out = np.ascontiguousarray(out[:, : x2.shape[0]])
     good = _are_exact(out) and (out.min() > 0 or _are_equal(x1, x2, out))
     return out if good else NotImplemented
@@ -70,18 +63,16 @@ def _are_equal(x1: Any, x2: Any, out: Any) -> bool:
 
 def distances_grad(xp: Any, g: Any, x1: Any, x2: Any, out: Any, /) -> Any:
     """The launcher of `gpugrad.ops.nn.distances.euclidean_distances_grad`."""
-    library = _loaded(x1, x2, g, out)
-    if library is None or g.shape != out.shape or not _are_exact(out):
+    if not _takes(x1, x2, g, out) or g.shape != out.shape or not _are_exact(out):
         return NotImplemented
     if g.strides != out.strides:
         g, own = np.empty_like(out), g
         g[...] = own
         if g.strides != out.strides:
             return NotImplemented
-    x, y = _padded(library, x1, 1), _padded(library, x2, 1)
+    x, y = _padded(x1, 1), _padded(x2, 1)
     steps = [s // g.itemsize for s in g.strides]
     d = np.empty(x.shape, x.dtype)
-    arrays = (a.ctypes.data for a in (x, y, g, out, d))
     sizes = x.shape[0], y.shape[0], x.shape[1]
-    library.gpugrad_distances_gradient(WIDE[x.dtype], *arrays, *sizes, *steps)
+    _IN_C.distances_gradient(WIDE[x.dtype], x, y, g, out, d, *sizes, *steps)
     return np.ascontiguousarray(d[:, : x1.shape[1]])

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core import environment
+from gpugrad.core.forking import cached_property
 from gpugrad.core.threads import workers
 from gpugrad.errors import ArgumentError
 from gpugrad.kernels.cpu import compiler
@@ -27,43 +27,64 @@ _HOME = Path(__file__).parent
 _NOTHING = np.empty(0)
 
 
+class _Pointer:
+    """The type of a pointer: an array passes its first element, None a null pointer."""
+
+    @classmethod
+    def from_param(cls, x: Any) -> Any:
+        return _POINTER(x.ctypes.data) if isinstance(x, np.ndarray) else _POINTER.from_param(x)
+
+
 _TYPES: dict[str, Any] = {
     "l": ctypes.c_long,
     "w": ctypes.c_uint64,
-    "p": ctypes.c_void_p,
+    "p": _Pointer,
+    "a": ctypes.c_void_p,
     "o": ctypes.py_object,
     "d": ctypes.c_double,
     "f": ctypes.c_float,
 }
 
 
-def load(
-    name: str,
-    functions: Mapping[str, str] = MappingProxyType({}),
-    *,
-    shared: bool = False,
-    flags: Sequence[str] = (),
-) -> ctypes.CDLL | None:
-    """The library of a C++ file beside this one, which may call the pool; None without one.
+class Kernels:
+    """The functions of a C++ file beside this one, compiled when first needed; false without one.
 
     Args:
         name: of the file, without its ending.
-        functions: the types of their arguments, a letter each: l for long, w for a word of 64 bits,
-            p for a pointer, o for an array that array.h reads, d for double, f for float. The type
-            of a result follows after ">".
         shared, flags: as for `compiler.load`.
+        functions: the types of their arguments, a letter each: l for long, w for a word of 64 bits,
+            p for a pointer, a for an address, which takes less time to pass, o for an array that
+            array.h reads, d for double, f for float. The type of a result follows after ">". In
+            C++ their names begin with ``gpugrad_``.
     """
-    if library() is None:
-        return None
-    source = (_HOME / f"{name}.cpp").read_text()
-    loaded = compiler.load(source, what=name, shared=shared, flags=flags)
-    if loaded is not None:
-        for each, types in functions.items():
+
+    def __init__(
+        self, name: str, *, shared: bool = False, flags: Sequence[str] = (), **functions: str
+    ) -> None:
+        self._name, self._shared, self._flags = name, shared, flags
+        self._functions = functions
+
+    @cached_property
+    def loaded(self) -> ctypes.CDLL | None:
+        """The library; it may call the pool."""
+        if library() is None:
+            return None
+        source = (_HOME / f"{self._name}.cpp").read_text()
+        loaded = compiler.load(source, what=self._name, shared=self._shared, flags=self._flags)
+        for name, types in self._functions.items() if loaded is not None else ():
             arguments, _, result = types.replace(" ", "").partition(">")
-            function = getattr(loaded, each)
+            function = getattr(loaded, f"gpugrad_{name}")
             function.argtypes = [_TYPES[letter] for letter in arguments]
             function.restype = _TYPES.get(result)
-    return loaded
+        return loaded
+
+    def __bool__(self) -> bool:
+        return self.loaded is not None
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self.loaded, f"gpugrad_{name}")
+        setattr(self, name, function)  # found without this method the next time
+        return function
 
 
 @functools.cache

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 import math
 from typing import Any
 
 import numpy as np
 
 from gpugrad.kernels.cpu import blas
-from gpugrad.kernels.cpu.large import WIDE, errors_raise
+from gpugrad.kernels.cpu.large import WIDE, errors_raise, kernels
 
 LEAST = 1 << 18
 """Multiply-adds from which a product is cut; OpenBLAS computes smaller ones on one thread, too."""
@@ -21,24 +20,19 @@ _LEAST_OF_VECTOR = 1 << 13
 """The same for a matrix and a vector."""
 
 _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
-_P, _L = ctypes.c_void_p, ctypes.c_long
 
 
 @functools.cache
-def library() -> ctypes.CDLL | None:
+def library() -> Any:
     """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
     functions = _blas_functions()
     # `import gpugrad` loads this module, but not the compiler's
-    pool = importlib.import_module("gpugrad.kernels.cpu.pool")
-    products = pool.load("products", shared=True) if functions else None
-    if products is not None:
-        products.gpugrad_set_blas.argtypes = [_P, _L]
-        products.gpugrad_set_blas.restype = None
-        *addresses, longs = functions
-        products.gpugrad_set_blas((_P * 4)(*addresses), longs)
-        products.gpugrad_product.argtypes = [ctypes.py_object] * 3 + [_L]
-        products.gpugrad_product.restype = _L
-    return products
+    in_c = kernels("pool").Kernels("products", shared=True, set_blas="p l", product="ooo l > l")
+    if not functions or not in_c:
+        return None
+    *addresses, longs = functions
+    in_c.set_blas((ctypes.c_void_p * 4)(*addresses), longs)
+    return in_c
 
 
 def _blas_functions() -> list[Any]:
@@ -78,10 +72,10 @@ def product(x1: Any, x2: Any, out: Any = None) -> Any:
     if products is None or errors_raise():
         return NotImplemented
     result = np.empty((*stack, m, columns), x1.dtype) if out is None else out
-    done = products.gpugrad_product(x1, x2, result, wide)
+    done = products.product(x1, x2, result, wide)
     if done < 0:  # BLAS cannot read one of them
         copies = np.ascontiguousarray(x1), np.ascontiguousarray(x2)
-        done = products.gpugrad_product(*copies, result, wide)
+        done = products.product(*copies, result, wide)
     return result if done > 0 else NotImplemented
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 import operator
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import WIDE
+from gpugrad.kernels.cpu.pool import Kernels
 
 LEAST = 1 << 13
 """Numbers from which the kernel is used: fewer should not wait for a compiler."""
@@ -20,24 +18,19 @@ LEAST = 1 << 13
 _REALS = ("uniform", "normal", "exponential", "laplace", "gumbel", "logistic")
 _KINDS = (*_REALS, "dropout", "keep")  # in the order of random.cpp
 _M64 = (1 << 64) - 1
-
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return pool.load("random", {"gpugrad_draw": "ll wwww p l p d f"})
+_IN_C = Kernels("random", draw="ll wwww p l p d f")
 
 
 def _draw(
     kind: str, wide: int, key: Any, first: int, out: Any, x: Any = None, p: float = 0.0
 ) -> Any:
     """Fill `out`; NotImplemented without a compiler."""
-    library = _library()
-    if library is None:
+    if not _IN_C:
         return NotImplemented
     k0, k1 = map(operator.index, key)
     place = (k0, k1, first & _M64, first >> 128)
-    inputs = (None if x is None else x.ctypes.data, 1 / (1 - p) if p < 1 else 0.0, p)
-    library.gpugrad_draw(_KINDS.index(kind), wide, *place, out.ctypes.data, out.size, *inputs)
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    _IN_C.draw(_KINDS.index(kind), wide, *place, out, out.size, x, scale, p)
     return out
 
 
@@ -54,7 +47,7 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
         Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
     """
     wide = WIDE.get(dtype)
-    if n < LEAST or wide is None or kind not in _REALS or _library() is None:
+    if n < LEAST or wide is None or kind not in _REALS or not _IN_C:
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.pool import Kernels
 
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return pool.load("resample", {"gpugrad_resample": "l pppp lllll"})
+_IN_C = Kernels("resample", resample="l pppp lllll")
 
 
 def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
@@ -26,12 +21,11 @@ def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
     if not fits or x.shape[axis] != taps.length:
         return NotImplemented
     m, n = len(taps.index), taps.length
-    if max(x.size, x.size // max(n, 1) * m) < LARGE or _library() is None or errors_raise():
+    if max(x.size, x.size // max(n, 1) * m) < LARGE or not _IN_C or errors_raise():
         return NotImplemented
     axis %= x.ndim
     x, out = row_major(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)
     index, weights = taps.on_device_of(NUMPY, x)
-    arrays = x.ctypes.data, out.ctypes.data, index.ctypes.data, weights.ctypes.data
     sizes = len(index), math.prod(x.shape[:axis]), n, m, math.prod(x.shape[axis + 1 :])
-    _library().gpugrad_resample(WIDE[x.dtype], *arrays, *sizes)  # type: ignore[union-attr]
+    _IN_C.resample(WIDE[x.dtype], x, out, index, weights, *sizes)
     return out

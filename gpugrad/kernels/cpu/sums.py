@@ -5,41 +5,34 @@ Running sums and those by index have NumPy's bits.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import differ_along, row_major
 from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.pool import Kernels
 
 _PIECE = 1 << 14  # see sums.cpp
-
-
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    functions = {
-        "gpugrad_running": "l pp llll",
-        "gpugrad_sum_middle": "l pp lll",
-        "gpugrad_add_rows": "l pppp lll > l",
-        "gpugrad_add_along": "l ppp llll > l",
-        "gpugrad_totals": "l pp l",
-    }
-    return pool.load("sums", functions)
+_IN_C = Kernels(
+    "sums",
+    running="l pp llll",
+    sum_middle="l pp lll",
+    add_rows="l pppp lll > l",
+    add_along="l ppp llll > l",
+    totals="l pp l",
+)
 
 
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
     fits = x.size >= LARGE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
-    library = _library() if fits and not errors_raise() else None
-    if library is None:
+    if not fits or errors_raise() or not _IN_C:
         return NotImplemented
-    x, out, axis = row_major(x), np.empty(x.shape, x.dtype), axis % x.ndim
+    out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    library.gpugrad_running(WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes, back)
+    _IN_C.running(WIDE[x.dtype], row_major(x), out, *sizes, back)
     return out
 
 
@@ -56,13 +49,10 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
         False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
     fits = values.size >= LARGE and out.dtype == values.dtype and out.dtype in WIDE
-    library = _library() if fits else None
-    if library is None:
+    if not fits or not _IN_C:
         return False
-    index, values = np.ascontiguousarray(index, np.int64), row_major(values)
-    arrays = values.ctypes.data, None if base is None else base.ctypes.data, out.ctypes.data
-    sizes = *values.shape, out.shape[0]
-    return bool(library.gpugrad_add_rows(WIDE[out.dtype], *arrays, index.ctypes.data, *sizes))
+    arrays = row_major(values), base, out, np.ascontiguousarray(index, np.int64)
+    return bool(_IN_C.add_rows(WIDE[out.dtype], *arrays, *values.shape, out.shape[0]))
 
 
 def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
@@ -73,31 +63,29 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
         index: ints of the same shape, which count along the axis, perhaps from its end.
     """
     fits = values.size >= LARGE and values.dtype in WIDE and index.dtype.kind == "i"
-    library, n = _library() if fits else None, values.ndim
-    if library is None or index.shape != values.shape or not -n <= axis < n:
+    n = values.ndim
+    if not fits or index.shape != values.shape or not -n <= axis < n or not _IN_C:
         return NotImplemented
     axis %= n
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     if not differ_along(values.shape, shape, axis) or outer < 4:
         return NotImplemented  # each slice is one thread's
     out = np.empty(shape, values.dtype)
-    index, values = np.ascontiguousarray(index, np.int64), row_major(values)
-    arrays = values.ctypes.data, out.ctypes.data, index.ctypes.data
+    arrays = row_major(values), out, np.ascontiguousarray(index, np.int64)
     sizes = outer, values.shape[axis], inner, shape[axis]
-    good = library.gpugrad_add_along(WIDE[values.dtype], *arrays, *sizes)
+    good = _IN_C.add_along(WIDE[values.dtype], *arrays, *sizes)
     return out if good else NotImplemented
 
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, or over neighbours but for the last."""
     fits = x.size >= LARGE and x.dtype in WIDE
-    library = _library() if fits and not errors_raise() else None
-    if library is None:
+    if not fits or errors_raise() or not _IN_C:
         return NotImplemented
     axes = range(x.ndim) if axis is None else (axis,) if type(axis) is int else axis
     axes = sorted(k + x.ndim if k < 0 else k for k in axes)
     if len(axes) == x.ndim:
-        total = _total(library, x)
+        total = _total(x)
         return total.reshape((1,) * x.ndim) if keepdims and total is not NotImplemented else total
     if not axes or axes != [*range(axes[0], axes[-1] + 1)] or not 0 <= axes[-1] < x.ndim - 1:
         return NotImplemented
@@ -108,14 +96,14 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     between = (1,) * len(axes) if keepdims else ()
     out = np.empty((*x.shape[:first], *between, *x.shape[last:]), x.dtype)
     sizes = math.prod(x.shape[:first]), math.prod(x.shape[first:last]), inner
-    library.gpugrad_sum_middle(WIDE[x.dtype], x.ctypes.data, out.ctypes.data, *sizes)
+    _IN_C.sum_middle(WIDE[x.dtype], x, out, *sizes)
     return out
 
 
-def _total(library: Any, x: Any) -> Any:
+def _total(x: Any) -> Any:
     """The sum of all elements: of columns of pieces, and then of the pieces."""
     if not x.flags.forc:
         return NotImplemented
     parts = np.empty(-(-x.size // _PIECE), x.dtype)
-    library.gpugrad_totals(WIDE[x.dtype], x.ctypes.data, parts.ctypes.data, x.size)
+    _IN_C.totals(WIDE[x.dtype], x, parts, x.size)
     return np.asarray(np.add.reduce(parts))

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu import copies, pool
+from gpugrad.kernels.cpu import copies
 from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.pool import Kernels
 
 _APART = 64  # bytes between elements from which a copy is faster than a loop with such steps
 _EXACT, _LARGEST = 2**53, 3.4e38  # integers that are float64, and floats that are float32
@@ -35,15 +36,13 @@ class _UFunc(ctypes.Structure):
     )
 
 
-@functools.cache
-def _library() -> ctypes.CDLL | None:
-    return pool.load("ufuncs", {"gpugrad_ufunc": "pp l ooo > l"})
+_IN_C = Kernels("ufuncs", ufunc="aa l ooo > l")
 
 
 @functools.cache
 def _loop(ufunc: Any, char: str) -> tuple[Any, Any, np.dtype[Any]] | None:
     """The loop of a ufunc for a dtype, what NumPy passes to it, and the dtype of the result."""
-    if type(ufunc) is not np.ufunc or ufunc.nout != 1 or ufunc.nin > 2 or _library() is None:
+    if type(ufunc) is not np.ufunc or ufunc.nout != 1 or ufunc.nin > 2 or not _IN_C:
         return None
     struct = _UFunc.from_address(id(ufunc) + object.__basicsize__)
     counts = [ufunc.nin, ufunc.nout, ufunc.nargs]
@@ -91,8 +90,7 @@ def _on_threads(ufunc: Any, args: tuple[Any, ...], out: Any = None) -> Any:
             return NotImplemented  # NumPy could not start again
         result = out
     arrays = [_beside(a, result) for a in arrays]
-    library: Any = _library()
-    raised = library.gpugrad_ufunc(*found[:2], len(arrays) + 1, arrays[0], arrays[-1], result)
+    raised = _IN_C.ufunc(*found[:2], len(arrays) + 1, arrays[0], arrays[-1], result)
     return NotImplemented if raised and _reports(raised) else result
 
 

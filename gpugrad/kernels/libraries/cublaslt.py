@@ -253,10 +253,6 @@ def _plan(
     return plan
 
 
-def _alignment(at: int) -> int:
-    return min(256, at & -at) if at else 256
-
-
 # ---- products ---------------------------------------------------------------------------
 
 
@@ -315,12 +311,31 @@ def product(
     extra = 0 if bias is None else bias.data.ptr, 0 if aux is None else aux.data.ptr
     dtype = dtype or a.dtype
     layouts = a.dtype, b.dtype, dtype, a.shape, b.shape, a.strides, b.strides, aligned
-    plan = _plan(
-        (device, *layouts, epilogue, aux_shape, precision),
-        lambda: _make_plan(
-            lib, device, a, b, dtype, aligned, epilogue, aux_shape, precision, extra
-        ),
-    )
+
+    def make() -> _ProductPlan | _NeedsCopy | None:
+        if a.dtype not in _TYPES or a.dtype != b.dtype:
+            return None
+        (m, k), n = a.shape[-2:], b.shape[-1]
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        sizes = m, n, k, math.prod(batch)
+        if 0 in sizes or max(sizes) > 2**31 - 1:
+            return None
+        operands = _operand(lib, a, batch), _operand(lib, b, batch)
+        if operands[0].array is not a or operands[1].array is not b:
+            return _NeedsCopy(batch)
+        compute = _COMPUTE_64F if a.dtype == np.float64 else _COMPUTE_32F
+        if a.dtype == np.float32:
+            compute = _PRECISIONS[precision]
+        aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
+        least = tuple(min(256, x & -x) if x else 256 for x in (*aligned, aligned[-1]))
+        of, number = (a.dtype, dtype), EPILOGUES[epilogue]
+        plan = _ProductPlan(
+            _handle(device), sizes, of, compute, *operands, number, aux_ld, least, *extra
+        )
+        plan.shape = (*batch, m, n)
+        return plan
+
+    plan = _plan((device, *layouts, epilogue, aux_shape, precision), make)
     if plan is None:
         return NotImplemented
     if isinstance(plan, _NeedsCopy):
@@ -350,49 +365,6 @@ def _execute(
     else:
         lt.matmul(_handle(device), plan.desc, plan.one, *operands, *rest)
     return out
-
-
-def _make_plan(
-    lib: Any,
-    device: int,
-    a: Any,
-    b: Any,
-    out_dtype: Any,
-    aligned: tuple[int, ...],
-    epilogue: str,
-    aux_shape: Any,
-    precision: str,
-    extra: Sequence[int],
-) -> _ProductPlan | _NeedsCopy | None:
-    """The plan of a product; None if cuBLASLt does not support these dtypes and sizes."""
-    if a.dtype not in _TYPES or a.dtype != b.dtype:
-        return None
-    (m, k), n, dtype = a.shape[-2:], b.shape[-1], a.dtype
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    sizes = m, n, k, math.prod(batch)
-    if 0 in sizes or max(sizes) > 2**31 - 1:
-        return None
-    left, right = _operand(lib, a, batch), _operand(lib, b, batch)
-    if left.array is not a or right.array is not b:
-        return _NeedsCopy(batch)
-    compute = _COMPUTE_64F if dtype == np.float64 else _COMPUTE_32F
-    if dtype == np.float32:
-        compute = _PRECISIONS[precision]
-    aux_ld = 0 if aux_shape is None else aux_shape[1] * (8 if "relu" in epilogue else 1)
-    plan = _ProductPlan(
-        _handle(device),
-        sizes,
-        (dtype, out_dtype),
-        compute,
-        left,
-        right,
-        EPILOGUES[epilogue],
-        aux_ld,
-        tuple(map(_alignment, (*aligned, aligned[-1]))),
-        *extra,
-    )
-    plan.shape = (*batch, m, n)
-    return plan
 
 
 def matmul(xp: Any, x1: Any, x2: Any) -> Any:

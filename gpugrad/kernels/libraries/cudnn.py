@@ -19,7 +19,7 @@ from gpugrad.core.backend import BFLOAT16, HALF, cupy
 from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import deterministic, get_matmul_precision
 from gpugrad.kernels.runtime.launch import pointer
-from gpugrad.kernels.runtime.layouts import all_like, like
+from gpugrad.kernels.runtime.new_arrays import all_like, like
 from gpugrad.kernels.runtime.spare import Spare
 
 PLANS = 512  # most problems whose plans are cached

@@ -57,6 +57,12 @@ def pointer(array: Any) -> int:
 
 
 @functools.cache
+def headers(*names: str) -> str:
+    """The headers that precede the text of a generated kernel."""
+    return "".join(map(read_source, names))
+
+
+@functools.cache
 def read_source(name: str) -> str:
     """The text of a CUDA source or header on one of the shelves of `gpugrad/kernels`."""
     kernels = os.path.dirname(os.path.dirname(__file__))
@@ -69,11 +75,11 @@ def read_source(name: str) -> str:
 def full_source(source: str) -> str:
     """The full text of a source, which is a file name (``softmax.cu``) or CUDA C++ itself.
 
-    ``common.cuh`` comes first, and included headers are inlined.
+    ``common.cuh`` comes first, and the headers that a file includes are inlined.
     """
-    text = read_source(source) if source.endswith(".cu") else source
-    text = _INCLUDE.sub(lambda match: read_source(match[1]), text)
-    return read_source("common.cuh") + text
+    if source.endswith(".cu"):
+        source = _INCLUDE.sub(lambda match: read_source(match[1]), read_source(source))
+    return read_source("common.cuh") + source
 
 
 def launch(

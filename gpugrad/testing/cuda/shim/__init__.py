@@ -6,10 +6,11 @@ read nor written: directly before the second one, or in the last schedule direct
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,8 @@ class KernelLibrary:
             )
 
 
-class running:
+@contextlib.contextmanager
+def running(schedule: str = "round robin") -> Iterator[None]:
     """Context manager that runs kernels launched on NumPy arrays on the CPU.
 
     Args:
@@ -128,21 +130,14 @@ class running:
     ...     pass  # call a launcher of gpugrad.kernels on NumPy arrays
     """
 
-    def __init__(self, schedule: str = "round robin") -> None:
-        self._schedule = schedule
+    def run(source: str, name: str, *args: Any, **params: Any) -> None:
+        module(source, name).run(name, *args, **params, schedule=schedule)
 
-    def __enter__(self) -> running:
-        self._previous = launch.on_host
-        launch.on_host = self._run
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        launch.on_host = self._previous
-
-    def _run(
-        self, source: str, name: str, grid: Any, block: Any, args: Sequence[Any], **params: Any
-    ) -> None:
-        module(source, name).run(name, grid, block, args, **params, schedule=self._schedule)
+    previous, launch.on_host = launch.on_host, run
+    try:
+        yield
+    finally:
+        launch.on_host = previous
 
 
 class deferred:

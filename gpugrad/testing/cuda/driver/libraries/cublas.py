@@ -31,28 +31,19 @@ def get_version(handle: int, to: int) -> None:
     write(to, "i4", 130000)
 
 
-@LIBRARY.function("cublasSetPointerMode_v2", "pi")
-def set_pointer_mode(handle: int, mode: int) -> None:
-    """Where numbers are read and results written: 0 host, 1 device."""
-    HANDLES[handle].pointer_mode = mode
+def _register_mode(name: str, attribute: str) -> None:
+    def set_mode(handle: int, mode: int) -> None:
+        setattr(HANDLES[handle], attribute, mode)
+
+    def get_mode(handle: int, to: int) -> None:
+        write(to, "i4", getattr(HANDLES[handle], attribute))
+
+    LIBRARY.function(f"cublasSet{name}", "pi")(set_mode)
+    LIBRARY.function(f"cublasGet{name}", "pp")(get_mode)
 
 
-@LIBRARY.function("cublasGetPointerMode_v2", "pp")
-def get_pointer_mode(handle: int, to: int) -> None:
-    """See `set_pointer_mode`."""
-    write(to, "i4", HANDLES[handle].pointer_mode)
-
-
-@LIBRARY.function("cublasSetMathMode", "pi")
-def set_math_mode(handle: int, mode: int) -> None:
-    """Whether TF32 may be used; the results here do not depend on it."""
-    HANDLES[handle].math_mode = mode
-
-
-@LIBRARY.function("cublasGetMathMode", "pp")
-def get_math_mode(handle: int, to: int) -> None:
-    """See `set_math_mode`."""
-    write(to, "i4", HANDLES[handle].math_mode)
+_register_mode("PointerMode_v2", "pointer_mode")  # of numbers and results: 0 host, 1 device
+_register_mode("MathMode", "math_mode")  # whether TF32 may be used, on which no result depends
 
 
 def _number(handle: int, pointer: int, dtype: Any) -> Callable[[], Any]:
@@ -85,6 +76,15 @@ def _update(c: Any, alpha: Any, product: Any, beta: Any) -> None:
     """``C = alpha product + beta C``; C is not read if beta is 0."""
     result = alpha * product
     c[...] = (result + beta * _wide(c) if beta else result).astype(c.dtype)
+
+
+def _each(batch: int, *pointers: int) -> list[tuple[int, ...]]:
+    """For each matrix of a batch, its address in each of these arrays of addresses."""
+    return list(zip(*(view(p, "u8", (batch,)).tolist() for p in pointers), strict=True))
+
+
+def _lapack(name: str, matrix: Any) -> Any:
+    return get_lapack_funcs((name,), (matrix,))[0]
 
 
 # ---- products of matrices
@@ -137,7 +137,7 @@ def _register_gemm(letter: str, dtype: Any) -> None:
 
     def batched(*args: int) -> None:
         handle, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, batch = args
-        for pa, pb, pc in zip(*(view(p, "u8", (batch,)).tolist() for p in (a, b, c)), strict=True):
+        for pa, pb, pc in _each(batch, a, b, c):
             gemm(handle, ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
 
     LIBRARY.function(f"cublas{letter}gemm_v2", "piiiiippipippi")(gemm)
@@ -275,7 +275,7 @@ def _register_triangular(letter: str, dtype: Any) -> None:
 
     def batched(*args: int) -> None:
         handle, side, uplo, t, diagonal, m, n, alpha, a, lda, b, ldb, batch = args
-        for pa, pb in zip(*(view(p, "u8", (batch,)).tolist() for p in (a, b)), strict=True):
+        for pa, pb in _each(batch, a, b):
             trsm(handle, side, uplo, t, diagonal, m, n, alpha, pa, lda, pb, ldb)
 
     def geam(*args: int) -> None:
@@ -309,9 +309,9 @@ def _register_triangular(letter: str, dtype: Any) -> None:
 def _register_lu(letter: str, dtype: Any) -> None:
     def getrf(handle: int, n: int, a: int, lda: int, pivots: int, info: int, batch: int) -> None:
         def run() -> None:
-            for k, pointer in enumerate(view(a, "u8", (batch,)).tolist()):
+            for k, (pointer,) in enumerate(_each(batch, a)):
                 matrix = view(pointer, dtype, (n, n), (1, lda))
-                lu, rows, status = get_lapack_funcs(("getrf",), (matrix,))[0](matrix)
+                lu, rows, status = _lapack("getrf", matrix)(matrix)
                 matrix[...] = lu
                 view(pivots, "i4", (batch, n), (n, 1))[k] = rows + 1
                 view(info, "i4", (batch,))[k] = status
@@ -322,11 +322,10 @@ def _register_lu(letter: str, dtype: Any) -> None:
         handle, n, a, lda, pivots, c, ldc, info, batch = args
 
         def run() -> None:
-            both = zip(*(view(p, "u8", (batch,)).tolist() for p in (a, c)), strict=True)
-            for k, (pa, pc) in enumerate(both):
+            for k, (pa, pc) in enumerate(_each(batch, a, c)):
                 lu = view(pa, dtype, (n, n), (1, lda))
                 rows = view(pivots, "i4", (batch, n), (n, 1))[k] - 1
-                inverse = get_lapack_funcs(("getri",), (lu,))[0](lu, rows)
+                inverse = _lapack("getri", lu)(lu, rows)
                 view(pc, dtype, (n, n), (1, ldc))[...] = inverse[0]
                 view(info, "i4", (batch,))[k] = inverse[1]
 
@@ -336,15 +335,11 @@ def _register_lu(letter: str, dtype: Any) -> None:
         handle, t, n, columns, a, lda, pivots, b, ldb, info, batch = args
 
         def run() -> None:
-            both = zip(*(view(p, "u8", (batch,)).tolist() for p in (a, b)), strict=True)
-            for k, (pa, pb) in enumerate(both):
-                lu, right = (
-                    view(pa, dtype, (n, n), (1, lda)),
-                    view(pb, dtype, (n, columns), (1, ldb)),
-                )
+            for k, (pa, pb) in enumerate(_each(batch, a, b)):
+                lu = view(pa, dtype, (n, n), (1, lda))
+                right = view(pb, dtype, (n, columns), (1, ldb))
                 rows = view(pivots, "i4", (batch, n), (n, 1))[k] - 1
-                solve = get_lapack_funcs(("getrs",), (lu,))[0]
-                right[...] = solve(lu, rows, right, trans=t)[0]
+                right[...] = _lapack("getrs", lu)(lu, rows, right, trans=t)[0]
 
         _work(handle, "getrsBatched", run)
         write(info, "i4", 0)  # one number on the host, about the arguments

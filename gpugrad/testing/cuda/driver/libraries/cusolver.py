@@ -60,137 +60,121 @@ def _matrix(pointer: int, dtype: Any, rows: int, columns: int, lead: int) -> Any
     return view(pointer, dtype, (rows, columns), (1, lead))
 
 
-def _register(letter: str, name: str, kinds: str, function: Callable[..., None]) -> None:
-    LIBRARY.function(f"cusolverDn{letter}{name}", kinds)(function)
+def _routine(names: str, kinds: str, size: str = "") -> Callable[[Callable[..., None]], Any]:
+    """Decorator that registers a routine for every dtype, as the work of its handle's stream.
+
+    It gets the dtype and the arguments after the handle.
+
+    Args:
+        names: its name for real and, if that differs, for complex dtypes.
+        kinds: see `Library.function`.
+        size: the same for its ``_bufferSize``, whose upper-case P points to the result.
+    """
+
+    def register(function: Callable[..., None]) -> Any:
+        for letter, dtype in DTYPES.items():
+            name = names.split()[-1 if dtype.kind == "c" else 0]
+
+            def call(handle: int, *args: int, name: str = name, dtype: Any = dtype) -> None:
+                _work(handle, name, lambda: function(dtype, *args))
+
+            def buffer_size(*args: int) -> None:
+                write(args[size.index("P")], "i4", _WORK)
+
+            symbol = f"cusolverDn{letter.upper()}{name}"
+            LIBRARY.function(symbol, kinds)(call)
+            if size:
+                LIBRARY.function(f"{symbol}_bufferSize", size.lower())(buffer_size)
+        return function
+
+    return register
 
 
-def _register_size(letter: str, name: str, kinds: str) -> None:
-    """Register ``name_bufferSize``, whose upper-case P in `kinds` points to the result."""
-    at = kinds.index("P")
-
-    def buffer_size(*args: int) -> None:
-        write(args[at], "i4", _WORK)
-
-    _register(letter, f"{name}_bufferSize", kinds.lower(), buffer_size)
+# ---- Cholesky
 
 
-def _register_cholesky(letter: str, dtype: Any) -> None:
-    def replace(name: str, pointer: int, uplo: int, n: int, lda: int, **options: int) -> int:
-        a = _matrix(pointer, dtype, n, n, lda)
-        result, status = _lapack(name, a)(a, lower=uplo == 0, **options)
-        inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
-        a[inside] = np.asarray(result)[inside]  # the other triangle stays
-        return int(status)
-
-    def factor(pointer: int, uplo: int, n: int, lda: int) -> int:
-        return replace("potrf", pointer, uplo, n, lda, clean=0)
-
-    def solve(uplo: int, n: int, columns: int, a: int, lda: int, b: int, ldb: int) -> None:
-        right = _matrix(b, dtype, n, columns, ldb)
-        matrix = _matrix(a, dtype, n, n, lda)
-        right[...] = _lapack("potrs", matrix)(matrix, right, lower=uplo == 0)[0]
-
-    def potrf(*args: int) -> None:
-        handle, uplo, n, a, lda, _area, _size, info = args
-        _work(handle, "potrf", lambda: write(info, "i4", factor(a, uplo, n, lda)))
-
-    def potri(*args: int) -> None:
-        handle, uplo, n, a, lda, _area, _size, info = args
-        _work(handle, "potri", lambda: write(info, "i4", replace("potri", a, uplo, n, lda)))
-
-    def potrs(*args: int) -> None:
-        handle, uplo, n, columns, a, lda, b, ldb, info = args
-        _work(handle, "potrs", lambda: solve(uplo, n, columns, a, lda, b, ldb))
-        write(info, "i4", 0)
-
-    def potrf_batched(
-        handle: int, uplo: int, n: int, a: int, lda: int, info: int, batch: int
-    ) -> None:
-        def run() -> None:
-            for k, pointer in enumerate(view(a, "u8", (batch,)).tolist()):
-                view(info, "i4", (batch,))[k] = factor(pointer, uplo, n, lda)
-
-        _work(handle, "potrfBatched", run)
-
-    def potrs_batched(*args: int) -> None:
-        handle, uplo, n, columns, a, lda, b, ldb, info, batch = args
-
-        def run() -> None:
-            both = zip(*(view(p, "u8", (batch,)).tolist() for p in (a, b)), strict=True)
-            for pa, pb in both:
-                solve(uplo, n, columns, pa, lda, pb, ldb)
-            write(info, "i4", 0)
-
-        _work(handle, "potrsBatched", run)
-
-    for name, function in (("potrf", potrf), ("potri", potri)):
-        _register_size(letter, name, "piipiP")
-        _register(letter, name, "piipipip", function)
-    _register(letter, "potrs", "piiipipip", potrs)
-    _register(letter, "potrfBatched", "piipipi", potrf_batched)
-    _register(letter, "potrsBatched", "piiipipipi", potrs_batched)
+def _cholesky(dtype: Any, name: str, uplo: int, n: int, pointer: int, lda: int, **how: int) -> int:
+    a = _matrix(pointer, dtype, n, n, lda)
+    result, status = _lapack(name, a)(a, lower=uplo == 0, **how)
+    inside = np.tri(n, dtype=bool) if uplo == 0 else np.tri(n, dtype=bool).T
+    a[inside] = np.asarray(result)[inside]  # the other triangle stays
+    return int(status)
 
 
-def _register_lu(letter: str, dtype: Any) -> None:
-    def getrf(*args: int) -> None:
-        handle, m, n, a, lda, _area, pivots, info = args
-
-        def run() -> None:
-            matrix = _matrix(a, dtype, m, n, lda)
-            lu, rows, status = _lapack("getrf", matrix)(matrix)
-            matrix[...] = lu
-            if pivots:
-                view(pivots, "i4", (min(m, n),))[:] = rows + 1
-            write(info, "i4", status)
-
-        _work(handle, "getrf", run)
-
-    def getrs(*args: int) -> None:
-        handle, t, n, columns, a, lda, pivots, b, ldb, info = args
-
-        def run() -> None:
-            lu, right = _matrix(a, dtype, n, n, lda), _matrix(b, dtype, n, columns, ldb)
-            rows = view(pivots, "i4", (n,)) - 1
-            right[...] = _lapack("getrs", lu)(lu, rows, right, trans=t)[0]
-            write(info, "i4", 0)
-
-        _work(handle, "getrs", run)
-
-    _register_size(letter, "getrf", "piipiP")
-    _register(letter, "getrf", "piipippp", getrf)
-    _register(letter, "getrs", "piiipippip", getrs)
+@_routine("potrf", "piipipip", size="piipiP")
+def _potrf(dtype: Any, uplo: int, n: int, a: int, lda: int, _w: int, _n: int, info: int) -> None:
+    write(info, "i4", _cholesky(dtype, "potrf", uplo, n, a, lda, clean=0))
 
 
-def _register_qr(letter: str, dtype: Any) -> None:
-    unitary = "ungqr" if dtype.kind == "c" else "orgqr"
+@_routine("potri", "piipipip", size="piipiP")
+def _potri(dtype: Any, uplo: int, n: int, a: int, lda: int, _w: int, _n: int, info: int) -> None:
+    write(info, "i4", _cholesky(dtype, "potri", uplo, n, a, lda))
 
-    def geqrf(*args: int) -> None:
-        handle, m, n, a, lda, tau, _area, _size, info = args
 
-        def run() -> None:
-            matrix = _matrix(a, dtype, m, n, lda)
-            qr, factors, _, status = _lapack("geqrf", matrix)(matrix)
-            matrix[...] = qr
-            view(tau, dtype, (min(m, n),))[:] = factors
-            write(info, "i4", status)
+@_routine("potrs", "piiipipip")
+def _potrs(dtype: Any, *args: int) -> None:
+    uplo, n, columns, a, lda, b, ldb, info = args
+    right, matrix = _matrix(b, dtype, n, columns, ldb), _matrix(a, dtype, n, n, lda)
+    right[...] = _lapack("potrs", matrix)(matrix, right, lower=uplo == 0)[0]
+    write(info, "i4", 0)
 
-        _work(handle, "geqrf", run)
 
-    def orgqr(*args: int) -> None:
-        handle, m, n, k, a, lda, tau, _area, _size, info = args
+@_routine("potrfBatched", "piipipi")
+def _potrf_batched(dtype: Any, uplo: int, n: int, a: int, lda: int, info: int, batch: int) -> None:
+    for k, pointer in enumerate(view(a, "u8", (batch,)).tolist()):
+        view(info, "i4", (batch,))[k] = _cholesky(dtype, "potrf", uplo, n, pointer, lda, clean=0)
 
-        def run() -> None:
-            matrix = _matrix(a, dtype, m, n, lda)
-            q, _, status = _lapack(unitary, matrix)(matrix, view(tau, dtype, (k,)))
-            matrix[...] = q
-            write(info, "i4", status)
 
-        _work(handle, unitary, run)
+@_routine("potrsBatched", "piiipipipi")
+def _potrs_batched(dtype: Any, *args: int) -> None:
+    uplo, n, columns, a, lda, b, ldb, info, batch = args
+    for pa, pb in zip(*(view(p, "u8", (batch,)).tolist() for p in (a, b)), strict=True):
+        _potrs(dtype, uplo, n, columns, pa, lda, pb, ldb, info)
 
-    _register_size(letter, "geqrf", "piipiP")
-    _register(letter, "geqrf", "piipippip", geqrf)
-    _register_size(letter, unitary, "piiipipP")
-    _register(letter, unitary, "piiipippip", orgqr)
+
+# ---- LU and QR factorizations
+
+
+@_routine("getrf", "piipippp", size="piipiP")
+def _getrf(dtype: Any, m: int, n: int, a: int, lda: int, _w: int, pivots: int, info: int) -> None:
+    matrix = _matrix(a, dtype, m, n, lda)
+    lu, rows, status = _lapack("getrf", matrix)(matrix)
+    matrix[...] = lu
+    if pivots:
+        view(pivots, "i4", (min(m, n),))[:] = rows + 1
+    write(info, "i4", status)
+
+
+@_routine("getrs", "piiipippip")
+def _getrs(dtype: Any, *args: int) -> None:
+    t, n, columns, a, lda, pivots, b, ldb, info = args
+    lu, right = _matrix(a, dtype, n, n, lda), _matrix(b, dtype, n, columns, ldb)
+    rows = view(pivots, "i4", (n,)) - 1
+    right[...] = _lapack("getrs", lu)(lu, rows, right, trans=t)[0]
+    write(info, "i4", 0)
+
+
+@_routine("geqrf", "piipippip", size="piipiP")
+def _geqrf(dtype: Any, *args: int) -> None:
+    m, n, a, lda, tau, _area, _size, info = args
+    matrix = _matrix(a, dtype, m, n, lda)
+    qr, factors, _, status = _lapack("geqrf", matrix)(matrix)
+    matrix[...] = qr
+    view(tau, dtype, (min(m, n),))[:] = factors
+    write(info, "i4", status)
+
+
+@_routine("orgqr ungqr", "piiipippip", size="piiipipP")
+def _orgqr(dtype: Any, *args: int) -> None:
+    m, n, k, a, lda, tau, _area, _size, info = args
+    matrix = _matrix(a, dtype, m, n, lda)
+    name = "ungqr" if dtype.kind == "c" else "orgqr"
+    q, _, status = _lapack(name, matrix)(matrix, view(tau, dtype, (k,)))
+    matrix[...] = q
+    write(info, "i4", status)
+
+
+# ---- singular values
 
 
 def _svd(a: int, dtype: Any, m: int, n: int, lda: int, s: int) -> tuple[Any, Any]:
@@ -200,58 +184,44 @@ def _svd(a: int, dtype: Any, m: int, n: int, lda: int, s: int) -> tuple[Any, Any
     return u, vh
 
 
-def _register_svd(letter: str, dtype: Any) -> None:
-    real = np.dtype(dtype.char.lower())
+@_routine("gesvd", "piiiipippipipipp", size="piiP")
+def _gesvd(dtype: Any, *args: int) -> None:
+    jobu, jobv, m, n, a, lda, s, u, ldu, v, ldv, _area, _size, _rwork, info = args
+    left, right = _svd(a, dtype, m, n, lda, s)
+    k, u_job, v_job = min(m, n), chr(jobu & 255), chr(jobv & 255)
+    if u_job != "N":
+        place = (a, lda) if u_job == "O" else (u, ldu)  # O overwrites the matrix
+        columns = m if u_job == "A" else k
+        _matrix(place[0], dtype, m, columns, place[1])[...] = left[:, :columns]
+    if v_job != "N":
+        place = (a, lda) if v_job == "O" else (v, ldv)
+        rows = n if v_job == "A" else k
+        _matrix(place[0], dtype, rows, n, place[1])[...] = right[:rows]
+    write(info, "i4", 0)
 
-    def gesvd(*args: int) -> None:
-        handle, jobu, jobv, m, n, a, lda, s, u, ldu, v, ldv, _area, _size, _rwork, info = args
 
-        def run() -> None:
-            left, right = _svd(a, dtype, m, n, lda, s)
-            k, u_job, v_job = min(m, n), chr(jobu & 255), chr(jobv & 255)
-            if u_job != "N":
-                place = (a, lda) if u_job == "O" else (u, ldu)  # O overwrites the matrix
-                columns = m if u_job == "A" else k
-                _matrix(place[0], dtype, m, columns, place[1])[...] = left[:, :columns]
-            if v_job != "N":
-                place = (a, lda) if v_job == "O" else (v, ldv)
-                rows = n if v_job == "A" else k
-                _matrix(place[0], dtype, rows, n, place[1])[...] = right[:rows]
-            write(info, "i4", 0)
+@_routine("gesvdj", "piiiipippipipipp", size="piiiipippipiPp")
+def _gesvdj(dtype: Any, *args: int) -> None:
+    vectors, econ, m, n, a, lda, s, u, ldu, v, ldv, _area, _size, info, _params = args
+    left, right = _svd(a, dtype, m, n, lda, s)
+    if vectors:
+        rows, columns = (min(m, n),) * 2 if econ else (n, m)
+        _matrix(u, dtype, m, columns, ldu)[...] = left[:, :columns]
+        _matrix(v, dtype, n, rows, ldv)[...] = right[:rows].conj().T
+    write(info, "i4", 0)
 
-        _work(handle, "gesvd", run)
 
-    def jacobi(*args: int) -> None:
-        vectors, econ, m, n, a, lda, s, u, ldu, v, ldv = args
-        left, right = _svd(a, dtype, m, n, lda, s)
-        if vectors:
-            rows, columns = (min(m, n),) * 2 if econ else (n, m)
-            _matrix(u, dtype, m, columns, ldu)[...] = left[:, :columns]
-            _matrix(v, dtype, n, rows, ldv)[...] = right[:rows].conj().T
+@_routine("gesvdjBatched", "piiipippipipippi", size="piiipippipiPpi")
+def _gesvdj_batched(dtype: Any, *args: int) -> None:
+    vectors, m, n, a, lda, s, u, ldu, v, ldv, area, size, info, params, batch = args
+    item, real = dtype.itemsize, np.dtype(dtype.char.lower()).itemsize
+    for k in range(batch):
+        place = a + k * lda * n * item, lda, s + k * min(m, n) * real
+        both = u + k * ldu * m * item, ldu, v + k * ldv * n * item, ldv
+        _gesvdj(dtype, vectors, 0, m, n, *place, *both, area, size, info + 4 * k, params)
 
-    def gesvdj(*args: int) -> None:
-        handle, vectors, econ, m, n, a, lda, s, u, ldu, v, ldv, _area, _size, info, _params = args
-        _work(handle, "gesvdj", lambda: jacobi(vectors, econ, m, n, a, lda, s, u, ldu, v, ldv))
-        write(info, "i4", 0)
 
-    def gesvdj_batched(*args: int) -> None:
-        handle, vectors, m, n, a, lda, s, u, ldu, v, ldv, _area, _size, info, _params, batch = args
-
-        def run() -> None:
-            for k in range(batch):
-                item, place = dtype.itemsize, k * min(m, n) * real.itemsize
-                pa, pu, pv = a + k * lda * n * item, u + k * ldu * m * item, v + k * ldv * n * item
-                jacobi(vectors, 0, m, n, pa, lda, s + place, pu, ldu, pv, ldv)
-            view(info, "i4", (batch,))[:] = 0
-
-        _work(handle, "gesvdjBatched", run)
-
-    _register_size(letter, "gesvd", "piiP")
-    _register(letter, "gesvd", "piiiipippipipipp", gesvd)
-    _register_size(letter, "gesvdj", "piiiipippipiPp")
-    _register(letter, "gesvdj", "piiiipippipipipp", gesvdj)
-    _register_size(letter, "gesvdjBatched", "piiipippipiPpi")
-    _register(letter, "gesvdjBatched", "piiipippipipippi", gesvdj_batched)
+# ---- eigenvalues
 
 
 def _eigh(vectors: int, uplo: int, n: int, a: int, dtype: Any, lda: int, w: int) -> None:
@@ -266,40 +236,27 @@ def _eigh(vectors: int, uplo: int, n: int, a: int, dtype: Any, lda: int, w: int)
         matrix[...] = result[1]
 
 
-def _register_symmetric(letter: str, dtype: Any) -> None:
-    name = "heev" if dtype.kind == "c" else "syev"
-
-    def syevd(*args: int) -> None:
-        handle, vectors, uplo, n, a, lda, w, _area, _size, info = args
-        _work(handle, f"{name}d", lambda: _eigh(vectors, uplo, n, a, dtype, lda, w))
-        write(info, "i4", 0)
-
-    def syevj(*args: int) -> None:
-        handle, vectors, uplo, n, a, lda, w, area, size, info, _params = args
-        syevd(handle, vectors, uplo, n, a, lda, w, area, size, info)
-
-    def syevj_batched(*args: int) -> None:
-        handle, vectors, uplo, n, a, lda, w, _area, _size, info, _params, batch = args
-        real = np.dtype(dtype.char.lower()).itemsize
-
-        def run() -> None:
-            for k in range(batch):
-                at = a + k * lda * n * dtype.itemsize
-                _eigh(vectors, uplo, n, at, dtype, lda, w + k * n * real)
-            view(info, "i4", (batch,))[:] = 0
-
-        _work(handle, f"{name}jBatched", run)
-
-    _register_size(letter, f"{name}d", "piiipipP")
-    _register(letter, f"{name}d", "piiipippip", syevd)
-    _register_size(letter, f"{name}j", "piiipipPp")
-    _register(letter, f"{name}j", "piiipippipp", syevj)
-    _register_size(letter, f"{name}jBatched", "piiipipPpi")
-    _register(letter, f"{name}jBatched", "piiipippippi", syevj_batched)
+@_routine("syevj heevj", "piiipippipp", size="piiipipPp")
+@_routine("syevd heevd", "piiipippip", size="piiipipP")
+def _syevd(dtype: Any, *args: int) -> None:
+    vectors, uplo, n, a, lda, w, _area, _size, info, *_params = args
+    _eigh(vectors, uplo, n, a, dtype, lda, w)
+    write(info, "i4", 0)
 
 
+@_routine("syevjBatched heevjBatched", "piiipippippi", size="piiipipPpi")
+def _syevj_batched(dtype: Any, *args: int) -> None:
+    vectors, uplo, n, a, lda, w, _area, _size, info, _params, batch = args
+    real = np.dtype(dtype.char.lower()).itemsize
+    for k in range(batch):
+        at = a + k * lda * n * dtype.itemsize
+        _eigh(vectors, uplo, n, at, dtype, lda, w + k * n * real)
+    view(info, "i4", (batch,))[:] = 0
+
+
+@LIBRARY.function("cusolverDnXgeev_bufferSize", "ppiiliplipipliplipp")
 @LIBRARY.function("cusolverDnXsyevd_bufferSize", "ppiiliplipipp")
-def xsyevd_buffer_size(*args: int) -> None:
+def _buffer_sizes(*args: int) -> None:
     """No work area is needed; CuPy allocates what this says."""
     for to in args[-2:]:
         write(to, "u8", _WORK)
@@ -312,13 +269,6 @@ def xsyevd(*args: int) -> None:
     _wkind, w, _compute, _device, _device_size, _host, _host_size, info = args[8:]
     _work(handle, "Xsyevd", lambda: _eigh(vectors, uplo, n, a, CUDA_DTYPES[kind], lda, w))
     write(info, "i4", 0)
-
-
-@LIBRARY.function("cusolverDnXgeev_bufferSize", "ppiiliplipipliplipp")
-def xgeev_buffer_size(*args: int) -> None:
-    """No work area is needed; CuPy allocates what this says."""
-    for to in args[-2:]:
-        write(to, "u8", _WORK)
 
 
 @LIBRARY.function("cusolverDnXgeev", "ppiiliplipipliplippppp")
@@ -348,14 +298,3 @@ def _packed(values: Any, vectors: Any) -> Any:
         if values[k].imag < 0:
             result[:, k] = vectors[:, k - 1].imag
     return result
-
-
-for _letter, _dtype in DTYPES.items():
-    for _function in (
-        _register_cholesky,
-        _register_lu,
-        _register_qr,
-        _register_svd,
-        _register_symmetric,
-    ):
-        _function(_letter.upper(), _dtype)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpugrad.kernels.runtime.layouts import all_like, common_memory, like
+from gpugrad.kernels.runtime.new_arrays import all_like, common_memory, like
 
 SPLITS = {
     "thirds of a row, heads after tokens": lambda x: np.moveaxis(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.function.calls import op_call
+from gpugrad.function.step_calls import op_call
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 

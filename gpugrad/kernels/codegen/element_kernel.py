@@ -24,7 +24,7 @@ NUMBERS = {
 """How Python numbers, and scalars computed from them and bfloat16, are passed to a kernel."""
 
 
-class Kernel:
+class ElementKernel:
     """One kernel: a formula in one layout.
 
     Args:

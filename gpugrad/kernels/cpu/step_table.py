@@ -1,4 +1,4 @@
-"""Several steps of a program in one call: kernels, products, copies...; see calls.cpp."""
+"""Several steps of a program in one call: kernels, products, copies...; see step_table.cpp."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
 
 _UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
 _SLOT = 32  # bytes of a struct Array
-_P, _L = ctypes.c_void_p, ctypes.c_long
 
 
 @functools.cache
-def library() -> ctypes.CDLL | None:
-    """The functions of calls.cpp; None without a compiler."""
-    calls = pool.load("calls")
-    if calls is not None:
-        calls.gpugrad_set_calls.argtypes, calls.gpugrad_set_calls.restype = [_P, _L], None
-        calls.gpugrad_fill.argtypes = [_P, ctypes.py_object, _L, _P]
-        calls.gpugrad_fill.restype = _L
-        calls.gpugrad_calls.argtypes, calls.gpugrad_calls.restype = [_P, _L, _L, _P, _P], _L
-        calls.gpugrad_call.argtypes = [_P, _L, _P, _P, _L, ctypes.py_object, _L, _P]
-        calls.gpugrad_call.restype = _L
-        calls.gpugrad_loop.argtypes, calls.gpugrad_loop.restype = [_P, _L, _P, _P, _L, _P, _L], _L
-        blas = products.library()
-        multiply = ctypes.cast(blas.gpugrad_multiply, _P).value if blas else None
-        calls.gpugrad_set_calls(multiply, tuple.__basicsize__)
-    return calls
+def library() -> Any:
+    """The functions of step_table.cpp; None without a compiler."""
+    in_c = pool.Kernels(
+        "step_table",
+        set_calls="al",
+        fill="aola > l",
+        calls="all aa > l",
+        call="al aal ola > l",
+        loop="al aal al > l",
+    )
+    if not in_c:
+        return None
+    blas = products.library()
+    multiply = ctypes.cast(blas.multiply, ctypes.c_void_p).value if blas else None
+    in_c.set_calls(multiply, tuple.__basicsize__)
+    return in_c
 
 
 def multiplies() -> bool:
@@ -56,31 +56,30 @@ class Slots:
         self._memory = np.zeros((len(fixed) + others) * _SLOT, np.uint8)
         self._scratch = np.empty(scratch, np.uint8)
         self.address, self.scratch = self._memory.ctypes.data, self._scratch.ctypes.data
-        calls: Any = library()
-        calls.gpugrad_fill(self.address, self.arrays, len(fixed), None)
+        library().fill(self.address, self.arrays, len(fixed), None)
 
 
 class Steps:
     """Steps that one call executes.
 
     Args:
-        table: the steps as numbers: see calls.cpp.
+        table: the steps as numbers: see step_table.cpp.
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
-        checks: by the places of checks in the table, what to call with the arrays if one fails.
+        checks: by the places of checks in the table, the effect that raises if one fails.
     """
 
     def __init__(
         self,
         table: Sequence[int],
         sizes: Sequence[int],
-        checks: Mapping[int, Callable[[list[Any]], Any]],
+        checks: Mapping[int, Callable[[list[Any], Any, list[Any]], Any]],
     ) -> None:
-        calls: Any = library()
+        calls = library()
         self._checks = checks
         self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
         self._fixed = self._table.ctypes.data, len(self._table)
         self._others = len(sizes), self._sizes.ctypes.data
-        self._call, self._rest = calls.gpugrad_call, calls.gpugrad_calls
+        self._call, self._rest = calls.call, calls.calls
 
     def __call__(self, slots: Slots, *arrays: Any) -> None:
         """Run the steps on the arrays of the slots, and on `arrays`."""
@@ -98,12 +97,11 @@ class Steps:
             moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
                 whether they lie in two places by turns.
         """
-        calls: Any = library()
         words = np.array(moves, np.int64).reshape(-1, 3)
         address, of = slots.address, words.ctypes.data
         for start in range(0, n, _UNINTERRUPTED):
             times = min(_UNINTERRUPTED, n - start)
-            at = calls.gpugrad_loop(*self._fixed, address, slots.scratch, times, of, len(words))
+            at = library().loop(*self._fixed, address, slots.scratch, times, of, len(words))
             if at != -1:
                 return False
         return True
@@ -123,7 +121,7 @@ class Steps:
             _, *places = self._table[at + 2 : at + 2 + count].tolist()
             read = [every[place] for place in places]
             if at in self._checks:
-                self._checks[at](read)
+                self._checks[at](read, (), [])
             else:
                 x1, x2, out = read
                 np.matmul(x1, x2, out=out)

@@ -10,7 +10,7 @@ from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, count_of_me
 from gpugrad.function.passes.rewrite import is_cast
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype, read
-from gpugrad.kernels.codegen.loops import Input, Kernel, Result
+from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.trace.program import Step, Value
 
 

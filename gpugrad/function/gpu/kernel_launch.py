@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.gpu.codegen import KernelCode
+from gpugrad.function.gpu.kernel_code import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.by_hand.partial_sums import Sums, end_or_wait
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise, prelude
-from gpugrad.kernels.codegen.loops import Result
+from gpugrad.kernels.codegen.kernel import Result
 from gpugrad.kernels.codegen.row_kernel import MOST_BLOCKS, RowKernel
 from gpugrad.kernels.runtime.launch import launch, pointer
 from gpugrad.trace.program import Value
