@@ -167,7 +167,7 @@ class TensorReading(Reading):
         """
         eager, bare = op.eager, op.bare
         if op.kind != "elementwise":
-            return eager  # type: ignore[no-any-return]
+            return eager
 
         def run(*args: Any) -> Any:
             if SCALARS.issuperset(map(type, args)):
