@@ -161,8 +161,20 @@ class TensorReading(Reading):
     """The ops on Tensors, as users call them."""
 
     def function_of(self, op: Any) -> Callable[..., Any]:
-        """The op's eager function."""
-        return op.eager
+        """The op's eager function; of numbers only, elementwise ones give a number, as in NumPy.
+
+        The eager function would round it to float32, in a rule that computes in float64.
+        """
+        eager, bare = op.eager, op.bare
+        if op.kind != "elementwise":
+            return eager
+
+        def run(*args: Any) -> Any:
+            if SCALARS.issuperset(map(type, args)):
+                return np.asarray(bare(NUMPY)(*args)).item()
+            return eager(*args)
+
+        return run
 
 
 NUMPY = LibraryReading("numpy", lambda: np, "scipy")

@@ -133,11 +133,11 @@ def _result(op: Any, params: str) -> list[str]:
     unless = has_axes = ""
     if op.name == "getitem":  # the others say by their parameters whether NumPy's is a view
         lines += [
-            f"    {wrapped.replace('Tensor', 'Element')}",
-            "    if recorders and type(parent) is View: out.of = parent, index",
-            f"elif _r.base is None and _r.ndim and _r is not {n}_: {wrapped}",
+            f"if _r.base is None and _r is not {n}_:",
+            "    out = new(Tensor if _r.ndim else Element); out._data = _r; out._id = 0",
+            "    if recorders and not _r.ndim and type(parent) is View: out.of = parent, index",
         ]
-        unless, has_axes = "el", " and _r.ndim"
+        unless, has_axes = "el", " and (kind is ndarray or _r.ndim)"  # CuPy has views of elements
     return [
         *lines,
         f"{unless}if _r.base is {n}_ and type(parent) is Tensor{has_axes}:",

@@ -59,3 +59,27 @@ def test_derivatives_by_each_argument_of_a_pair(op, rng):
             along = np.real(np.conj(gradient.numpy()) * direction)
             by_upstream = np.real(np.conj(upstream) * expected)
             np.testing.assert_allclose(along[defined], by_upstream[defined], **close)
+
+
+@np.errstate(all="ignore")
+def test_rules_that_are_recorded_compute_with_numbers_as_those_that_are_not(rng):
+    compared = 0
+    for op in gg.OPS.values():
+        if op.kind != "elementwise" or len(op.arrays) != 2 or not op.differentiable:
+            continue
+        args, _ = next(s for s in op.samples(rng) if all(np.size(a) for a in s[0]))
+        for k in (0, 1):
+            x = gg.constant(np.asarray(args[k], np.float64))
+            number = np.ravel(args[1 - k])[0].item()
+
+            def f(x, op=op, k=k, number=number):
+                return gg.sum(op.eager(*((x, number) if k == 0 else (number, x))))
+
+            try:
+                plain = gg.grad(f)(x)
+            except gg.errors.GpugradError:  # there is no such derivative
+                continue
+            recorded = gg.vjp(gg.grad(f), x)[0]
+            np.testing.assert_allclose(recorded, plain, rtol=1e-13, err_msg=op.name)
+            compared += 1
+    assert compared > 80

@@ -284,3 +284,12 @@ def test_mask_absorbs_an_infinite_tangent(f):
 
     for g in (gg.grad(lambda x: gg.sum(masked(x)))(x), gg.jvp(masked, [x], [gg.ones_like(x)])[1]):
         assert g.tolist() == [0.0, 0.0]
+
+
+def test_a_zero_cotangent_masks_an_infinite_slope_also_where_no_mask_made_it():
+    x, one = gg.zeros(2), gg.ones(2)
+    assert gg.grad(lambda x: gg.sum(gg.square(gg.sqrt(x))))(x).tolist() == [0.0, 0.0]
+    assert np.isnan(gg.jvp(lambda x: gg.square(gg.sqrt(x)), [x], [one])[1]).all()
+    for f in (lambda x: gg.sum(gg.abs(x) ** 2), lambda x: gg.linalg.vector_norm(x) ** 2):
+        (second,) = gg.hvp(lambda x, f=f: f(x) + gg.sum(x * x), [x], [one])
+        assert second.tolist() == [2.0, 2.0]  # of 4

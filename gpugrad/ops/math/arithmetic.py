@@ -302,7 +302,8 @@ square = elementwise(
 
 sqrt = analytic(
     "sqrt(x)",
-    "Square root.",
+    "Square root. At 0 the slope is infinite, but a cotangent of exactly 0 stays 0: that of "
+    "``square(sqrt(x))`` is such a one, though its derivative is 1.",
     lambda xp, out: 0.5 / unless_infinite(out),
     "[2. 3.]",
     "[4.0, 9.0]",
