@@ -18,6 +18,7 @@ from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator, default_generator
 from gpugrad.train.callbacks import Callback
+from gpugrad.train.folder_lock import FolderLock
 from gpugrad.train.loop import Run, average_statistics
 
 _DEFAULT = "default random generator"
@@ -44,6 +45,9 @@ class Checkpoints(Callback):
 
     Raises:
         ArgumentError: a part is none of these, or is named ``run``.
+
+    One process at a time saves to a folder: from its first `save` as long as the object lives, and
+    in a run of `fit` from the beginning to the end. Others get a CheckpointError that names it.
 
     >>> import tempfile
     >>> model, optimizer = gg.nn.Dense(2, 1), gg.optim.Adam(0.1)
@@ -78,6 +82,7 @@ class Checkpoints(Callback):
                     "and load_state_dict(state)."
                 )
         self.parts = parts
+        self._lock = FolderLock(self.folder)
         self._saved = -1
         self._begun = 0
         self._data_starts: dict[str, LoaderState] = {}
@@ -94,7 +99,8 @@ class Checkpoints(Callback):
 
         Raises:
             ArgumentError: `step` is not a whole number, or JSON cannot hold the metadata.
-            CheckpointError: the file cannot be written; older ones are still there.
+            CheckpointError: the file cannot be written, or another process saves to the folder;
+                older ones are still there.
         """
         arrays, small = self._collect(None)
         return self._write(step, arrays, small, metadata)
@@ -129,6 +135,7 @@ class Checkpoints(Callback):
                 "Checkpoints: every_steps needs the run's gg.data.DataLoader as a part, to "
                 "continue in the middle of an epoch."
             )
+        self._own_folder()
         path = self.latest()
         if path is not None:
             self._restored(path, run)
@@ -160,8 +167,11 @@ class Checkpoints(Callback):
         """Save what a signal has left, unless it broke off a step: that may have changed a part."""
         has_loader = any(isinstance(part, DataLoader) for part in self.parts.values())
         is_new = run.interrupted and run.step != self._saved and not run.in_step
-        if is_new and (has_loader or not run.batch):
-            self._save_run(run)
+        try:
+            if is_new and (has_loader or not run.batch):
+                self._save_run(run)
+        finally:
+            self._lock.release()
 
     def _save_run(self, run: Run) -> None:
         arrays, small = self._collect(run)
@@ -244,6 +254,15 @@ class Checkpoints(Callback):
     def _path(self, step: int) -> Path:
         return self.folder / f"{step:08d}.safetensors"
 
+    def _own_folder(self) -> None:
+        """Create the folder, and keep other processes from saving there."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"{self.folder} cannot be created: {error.strerror}.") from error
+        if not ranks.rank:  # which writes for all ranks
+            self._lock.acquire()
+
     def _write(
         self, step: int, arrays: Mapping[str, Any], small: Mapping[str, Any], metadata: Any
     ) -> Path:
@@ -252,20 +271,14 @@ class Checkpoints(Callback):
             text["metadata"] = json.dumps(metadata)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"Checkpoints: JSON cannot hold the metadata: {error}.") from error
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise CheckpointError(f"{self.folder} cannot be created: {error.strerror}.") from error
+        self._own_folder()
         path = self._path(step)
         if not ranks.rank:
             checkpoint.save(path, arrays, text)
-        ranks.gather(None)  # the others wait until the file is there
-        if ranks.rank:
-            return path
-        if self.keep is not None:
-            for old in list(self._files())[self.keep :]:
+            for old in list(self._files())[self.keep :] if self.keep is not None else ():
                 if old != path:
                     old.unlink(missing_ok=True)
+        ranks.gather(None)  # the others wait until the file is there
         return path
 
     def _restored(self, path: Path, run: Run | None) -> dict[str, Any] | None:

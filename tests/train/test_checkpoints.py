@@ -103,7 +103,7 @@ def test_the_last_files_are_kept(tmp_path):
     for step in (1, 2, 10, 3):
         path = checkpoints.save(step)
         assert path.exists()
-    assert sorted(p.name for p in (tmp_path / "new").iterdir()) == [
+    assert sorted(p.name for p in (tmp_path / "new").glob("[!.]*")) == [
         "00000003.safetensors",
         "00000010.safetensors",
     ]
@@ -123,7 +123,7 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     for step in (1, 2):
         path = checkpoints.save(step)
     assert checkpoints.latest() == path
-    assert sorted(tmp_path.iterdir()) == sorted([*others, path])
+    assert sorted(tmp_path.glob("[!.]*")) == sorted([*others, path])
     path.write_bytes(b"")
     with pytest.raises(CheckpointError, match="damaged"):
         checkpoints.restore()  # not the one before it, in silence
@@ -322,6 +322,41 @@ def test_early_stopping_resumes_with_the_best_weights(stopping_first, ctrl_c, tm
         run(tmp_path / "alone", is_part=False)
 
 
+OTHER = """
+import sys
+import gpugrad as gg
+
+checkpoints = gg.train.Checkpoints(sys.argv[1], v=gg.Variable(1.0))
+checkpoints.save(1)
+print("saved", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_one_process_at_a_time_saves_to_a_folder(tmp_path):
+    def fit(folder):
+        checkpoints = train.Checkpoints(folder, v=gg.Variable(2.0))
+        return train.fit(lambda x: 0.0, [X], 1, callbacks=[checkpoints], progress=False).step
+
+    command = [sys.executable, "-c", OTHER, tmp_path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as other:
+        try:
+            assert other.stdout.readline() == "saved\n"
+            save = train.Checkpoints(tmp_path, v=gg.Variable(2.0)).save
+            named = f"process {other.pid} on .* saves its checkpoints there"
+            for call in (lambda: save(2), lambda: fit(tmp_path)):
+                with pytest.raises(CheckpointError, match=named):
+                    call()
+            assert train.Checkpoints(tmp_path, v=gg.Variable(0.0)).restore() is None
+        finally:
+            other.kill()
+    first, second = (train.Checkpoints(tmp_path, v=gg.Variable(2.0)) for _ in range(2))
+    first.save(2)  # the lock of a process that was killed is free
+    second.save(3)
+    assert fit(tmp_path / "new") == 1
+
+
 class Preempted(Exception):
     """What a handler raises."""
 
@@ -452,7 +487,7 @@ def test_a_full_disk_leaves_the_older_files(tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match="No space left"):
         checkpoints.save(2)
     monkeypatch.undo()
-    assert [f.name for f in tmp_path.iterdir()] == ["00000001.safetensors"]
+    assert [f.name for f in tmp_path.glob("[!.]*")] == ["00000001.safetensors"]
     assert checkpoints.restore() is None
 
 
