@@ -176,13 +176,18 @@ def test_loops_that_wait_read_volatile_memory_and_counts_come_after_a_fence(name
             assert before == "__threadfence();", line
 
 
-WAITING = re.compile(r"__global__ void [^(;]*?\w+\(([^)]*)\) \{\n(.*?)\n\}\n", re.DOTALL)
+BOUNDS = r"(?:FOR_\w+(?:\(\w+\))? |__launch_bounds__\([^)]*\) )?"
+KERNEL = re.compile(rf"__global__ void {BOUNDS}\w+\(([^)]*)\) \{{\n(.*?)\n\}}\n", re.DOTALL)
+WAITS = re.compile(r"(?:grid_barrier|is_last_block)\(arrived\)")
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_other_blocks_wrote_is_not_read_through_the_read_only_cache(name):
-    for parameters, body in WAITING.findall(SOURCES[name]):
-        after = re.split(r"grid_barrier\(|is_last_block\(", body, maxsplit=1)[1:]
+    kernels = KERNEL.findall(SOURCES[name])
+    calls = sum(len(WAITS.findall(body)) for _, body in kernels)
+    assert calls == len(WAITS.findall(SOURCES[name]))
+    for parameters, body in kernels:
+        after = WAITS.split(body, maxsplit=1)[1:]
         written = [
             p for p in parameters.split(",") if "*" in p and "const" not in p.partition("*")[0]
         ]
