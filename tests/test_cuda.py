@@ -13,6 +13,7 @@ import pytest
 import gpugrad as gg
 from gpugrad.core import backend
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, OutOfMemoryError
+from gpugrad.testing.cuda import driver
 
 MEGA = 1 << 20
 
@@ -369,6 +370,39 @@ def test_a_stream_of_another_library_is_used(cuda):
     assert gg.cuda.stream(s).ptr == theirs.ptr
     with pytest.raises(ArgumentError, match="a int is not a stream"):
         gg.cuda.stream(7)
+
+
+def test_replays_on_the_default_streams_of_two_threads_run_in_order(cuda):
+    cp = backend.cupy()
+    v = gg.Variable(gg.zeros(4, device=cuda))
+    step = gg.function(lambda x: v.assign(v * 2 + x))
+    ones = [gg.full((4,), float(k), device=cuda) for k in (1, 3, 5)]
+
+    def run(x):
+        with cp.cuda.Stream.ptds:
+            step(x)
+
+    for _ in range(3):  # traces, compiles, captures
+        step(ones[0])
+    v.assign(gg.zeros(4, device=cuda))
+    step(ones[0])
+    cp.cuda.Device().synchronize()
+    before = driver.get_setting("late") if driver.is_active() else 0
+    try:
+        if driver.is_active():  # streams run when somebody waits for them
+            driver.change_setting("late", 1)
+        for x in ones[1:]:
+            thread = threading.Thread(target=run, args=(x,))
+            thread.start()
+            thread.join()
+        with cp.cuda.Stream.ptds:
+            step(ones[0])
+            cp.cuda.Stream.ptds.synchronize()
+            cp.cuda.Device().synchronize()
+    finally:
+        if driver.is_active():
+            driver.change_setting("late", before)
+    assert v.numpy().tolist() == [((1 * 2 + 3) * 2 + 5) * 2 + 1] * 4
 
 
 def test_a_stream_belongs_to_its_device_and_to_its_thread(second):

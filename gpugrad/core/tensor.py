@@ -124,7 +124,8 @@ class Tensor:
         if self.device.kind != "cpu":
             raise DTypeError(
                 f"A tensor on {self.device} is not converted to a NumPy array implicitly: "
-                "call x.numpy(), which copies it to the host."
+                "call x.numpy(), which copies it to the host. Other GPU libraries, as CuPy, need "
+                "x.copy() of a Variable or a view, whose memory is not shared."
             )
         view: np.ndarray[Any, Any] = array.view()
         if dtype is not None and dtype != view.dtype:

@@ -31,10 +31,10 @@ TORCH = re.compile(
 @pytest.mark.parametrize(
     ("arguments", "nodes", "milliseconds", "strided"),
     [
-        (["mlp", "--tf32"], 10, 0.029, 0),
-        (["gpt2"], 232, 14.98, 0),
-        (["gpt2", "--no-cudnn"], 244, 17.0, 0),
-        (["resnet"], 117, 10.1, 1),
+        (["mlp", "--tf32"], 10, 0.0355, 0),
+        (["gpt2"], 232, 16.32, 0),
+        (["gpt2", "--no-cudnn"], 244, 19.55, 0),
+        (["resnet"], 117, 12.9, 1),
     ],
     ids=["mlp", "gpt2", "gpt2-no-cudnn", "resnet"],
 )
@@ -53,7 +53,7 @@ def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds,
         assert nodes <= 11.13, text
         # in 8 steps an upload and 8 copies, since CuPy stacks the losses one by one
         assert outside <= 1.13, text
-        assert microseconds <= 30.3, text
+        assert microseconds <= 37.7, text
         torch = TORCH.search(text)
         assert torch[2] is None or int(torch[4]) == 5 * int(torch[2]) > 5 * int(torch[3])
 

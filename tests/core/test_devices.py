@@ -383,6 +383,14 @@ def test_numpy_does_not_copy_from_the_device_implicitly(cuda):
         np.asarray(C([1.0], device=cuda))
 
 
+def test_cupy_is_told_how_to_copy_a_variable_or_a_view(cuda):
+    cp, v = backend.cupy(), gg.Variable(gg.ones(3, device=cuda))
+    for unshared in (v, gg.ones(3, device=cuda)[1:]):
+        with pytest.raises(DTypeError, match=r"CuPy.* x\.copy\(\) of a Variable or a view"):
+            cp.asarray(unshared)
+        assert cp.asarray(unshared.copy()).tolist() == [1] * unshared.size
+
+
 def test_device_arrays_stay_on_the_device(cuda):
     cupy = backend.cupy()
     a = cupy.array(np.ones(2, np.float32))

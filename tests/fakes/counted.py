@@ -19,6 +19,7 @@ import numpy as np
 
 from fakes import cublaslt, cudnn, cusolver
 from gpugrad.function.inspect.cost import Work
+from gpugrad.kernels.by_hand import attention
 from gpugrad.testing.cuda import driver
 from gpugrad.testing.cuda.driver.libraries import read
 
@@ -52,7 +53,7 @@ def _of_cupy(work: driver.Work) -> tuple[str, int, float, str, int]:
 
 
 def _noted(
-    name: str, moved: int, flops: float = 0, unit: str = "", **more: int
+    name: str, moved: int, flops: float = 0, unit: str = "", **more: Any
 ) -> AbstractContextManager[None]:
     """Context manager: the work inside is this one."""
     return driver.noted(json.dumps(Work("", name, int(moved), float(flops), unit, **more)[1:]))
@@ -107,9 +108,15 @@ def _launched(name: str, args: Sequence[Any]) -> AbstractContextManager[None]:
         shape = next(a for a in args if type(a) in (np.void, np.ndarray))
         outer = math.prod(arrays[0].shape[:2])
         flops = 2.0 * products * outer * int(shape["m"]) * int(shape["n"]) * int(shape["k"])
-        return _noted(f"kernel {name}", moved, flops / (2 if shape["causal"] else 1), "attention")
+        share = 2 if shape["causal"] else 1
+        blocks = -(-int(shape["n"]) // attention._JOINT) if short == "attention_grads" else 0
+        sums = outer * int(shape["m"]) * int(shape["k"]) * blocks // share  # of queries' gradients
+        return _noted(f"kernel {name}", moved, flops / share, "attention", atomics=sums)
     shapes = " ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
-    return _noted(f"kernel {name} {shapes}", moved, barriers=2 * short.startswith("channel_"))
+    more = {"barriers": 2} if short.startswith("channel_") else {}
+    if short == "add_rows":
+        more["atomics"] = arrays[0].size
+    return _noted(f"kernel {name} {shapes}", moved, **more)
 
 
 def _moved_by_table(short: str, kinds: list[str], args: Sequence[Any]) -> int:
@@ -171,7 +178,8 @@ def _matmul(*args: int) -> None:
     unit = UNITS[desc["compute"]] if of_size != 2 else "bf16"
     m, n = held[2]["rows"], held[2]["cols"]
     name = f"cuBLASLt {m}x{n}x{k} {epilogue}{' +=' if adds else ''}"
-    with _noted(name, moved, flops, unit):
+    shape = int(held[2]["rows"]), int(held[2]["cols"]), int(k), int(held[2].get(5, 1))
+    with _noted(name, moved, flops, unit, shape=shape):
         _multiply(*args)
 
 
@@ -190,16 +198,21 @@ class _Graph(cudnn.pygraph):
         half = self.inputs[0].kind in (cudnn.data_type.HALF, cudnn.data_type.BFLOAT16)
         name = self.name.partition(" ")[0]
         first, second, out = self.inputs[0].dim, self.inputs[1].dim, self.outputs[0].dim
+        more: dict[str, Any] = {}
         if name.startswith("sdpa"):
             causal = bool(self.function.args[0][2] == 0)
             heads = math.prod(first[:2]) * first[2] * second[2] * first[3]
             flops = 2.0 * heads * (5 if "backward" in name else 2) / (2 if causal else 1)
-        elif name == "conv_wgrad":  # per output element of g: the window of x
-            flops = 2.0 * math.prod(second) * math.prod(out[1:])
-        elif name == "conv_dgrad":
-            flops = 2.0 * math.prod(first) * math.prod(second[1:])
         else:
-            flops = 2.0 * math.prod(out) * math.prod(second[1:])
+            if name == "conv_wgrad":  # a sum over the output's places for each weight
+                weight, shape = out, (out[0], math.prod(out[1:]), math.prod(second) // out[0], 1)
+            elif name == "conv_dgrad":
+                weight, n = second, second[1]  # of each place of g: its window
+                shape = (math.prod(first) // second[0], n, second[0] * math.prod(second[2:]), 1)
+            else:
+                weight, shape = second, (math.prod(out) // out[1], out[1], math.prod(second[1:]), 1)
+            flops = 2.0 * math.prod(shape)
+            more = {"shape": shape, "channels": min(weight[:2])}
         of = f"{'x'.join(map(str, first))} {'x'.join(map(str, second))}"
         if not name.startswith("sdpa"):
             straight = [t for t in every if t.stride[1] != 1 and math.prod(t.dim[2:]) > 1]
@@ -207,7 +220,7 @@ class _Graph(cudnn.pygraph):
                 moved += sum(2 * 2 * math.prod(t.dim) for t in straight)
             of += f", {len(straight)} of 3 channels first"
         unit = "sdpa" if name.startswith("sdpa") else "bf16" if half else "tf32"
-        with _noted(f"cuDNN {self.name} {of}", moved, flops, unit):
+        with _noted(f"cuDNN {self.name} {of}", moved, flops, unit, **more):
             super().execute(tensor_dict, workspace, handle)
 
 

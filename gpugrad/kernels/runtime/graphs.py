@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,19 @@ THREADS = 256
 BLOCKS = 132 * 8
 
 
-_last: dict[int, Any] = {}  # by device: the stream of the last graph launch
+_last: dict[int, tuple[Any, int]] = {}  # by device: the stream of the last graph launch, its thread
+_PER_THREAD = 2  # the address of a default stream that each thread has for itself
 
 
 def order_after_graphs() -> None:
     """Make the current stream wait for graphs launched on other streams: they share memory."""
     cp = cupy()
-    device, current = int(cp.cuda.Device().id), cp.cuda.get_current_stream()
-    previous = _last.get(device, current)
-    if previous.ptr != current.ptr:
-        current.wait_event(previous.record())
+    device, current = int(cp.cuda.Device().id), (cp.cuda.get_current_stream(), get_ident())
+    (previous, thread), (stream, here) = _last.get(device, current), current
+    if previous.ptr == _PER_THREAD and thread != here:
+        previous = cp.cuda.Stream.null  # which waits for it: the address means this thread's now
+    if previous.ptr != stream.ptr:
+        stream.wait_event(previous.record())
     _last[device] = current
 
 

@@ -235,9 +235,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
+  Stream* s = stream_of(stream);
+  if (s->legacy && late.value) finish_blocking(s->device);  // it comes after their work
   std::lock_guard<std::recursive_mutex> hold(state);
   Event* e = (Event*)handle;
-  e->stream = stream_of(stream);
+  e->stream = s;
   e->capture = e->stream->capture;
   e->number = e->capture ? e->capture->last[e->stream] : e->stream->executed + e->stream->pending.size();
   e->time = std::chrono::steady_clock::now();
