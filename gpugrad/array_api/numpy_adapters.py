@@ -76,8 +76,23 @@ def ravel(a: Any, /, order: Any = "C") -> Any:
     """The elements in C order, F order, or the order of memory."""
     a = tensor(a)
     if order == "K" and a.ndim > 1 and not _flags(a, order).c_contiguous:
-        a = TENSOR.permute_dims(a, tuple(np.argsort([-s for s in a.strides], kind="stable")))
+        a = TENSOR.permute_dims(a, _by_stride(a.strides))
     return TENSOR.ravel(_transpose(a) if _is_f(a, order) else a)
+
+
+def _by_stride(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes by falling strides, as NumPy sorts them: an axis of stride 0 keeps its place."""
+    axes = list(range(len(strides)))[::-1]
+    for i in range(1, len(axes)):
+        place = i
+        for j in range(i - 1, -1, -1):
+            own, other = abs(strides[axes[i]]), abs(strides[axes[j]])
+            if own and other:
+                if other <= own:
+                    break
+                place = j
+        axes.insert(place, axes.pop(i))
+    return tuple(axes[::-1])
 
 
 def _is_f(a: Tensor, order: Any) -> bool:
@@ -146,6 +161,13 @@ def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any)
     if callable(mode) or not keywords.keys() <= public().pad.op.params.keys():
         return NotImplemented
     return public().pad(array, pad_width, mode, **keywords)
+
+
+def _triangle(name: str, m: Any, /, k: int = 0) -> Any:
+    """``tril`` or ``triu``; NumPy repeats an array of one axis."""
+    m = tensor(m)
+    m = TENSOR.broadcast_to(m, (m.size, m.size)) if m.ndim == 1 else m
+    return getattr(TENSOR, name)(m, k=k)
 
 
 def _vander(x: Any, /, N: Any = None, increasing: bool = False) -> Any:
@@ -278,6 +300,7 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "outer": _outer_product,
     "pad": _pad,
     "poly": _poly,
+    "polymul": functools.partial(_of_vectors, "polymul"),
     "polyadd": functools.partial(_of_vectors, "polyadd"),
     "polysub": functools.partial(_of_vectors, "polysub"),
     "ravel": ravel,
@@ -287,6 +310,8 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "take": _take,
     "take_along_axis": _take_along_axis,
     "transpose": _transpose,
+    "tril": functools.partial(_triangle, "tril"),
+    "triu": functools.partial(_triangle, "triu"),
     "unpackbits": _unpackbits,
     "vander": _vander,
     "where": _where,
