@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,7 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
         line = f"if rest or keywords or {numbers}: return by_numpy({arrays}, *rest, **keywords)"
         function = function_with(op, "*rest, **keywords", line, names)
     function.__name__ = function.__qualname__ = numpys.__name__
-    function.__module__, function.__doc__ = "gpugrad.numpy", numpys.__doc__
+    function.__module__, function.__doc__ = "gpugrad.numpy", docstring_of(numpys)
     for name in ("nin", "nout", "nargs", "ntypes", "types", "identity", "signature"):
         setattr(function, name, getattr(numpys, name))
     for name in ("reduce", "accumulate", "reduceat", "outer", "at", "resolve_dtypes"):
@@ -75,6 +76,11 @@ def _run(function: Any, *args: Any, **keywords: Any) -> Any:
         if not any(isinstance(x, Tensor) for x in (*args, *_outs(keywords))):
             args = (tensor(args[0]), *args[1:])
     return as_tensors(function(*args, **keywords), (*args, *_outs(keywords)))
+
+
+def docstring_of(numpys: Any) -> str:
+    """The docstring of a function of NumPy; its examples print arrays, so they are no doctests."""
+    return inspect.cleandoc(numpys.__doc__ or "").replace(">>> ", "> ")
 
 
 def _outs(keywords: dict[str, Any]) -> tuple[Any, ...]:
