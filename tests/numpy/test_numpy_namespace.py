@@ -126,6 +126,8 @@ CALLS = {
     ],
     "vectorize": lambda xp, a, f: xp.vectorize(lambda x, y: max(x, y))(a, 0.25),
     "edges": lambda xp, a, f: [
+        xp.roots(xp.array([0.0, 1, -3, 2])), xp.roots(xp.array([1.0, 0, 1])),
+        xp.zeros_like(xp.swapaxes(xp.reshape(a, (3, 2, 2)), 0, 1)), xp.ones_like(f, shape=(2, 2)),
         xp.median(xp.array([xp.nan, 1j, 2])), a.transpose(None), xp.triu(a[0]), xp.polymul(2, a[0]),
         xp.ravel(xp.broadcast_to(a[:, None], (3, 2, 4)), "K"), xp.ravel(xp.swapaxes(f, 0, 1), "K"),
     ],
