@@ -76,8 +76,23 @@ def ravel(a: Any, /, order: Any = "C") -> Any:
     """The elements in C order, F order, or the order of memory."""
     a = tensor(a)
     if order == "K" and a.ndim > 1 and not _flags(a, order).c_contiguous:
-        a = TENSOR.permute_dims(a, tuple(np.argsort([-s for s in a.strides], kind="stable")))
+        a = TENSOR.permute_dims(a, _by_stride(a.strides))
     return TENSOR.ravel(_transpose(a) if _is_f(a, order) else a)
+
+
+def _by_stride(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes by falling strides, as NumPy sorts them: an axis of stride 0 keeps its place."""
+    axes = list(range(len(strides)))[::-1]
+    for i in range(1, len(axes)):
+        place = i
+        for j in range(i - 1, -1, -1):
+            own, other = abs(strides[axes[i]]), abs(strides[axes[j]])
+            if own and other:
+                if other <= own:
+                    break
+                place = j
+        axes.insert(place, axes.pop(i))
+    return tuple(axes[::-1])
 
 
 def _is_f(a: Tensor, order: Any) -> bool:
@@ -141,11 +156,30 @@ def _is_a_view(operands: Any) -> bool:
     return set(given) == set(result) if arrow else len(set(given)) == len(given)
 
 
+def _roots(p: Any, /) -> Any:
+    """``roots``: without leading zeros, and real if all roots are, as NumPy's."""
+    p = _line(p)
+    if backend.READINGS[type(p._data)].nesting or p.ndim > 1:
+        return public().roots(p)
+    nonzero = np.flatnonzero(p._on_host())
+    if not nonzero.size:
+        return TENSOR.astype(p[:0], np.result_type(p.dtype, np.float64))
+    x = public().roots(p[int(nonzero[0]) :])
+    return x if x.dtype.kind != "c" or np.any(x.imag._on_host()) else x.real
+
+
 def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Any:
     """``pad``; NumPy calls a function on the values."""
     if callable(mode) or not keywords.keys() <= public().pad.op.params.keys():
         return NotImplemented
     return public().pad(array, pad_width, mode, **keywords)
+
+
+def _triangle(name: str, m: Any, /, k: int = 0) -> Any:
+    """``tril`` or ``triu``; NumPy repeats an array of one axis."""
+    m = tensor(m)
+    m = TENSOR.broadcast_to(m, (m.size, m.size)) if m.ndim == 1 else m
+    return getattr(TENSOR, name)(m, k=k)
 
 
 def _vander(x: Any, /, N: Any = None, increasing: bool = False) -> Any:
@@ -182,10 +216,18 @@ def _like(
     a = tensor(a)
     dtype, device = a.dtype if dtype is None else dtype, device or a.device
     shape = a.shape if shape is None else shape
-    result = getattr(public(), name)(shape, *value, dtype=dtype, device=device)
-    kept = str(order).upper() in "KA" and result.ndim == a.ndim
-    is_f = kept and not backend.READINGS[type(a._data)].nesting and _is_f(a, "A")
-    return arranged(result, "F" if is_f else order if not kept else "C")
+    make = functools.partial(getattr(public(), name), dtype=dtype, device=device)
+    order, nested = str(order).upper(), backend.READINGS[type(a._data)].nesting
+    if order not in ("K", "A") or np.ndim(shape) == 0 or len(shape) != a.ndim or nested:
+        return arranged(make(shape, *value), "C" if order in ("K", "A") else order)
+    if order == "A":
+        return arranged(make(shape, *value), "F" if _is_f(a, "A") else "C")
+    axes = _by_stride(a.strides)
+    result = make(tuple(shape[i] for i in axes), *value)
+    if axes == tuple(range(a.ndim)):
+        return result
+    back = tuple(int(i) for i in np.argsort(axes))
+    return arranged(TENSOR.permute_dims(result, back), "K", copy=True)
 
 
 def _full_like(
@@ -278,15 +320,19 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "outer": _outer_product,
     "pad": _pad,
     "poly": _poly,
+    "polymul": functools.partial(_of_vectors, "polymul"),
     "polyadd": functools.partial(_of_vectors, "polyadd"),
     "polysub": functools.partial(_of_vectors, "polysub"),
     "ravel": ravel,
     "real": lambda val, /: val if tensor(val).dtype.kind != "c" else tensor(val).real,
     "reshape": reshape,
+    "roots": _roots,
     "sort": _sort,
     "take": _take,
     "take_along_axis": _take_along_axis,
     "transpose": _transpose,
+    "tril": functools.partial(_triangle, "tril"),
+    "triu": functools.partial(_triangle, "triu"),
     "unpackbits": _unpackbits,
     "vander": _vander,
     "where": _where,

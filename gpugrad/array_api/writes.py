@@ -373,7 +373,7 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     Raises:
         DTypeError: `a` is not a Tensor.
         IndexOutOfBoundsError: a position is out of bounds.
-        ArgumentError: another `mode`, or there are no values.
+        ArgumentError: another `mode`.
 
     >>> x = gg.zeros(4)
     >>> gg.put(x, [0, 2], [1.0, 2.0])
@@ -381,6 +381,8 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     [1. 0. 2. 0.]
     """
     x, places = _writable("put", a), TENSOR.ravel(operand(ind))
+    if not places.size or not np.size(v):  # NumPy writes nothing
+        return
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentError(f"put: mode={mode!r} is not 'raise', 'wrap' or 'clip'.")
     if mode != "raise":

@@ -11,7 +11,7 @@ import numpy as np
 from gpugrad.array_api.numpy_calls import as_tensors, call
 from gpugrad.core.backend import is_array
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
-from gpugrad.numpy.ufuncs import ufunc_of
+from gpugrad.numpy.ufuncs import docstring_of, ufunc_of
 
 
 def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[str]]:
@@ -50,6 +50,7 @@ def _of_tensors(thing: Any) -> Callable[..., Any]:
         return as_tensors(call(thing, args, keywords, own=True))
 
     function.__module__ = f"gpugrad.{thing.__module__}"
+    function.__doc__ = docstring_of(thing)
     return function
 
 

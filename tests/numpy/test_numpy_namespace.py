@@ -125,6 +125,12 @@ CALLS = {
         xp.issubdtype(xp.int8, xp.integer), xp.isscalar(3.0), xp.can_cast("i4", "f8"), xp.s_[1:2],
     ],
     "vectorize": lambda xp, a, f: xp.vectorize(lambda x, y: max(x, y))(a, 0.25),
+    "edges": lambda xp, a, f: [
+        xp.roots(xp.array([0.0, 1, -3, 2])), xp.roots(xp.array([1.0, 0, 1])),
+        xp.zeros_like(xp.swapaxes(xp.reshape(a, (3, 2, 2)), 0, 1)), xp.ones_like(f, shape=(2, 2)),
+        xp.median(xp.array([xp.nan, 1j, 2])), a.transpose(None), xp.triu(a[0]), xp.polymul(2, a[0]),
+        xp.ravel(xp.broadcast_to(a[:, None], (3, 2, 4)), "K"), xp.ravel(xp.swapaxes(f, 0, 1), "K"),
+    ],
     "matmul": lambda xp, a, f: [xp.matmul(a.T, f), xp.einsum("ij,ij->j", a, f), xp.dot(a, f.T)],
     "stride tricks": lambda xp, a, f: xp.lib.stride_tricks.sliding_window_view(a, (2, 2)),
     "in place shape": lambda xp, a, f: _out(xp, lambda o: setattr(o, "shape", (2, 6)), a.copy()),

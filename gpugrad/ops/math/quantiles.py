@@ -197,6 +197,9 @@ def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
             values.append(element(high if w else low))
         else:
             values.append(element(low) * (1 - w) + element(high) * w)
+    if x.dtype.kind == "c" and lines.size:  # whose order has NaN last
+        broken = xp.any(xp.isnan(lines), axis=-1, keepdims=True)
+        values = [xp.where(broken, math.nan, v) for v in values]
     values = _connected(xp, values, levels)
     return _arranged(xp, values, shape_of_q, ones if keepdims else shape)
 
