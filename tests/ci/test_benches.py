@@ -16,6 +16,7 @@ SMALL = {
     "adamw": ["--rounds", "1"],
     "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
     "convolution": ["--rounds", "1", "stage 4"],
+    "distributed": ["--rounds", "1", "--small"],
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
     "gp": ["--rounds", "1", "--points", "32"],
     "gpt2": ["--rounds", "1", "--only", "torch, eager"],
