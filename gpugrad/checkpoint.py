@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from gpugrad.core.arguments import PATH
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor
@@ -247,6 +248,7 @@ def _remove_temporary_files(path: Path) -> None:
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to read, whose errors name it."""
+    path = PATH("load", "path", path)  # `open` takes a number for a descriptor, and would close it
     try:
         with open(path, "rb") as file:
             yield file
