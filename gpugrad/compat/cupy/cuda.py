@@ -90,6 +90,7 @@ class _Idle(contextlib.nullcontext[Any]):
         """0."""
         return 0
 
+    malloc = staticmethod(bytearray)
     use = wait_event = free_all_blocks = set_limit = synchronize
     total_bytes = free_bytes = n_free_blocks = get_limit = used_bytes
 

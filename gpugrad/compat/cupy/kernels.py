@@ -78,6 +78,10 @@ def _values(arrays: Sequence[Any], template: Sequence[Any]) -> list[Any]:
     return [next(rest) if x is ... else x for x in template]
 
 
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "dtype") and not isinstance(x, np.generic)
+
+
 def _declare(kernel: _Kernel, outputs: int) -> Any:
     """Declare the op of a kernel."""
 
@@ -161,18 +165,18 @@ class _OfParameters(_Kernel):
         return outs or results
 
     def _run(self, lib: Any, values: list[Any], options: dict[str, Any]) -> Sequence[Any]:
-        outs = [lib.array(x, order="C") for x in values[self.nin :]]
-        if lib is not np:
-            results = self.on_gpu(*values[: self.nin], *outs, **options)
-            return results if isinstance(results, tuple) else [results]
         types, shape = self._types(values), self._shape(values, options.get("size"))
+        outs = [lib.array(x, order="C") for x in values[self.nin :]]
         axes = _axes(options.get("axis", ()), len(shape))
         kept = _reduced(shape, axes, options.get("keepdims", False))
         for p, x in zip(self.out_params, outs, strict=False):
             if not p.raw and x.shape != kept:
                 raise ShapeError(f"{self.name}: the output {p.name} is {x.shape}, not {kept}.")
+        if lib is not np:
+            results = self.on_gpu(*values[: self.nin], *outs, **options)
+            return results if isinstance(results, tuple) else [results]
         inputs = [
-            x if isinstance(x, np.ndarray) else types[p.ctype].type(x)
+            x if _is_array(x) else types[p.ctype].type(x)
             for p, x in zip(self.in_params, values, strict=False)
         ]
         outs = outs or [np.zeros(kept, types[p.ctype]) for p in self.out_params]
@@ -185,15 +189,15 @@ class _OfParameters(_Kernel):
         types = {p.ctype: np.dtype(p.ctype) for p in self.params if len(p.ctype) > 1}
         pairs = list(zip(self.params, values, strict=False))
         for p, x in pairs[self.nin :] + pairs[: self.nin]:
-            if isinstance(x, np.ndarray) and types.setdefault(p.ctype, x.dtype) != x.dtype:
+            if _is_array(x) and types.setdefault(p.ctype, x.dtype) != x.dtype:
                 raise DTypeError(
                     f"{self.name}: the argument {p.name} is {x.dtype}, but the parameter "
                     f"'{p.ctype} {p.name}' is {types[p.ctype]}. Cast it with astype."
                 )
-        for p, x in pairs[: self.nin]:
-            types.setdefault(p.ctype, np.asarray(x).dtype)
-        if open_ := [p.ctype for p in self.out_params if p.ctype not in types]:
-            raise DTypeError(f"{self.name}: no argument decides the types {open_}.")
+        if unknown := sorted({p.ctype for p in self.params if p.ctype not in types}):
+            raise DTypeError(
+                f"{self.name}: no array decides the types {unknown}. Write dtypes, as 'int32 n'."
+            )
         return types
 
     def _shape(self, values: Sequence[Any], size: int | None = None) -> tuple[int, ...]:
@@ -201,7 +205,7 @@ class _OfParameters(_Kernel):
         shapes = [
             x.shape
             for p, x in list(zip(self.params, values, strict=False))[self._shaping]
-            if not p.raw and hasattr(x, "dtype") and not isinstance(x, np.generic)
+            if not p.raw and _is_array(x)
         ]
         if (size is None) == (not shapes):
             raise ArgumentError(
@@ -435,11 +439,7 @@ class RawKernel(_Kernel):
         """The positions of the arrays that the kernel may write to."""
         known = [read for _, read, _ in self._parameters]
         is_read = known if len(known) == len(args) else [False] * len(args)
-        return [
-            k
-            for k, x in enumerate(args)
-            if hasattr(x, "dtype") and not (is_read[k] or isinstance(x, np.generic))
-        ]
+        return [k for k, x in enumerate(args) if _is_array(x) and not is_read[k]]
 
     def _run(self, lib: Any, values: list[Any], options: dict[str, Any]) -> Sequence[Any]:
         written, shared = self._written(values), options["shared_mem"]
