@@ -13,7 +13,6 @@ Arrays are Tensors, so all of it is recorded, differentiated and traced. NumPy's
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +29,6 @@ from gpugrad.core.backend import cupy
 from gpugrad.core.tensor import Tensor as ndarray
 
 __version__ = gg.__version__
-_MODULES = ("fft", "linalg", "random")
 
 
 def asnumpy(a: Any, stream: Any = None, order: Any = "C", out: Any = None, **others: Any) -> Any:
@@ -101,8 +99,4 @@ def show_config() -> None:
     print(gg.about())
 
 
-_look_up, __dir__ = forwarding(__name__, _numpy, own=globals() | dict.fromkeys(_MODULES))
-
-
-def __getattr__(name: str) -> Any:
-    return importlib.import_module(f"gpugrad.numpy.{name}") if name in _MODULES else _look_up(name)
+__getattr__, __dir__ = forwarding(__name__, _numpy, own=globals())

@@ -30,12 +30,7 @@ class _Kernel:
     def __init__(self, name: str, definition: Any, options: Any, names: Any, d: Any, vjp: Any):
         self.name = self.__name__ = name
         self._definition, self._options = definition, options
-        self._d, self._vjp = (
-            rules if isinstance(rules, dict) else dict(zip(names or (), rules or (), strict=False))
-            for rules in (d, vjp)
-        )
-        if unknown := {*self._d, *self._vjp}.difference(names or ()):
-            raise ArgumentError(f"{name}: {sorted(unknown)} have derivatives; inputs are {names}.")
+        self._d, self._vjp = _by_name(name, names, d), _by_name(name, names, vjp)
 
     def _run(self, lib: Any, values: list[Any], options: dict[str, Any]) -> Sequence[Any]:
         """The results on bare arrays."""
@@ -58,9 +53,8 @@ class _Kernel:
                     f"{self.name}: arguments are Tensors and numbers, got {type(x).__name__}. "
                     "Make it a Tensor by asarray."
                 )
-        key = (
-            self if self._d or self._vjp else (type(self), self._definition, *self._options.items())
-        )
+        text = type(self).__name__, repr((self._definition, self._options))
+        key = self if self._d or self._vjp else text
         if (key, outputs) not in _ops or not gg.OPS.has(_ops[key, outputs].op.name):
             _ops[key, outputs] = _declare(self, outputs)
         arrays = [x for x in args if isinstance(x, gg.Tensor)] or [gg.zeros(0)]
@@ -71,6 +65,17 @@ class _Kernel:
 
 _ops: dict[Any, Any] = {}
 """Ops of kernels; of those without derivatives by definition, as a loop may make one each time."""
+
+
+def _by_name(kernel: str, names: Sequence[str], rules: Any) -> dict[str, Any]:
+    """Derivatives by the names of inputs, from a dictionary or one for each."""
+    if not rules:
+        return {}
+    if not isinstance(rules, dict) and len(rules) == len(names):
+        rules = dict(zip(names, rules, strict=True))
+    if not isinstance(rules, dict) or set(rules) - set(names):
+        raise ArgumentError(f"{kernel}: derivatives are those by {list(names)}, got {rules}.")
+    return rules
 
 
 def _values(arrays: Sequence[Any], template: Sequence[Any]) -> list[Any]:
@@ -141,10 +146,8 @@ class _OfParameters(_Kernel):
     _shaping = slice(None)  # the arguments that decide the shape of the loop
 
     def __init__(self, definition: Any, name: str, preamble: str, options: Any, d: Any, vjp: Any):
-        self.in_params, self.out_params = (
-            _parsed(definition[0], False),
-            _parsed(definition[1], True),
-        )
+        self.in_params = _parsed(definition[0], False)
+        self.out_params = _parsed(definition[1], True)
         self.params = [*self.in_params, *self.out_params]
         self.nin, self.nout, self.preamble = len(self.in_params), len(self.out_params), preamble
         super().__init__(name, definition, options, [p.name for p in self.in_params], d, vjp)
@@ -230,10 +233,9 @@ class _OfParameters(_Kernel):
         known |= dict(zip((q.name for q in self.out_params), outs, strict=True))
         known["out"] = outs if self.nout > 1 else outs[0]
         result = self._product(xp, p, {**known, "g": g})
-        if p.raw or result is None or result.shape == values[k].shape:
+        if p.raw or result is None:
             return result
-        full = xp.broadcast_to(result, np.broadcast_shapes(result.shape, values[k].shape))
-        return xp.sum_to(full, values[k].shape)
+        return xp.sum_to(xp.broadcast_to(result, self._shape(values)), values[k].shape)
 
     def _product(self, xp: Any, p: _Parameter, known: dict[str, Any]) -> Any:
         """The gradient of an input before it is summed to its shape."""
@@ -454,7 +456,9 @@ class RawKernel(_Kernel):
             numbers = list(map(_number, args, kinds))
             together = bool(self._options.get("enable_cooperative_groups"))
             name, size = self._definition[1], (options["grid"], options["block"])
-            on_host.launch(self.code, name, *size, numbers, shared=shared, cooperative=together)
+            macros = [o[2:].partition("=") for o in self._definition[2] if o[:2] == "-D"]
+            code = "".join(f"#define {n} {v or 1}\n" for n, _, v in macros) + self.code
+            on_host.launch(code, name, *size, numbers, shared=shared, cooperative=together)
         return [args[k] for k in written] or [lib.zeros(0)]
 
     def _gradient(self, xp: Any, g: Any, values: list[Any], out: Any, k: int, axis: Any) -> Any:
@@ -496,6 +500,6 @@ class RawModule:
         """The kernel of a name, or name expression; `vjp` as for `RawKernel`."""
         if self.code is None and not gg.cuda.is_available():
             raise KernelError(f"RawModule: {self._options['path']} needs a GPU; pass code=.")
-        together = self._options.get("enable_cooperative_groups", False)
-        others = {"enable_cooperative_groups": together, "module": self, "vjp": vjp}
-        return RawKernel(self.code or "", name, **others)
+        names = ("options", "enable_cooperative_groups")
+        others = {n: self._options[n] for n in names if n in self._options}
+        return RawKernel(self.code or self._options["path"], name, module=self, vjp=vjp, **others)

@@ -54,6 +54,7 @@ def launch(
             "computation in array functions."
         )
     try:
+        source = f'#include <stdio.h>\n#line 1 "{name}"\n{source}'
         shim.module(source, name).run(name, grid, block, args, **options)
     except shim.ShimError as error:
         raise KernelError(f"{name}: {error}") from error
