@@ -220,6 +220,8 @@ def test_names_are_numpys_and_cupys(capsys):
     for scatter, expected in ((cupyx.scatter_max, [7, 4]), (cupyx.scatter_min, [7, 2])):
         scatter(x, 0, cp.asarray([7.0, 2.0]))
         assert x[0].tolist() == expected
+    assert (cp.Inf, cp.AxisError) == (np.inf, np.exceptions.AxisError)
+    assert cp.trapz(x[0]).item() == 4.5
     calls = []
     noted = cp.memoize(for_each_device=True)(lambda n: calls.append(n) or n)
     assert [noted(1), noted(1)] == [1, 1]

@@ -99,4 +99,19 @@ def show_config() -> None:
     print(gg.about())
 
 
-__getattr__, __dir__ = forwarding(__name__, _numpy, own=globals())
+_REMOVED_BY_NUMPY = {
+    **dict.fromkeys(("Inf", "Infinity", "PINF", "infty"), "inf"),
+    **dict.fromkeys(("NaN", "NAN"), "nan"),
+    **dict.fromkeys(("cfloat", "complex_"), "complex128"),
+    **{"float_": "float64", "singlecomplex": "complex64", "fromDlpack": "from_dlpack"},
+    **{"alltrue": "all", "sometrue": "any", "in1d": "isin", "trapz": "trapezoid"},
+    **{"round_": "round", "product": "prod", "cumproduct": "cumprod"},
+}
+"""CuPy's old names, and NumPy's for them."""
+
+_own = globals() | _REMOVED_BY_NUMPY
+_look_up, __dir__ = forwarding(__name__, _numpy, np.exceptions, own=_own)
+
+
+def __getattr__(name: str) -> Any:
+    return _look_up(_REMOVED_BY_NUMPY.get(name, name))
