@@ -20,12 +20,12 @@ MODULES = sorted(
 )
 
 
-COMPILING = "gpugrad.testing.cuda.shim"
+COMPILING = ("gpugrad.testing.cuda.shim", "gpugrad.compat.cupy.kernels")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(m, marks=needs_shim if m == COMPILING else ()) for m in ("gpugrad", *MODULES)],
+    [pytest.param(m, marks=needs_shim if m in COMPILING else ()) for m in ("gpugrad", *MODULES)],
 )
 def test_docstring_examples_run(name):
     module = importlib.import_module(name)

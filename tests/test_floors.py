@@ -14,7 +14,8 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
     "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
-    "function", "nn", "optim", "distributed", "data", "train", "testing", "__init__", "examples",
+    "function", "nn", "optim", "distributed", "data", "train", "testing", "__init__", "compat",
+    "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
 

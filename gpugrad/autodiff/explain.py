@@ -87,7 +87,7 @@ def _through(barrier: str) -> str:
         )
     return (
         f"The target depends on the source only through {barrier}, which has no gradient: "
-        "its result is an integer, a boolean or a step."
+        "its result is an integer, a boolean or a step, or the op was declared without one."
     )
 
 

@@ -80,6 +80,14 @@ def test_threads_that_wait_for_each_other_are_an_error():
         shim.compile_module(source, ["half"]).run("half", 1, 64, [])
 
 
+def test_a_source_may_define_the_integers_that_nvrtc_lacks():
+    source = """typedef unsigned long long uint64_t; typedef signed char  int8_t;
+    __global__ void wide(uint64_t* x, int8_t by) { *x = (uint64_t)1 << by; }"""
+    x = np.zeros(1, np.uint64)
+    shim.compile_module(source, ["wide"]).run("wide", 1, 1, [x, np.int8(40)])
+    assert x[0] == 2**40
+
+
 NEIGHBOURS = """
 __global__ void neighbours(float* x, unsigned* arrived, int rounds) {
   __shared__ float own;

@@ -29,6 +29,8 @@ _FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-w", "-fwrapv", *_ROUNDING, 
 _LIBRARIES = ("-lstdc++", "-lm", "-lgcc_s", "-lc")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_INTEGER = re.compile(r"\btypedef\s+[\w ]+\s+u?int(?:8|16|32|64)_t\s*;")
+"""Definitions that NVRTC needs, and that <stdint.h> has for g++."""
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
 
 
@@ -184,6 +186,7 @@ def build_runtime() -> Path:
 
 def _to_cpp(source: str) -> str:
     dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
+    source = _INTEGER.sub("", source)
     return re.sub(dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source)
 
 

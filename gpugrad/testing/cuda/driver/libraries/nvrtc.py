@@ -48,6 +48,13 @@ def _text(pointer: int) -> str:
     return (ctypes.cast(pointer, ctypes.c_char_p).value or b"").decode()
 
 
+def _macros(source: str, options: list[bytes]) -> str:
+    """The definitions by options ``-DNAME=VALUE`` that a source uses."""
+    found = (re.fullmatch(r"-D(\w+)=?(.*)", option.decode()) for option in options)
+    used = (m for m in found if m and re.search(rf"\b{m[1]}\b", source))
+    return "".join(f"#define {m[1]} {m[2] or 1}\n" for m in used)
+
+
 def _compile(program: _Program) -> bytes:
     names = program.names or _KERNEL.findall(program.source)
     program.lowered = {name: ctypes.create_string_buffer(name.encode()) for name in names}
@@ -114,6 +121,8 @@ def add_name_expression(program: int, name: int) -> None:
 def compile_program(number: int, options: int, texts: int) -> int:
     """Compile with g++, or find the result in the shim's cache."""
     program = _programs[number]
+    given = ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p))[:options]
+    program.source = _macros(program.source, given) + program.source
     try:
         program.image = _compile(program)
     except ShimError as error:
