@@ -26,7 +26,6 @@ CHECKS = [
 ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
-D = gg.distributed
 
 
 def environment():
@@ -162,6 +161,7 @@ def test_a_wrong_start_says_what_to_do(variables, call, words):
 
 
 def test_optimizer_refuses_what_it_cannot_step():
+    D = gg.distributed
     v = gg.Variable(np.ones(2))
     optimizer = D.Optimizer(gg.optim.SGD(0.1), [v])
     g, other = gg.ones(2, dtype="float64"), gg.Variable(np.ones(2), name="other")

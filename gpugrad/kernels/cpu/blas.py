@@ -42,7 +42,7 @@ _BUILDS = (
 
 
 class _Symbol(ctypes.Structure):
-    """What `dladdr` says of an address."""
+    """The answer of `dladdr` about an address."""
 
     _fields_ = (
         ("file", ctypes.c_char_p),
