@@ -18,7 +18,7 @@ import numpy as np
 from gpugrad.core import nest
 from gpugrad.core.arguments import ABOVE_0, COUNT, FLAG, FUNCTION, WHOLE, optional, takes
 from gpugrad.core.ranks import ranks
-from gpugrad.core.signals import raised_by_handler
+from gpugrad.core.replaceable import raised_by_handler
 from gpugrad.core.tensor import Tensor
 from gpugrad.data.workers import InProcess, InThread, end_all
 from gpugrad.errors import ArgumentError, DataError, saying_where

@@ -14,8 +14,8 @@ from gpugrad.core.arguments import COUNT, Range, takes
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.replaceable import SignalsDeferred
 from gpugrad.core.scopes import updating
-from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DeviceError, saying_where

@@ -15,10 +15,9 @@ from gpugrad.core import devices
 from gpugrad.core.arguments import Range
 from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.replaceable import lock_arrays, unlock_arrays
+from gpugrad.core.replaceable import SignalsDeferred, lock_arrays, unlock_arrays
 from gpugrad.core.scopes import scopes, updating
 from gpugrad.core.settings import numerics
-from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, NumericsError, reraise
 from gpugrad.kernels.codegen.update_kernel import StepKernel

@@ -36,9 +36,8 @@ from gpugrad.core.backend import (
     reading,
 )
 from gpugrad.core.listening import threads
-from gpugrad.core.replaceable import read_together, write_together
+from gpugrad.core.replaceable import SignalsDeferred, read_together, write_together
 from gpugrad.core.scopes import Scope, scopes, updating
-from gpugrad.core.signals import SignalsDeferred
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
 from gpugrad.core.user_code import user_line
 from gpugrad.core.variable import Variable

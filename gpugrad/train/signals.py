@@ -9,7 +9,7 @@ from _thread import interrupt_main
 from collections import deque
 from typing import Any
 
-from gpugrad.core.signals import handled
+from gpugrad.core.replaceable import handled
 
 
 class SignalsBetweenSteps:

@@ -17,9 +17,8 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, Reading
 from gpugrad.core.devices import copy_array, formulas_on
-from gpugrad.core.replaceable import read_together
+from gpugrad.core.replaceable import SignalsDeferred, read_together
 from gpugrad.core.scopes import updating
-from gpugrad.core.signals import SignalsDeferred
 from gpugrad.errors import reraise
 from gpugrad.function.gpu.flow import Flow, flow_of
 from gpugrad.function.gpu.in_place import moved_in_place
