@@ -15,6 +15,16 @@ import functools
 from typing import Any
 
 from gpugrad.ops.random import gradients as _sampling_gradients  # noqa: F401  # declares ops
+from gpugrad.ops.random.compound import (
+    f,
+    noncentral_chisquare,
+    noncentral_f,
+    power,
+    rayleigh,
+    triangular,
+    vonmises,
+    wald,
+)
 from gpugrad.ops.random.continuous import (
     beta,
     cauchy,
@@ -41,11 +51,16 @@ from gpugrad.ops.random.discrete import (
     categorical,
     choice,
     geometric,
+    hypergeometric,
     integers,
+    logseries,
+    multinomial,
+    multivariate_hypergeometric,
     negative_binomial,
     permutation,
     poisson,
     rademacher,
+    zipf,
 )
 from gpugrad.ops.random.generator import Generator, default_generator, set_seed
 
@@ -62,25 +77,38 @@ __all__ = [
     "default_generator",
     "dirichlet",
     "exponential",
+    "f",
     "gamma",
     "geometric",
     "gumbel",
+    "hypergeometric",
     "integers",
     "laplace",
     "logistic",
     "lognormal",
+    "logseries",
+    "multinomial",
+    "multivariate_hypergeometric",
     "multivariate_normal",
     "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
     "normal",
     "pareto",
     "permutation",
     "poisson",
+    "power",
     "rademacher",
+    "rayleigh",
     "set_seed",
     "student_t",
+    "triangular",
     "truncated_normal",
     "uniform",
+    "vonmises",
+    "wald",
     "weibull",
+    "zipf",
 ]
 
 

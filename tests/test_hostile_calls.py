@@ -423,6 +423,8 @@ SAMPLES_OF = {
     "integers": {"high": 3},
     "ix_": {"args": (AT,)},
     "meshgrid": {"arrays": (V,)},
+    "multinomial": {"n": 3, "p": [0.5, 0.5]},
+    "multivariate_hypergeometric": {"colors": [3, 4], "nsample": 2},
     "multivariate_normal": {"cov": gg.eye(2)},
     "piecewise": {"x": V},
     "spherical_jn": {"n": 1},

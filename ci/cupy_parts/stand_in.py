@@ -107,12 +107,12 @@ class _Same:
 def _stand_in():
     sys.meta_path.append(_Finder())
     if IS_NUMPY:
-        library, random, scipy = numpy, numpy.random, importlib.import_module("scipy")
+        library, scipy = numpy, importlib.import_module("scipy")
     else:
         import gpugrad as gg
         import gpugrad.numpy as library
 
-        random, scipy = gg.random, gg
+        scipy = gg
     cupy = _install("cupy", library, asnumpy=_host, __version__="14.2.0", is_available=lambda: True)
     cupy.__path__ = [os.environ["CUPY_TESTING"]]
     cupy.get_array_module = lambda *a: (
@@ -131,9 +131,15 @@ def _stand_in():
         numpy.exceptions.AxisError,
         numpy.exceptions.ComplexWarning,
     )
-    seed = getattr(random, "seed", lambda s=None: random.set_seed(int(s or 0)))
-    _install("cupy.random", random, reset_states=lambda: None, seed=seed)
-    _install("cupy.random._generator", _random_states={})
+    random = library.random
+    _install("cupy.random", random)
+    for name in ("_distributions", "_generator", "_sample", "_permutations"):
+        _install(f"cupy.random.{name}", random)
+    states = sys.modules["cupy.random._generator"]
+    cupy.random.reset_states = lambda: setattr(states, "_random_states", {})  # CuPy's tests look
+    cupy.random.reset_states()
+    bits = dict.fromkeys(("XORWOW", "MRG32k3a", "Philox4x3210"), random.Philox)
+    _install("cupy.random._bit_generator", random, **bits)
     _install("cupy._core")
     _install("cupy._core.internal", prod=math.prod, prod_sequence=math.prod)
     _install("cupy._util", PerformanceWarning=type("PerformanceWarning", (Warning,), {}))

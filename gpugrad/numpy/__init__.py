@@ -36,7 +36,7 @@ from gpugrad.numpy.tricks import c_, mgrid, ogrid, r_
 from gpugrad.numpy.ufuncs import ufunc
 from gpugrad.numpy.vectorized import vectorize
 
-_SUBMODULES = ("fft", "lib", "linalg", "polynomial")
+_SUBMODULES = ("fft", "lib", "linalg", "polynomial", "random")
 _look_up, _names = namespace(_np, "random", "matrix", "memmap", "ma", "core", "char", "strings")
 
 

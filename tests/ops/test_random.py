@@ -144,6 +144,14 @@ REAL = {
     "student_t": ((4.0, 1.0, 2.0), st.t(4, 1, 2)),
     "beta": ((0.3, 2.0), st.beta(0.3, 2)),
     "truncated_normal": ((1.0, 2.0), st.truncnorm(-2, 2, 1, 2)),
+    "f": ((5.0, 7.0), st.f(5, 7)),
+    "noncentral_chisquare": ((0.7, 3.0), st.ncx2(0.7, 3)),
+    "noncentral_f": ((3.0, 7.0, 2.0), st.ncf(3, 7, 2)),
+    "power": ((2.5,), st.powerlaw(2.5)),
+    "rayleigh": ((2.0,), st.rayleigh(0, 2)),
+    "triangular": ((-1.0, 0.5, 3.0), st.triang(0.375, -1, 4)),
+    "vonmises": ((0.0, 2.0), st.vonmises(2)),
+    "wald": ((2.0, 3.0), st.invgauss(2 / 3, 0, 3)),
 }
 WHOLE = {
     "bernoulli": ((0.3,), st.bernoulli(0.3)),
@@ -152,6 +160,9 @@ WHOLE = {
     "integers": ((-3, 8), st.randint(-3, 8)),
     "negative_binomial": ((3.5, 0.3), st.nbinom(3.5, 0.3)),
     "poisson": ((5.0,), st.poisson(5)),
+    "hypergeometric": ((15, 10, 9), st.hypergeom(25, 15, 9)),
+    "logseries": ((0.7,), st.logser(0.7)),
+    "zipf": ((3.0,), st.zipf(3)),
 }
 MORE_REAL = [
     ("gamma", (0.05,), st.gamma(0.05)), ("gamma", (0.7,), st.gamma(0.7)),
@@ -161,12 +172,17 @@ MORE_REAL = [
     ("truncated_normal", (0.0, 1.0, 6.0, np.inf), st.truncnorm(6, np.inf)),
     ("truncated_normal", (0.0, 1.0, 36.9, 37.0), st.truncnorm(36.9, 37.0)),
     ("truncated_normal", (0.0, 1.0, -np.inf, -0.5), st.truncnorm(-np.inf, -0.5)),
+    ("vonmises", (0.0, 0.0), st.uniform(-np.pi, 2 * np.pi)),
+    ("vonmises", (0.0, 1e7), st.norm(0, 1e-3 * 0.1**0.5)),
 ]  # fmt: skip
 MORE_WHOLE = [
     ("binomial", (5, 0.9), st.binom(5, 0.9)), ("binomial", (100, 0.5), st.binom(100, 0.5)),
     ("binomial", (1000, 0.7), st.binom(1000, 0.7)), ("poisson", (0.01,), st.poisson(0.01)),
     ("poisson", (9.99,), st.poisson(9.99)), ("poisson", (10.0,), st.poisson(10)),
-    ("poisson", (1000.0,), st.poisson(1000)),
+    ("poisson", (1000.0,), st.poisson(1000)), ("hypergeometric", (1, 1, 1), st.hypergeom(2, 1, 1)),
+    ("hypergeometric", (3, 30, 31), st.hypergeom(33, 3, 31)), ("zipf", (2.0,), st.zipf(2)),
+    ("hypergeometric", (900, 700, 500), st.hypergeom(1600, 900, 500)),
+    ("zipf", (60.0,), st.zipf(60)), ("logseries", (0.999,), st.logser(0.999)),
 ]  # fmt: skip
 ALL = {**REAL, **WHOLE}
 REALS = [(n, *r) for n, r in REAL.items()] + MORE_REAL
@@ -305,6 +321,9 @@ FAMILIES = {
     "gamma": lambda a, s: st.gamma(a, 0, s),
     "chisquare": lambda df: st.chi2(df),
     "truncated_normal": lambda m, s: st.truncnorm(-2, 2, m, s),
+    "power": lambda a: st.powerlaw(a),
+    "rayleigh": lambda s: st.rayleigh(0, s),
+    "triangular": lambda a, b, c: st.triang((b - a) / (c - a), a, c - a),
 }
 
 
@@ -333,6 +352,9 @@ MEANS = {  # f of the samples' parameters, parameters, gradients of its expectat
     "beta": (
         lambda a, b: gg.random.beta(None, a, b, generator=generator(5)), (0.4, 2.0),
         (2 / 2.4**2, -0.4 / 2.4**2)),
+    "f": (
+        lambda a, b: gg.log(gg.random.f(None, a, b, generator=generator(9))), (5.0, 9.0),
+        (scipy.special.polygamma(1, 2.5) / 2 - 1 / 5, 1 / 9 - scipy.special.polygamma(1, 4.5) / 2)),
     "student_t": (
         lambda df: gg.random.student_t(None, df, generator=generator(6)) ** 2, (9.0,),
         (-2 / 49,)),

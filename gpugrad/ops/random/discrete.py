@@ -22,6 +22,10 @@ from gpugrad.ops.random.sampling import (
     shape_first,
 )
 
+_at_most_one: sampling.Test = (lambda v: v <= 1 + 1e-6, "1 or less")
+_below_one: sampling.Test = (lambda v: (v >= 0) & (v < 1), "0 or more, and below 1")
+_above_one: sampling.Test = (lambda v: v > 1, "above 1")
+
 
 @saying_where
 def bits(shape: Shape = (), *, dtype=None, device=None, generator: Source = None) -> Tensor:
@@ -273,3 +277,119 @@ def negative_binomial(call, n=1.0, p=0.5):
     n = TENSOR.stop_gradient(n) if isinstance(n, Tensor) else n
     p = TENSOR.stop_gradient(p) if isinstance(p, Tensor) else p
     return call.rounded(call.noise("poisson", call.gamma(n) * ((1 - p) / p)))
+
+
+@distribution((_below_one, "p"), dtype=np.int64, wide=True)
+def logseries(call, p=0.5):
+    """Integers k from 1 up with probability -`p` ** k / (k log(1 - `p`)); others as `poisson`.
+
+    A geometric number of a random probability (Kemp 1981).
+
+    >>> bool(gg.all(gg.random.logseries(5, 0.3) >= 1))
+    True
+    """
+    rate = TENSOR.log1p(-p) if isinstance(p, Tensor) else math.log1p(-p)
+    again = -TENSOR.expm1(call.noise("uniform") * rate)
+    trials = TENSOR.ceil(call.noise("exponential") / -TENSOR.log(again))
+    return call.rounded(TENSOR.stop_gradient(TENSOR.maximum(trials, 1.0)))
+
+
+@distribution((_above_one, "a"), dtype=np.int64, wide=True)
+def zipf(call, a=2.0):
+    """Integers k from 1 up with probability in proportion to k ** -`a`; others as `poisson`.
+
+    >>> bool(gg.all(gg.random.zipf(5, 2.0) >= 1))
+    True
+    """
+    return call.rounded(call.noise("zipf", a))
+
+
+@distribution((sampling.not_negative, "ngood", "nbad", "nsample"), dtype=np.int64, wide=True)
+def hypergeometric(call, ngood=1, nbad=1, nsample=1):
+    """How many are good of `nsample` drawn from `ngood` and `nbad`; others as `poisson`.
+
+    >>> bool(gg.all(gg.random.hypergeometric(5, 3, 4, 2) <= 2))
+    True
+    """
+    good, bad, sample = call.parameters
+    left = good + bad - sample
+    check("hypergeometric", sampling.not_negative, **{"ngood + nbad - nsample": left})
+    return call.rounded(call.noise("hypergeometric", good, bad, sample))
+
+
+@saying_where
+def multinomial(
+    n, p, shape: Shape = None, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """How often each of k outcomes comes in `n` trials: binomial numbers, one after the other.
+
+    Args:
+        n: number of trials, or an array of them.
+        p: array (..., k) of probabilities; the last one is what the others leave of 1.
+        shape: of the result without its last axis; None for the shape of the parameters.
+        dtype: int64 if None.
+        device, generator: as for `gg.random.normal`.
+
+    Raises:
+        ArgumentError: the probabilities but the last sum to more than 1, or one is negative.
+
+    >>> int(gg.sum(gg.random.multinomial(20, [0.2, 0.3, 0.5])))
+    20
+    """
+    p = tensor(p)
+    check("multinomial", sampling.not_negative, n=n)
+    check("multinomial", sampling.probability, p=p)
+    if type(p._data) is np.ndarray and p.ndim and p.size:
+        check("multinomial", _at_most_one, **{"the sum of p[..., :-1]": p._data[..., :-1].sum(-1)})
+    rest = 1 - TENSOR.cumulative_sum(p, axis=-1) + p
+
+    def count(call, i, left, p, rest):
+        chance = TENSOR.clip(p[..., i] / TENSOR.maximum(rest[..., i], 1e-300), 0.0, 1.0)
+        return call.noise("binomial", left, chance)
+
+    return _in_turn("multinomial", count, n, p, rest, shape, dtype, device, generator)
+
+
+@saying_where
+def multivariate_hypergeometric(
+    colors, nsample, shape: Shape = None, *, dtype=None, device=None, generator: Source = None
+) -> Tensor:
+    """How many of each color are in a sample: hypergeometric numbers, one after the other.
+
+    Args:
+        colors: array (..., k) of how many there are of each.
+        nsample: size of the sample, or an array of sizes.
+        shape, dtype, device, generator: as for `multinomial`.
+
+    >>> int(gg.sum(gg.random.multivariate_hypergeometric([3, 4, 5], 6)))
+    6
+    """
+    colors = TENSOR.astype(tensor(colors), np.float64)
+    check("multivariate_hypergeometric", sampling.not_negative, colors=colors, nsample=nsample)
+    total = TENSOR.sum(colors, axis=-1, keepdims=True)
+    left = total[..., 0] - nsample
+    check("multivariate_hypergeometric", sampling.not_negative, **{"sum(colors) - nsample": left})
+    rest = total - TENSOR.cumulative_sum(colors, axis=-1)
+
+    def count(call, i, left, colors, rest):
+        return call.noise("hypergeometric", colors[..., i], rest[..., i], left)
+
+    name = "multivariate_hypergeometric"
+    return _in_turn(name, count, nsample, colors, rest, shape, dtype, device, generator)
+
+
+def _in_turn(name, count, n, each, rest, shape, dtype, device, generator) -> Tensor:
+    """`n` divided among outcomes: `count` draws the next one's share of what is left."""
+    if not each.ndim or not each.shape[-1]:
+        raise ShapeError(f"{name}: an axis of outcomes is needed, the shape is {each.shape}.")
+    options = dtype or np.int64, device, generator
+    call = Call(name, shape, *options, n, each, rest, events=(0, 1, 1), wide=True)
+    n, *arrays = call.parameters  # n may be a number
+    each, rest = map(TENSOR.stop_gradient, arrays)
+    n = TENSOR.stop_gradient(n) if isinstance(n, Tensor) else n
+    left = TENSOR.broadcast_to(n + 0 * each[..., 0], call.shape)
+    counts = []
+    for i in range(each.shape[-1] - 1):
+        counts.append(count(call, i, left, each, rest))
+        left = left - counts[-1]
+    return call.rounded(TENSOR.stack([*counts, left], axis=-1))

@@ -49,8 +49,8 @@ class Generator:
     """A stream of random numbers, with the functions of `gg.random` as methods.
 
     Args:
-        seed: int of at least 0; generators with the same seed produce the same numbers. None for a
-            seed from the operating system.
+        seed: int of at least 0, or NumPy's ``SeedSequence``; generators with the same seed produce
+            the same numbers. None for a seed from the operating system.
 
     A draw takes the next counters of the stream, as many as it needs. The first ten numbers of a
     draw of a thousand are the numbers of a draw of ten (except in permutations, which depend on
@@ -63,13 +63,15 @@ class Generator:
     (2, 3)
     """
 
-    def __init__(self, seed: int | None = None) -> None:
-        if seed is not None:
+    def __init__(self, seed: int | np.random.SeedSequence | None = None) -> None:
+        sequence = seed if isinstance(seed, np.random.SeedSequence) else None
+        if sequence is None and seed is not None:
             seed = _natural("Generator", "a seed", seed)
         self._lock = new_lock()
 
         def start() -> None:
-            k0, k1 = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+            words = sequence or np.random.SeedSequence(seed)  # type: ignore[arg-type]
+            k0, k1 = words.generate_state(2, np.uint64)
             self._start((int(k0), int(k1)))
 
         self._now_and_at_replay("Generator", start)

@@ -82,6 +82,9 @@ KINDS: dict[str, tuple[int | None, Callable[..., Array]]] = {
     "log_gamma": (OWN, _by_rejection(rejection.log_gamma)),
     "poisson": (OWN, _by_rejection(rejection.poisson)),
     "binomial": (OWN, _by_rejection(rejection.binomial)),
+    "hypergeometric": (OWN, _by_rejection(rejection.hypergeometric)),
+    "zipf": (OWN, _by_rejection(rejection.zipf)),
+    "vonmises": (OWN, _by_rejection(rejection.vonmises)),
 }
 
 

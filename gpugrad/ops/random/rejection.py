@@ -1,4 +1,4 @@
-"""Samplers by rejection: gamma, Poisson, binomial.
+"""Samplers by rejection: gamma, Poisson, binomial, hypergeometric, Zipf, von Mises.
 
 Element i of a draw that starts at counter `first` has counters of its own, one for each round
 r = 1, 2, ...: ``first + i`` with r as word 1. So it depends on no other element, however many
@@ -177,3 +177,83 @@ def binomial(key: Key, first: int, n: Array, p: Array) -> Array:
     with np.errstate(all="ignore"):
         k = _until_accepted(attempt, valid, key, first, -1.0)
         return np.where(flipped & valid, trials - np.minimum(k, trials), k)
+
+
+def _surprise(k: Array, few: Array, many: Array, draws: Array) -> Array:
+    """Minus the logarithm of the probability to draw `k` of `few`, up to a constant."""
+    left = _log_factorial(few - k) + _log_factorial(draws - k)
+    return _log_factorial(k) + left + _log_factorial(many - draws + k)
+
+
+def hypergeometric(key: Key, first: int, good: Array, bad: Array, sample: Array) -> Array:
+    """How many of a sample are good: HRUA (Stadlober 1990), by the smaller kind and sample."""
+    good, bad, sample = np.floor(good), np.floor(bad), np.floor(sample)
+    total = good + bad
+    valid = (good >= 0) & (bad >= 0) & (sample >= 0) & (sample <= total) & (total < 2.0**53)
+    good, bad, sample, total = (np.where(valid, x, 1.0) for x in (good, bad, sample, total))
+    total = np.maximum(total, 1.0)
+    few, many = np.minimum(good, bad), np.maximum(good, bad)
+    draws = np.maximum(np.minimum(sample, total - sample), 0.0)
+    share, centre = few / total, draws * few / total + 0.5
+    variance = (total - draws) * draws * share * (1.0 - share) / np.maximum(total - 1.0, 1.0)
+    deviation = np.sqrt(variance + 0.5)
+    width = 1.7155277699214135 * deviation + 0.8989161620588988  # 2 sqrt(2/e), 3 - 2 sqrt(3/e)
+    mode = np.floor((draws + 1.0) * (few + 1.0) / (total + 2.0))
+    end = np.minimum(np.minimum(draws, few) + 1.0, np.floor(centre + 16.0 * deviation))
+
+    def attempt(words: Array, at: Array) -> tuple[Array, Array]:
+        u, v = 1.0 - _unit(words[:, 0]), _unit(words[:, 1])
+        x = centre[at] + width[at] * (v - 0.5) / u
+        k = np.floor(x)
+        counts = few[at], many[at], draws[at]
+        bound = _surprise(mode[at], *counts) - _surprise(k, *counts)
+        return k, (x >= 0) & (x < end[at]) & (2.0 * np.log(u) <= bound)
+
+    with np.errstate(all="ignore"):
+        k = _until_accepted(attempt, valid, key, first, -1.0)
+        k = np.where(good > bad, draws - k, k)
+        return np.where(valid, np.where(draws < sample, good - k, k), -1.0)
+
+
+def zipf(key: Key, first: int, a: Array) -> Array:
+    """Numbers k from 1 up with probabilities in proportion to k^-a (Devroye 1986, X.6.1).
+
+    Numbers of 2^63 and more are not drawn: the uniform number starts where they end.
+    """
+    valid = a > 1
+    power = np.where(valid, np.minimum(a, 1025.0), 2.0) - 1.0
+    least = 2.0 ** (-63.0 * power)
+
+    def attempt(words: Array, at: Array) -> tuple[Array, Array]:
+        u, v, c = _unit(words[:, 0]), _unit(words[:, 1]), power[at]
+        x = np.floor((u * least[at] + (1.0 - u)) ** (-1.0 / c))
+        log_t = c * np.log1p(1.0 / x)
+        kept = v * x * np.expm1(log_t) / -np.expm1(-c * np.log(2.0)) <= np.exp(log_t)
+        return x, (x >= 1) & (x < 2.0**63) & kept
+
+    with np.errstate(all="ignore"):
+        return _until_accepted(attempt, valid, key, first, -1.0)
+
+
+def vonmises(key: Key, first: int, kappa: Array) -> Array:
+    """Angles around 0 with concentration `kappa` (Best and Fisher 1979)."""
+    valid = (kappa >= 0) & np.isfinite(kappa)
+    k = np.where(valid, kappa, 1.0)
+    r = 1.0 + np.sqrt(1.0 + 4.0 * k * k)
+    with np.errstate(all="ignore"):  # below 1e-8 the angle is uniform
+        rho = (r - np.sqrt(2.0 * r)) / (2.0 * k)
+        s = np.where(k < 1e-5, 1.0 / k + k, (1.0 + rho * rho) / (2.0 * rho))
+
+    def attempt(words: Array, at: Array) -> tuple[Array, Array]:
+        u, v = _unit(words[:, 0]), 1.0 - _unit(words[:, 1])
+        z = np.cos(np.pi * u)
+        f = (1.0 + s[at] * z) / (s[at] + z)
+        y = k[at] * (s[at] - f)
+        angle = np.copysign(np.arccos(f), _unit(words[:, 2]) - 0.5)
+        flat, narrow = k[at] < 1e-8, k[at] > 1e6
+        angle = np.where(flat, np.pi * (2.0 * u - 1.0), angle)
+        angle = np.where(narrow, philox.normal(words[:, 0]) / np.sqrt(k[at]), angle)
+        return angle, flat | narrow | (np.log(y / v) + 1.0 - y >= 0)
+
+    with np.errstate(all="ignore"):
+        return _until_accepted(attempt, valid, key, first, np.nan)
