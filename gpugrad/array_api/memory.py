@@ -300,7 +300,7 @@ MEMORY = {
     "scatter_min": _scatter("minimum"),
     "set": _set,
     "setflags": _setflags,
-    "shape": Tensor.shape.setter(_set_shape),
+    "shape": vars(Tensor)["shape"].setter(_set_shape),
     "tobytes": _tobytes,
     "tofile": _tofile,
 }
