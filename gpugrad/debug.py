@@ -6,8 +6,8 @@ import builtins
 import contextlib
 from typing import Any
 
-from gpugrad.autodiff.batched import Level, levels_of, levels_running
-from gpugrad.autodiff.borders import unwrap_level
+from gpugrad.autodiff.batched import levels_running
+from gpugrad.autodiff.borders import examples
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.user_code import user_line
@@ -143,13 +143,6 @@ def _examples(tensors: list[Tensor]) -> list[list[Tensor]]:
     lines = [tensors]
     for level in levels_running():
         if any(level.is_in(t._data) for line in lines for t in line):
-            parts = [[_each(t, level) for t in line] for line in lines]
+            parts = [[examples(t, level) for t in line] for line in lines]
             lines = [list(each) for columns in parts for each in zip(*columns, strict=True)]
     return lines
-
-
-def _each(t: Tensor, level: Level) -> list[Tensor]:
-    """The Tensors of a level's examples: the same one for each if it does not vary there."""
-    if level in levels_of(t._data):
-        return list(unwrap_level(t, level, 0))
-    return [t] * level.size

@@ -84,6 +84,11 @@ def unwrap_level(x: Any, level: Level, axis: int) -> Any:
     return reading(x.stacked).moveaxis(x.stacked, 0, axis)
 
 
+def examples(x: Tensor, level: Level) -> list[Tensor]:
+    """The Tensors of a level's examples: the same one for each if it does not vary there."""
+    return list(unwrap_level(x, level, 0)) if level.is_in(x._data) else [x] * level.size
+
+
 def _repeat(xp: Any, x: Any, level: Level, axis: int) -> Any:
     shape = (*x.shape[:axis], level.size, *x.shape[axis:])
     return xp.broadcast_to(xp.expand_dims(x, axis=axis), shape)

@@ -92,6 +92,12 @@ class Value:
         """Size of the elements in bytes."""
         return int(np.prod(self.shape)) * int(self.dtype.itemsize)
 
+    def blank(self) -> Value:
+        """Another value of the same shape and dtype, in the same kind of memory."""
+        new = Value(self)
+        new.host = self.host
+        return new
+
 
 class Step:
     """One op of a program, or one effect, whose `op` is None.

@@ -37,14 +37,6 @@ class ControlOp(Replay):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def eager(self, *tensors: Tensor) -> list[Tensor]:
-        """The results, recorded by the recorders of this thread."""
-        raise NotImplementedError
-
-    def bare(self, xp: Any) -> Callable[..., list[Any]]:
-        """The function on plain arrays that a replay calls."""
-        raise NotImplementedError
-
 
 class GradientOverride(ControlOp):
     """The op of a step that returns its first arguments, but has its own gradient.

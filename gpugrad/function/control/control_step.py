@@ -25,7 +25,7 @@ from gpugrad.autodiff.batched import (
     unwrap_levels,
     wrap_levels,
 )
-from gpugrad.autodiff.borders import give_each_example, inside_levels_of, unwrap_level, wrap_level
+from gpugrad.autodiff.borders import examples, give_each_example, inside_levels_of, wrap_level
 from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
@@ -255,9 +255,6 @@ def _record(
 def _call_for_each(step: ControlStep, level: Level, tensors: Sequence[Tensor]) -> list[Tensor]:
     """Call it for one example after the other, in a vmap other than those of the trace."""
     tensors = [give_each_example(t) if known(t) else t for t in tensors]
-
-    def examples(t: Tensor) -> list[Tensor]:
-        return list(unwrap_level(t, level, 0)) if level.is_in(t._data) else [t] * level.size
-
-    results = [step(*example) for example in zip(*map(examples, tensors), strict=True)]
+    columns = [examples(t, level) for t in tensors]
+    results = [step(*example) for example in zip(*columns, strict=True)]
     return [wrap_level(TENSOR.stack(column), level, 0) for column in zip(*results, strict=True)]

@@ -1,10 +1,10 @@
-"""The gradient of a loop over a program, as another such loop.
+"""Loops over a program of plain arrays, and the gradient of one as another such loop.
 
-It goes back over the slices, carries the gradients of the carry, reads what the forward loop has
-kept of each iteration, and returns the gradients of the slices. Gradients of values that stay the
-same are sums over the iterations. If such a gradient is a product of matrices, as that of a layer's
-weights, it is computed after the loop, as one product of the rows of all iterations. Others are
-added up in the carry.
+The gradient goes back over the slices, carries the gradients of the carry, reads what the forward
+loop has kept of each iteration, and returns the gradients of the slices. Gradients of values that
+stay the same are sums over the iterations. If such a gradient is a product of matrices, as that of
+a layer's weights, it is computed after the loop, as one product of the rows of all iterations.
+Others are added up in the carry.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import wrap
-from gpugrad.function.control.repeated import Repeated
-from gpugrad.function.cpu.c_loop import Body
+from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
-from gpugrad.function.plan import Options
+from gpugrad.function.plan import Options, planned, planned_loop
 from gpugrad.function.signature import Signature
 from gpugrad.function.step_calls import op_call
 from gpugrad.registry.record import OPS
@@ -40,6 +39,49 @@ products gain nothing from it."""
 Place = tuple[str, int]
 """Where the slices of a value are: among ``"xs"``, ``"kept"`` or ``"late"`` ones, or among the
 gradients of the results, ``"g"``; and its number there."""
+
+
+class Repeated:
+    """A body that runs `times` times: as one call in C if all its steps are, else step by step."""
+
+    def __init__(self, body: Body, options: Options, times: int) -> None:
+        self._body, self._options, self._times = body, options, times
+        self._in_c: CLoop | None = None
+        self._replay: Any = None
+
+    def __call__(
+        self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
+    ) -> tuple[list[Any], list[Any]]:
+        """Run it; with `back` from the end of the stacks to their start.
+
+        Returns:
+            The last carry, and for each other result its slices, as an array or a list.
+        """
+        arrays = [*carry, *(stack[0] for stack in stacks), *same]
+        if self._replay is None and self._in_c is None:
+            on_host = all(isinstance(a, (np.ndarray, np.generic)) for a in arrays)
+            body = self._body
+            self._in_c = planned_loop(body, self._options, self._times) if on_host else None
+        if self._in_c is not None:
+            result = self._in_c.loop(carry, stacks, same, self._times, back)
+            if result is not None:
+                return result
+            self._in_c = None
+        return self._step_by_step(carry, stacks, same, back)
+
+    def _step_by_step(
+        self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
+    ) -> tuple[list[Any], list[Any]]:
+        body, n = self._body, self._times
+        if self._replay is None:
+            _, self._replay = planned(body.program, self._options, times=n)
+        now, columns = list(carry), [[None] * n for _ in body.program.outputs[body.n_carry :]]
+        for i in reversed(range(n)) if back else range(n):
+            results = self._replay([*now, *(stack[i] for stack in stacks), *same])
+            now = results[: body.n_carry]
+            for column, result in zip(columns, results[body.n_carry :], strict=True):
+                column[i] = result
+        return now, list(columns)
 
 
 class _Product(NamedTuple):
@@ -155,11 +197,12 @@ class LoopWithGradient:
                         self._places[id(v)] = "late", len(self._late)
                         self._late.append(v)
                 continue
-            total, step = _sum(self._gradients[k])
+            gradient = self._gradients[k]
+            before, after = gradient.blank(), gradient.blank()
             self._sums.append(k)
-            carry.append(total)
-            backward.steps.append(step)
-            outs.append(step.outs[0])
+            carry.append(before)
+            backward.steps.append(Step(OPS["add"], [before, gradient], {}, [after]))
+            outs.append(after)
         backward.inputs = [*carry, *slices, *same]
         backward.outputs = [*outs, *(self._gradients[k] for k in self._by_slice), *self._late]
         return (
@@ -270,14 +313,6 @@ def _views_for(backward: Program, forward: Program) -> list[Step]:
             views.append(step)
             read.update(id(v) for v in step.inputs)
     return views[::-1]
-
-
-def _sum(v: Value) -> tuple[Value, Step]:
-    """The sum of the iterations before, and the step that adds a value to it."""
-    blank = np.broadcast_to(np.empty((), v.dtype), v.shape)
-    before, after = Value(blank), Value(blank)
-    before.host = after.host = v.host
-    return before, Step(OPS["add"], [before, v], {}, [after])
 
 
 def stacked(slices: Any) -> Any:

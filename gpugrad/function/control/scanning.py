@@ -10,8 +10,7 @@ from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
-from gpugrad.function.control.loop_gradient import LoopWithGradient, stacked
-from gpugrad.function.control.repeated import Repeated
+from gpugrad.function.control.loop_gradient import LoopWithGradient, Repeated, stacked
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.differentiate import Gradients, by_tape, known, tapes_only
 from gpugrad.trace.array import current_trace

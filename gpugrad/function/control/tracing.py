@@ -40,23 +40,20 @@ class _LentTensor:
     has its own gradient.
 
     Attributes:
-        source: the Tensor to capture.
+        tensor: the Tensor from outside.
+        source: the Tensor to capture: the same, or repeated.
         value: its Value in the branch.
         array: what the Tensor holds meanwhile.
         before: what it held before.
     """
 
     def __init__(self, x: Tensor) -> None:
-        self._x, self.before = x, x._data
+        self.tensor, self.before = x, x._data
         self.is_view = isinstance(x, View)
         self.source = give_each_example(x._read())
         array = innermost_array(self.source._data)
         self.value = Value(array)
         self.array = wrap_levels(Traced(array, self.value), levels_of(self.source._data))
-
-    def put(self, array: Any) -> None:
-        """Let the Tensor hold an array."""
-        self._x._data = array
 
 
 class BranchTrace(Tracing):
@@ -111,7 +108,7 @@ class BranchTrace(Tracing):
         """Let the borrowed Tensors hold traced arrays, or their own again."""
         roots_first = sorted(self._borrowed.values(), key=lambda x: x.is_view)
         for x in roots_first:
-            x.put(x.array if traced else x.before)
+            x.tensor._data = x.array if traced else x.before
 
     def _new_scope(self) -> Scope:
         return Scope(scopes[get_ident()])  # the outer trace's own: a branch assigns nothing

@@ -86,13 +86,7 @@ def _with_copies(step: Step, places: list[int], copies: list[tuple[Variable, Val
     new.call = launched.with_rounded(places)
     new.variables = (*step.variables, *(c for c, _ in copies))
     new.args = (*step.args, *(v for _, v in copies))
-    new.outs = [*step.outs, *(_new_value(v) for _, v in copies)]
-    return new
-
-
-def _new_value(v: Value) -> Value:
-    new = Value(np.broadcast_to(np.empty((), v.dtype), v.shape))
-    new.host = v.host
+    new.outs = [*step.outs, *(v.blank() for _, v in copies)]
     return new
 
 
