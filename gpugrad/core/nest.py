@@ -89,6 +89,16 @@ def _rebuild(structure: Any, leaves: Iterator[Any]) -> Any:
     return new
 
 
+def paths(name: str, structure: Any) -> Iterator[str]:
+    """The path of each leaf in source form, in the order of `flatten`: ``batch['x'][0]``."""
+    pairs = children(structure)
+    if pairs is None:
+        yield name
+    for key, child in pairs or ():
+        part = f".{key}" if dataclasses.is_dataclass(structure) else f"[{key!r}]"
+        yield from paths(name + part, child)
+
+
 def flatten_like(reference: Any, structure: Any, what: str) -> list[Any]:
     """Leaves of `structure`, one for each leaf of `reference`; StructureError if they differ.
 

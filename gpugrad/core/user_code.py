@@ -1,4 +1,4 @@
-"""The line of a user's code that called into gpugrad."""
+"""Where gpugrad was called: the line of a user's code, and the layer in whose `forward` it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 from gpugrad.errors import EXAMPLES, LIBRARIES
 
@@ -47,3 +48,36 @@ def user_line() -> str:
 def user_level() -> int:
     """The `stacklevel` with which a warning from the caller of this names the user's line."""
     return _user_frame()[1] - 1
+
+
+layer_calls: set[CodeType] = set()
+"""Code of the methods that call a layer. Their `self` has its path as the attribute `_path`."""
+
+
+class Where(NamedTuple):
+    """A place in the user's program."""
+
+    line: str
+    """``file:line``."""
+    layer: str
+    """The path of the innermost layer, the class of one without a path, or ""."""
+
+
+NOWHERE = Where("", "")
+
+
+def where() -> Where:
+    """The place that the running op was called from.
+
+    It is read from the call stack, so that neither ops nor layers keep track of it.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    line = layer = ""
+    while frame is not None and not (line and layer):
+        if not layer and frame.f_code in layer_calls:
+            module = frame.f_locals["self"]
+            layer = vars(module).get("_path") or type(module).__name__
+        if not line and (frame.f_back is None or not is_library(frame.f_code.co_filename)):
+            line = line_of((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return Where(line, layer)

@@ -14,13 +14,13 @@ derivatives of the gradient, the function itself runs on Tensors under a tape (`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import graphs, threads
+from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.function.plan import Options, optimized
@@ -74,23 +74,13 @@ class Derivative(NamedTuple):
 class _CapturingTrace(Tracing):
     """A trace that notes which Tensors from outside are read: their ids in `captured`."""
 
-    def __enter__(self) -> _CapturingTrace:
+    sees_reads = True
+
+    def __enter__(self) -> Self:
         self.captured: set[int] = set()
-        super().__enter__()
-        return self
-
-    def listen(self, place: int | None = None) -> _CapturingTrace:
-        """Follow this thread's ops, which report what they read."""
-        graphs.append(self)
-        return super().listen(place)
-
-    def _leave(self) -> None:
-        if self in graphs:
-            graphs.remove(self)
-        super()._leave()
+        return super().__enter__()
 
     def numbered(self, x: Tensor) -> None:
-        """Note a Tensor that an op reads, if it is a constant of the program."""
         if not is_traced(x._data):
             self.captured.add(x._id)
 

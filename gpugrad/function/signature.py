@@ -184,7 +184,7 @@ class Signature:
         if self._static:
             args, keywords, _ = self._split(args, keywords)
         for name, value in self.named(args, keywords):
-            yield from zip(_paths(name, value), nest.flatten(value), strict=True)
+            yield from zip(nest.paths(name, value), nest.flatten(value), strict=True)
 
     def mapped(self, f: Callable[[Any], Any], args: Any, keywords: Any) -> tuple[Any, Any]:
         """The arguments with `f` applied to each leaf that is not static."""
@@ -358,16 +358,6 @@ def _form(structure: Any, leaves: list[Any]) -> Any:
         leaves.append(structure)
         return None
     return type(structure), tuple([(key, _form(child, leaves)) for key, child in children])
-
-
-def _paths(name: str, structure: Any) -> Iterator[str]:
-    """The path of each leaf in source form: ``batch['x'][0]``."""
-    children = nest.children(structure)
-    if children is None:
-        yield name
-    for key, child in children or ():
-        part = f".{key}" if dataclasses.is_dataclass(structure) else f"[{key!r}]"
-        yield from _paths(name + part, child)
 
 
 def _described(key: Any) -> str:

@@ -34,7 +34,29 @@ class Steps(Function):
         self._arguments = (steps, *options)
 
     def _parts(self, args: Any, keywords: Any, alone: bool = False) -> list[tuple[Any, Any]]:
-        return _split(self._signature, self.__name__, self._steps, args, keywords, alone)
+        """The arguments of each step.
+
+        If `alone`, nothing records or traces the call, so that Tensors are split without ops.
+        """
+        k, at = self._steps, 0
+
+        def cut(leaf: Any) -> Any:
+            if alone and type(leaf) is Tensor:
+                return wrap(leaf._data[at, ...])  # `...` keeps an array, not a NumPy scalar
+            return leaf[at, ...] if _is_array(leaf) else leaf
+
+        for path, leaf in self._signature.paths(args, keywords):
+            if _is_array(leaf) and leaf.shape[:1] != (k,):
+                raise ShapeError(
+                    f"{self.__name__}: {path} has shape {leaf.shape}, and steps_per_call={k} needs "
+                    f"length {k} along the first axis: one part for each step. Pass values that "
+                    "all steps share as a Variable, a Python number, or gg.broadcast_to(x, (k, "
+                    "*x.shape))."
+                )
+        steps = []
+        for at in range(k):  # noqa: B007  # `cut` reads it
+            steps.append(self._signature.mapped(cut, args, keywords))
+        return steps
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run the steps one after the other, and stack their results."""
@@ -69,36 +91,6 @@ class Steps(Function):
 
     def _arrays(self, args: Any, keywords: Any) -> list[Any]:
         return super()._arrays(*self._parts(args, keywords)[0])
-
-
-def _split(
-    signature: Signature, name: str, k: int, args: Any, keywords: Any, alone: bool
-) -> list[tuple[Any, Any]]:
-    """Split the arguments into one set for each of `k` steps.
-
-    If `alone`, nothing records or traces the call, so that Tensors are split without ops.
-
-    Raises:
-        ShapeError: an array does not have length `k` along its first axis.
-    """
-    at = 0
-
-    def cut(leaf: Any) -> Any:
-        if alone and type(leaf) is Tensor:
-            return wrap(leaf._data[at, ...])  # `...` keeps an array, not a NumPy scalar
-        return leaf[at, ...] if _is_array(leaf) else leaf
-
-    for path, leaf in signature.paths(args, keywords):
-        if _is_array(leaf) and leaf.shape[:1] != (k,):
-            raise ShapeError(
-                f"{name}: {path} has shape {leaf.shape}, and steps_per_call={k} needs length {k} "
-                "along the first axis: one part for each step. Pass values that all steps share "
-                "as a Variable, a Python number, or gg.broadcast_to(x, (k, *x.shape))."
-            )
-    steps = []
-    for at in range(k):  # noqa: B007  # `cut` reads it
-        steps.append(signature.mapped(cut, args, keywords))
-    return steps
 
 
 def _is_array(leaf: Any) -> bool:

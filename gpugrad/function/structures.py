@@ -74,21 +74,13 @@ def _is_number(leaf: Any) -> bool:
     return type(leaf) in SCALARS or is_array_like(leaf)
 
 
-def _paths(structure: Any, path: str = "") -> list[str]:
-    """The path to each leaf, in the order of `nest.flatten`."""
-    children = nest.children(structure)
-    if children is None:
-        return [path]
-    return [p for key, child in children for p in _paths(child, f"{path}[{key!r}]")]
-
-
 def agreed(what: str, names: tuple[str, str], one: Any, two: Any) -> list[tuple[Any, Any]]:
     """Pair the leaves of two structures, arrays as Tensors; raise if the structures differ.
 
     A Python number in the second structure takes the dtype of the array in the first.
     """
-    paths = _paths(one)
-    if paths != _paths(two):
+    paths = list(nest.paths("", one))
+    if paths != list(nest.paths("", two)):
         shown = [nest.map_structure(lambda leaf: type(leaf).__name__, x) for x in (one, two)]
         raise StructureError(
             f"{what}: {names[0]} has the structure {shown[0]!r:.200}, {names[1]} "

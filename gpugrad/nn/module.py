@@ -13,6 +13,7 @@ from gpugrad.core.arguments import FLAG, INITIALIZER, optional, takes
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.known_as import hint
 from gpugrad.core.tensor import Tensor, argument, tensor
+from gpugrad.core.user_code import layer_calls
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
     ArgumentError,
@@ -24,7 +25,6 @@ from gpugrad.errors import (
 )
 from gpugrad.nn.summary import summary
 from gpugrad.nn.tree import by_path, named_parts, parts_of, replaced
-from gpugrad.trace.where import layer_calls
 
 M = TypeVar("M", bound="Module")
 

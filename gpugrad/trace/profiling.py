@@ -20,7 +20,7 @@ from gpugrad.core.backend import ARRAYS, cupy
 from gpugrad.core.devices import gpu_count
 from gpugrad.core.forking import drop_other_entries, in_child
 from gpugrad.core.tensor import Tensor
-from gpugrad.trace.where import NOWHERE, Where, where
+from gpugrad.core.user_code import NOWHERE, Where, where
 
 
 class Event(NamedTuple):

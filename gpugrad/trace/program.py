@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gpugrad.core.backend import Reading
+from gpugrad.core.user_code import NOWHERE, Where
 from gpugrad.core.variable import Variable
-from gpugrad.trace.where import NOWHERE, Where
 
 Undo = Callable[[], Callable[[], None]]
 

@@ -19,7 +19,7 @@ import gc
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from threading import get_ident
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,11 +35,11 @@ from gpugrad.core.backend import (
     may_share,
     reading,
 )
-from gpugrad.core.listening import threads
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.replaceable import SignalsDeferred, read_together, write_together
 from gpugrad.core.scopes import Scope, scopes, updating
 from gpugrad.core.tensor import Tensor, index_parts, next_id, require_one_library, wrap
-from gpugrad.core.user_code import user_line
+from gpugrad.core.user_code import Where, user_line, where
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 from gpugrad.errors import TraceError
@@ -56,7 +56,6 @@ from gpugrad.trace.program import (
     length_depends_on_values,
 )
 from gpugrad.trace.repeated import Repeated, nothing_to_undo
-from gpugrad.trace.where import Where, where
 
 LARGEST = 1 << 20  # bytes that a folded constant may take; larger ones are computed at each run
 
@@ -66,6 +65,7 @@ class Tracing(Listener):
 
     abstract = False  # whether the arrays only carry shapes and dtypes
     nested = False  # whether its program is part of another one, as a branch or a loop body
+    sees_reads = False  # whether `numbered` is called with the Tensors that ops read
 
     def __init__(
         self, pure: bool = False, trial: bool = False, passes: Sequence[str] | None = None
@@ -96,12 +96,18 @@ class Tracing(Listener):
             READINGS[Traced] = TRACED
             ARRAYS.add(Traced)
 
-    def __enter__(self) -> Tracing:
+    def __enter__(self) -> Self:
         self._open = True
         self._scope.__enter__()
         self.listen()
         current.trace = self
         return self
+
+    def listen(self, place: int | None = None) -> Self:
+        """Follow this thread's ops, and their reads if it sees these."""
+        if self.sees_reads:
+            graphs.append(self)
+        return super().listen(place)
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         try:
@@ -127,6 +133,8 @@ class Tracing(Listener):
         self._open = False
 
     def _leave(self) -> None:
+        if self in graphs:
+            graphs.remove(self)
         for weak in self._refreshed:  # from a write outside: their arrays are this trace's
             if (view := weak()) is not None:
                 view.forget()

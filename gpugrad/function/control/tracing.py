@@ -11,14 +11,14 @@ import functools
 from collections.abc import Callable, Sequence
 from copy import copy
 from threading import get_ident
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from gpugrad.autodiff.batched import levels_of, levels_running, unwrap_levels, wrap_levels
 from gpugrad.autodiff.borders import give_each_example
 from gpugrad.autodiff.recorder import number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact
-from gpugrad.core.listening import graphs, threads
+from gpugrad.core.listening import threads
 from gpugrad.core.scopes import Scope, scopes
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
@@ -66,7 +66,7 @@ class BranchTrace(Tracing):
         missed: Tensors that a recorder outside knows and that should have been borrowed.
     """
 
-    abstract = nested = True
+    abstract = nested = sees_reads = True
 
     def __init__(
         self, outer: Tracing, what: str, borrowed: Sequence[_LentTensor], orders: int
@@ -85,22 +85,15 @@ class BranchTrace(Tracing):
         self.variables: dict[int, Variable] = {}
         self.missed: dict[int, Tensor] = {}
 
-    def __enter__(self) -> BranchTrace:
-        super().__enter__()
-        return self
-
-    def listen(self, place: int | None = None) -> BranchTrace:
-        """Follow this thread's ops alone; they report what they read."""
+    def listen(self, place: int | None = None) -> Self:
+        """Follow this thread's ops alone."""
         self._paused.__enter__()
-        graphs.append(self)
         super().listen(place)
         self._lend(True)
         return self
 
     def _leave(self) -> None:
         self._lend(False)
-        if self in graphs:
-            graphs.remove(self)
         super()._leave()
         self._paused.__exit__()
 
