@@ -20,7 +20,7 @@ call.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,9 +164,11 @@ class CReplay(CpuReplay):
 
     def _step(self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]) -> None:
         if id(step) in self._compiled.products:
-            self._product(step, roots)
+            wide = int(step.outs[0].dtype.itemsize == 8)
+            self._one_result(step, roots, self._array_place, step_table.PRODUCT, wide)
         elif id(step) in self._compiled.calls:
-            self._call_in_c(step, roots)
+            call = self._compiled.calls[id(step)]
+            self._one_result(step, roots, self._whole_place, step_table.CALL, call)
         elif self._copied(step, roots) or self._checked(step):
             pass
         elif isinstance(step, FusedKernel):
@@ -236,19 +238,13 @@ class CReplay(CpuReplay):
             places.append(self._new_place(v, over, roots, run))
         self._finish(run, step_table.KERNEL, kernel, places)
 
-    def _product(self, step: Step, roots: dict[int, int]) -> None:
+    def _one_result(
+        self, step: Step, roots: dict[int, int], place: Callable[..., Place], kind: int, about: Any
+    ) -> None:
         run = self._open_run()
-        (out,) = step.outs
-        places = [self._array_place(v, run) for v in step.args]
-        places.append(self._new_place(out, set(), roots, run))
-        self._finish(run, step_table.PRODUCT, int(out.dtype.itemsize == 8), places)
-
-    def _call_in_c(self, step: Step, roots: dict[int, int]) -> None:
-        run = self._open_run()
-        (out,) = step.outs
-        places = [self._whole_place(v, run) for v in step.args]
-        places.append(self._new_place(out, set(), roots, run))
-        self._finish(run, step_table.CALL, self._compiled.calls[id(step)], places)
+        places = [place(v, run) for v in step.args]
+        places.append(self._new_place(step.outs[0], set(), roots, run))
+        self._finish(run, kind, about, places)
 
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
@@ -324,9 +320,7 @@ class CReplay(CpuReplay):
         if slot == len(self._buffers):
             self._buffers.append(kind)
         self._temporary.append(slot)
-        thing = (slot, *kind, 0, contiguous(v))
-        k, _ = self._fixed.setdefault(thing, (len(self._fixed), thing))
-        place = "fixed", k, 0
+        place = self._slot((slot, *kind, 0, contiguous(v)))
         self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
         return place
 
@@ -349,11 +343,13 @@ class CReplay(CpuReplay):
     def _fixed_place(self, layout: Layout, v: Value) -> Place:
         """The slot of a view of a buffer."""
         thing = (self._homes[id(layout.root)], v.shape, v.dtype, layout.offset, layout.strides)
-        k, _ = self._fixed.setdefault(thing, (len(self._fixed), thing))
-        return "fixed", k, 0
+        return self._slot(thing)
 
     def _constant_place(self, array: Any) -> Place:
-        k, _ = self._fixed.setdefault(id(array), (len(self._fixed), array))
+        return self._slot(array, id(array))
+
+    def _slot(self, thing: Any, key: Any = None) -> Place:
+        k, _ = self._fixed.setdefault(key or thing, (len(self._fixed), thing))
         return "fixed", k, 0
 
 

@@ -207,7 +207,9 @@ class CpuReplay:
         kept = {id(v) for v in leaving}
         self._held: dict[int, int] = {}  # buffer by root
         self._free: dict[Any, list[int]] = {}
-        checks = [k for k, step in enumerate(program.steps) if _may_raise(step)]
+        # steps that may raise NotReplayable: a check does, and another effect might
+        effects = [(k, s) for k, s in enumerate(program.steps) if s.op is None and not s.parts]
+        checks = [k for k, s in effects if not s.variables]
         lines += [] if checks else ["if release: release()"]
         for k, step in enumerate(program.steps):
             read = (roots.get(id(v), id(v)) for v in step.inputs)
@@ -317,11 +319,6 @@ class CpuReplay:
         variables = self._identifiers.bind(f"{step.name}_variables", step.variables)
         self._lines.append(f"hold({variables})")
         self._lines.append(f"{targets}{call}([{args}], {variables}, values)")
-
-
-def _may_raise(step: Step) -> bool:
-    """Whether a step may raise NotReplayable: a check does, and another effect might."""
-    return step.op is None and not step.parts and not step.variables
 
 
 def _writer_to_buffer(step: Step) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gpugrad.core.variable import Variable
 from gpugrad.function.gpu.runs import Run
 from gpugrad.function.gpu.variables import VariableMemory, memory_of
-from gpugrad.function.memory import roots_of
+from gpugrad.function.memory import all_roots_of, roots_of
 from gpugrad.trace.program import Program, Value
 
 Copies = tuple[dict[int, tuple[Any, ...]], list[int]]
@@ -84,7 +84,11 @@ def flow_of(
     moves = {at: memories[origin] for some in in_place.values() for at, origin in some.items()}
     for memory in moves.values():
         memory.moved = True
-    _link(graphs, {*memories, *moves})
+    fixed = {*memories, *moves}  # what graphs read where it is
+    for run in graphs:
+        run.links = [at for at in run.reads if at not in fixed]
+        fixed.update(run.links + run.names)
+        run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
     roots, whole = roots_of(program), len(runs) == len(graphs) == 1
     stored = _stored(program, graphs[0], {*moves}, roots, memories) if whole else {}
     for memory in stored.values():
@@ -121,6 +125,38 @@ def flow_of(
         or any(id(v) in changing for v in kept)
         or any(at in origins for at, _ in loop_state),
     )
+
+
+def moved_in_place(program: Program) -> dict[int, dict[int, int]]:
+    """By id of each effect: the new Values of Variables, and the initial Values that they replace.
+
+    The effect writes to the memory of a Variable's initial Value. So the current value must be in
+    that memory, and nothing may still read the value that is overwritten.
+    """
+    roots = all_roots_of(program)
+    reads = {variable._id: id(v) for variable, v in program.reads}
+    located = {origin: origin for origin in reads.values()}  # values, and in whose memory they are
+    effects: dict[int, dict[int, int]] = {}
+    for k, step in enumerate(program.steps):
+        if step.launched is None:
+            continue
+        n = len(step.variables)
+        after = {id(v) for later in program.steps[k:] for v in later.outs}
+        needed = [v for later in program.steps[k + 1 :] for v in later.inputs]
+        needed += [*program.outputs, *(v for _, v in program.writes)]
+        # memory from which an earlier value is still read
+        stale = {root for v in needed if id(v) not in after for root in roots.get(id(v), ())}
+        moves = {
+            id(out): reads.get(variable._id, 0)
+            for variable, out in zip(step.variables, step.outs[len(step.outs) - n :], strict=True)
+        }
+        if all(
+            located.get(id(before)) == origin and origin not in stale
+            for before, origin in zip(step.args[len(step.args) - n :], moves.values(), strict=True)
+        ):
+            effects[id(step)] = moves
+            located |= moves
+    return effects
 
 
 def _stored(
@@ -160,14 +196,6 @@ def _close(runs: Sequence[Run], program: Program, in_place: Collection[int]) -> 
         wanted.update(run.reads)
         run.effects = [step for step, _ in run.steps if id(step) in in_place]
         run.launched = [step.launched for step in run.effects]
-
-
-def _link(graphs: Sequence[Run], kept: set[int]) -> None:
-    """Find each graph's inputs to copy and the results that others read; `kept` needs no copy."""
-    for run in graphs:
-        run.links = [at for at in run.reads if at not in kept]
-        kept.update(run.links + run.names)
-        run.passed = [at for at in run.names if any(at in r.reads for r in graphs)]
 
 
 def _copies(values: Sequence[Value], overwritten: set[int]) -> Copies:

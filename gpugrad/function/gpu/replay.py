@@ -20,8 +20,7 @@ from gpugrad.core.devices import copy_array, formulas_on
 from gpugrad.core.replaceable import SignalsDeferred, read_together
 from gpugrad.core.scopes import updating
 from gpugrad.errors import reraise
-from gpugrad.function.gpu.flow import Flow, flow_of
-from gpugrad.function.gpu.in_place import moved_in_place
+from gpugrad.function.gpu.flow import Flow, flow_of, moved_in_place
 from gpugrad.function.gpu.rounded import Copies, keep_copies
 from gpugrad.function.gpu.runs import Run, argument, call_of
 from gpugrad.function.gpu.steady import Steady

@@ -52,7 +52,12 @@ def keep_copies(
         new.writes += zip((c for c, _ in copies), new.steps[k].outs[-len(of) :], strict=True)
         pairs += ((v, c) for (_, v, _), (c, _) in zip(of, copies, strict=True))
         replaced |= {id(out) for *_, out in of}
-    new.steps = [kept for step in new.steps for kept in _without(step, replaced)]
+    steps, new.steps = new.steps, []
+    for step in steps:
+        if isinstance(step, Casts):
+            new.steps += step.without(replaced)
+        elif not (is_cast(step) and id(step.outs[0]) in replaced):
+            new.steps.append(step)
     return new, pairs
 
 
@@ -88,13 +93,6 @@ def _with_copies(step: Step, places: list[int], copies: list[tuple[Variable, Val
     new.args = (*step.args, *(v for _, v in copies))
     new.outs = [*step.outs, *(v.blank() for _, v in copies)]
     return new
-
-
-def _without(step: Step, replaced: set[int]) -> list[Step]:
-    """The rest of a step without these results."""
-    if isinstance(step, Casts):
-        return step.without(replaced)
-    return [] if is_cast(step) and id(step.outs[0]) in replaced else [step]
 
 
 class Copies:

@@ -1,4 +1,14 @@
-"""Runs: parts of a program that either fit in a CUDA graph or run step by step."""
+"""Runs: parts of a program that either fit in a CUDA graph or run step by step.
+
+A graph can hold launches, and memory of the pool that it keeps. It cannot hold a step that waits
+for a result (an index that is checked, a shape that depends on values), nor cuBLAS, cuSOLVER and
+cuRAND, which CuPy refuses to capture. A refusal ends the capture, and the step is left out then.
+Two things would be captured but wrong in later launches: an array from the host, because only its
+address is captured, and an FFT, because CuPy owns its plan and work area and may free them. So an
+op's record sets `captures` only if its forward does neither, on CuPy 14. Sorts can be captured:
+they are Thrust's, under a policy that does not wait for the stream. So can CuPy's and CUB's
+reductions, which take their memory from the pool.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.backend import Reading
-from gpugrad.function.gpu.captured import can_be_captured
 from gpugrad.function.gpu.kernel_launch import compile_kernel
 from gpugrad.function.passes.epilogues import Product
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
@@ -16,6 +25,7 @@ from gpugrad.function.passes.rewrite import FusedStep
 from gpugrad.function.step_calls import effect_call, op_call, reraise_as_op
 from gpugrad.kernels.by_hand.partial_sums import Waiting
 from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.codegen.for_ops import forward_of, kind_of
 from gpugrad.kernels.libraries import cublaslt
 from gpugrad.trace.program import Step, Value
 
@@ -112,21 +122,41 @@ def call_of(step: Step, xp: Reading) -> tuple[Callable[..., Any], bool]:
     if isinstance(step, FusedStep):
         return _fused(step, xp), all(map(can_be_captured, step.unfused.steps))
     if step.op is None:
-        return _with_effect(step), False
+        effect, n = effect_call(step), len(step.args) - len(step.variables)
+        return lambda *arrays: effect([*arrays[:n]], step.variables, [*arrays[n:]]), False
     if step.op.kind == "control":  # it may read values; its branches have their own graphs
         return _listed(step, xp), False
     return _listed(step, xp), can_be_captured(step)
+
+
+def can_be_captured(step: Step) -> bool:
+    """Whether an op's function on plain arrays only launches work on memory that can be fixed."""
+    op: Any = step.op
+    if callable(op.captures):
+        return bool(op.captures(*step.args, **step.params))
+    if op.captures is False:
+        return False
+    if op.cuda is not None or op.view or all(v.view for v in step.outs):
+        return True
+    if op.kind == "elementwise":
+        return op.captures or op.is_library_function or _has_code(op, step.args)
+    arrays = all(isinstance(a, Value) or a is None for a in step.args)  # no numbers to send
+    return bool(op.captures) and arrays
+
+
+def _has_code(op: Any, args: Any) -> bool:
+    """Whether an elementwise formula can be written as CUDA; others may use host arrays."""
+    try:
+        forward_of(op, tuple(map(kind_of, args)))
+    except NoCodeError:
+        return False
+    return True
 
 
 def _listed(step: Step, xp: Reading) -> Callable[..., Any]:
     call = op_call(step, xp)
     assert step.op is not None
     return call if step.op.outputs > 1 else lambda *args: [call(*args)]
-
-
-def _with_effect(step: Step) -> Callable[..., Any]:
-    call, n = effect_call(step), len(step.args) - len(step.variables)
-    return lambda *arrays: call(list(arrays[:n]), step.variables, list(arrays[n:]))
 
 
 def _fused(step: FusedStep, xp: Reading) -> Callable[..., Any]:
