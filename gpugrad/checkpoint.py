@@ -173,14 +173,6 @@ def _checksum(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> str:
     return f"{total:08x}"
 
 
-def _checksum_of_values(arrays: Mapping[str, Array]) -> str:
-    """The checksum in files that lack `_MARK`."""
-    total = 0
-    for name in sorted(arrays):
-        total = zlib.crc32(_bytes(arrays[name]), zlib.crc32(name.encode(), total))
-    return f"{total:08x}"
-
-
 def _write(path: Path, content: bytes) -> None:
     try:
         path = Path(os.path.realpath(path))  # a link stays, its file is replaced
@@ -355,7 +347,10 @@ def _is_intact(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bool
         return not any(value.startswith(_MARK) for value in metadata.values())
     if checksum.startswith(_MARK):
         return checksum == _MARK + _checksum(arrays, metadata)
-    return checksum == _checksum_of_values(arrays)
+    total = 0
+    for name in sorted(arrays):
+        total = zlib.crc32(_bytes(arrays[name]), zlib.crc32(name.encode(), total))
+    return checksum == f"{total:08x}"
 
 
 @saying_where

@@ -352,7 +352,7 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
         ) from None
     d = devices.require(devices.device(device))
     if d.kind == "cpu":
-        return _convert_all(batches, d)
+        return (nest.map_structure(lambda x: _convert(_read(x), d), batch) for batch in batches)
     return _prefetch_to_gpu(batches, d, size, _Position(source))
 
 
@@ -366,11 +366,6 @@ class _Position:
         known = hasattr(source, "note_returned")
         self.read: Callable[[], Any] = source.state if known else lambda: None
         self.set: Callable[[Any], None] = source.note_returned if known else lambda _: None
-
-
-def _convert_all(batches: Iterable[Any], d: Device) -> Iterator[Any]:
-    for batch in batches:
-        yield nest.map_structure(lambda leaf: _convert(_read(leaf), d), batch)
 
 
 def _read(leaf: Any) -> Any:

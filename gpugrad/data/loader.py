@@ -58,7 +58,9 @@ class _Work(NamedTuple):
         if self.batch_map is not None:
             rng = np.random.default_rng([self.seed, 1, epoch, number])
             batch = self._checked(items, lambda: _called(self.batch_map, batch, rng))
-        return _emptied(batch) if isinstance(items, NoItems) else batch
+        if isinstance(items, NoItems):
+            return nest.map_structure(lambda a: a[:0] if np.ndim(a) else a, batch)
+        return batch
 
     def _examples(self, epoch: int, items: Sequence[Any]) -> list[Any]:
         results = []
@@ -89,10 +91,6 @@ class _Work(NamedTuple):
             raise DataError(f"DataLoader: the batch of {_range(items)}: {_text(error)}") from error
 
 
-def _emptied(batch: Any) -> Any:
-    return nest.pack(batch, [a[:0] if np.ndim(a) else a for a in nest.flatten(batch)])
-
-
 def _range(items: Sequence[Any]) -> str:
     """The first and the last of indices, or of (position, item) pairs."""
     first, last = (i[0] if isinstance(i, tuple) else i for i in (items[0], items[-1]))
@@ -110,14 +108,11 @@ def _text(error: Exception) -> str:
 
 def _called(f: Any, value: Any, rng: np.random.Generator) -> Any:
     """The result of a map, which gets a generator if it has a parameter `rng`."""
-    return f(value, rng=rng) if _takes_rng(f) else f(value)
-
-
-def _takes_rng(f: Any) -> bool:
     try:
-        return "rng" in inspect.signature(f).parameters
+        takes_rng = "rng" in inspect.signature(f).parameters
     except (TypeError, ValueError):  # some built-in functions have no signature
-        return False
+        takes_rng = False
+    return f(value, rng=rng) if takes_rng else f(value)
 
 
 def stack(examples: list[Any]) -> Any:
@@ -235,16 +230,12 @@ class DataLoader:
         self.timeout, self.shard = timeout, shard
         self._workers: list[InThread | InProcess] = []
         self._owner = os.getpid()
-        if self._indexed:
-            self._check_length(len(dataset))
-
-    def _check_length(self, n: int) -> None:
-        if not n:
+        if self._indexed and not len(dataset):
             raise ArgumentError("DataLoader: the dataset is empty.")
-        if self.drop_last and n < self.batch_size:
+        if self._indexed and drop_last and len(dataset) < batch_size:
             raise ArgumentError(
-                f"DataLoader: the dataset has {n} examples, fewer than batch_size="
-                f"{self.batch_size}, so with drop_last=True there is no batch."
+                f"DataLoader: the dataset has {len(dataset)} examples, fewer than batch_size="
+                f"{batch_size}, so with drop_last=True there is no batch."
             )
 
     def __len__(self) -> int:
@@ -315,8 +306,9 @@ class DataLoader:
     def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
         """The contents of an epoch's batches: indices, or pairs of position and item."""
         rng = np.random.default_rng([self.seed, epoch])
-        chunks = self._indices(rng) if self._indexed else self._chunks_of_iterable(rng)
-        for chunk in chunks:
+        pairs = self._from_iterable(rng)
+        chunks = iter(lambda: list(itertools.islice(pairs, self.batch_size)), [])
+        for chunk in self._indices(rng) if self._indexed else chunks:
             if len(chunk) == self.batch_size or not self.drop_last:
                 yield self._part(chunk) if self.shard else chunk
 
@@ -332,11 +324,6 @@ class DataLoader:
         for start in range(0, n, self.batch_size):
             stop = min(start + self.batch_size, n)
             yield list(range(start, stop)) if order is None else order[start:stop].tolist()
-
-    def _chunks_of_iterable(self, rng: np.random.Generator) -> Iterator[list[tuple[int, Any]]]:
-        pairs = self._from_iterable(rng)
-        while chunk := list(itertools.islice(pairs, self.batch_size)):
-            yield chunk
 
     def _from_iterable(self, rng: np.random.Generator) -> Iterator[tuple[int, Any]]:
         pairs = enumerate(self._work.dataset)

@@ -17,7 +17,7 @@ from gpugrad.core.format import format_bytes
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.trace.program import Program, Step, Value
 
-_LABELS = {
+LABELS = {
     "inputs": "arguments",
     "variables": "Variables",
     "averages": "optimizers' own",
@@ -59,9 +59,9 @@ class Memory:
     def __str__(self) -> str:
         lines = [f"peak {format_bytes(self.peak)}, at step {self.step} of {self.of}: {self.text}"]
         for field in fields(self):
-            if field.name in _LABELS and getattr(self, field.name):
+            if field.name in LABELS and getattr(self, field.name):
                 amount = format_bytes(getattr(self, field.name))
-                lines.append(f"  {_LABELS[field.name]:<18}{amount:>10}")
+                lines.append(f"  {LABELS[field.name]:<18}{amount:>10}")
         return "\n".join(lines)
 
 

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 from gpugrad.core.arguments import PATH
@@ -21,7 +20,38 @@ from gpugrad.errors import ArgumentError
 from gpugrad.train.callbacks import Callback, going_on
 
 
-class JSONLog(Callback):
+class _Lines(Callback):
+    """A file to which each epoch appends a line."""
+
+    on_every_rank = False
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = PATH(type(self).__name__, "path", path)
+
+    def begin(self, run: Any) -> None:
+        """Create the file and its folder."""
+        try:  # a file that is there stays, but must be writable
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.open("a").close()
+        except OSError as error:
+            name = type(self).__name__
+            raise ArgumentError(
+                f"{name}: {self.path} cannot be written: {error.strerror}."
+            ) from error
+
+    def _append(self, text: str) -> None:
+        """Append a line, or nothing if the disk is full: the next line must begin at its own."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        try:
+            with self.path.open("a", newline="") as file:
+                file.write(text)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(self.path, size)
+            raise
+
+
+class JSONLog(_Lines):
     """A line of JSON for each epoch, appended: its number, the steps taken and all numbers.
 
     A number that is NaN or infinite, which JSON cannot hold, is null.
@@ -34,38 +64,20 @@ class JSONLog(Callback):
     {"epoch": 1, "step": 1, "loss": 2.0,
     """
 
-    on_every_rank = False
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = PATH("JSONLog", "path", path)
-
-    def begin(self, run: Any) -> None:
-        """Create the file and its folder."""
-        _create("JSONLog", self.path)
-
     def end_of_epoch(self, run: Any) -> None:
         """Append a line."""
         numbers = {name: x if math.isfinite(x) else None for name, x in run.logs.items()}
         line = json.dumps({"epoch": run.epoch, "step": run.step, **numbers})
         with going_on("JSONLog", self.path):
-            _append(self.path, line + "\n")
+            self._append(line + "\n")
 
 
-class CSVLog(Callback):
+class CSVLog(_Lines):
     """A row for each epoch, appended; the columns are those of the file's first line.
 
     Raises:
         ArgumentError: the file has other columns.
     """
-
-    on_every_rank = False
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = PATH("CSVLog", "path", path)
-
-    def begin(self, run: Any) -> None:
-        """Create the file and its folder."""
-        _create("CSVLog", self.path)
 
     def end_of_epoch(self, run: Any) -> None:
         """Append a row."""
@@ -79,7 +91,7 @@ class CSVLog(Callback):
             if new:
                 writer.writeheader()
             writer.writerow(row)
-            _append(self.path, text.getvalue())
+            self._append(text.getvalue())
 
     def _check_columns(self, ours: list[str]) -> None:
         with self.path.open(newline="") as file:
@@ -89,27 +101,6 @@ class CSVLog(Callback):
                 f"CSVLog: {self.path} has the columns {columns}, this run {ours}. Write to "
                 "another file."
             )
-
-
-def _append(path: Path, text: str) -> None:
-    """Append a line, or nothing if the disk is full: the next line must begin at its own."""
-    size = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("a", newline="") as file:
-            file.write(text)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.truncate(path, size)
-        raise
-
-
-def _create(name: str, path: Path) -> None:
-    """Create an empty file and its folder, unless it exists; it must be writable."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
-    except OSError as error:
-        raise ArgumentError(f"{name}: {path} cannot be written: {error.strerror}.") from error
 
 
 class TensorBoard(Callback):

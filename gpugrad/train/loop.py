@@ -447,18 +447,12 @@ def _evaluation(
 
     def evaluated(data: Iterable[Any]) -> dict[str, float]:
         sums = Sums(metrics)
-        for batch in _some(_on_device("evaluate", data)):
+        batch = None
+        for batch in _on_device("evaluate", data):
             n = _count_examples("evaluate", batch)
             sums.add(_MetricSums(evaluation_step(*_parts(batch))), n)
+        if batch is None:
+            raise ArgumentError(f"evaluate: the data {_NO_BATCHES}")
         return sums.read()
 
     return evaluated
-
-
-def _some(batches: Iterable[Any]) -> Iterator[Any]:
-    empty = True
-    for batch in batches:
-        empty = False
-        yield batch
-    if empty:
-        raise ArgumentError(f"evaluate: the data {_NO_BATCHES}")

@@ -17,7 +17,7 @@ from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
-from gpugrad.core.backend import ARRAYS, TENSOR, is_array, is_inexact
+from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_array, is_inexact
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import is_training, training
@@ -70,7 +70,7 @@ class _CustomCall:
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
         """The result of the user's gradient function for the upstream gradients."""
-        upstream = [copy(x) if xp is TENSOR else wrap(_bare(x)) for x in g]
+        upstream = [copy(x) if xp is TENSOR else wrap(as_array(x, np.ndarray)) for x in g]
         with inside_levels_of(*upstream), training(self._trains):  # it may recompute layers
             return self._fitted(xp, upstream, *self._call(upstream))
 
@@ -138,10 +138,6 @@ class _CustomCall:
         return g._data
 
 
-def _bare(x: Any) -> Any:
-    return x if type(x) in ARRAYS else np.asarray(x)
-
-
 def _is_number(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, int, float, complex, np.generic)) or is_array(leaf)
 
@@ -196,7 +192,9 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
     positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
     inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
     is_input = [isinstance(x, Tensor) for x in nest.flatten((args, keywords))]
-    args, keywords = nest.map_structure(_as_value, (args, keywords))
+    # the values of Variables now: a later assign must not reach grad_fn
+    values = [x._read() if isinstance(x, Variable) else x for x in nest.flatten((args, keywords))]
+    args, keywords = nest.pack((args, keywords), values)
     with Accesses() as read:
         pair = f(*args, **keywords)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
@@ -205,7 +203,9 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
     outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
     arguments = {x._id for x in inputs if isinstance(x, Variable)}
     variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
-    if variables and not _takes_variables(grad_fn):
+    accepted = inspect.signature(grad_fn).parameters
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
+    if variables and "variables" not in accepted and not takes_any:
         raise StructureError(
             f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
             "gradient function must take a keyword argument `variables`."
@@ -226,11 +226,6 @@ def _as_input(leaf: Any) -> Any:
     return copy(x)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
 
 
-def _as_value(leaf: Any) -> Any:
-    """A Variable as its value now: a later assign must not reach grad_fn."""
-    return leaf._read() if isinstance(leaf, Variable) else leaf
-
-
 def _record(
     call: _CustomCall, outs: list[Tensor], inputs: list[Tensor], variables: list[Variable]
 ) -> list[Tensor]:
@@ -248,11 +243,6 @@ def _record(
         sources = meet_levels(*sources, *outs)[: len(sources)]
     RecordedCall(call.name, call.gradients).record(outs, sources)
     return outs
-
-
-def _takes_variables(grad_fn: Function) -> bool:
-    ps = inspect.signature(grad_fn).parameters
-    return "variables" in ps or any(p.kind is p.VAR_KEYWORD for p in ps.values())
 
 
 def custom_jvp(f: Function) -> Function:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import ARRAYS, NUMPY
+from gpugrad.core.backend import NUMPY, as_array
 from gpugrad.core.replaceable import Update, read_together, write_together
 from gpugrad.core.scopes import updating
 from gpugrad.function.cpu.blocks import (
@@ -69,7 +69,7 @@ class CpuReplay:
     def __init__(self, program: Program, arena: bool = True, in_place: bool = True) -> None:
         self._arena, self._in_place = arena, in_place
         self._identifiers = Names(_RESERVED, letters="b")
-        self._identifiers.bind("asarray", _as_array)
+        self._identifiers.bind("asarray", functools.partial(as_array, kind=np.ndarray))
         self._names = self._value_names(program)
         self._shared: dict[tuple[int, str], str] = {}  # names of objects that steps share
         self._lines: list[str] = []
@@ -349,7 +349,3 @@ def _flat_zeros(dtype: np.dtype[Any]) -> Any:
 
 def _zeros(out: Value) -> Any:
     return _flat_zeros(out.dtype)[: math.prod(out.shape)].reshape(out.shape)
-
-
-def _as_array(x: Any) -> Any:
-    return x if type(x) in ARRAYS else np.asarray(x)

@@ -17,14 +17,9 @@ from gpugrad.trace.program import Step, Value
 def _input(
     k: int, value: Value, shape: tuple[int, ...], by_row: bool, strides: Sequence[int] | None = None
 ) -> Input:
-    """An argument broadcast to a shape.
+    """Argument number `k`, with strides in elements (None if contiguous), broadcast to a shape.
 
-    Args:
-        k: the number of the argument.
-        value: the argument.
-        shape: the shape that it is broadcast to.
-        by_row: whether each element of the shape is a row; else the last axis holds the columns.
-        strides: in elements; None for a contiguous array.
+    Each element of the shape is a row, or else the last axis holds the columns.
     """
     own = value.shape
     if strides is None:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpugrad.core.format import format_bytes
-from gpugrad.function.inspect.views import COLUMNS, Measured, bar, by_module, by_time, place_cells
-from gpugrad.function.memory import Memory, lives
+from gpugrad.function.inspect.views import COLUMNS, Measured, bar, by_module, place_cells, table
+from gpugrad.function.memory import LABELS, Memory, lives
 from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
 
@@ -23,11 +23,6 @@ class _Row(NamedTuple):
 
     step: Step
     is_part: bool = False
-
-    @property
-    def is_group(self) -> bool:
-        """Whether the rows of its parts follow."""
-        return bool(self.step.parts)
 
 
 def _rows(program: Program) -> list[_Row]:
@@ -41,7 +36,7 @@ def _rows(program: Program) -> list[_Row]:
 
 def _makers(rows: Sequence[_Row]) -> dict[int, int]:
     """The number of the row that makes each value, by id; in a group, the part's row."""
-    return {id(v): k for k, row in enumerate(rows) if not row.is_group for v in row.step.outs}
+    return {id(v): k for k, row in enumerate(rows) if not row.step.parts for v in row.step.outs}
 
 
 # ---- the page ----------------------------------------------------------------------------
@@ -136,10 +131,11 @@ def page(
         Measured(k + 1, step, seconds, cells[k], _text(step, names))
         for k, (step, seconds) in enumerate(zip(program.steps, times, strict=True))
     ]
+    by_time = sorted(measured, key=lambda row: -(row.seconds or 0.0))  # those without one come last
     remaining = iter(measured)
     lines = []
     for k, row in enumerate(rows):
-        kind = ' class="part"' if row.is_part else ' class="group"' if row.is_group else ""
+        kind = ' class="part"' if row.is_part else ' class="group"' if row.step.parts else ""
         m = None if row.is_part else next(remaining)
         number, shown = (m.number, m.cells) if m else ("", "<td></td>" * 3)
         lines.append(
@@ -156,7 +152,7 @@ def page(
         "makes a value to the steps that read it. Memory that an op takes and frees while it runs "
         "is not counted.</p>\n"
         f"<dl>{facts}</dl>\n{TABS}\n"
-        f'<div class="view time-view">{by_time(measured)}</div>\n'
+        f'<div class="view time-view">{table(by_time)}</div>\n'
         f'<div class="view modules">{by_module(measured)}</div>\n'
         '<div class="view order program">'
         f'<svg width="{GUTTER}" height="{len(rows) * ROW}">{_arcs(rows)}</svg>\n'
@@ -212,13 +208,8 @@ def _facts(program: Program, times: Sequence[float | None], memory: Memory) -> s
         "steps": str(len(program.steps)),
         "steps one by one": f"{sum(known) * 1e6:,.1f} us" if known else "not measured",
         "peak memory": format_bytes(memory.peak),
-        "arguments": format_bytes(memory.inputs),
-        "Variables": format_bytes(memory.variables),
-        "optimizers' own": format_bytes(memory.averages),
-        "planned buffers": format_bytes(memory.arena),
-        "results": format_bytes(memory.outputs),
-        "kept for backward": format_bytes(memory.kept),
     }
+    facts |= {label: format_bytes(getattr(memory, name)) for name, label in LABELS.items()}
     return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in facts.items())
 
 
@@ -245,7 +236,7 @@ def dot(program: Program, title: str) -> str:
     edges: list[tuple[str, str, str]] = []
     for k, row in enumerate(rows):
         step = row.step
-        if row.is_group:
+        if row.step.parts:
             lines.append(
                 f"  subgraph cluster_{k} {{ label={_quoted(step.name)}; style=rounded; "
                 'color="#9fb3c8"; fontname="Helvetica"; fontsize=10;'

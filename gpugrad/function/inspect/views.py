@@ -35,12 +35,6 @@ def place_cells(step: Step) -> str:
     return f"<td>{html.escape(place.layer)}{mark}</td><td>{html.escape(place.line)}</td>"
 
 
-def by_time(rows: Sequence[Measured]) -> str:
-    """A table of the steps, the slowest first; those without a time come last."""
-    ordered = sorted(rows, key=lambda row: -(row.seconds or 0.0))
-    return _table(ordered)
-
-
 def by_module(rows: Sequence[Measured]) -> str:
     """Folded tables, nested by the modules' paths; at each level, the slowest module first."""
     root = _Module("")
@@ -78,11 +72,11 @@ def _content(module: _Module, whole: float, own: str) -> str:
     for inner in module.inside.values():
         while not inner.rows and len(inner.inside) == 1:  # such as a list with one layer
             (inner,) = inner.inside.values()
-        content = _content(inner, whole, "(its own steps)") if inner.inside else _table(inner.rows)
+        content = _content(inner, whole, "(its own steps)") if inner.inside else table(inner.rows)
         folded.append((inner.seconds, _fold(inner.path, inner.all_rows, whole, content)))
     if module.rows:
         seconds = sum(row.seconds or 0.0 for row in module.rows)
-        folded.append((seconds, _fold(own, module.rows, whole, _table(module.rows))))
+        folded.append((seconds, _fold(own, module.rows, whole, table(module.rows))))
     return "\n".join(text for _, text in sorted(folded, key=lambda pair: -pair[0]))
 
 
@@ -102,7 +96,8 @@ def _fold(title: str, rows: Sequence[Measured], whole: float, content: str) -> s
 COLUMNS = ("time, run alone", "makes", "held meanwhile", "module", "line", "step")
 
 
-def _table(rows: Sequence[Measured]) -> str:
+def table(rows: Sequence[Measured]) -> str:
+    """A table with a row for each step."""
     head = "".join(f"<th>{column}</th>" for column in ("#", *COLUMNS))
     lines = [
         f"<tr><td>{row.number}</td>{row.cells}{place_cells(row.step)}"

@@ -55,7 +55,7 @@ class _Splitter(Rewriter):
             return
         rows, columns, rest = parts
         x: Any = step.args[0]
-        if _sums_products(step):  # the mean of squares is written as a sum of products
+        if step.name == "sum_of_products":  # the mean of squares is written as a sum of products
             x = self._product(step)
         how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
@@ -84,7 +84,7 @@ class _Splitter(Rewriter):
 
         None if the step is not such a reduction, or already reduces along or over rows.
         """
-        product = _sums_products(step)
+        product = step.name == "sum_of_products"  # a reduction of two arrays, their products
         if step.op is None or not (product or step.op.reduces):
             return None
         if step.params.get("dtype") is not None or any(id(a) in self._strided for a in step.args):
@@ -108,11 +108,6 @@ class _Splitter(Rewriter):
 
     def _reduced(self, of: Step, how: str, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
         return self.step(of, how, [x], OPS[how].params | {"axis": axis}, shape)
-
-
-def _sums_products(step: Step) -> bool:
-    """Whether a step is a reduction of two arrays, their products."""
-    return step.name == "sum_of_products"
 
 
 class _Merger(_Splitter):

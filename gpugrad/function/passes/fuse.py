@@ -76,8 +76,8 @@ class FusedKernel(Step):
         return shapes == {self.shape} and any(v.shape == self.shape for v in self.inputs)
 
     def is_full(self, v: Value) -> bool:
-        """Whether a value has an element for each element of the kernel."""
-        return _is_full(self.shape, v.shape)
+        """Whether a value has an element for each element of the kernel, row after row."""
+        return _columns(v.shape) == self.columns and math.prod(v.shape) == math.prod(self.shape)
 
     def remove_views(self, leaving: set[int]) -> list[Step]:
         """Remove and return the reshapes that only other steps read: one result, not two."""
@@ -115,11 +115,6 @@ def _rows(shape: tuple[int, ...]) -> int:
 
 def _columns(shape: tuple[int, ...]) -> int:
     return shape[-1] if shape else 1
-
-
-def _is_full(kernel: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether an array has a value per element of a kernel of that shape, row after row."""
-    return _columns(shape) == _columns(kernel) and math.prod(shape) == math.prod(kernel)
 
 
 def _reduces_rows(kernel: tuple[int, ...]) -> bool:

@@ -51,8 +51,8 @@ class Pieces(Step):
 
     def targets(self) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
         """The shape of each array's place in the result, its offset and its strides in bytes."""
-        memory = np.empty([self.whole[a] for a in self.order], self.outs[0].dtype)
-        whole = memory.transpose([self.order.index(a) for a in range(len(self.order))])
+        memory = np.empty(math.prod(self.whole), self.outs[0].dtype)
+        whole = self._indexed(memory)
         indices = [place if isinstance(place, tuple) else (place,) for place in self.places]
         # an ellipsis makes a view of a single element, too
         views = [whole[index if ... in index else (*index, ...)] for index in indices]

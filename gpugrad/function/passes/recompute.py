@@ -153,17 +153,10 @@ class _Exchange:
 def _again(
     source: FusedKernel, v: Value, kernel: FusedKernel, place: int, stops: set[int]
 ) -> _Again | None:
-    """A kernel that recomputes a value of `source` instead of reading it.
+    """The `kernel` at a place, which recomputes a value of `source` instead of reading it.
 
-    Args:
-        source: the kernel that makes the value.
-        v: the value.
-        kernel: the kernel that reads it.
-        place: the place of `kernel`.
-        stops: ids of values of `source` that `kernel` may read instead.
-
-    Returns:
-        None if that is impossible, or takes too many steps.
+    It may read the values of `source` with the ids `stops`. None if that is impossible, or takes
+    too many steps.
     """
     if (source.rows, source.columns) != (kernel.rows, kernel.columns):
         return None

@@ -158,12 +158,6 @@ def is_number(x: Any, number: float) -> bool:
     return bool(x == number) and (number != 0 or not np.signbit(np.real(x)))
 
 
-def _table(step: Step) -> Any:
-    """The table of which a step takes all rows in order, as embeddings of positions do."""
-    indices, table = step.args
-    return table if _counts_to(indices, table.shape[0]) else None
-
-
 def _counts_to(indices: Any, n: int) -> bool:
     """Whether an argument is the constant 0, 1, ... n - 1."""
     rows = indices.constant if isinstance(indices, Value) else None
@@ -196,7 +190,10 @@ def _same(step: Step) -> Any:
     sums_none = op.reduces == "sum" and "axis" not in step.params
     if op.view in ("reshape", "broadcast") or is_cast(step) or sums_none:
         return step.args[0]
-    return _table(step) if step.name == "take_rows" else None  # all rows, in order
+    if step.name != "take_rows":
+        return None
+    indices, table = step.args  # all rows in order, as embeddings of positions take them
+    return table if _counts_to(indices, table.shape[0]) else None
 
 
 def _alike(x: Value, y: Value) -> bool:
