@@ -402,7 +402,6 @@ def restore(
 
 
 def _differences(variables: Mapping[str, Variable], values: Mapping[str, Array]) -> list[str]:
-    """Differences between the model and the file, a line for each name."""
 
     def text_of(x: Any) -> str:
         return f"{x.dtype} {tuple(x.shape)}"

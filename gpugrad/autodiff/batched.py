@@ -186,12 +186,6 @@ def wrap_levels(array: Any, levels: Sequence[Level]) -> Any:
 Rule = Callable[..., Any]
 
 
-def _innermost_level(arrays: Sequence[Any]) -> Level | None:
-    """The innermost level at which any of the arrays is Batched."""
-    levels = [a.level for a in arrays if type(a) is Batched]
-    return max(levels, key=lambda level: level.serial, default=None)
-
-
 def batched_reading(op: Any) -> Callable[..., Any]:
     """An op's function on arrays, some of them Batched."""
     family = "stack" if op.kind == "elementwise" else op.batch or "loop"
@@ -202,7 +196,8 @@ def batched_reading(op: Any) -> Callable[..., Any]:
         bound = {**op.params, **dict(zip(names, args, strict=False)), **keywords}
         arrays = [bound.pop(n, None) for n in op.arrays]
         flat = arrays[0] if op.variadic else arrays
-        level = _innermost_level([*flat, *index_parts(bound.get("index"))])
+        levels = [a.level for a in (*flat, *index_parts(bound.get("index"))) if type(a) is Batched]
+        level = max(levels, key=lambda level: level.serial, default=None)  # the innermost
         if level is None and between_numbers(op, flat):
             return op.bare(NUMPY)(*args, **keywords)[()]  # a rounded number, not an array
         if level is None:

@@ -141,7 +141,6 @@ def random_affine(
 
 
 def _checked(name: str, images: Any, rng: Any) -> Any:
-    """The images as Tensor or NumPy array."""
     if isinstance(images, (tuple, list, Mapping)):
         raise ArgumentError(
             f"{name}: expected images, got a {type(images).__name__}. For batches of images and "

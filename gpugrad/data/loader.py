@@ -304,7 +304,6 @@ class DataLoader:
         self._position = LoaderState(epoch + 1, 0)
 
     def _items(self, epoch: int) -> Iterator[Sequence[Any]]:
-        """The contents of an epoch's batches: indices, or pairs of position and item."""
         rng = np.random.default_rng([self.seed, epoch])
         pairs = self._from_iterable(rng)
         chunks = iter(lambda: list(itertools.islice(pairs, self.batch_size)), [])
@@ -380,7 +379,6 @@ class DataLoader:
             ) from error
 
     def _result(self, tasks: deque[_Task]) -> Any:
-        """The next batch."""
         task = tasks.popleft()
         batch = f"the batch of {_range(task.arguments[2])}"
         try:

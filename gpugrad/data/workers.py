@@ -72,8 +72,13 @@ class InProcess:
 
     def __init__(self, work: Any) -> None:
         context: Any = SpawnContext()  # forks would copy locks of threads
-        self._processes: list[Any] = []
-        context.Process = functools.partial(_started, self._processes)
+        processes: list[_Process] = []
+
+        def started(*args: Any, **keywords: Any) -> _Process:
+            processes.append(_Process(*args, **keywords))
+            return processes[-1]
+
+        self._processes, context.Process = processes, started
         self._pool = ProcessPoolExecutor(1, context, _set_work, (work,))
         _live.add(self)
         _end_with_main_thread()
@@ -162,8 +167,3 @@ class _Process(SpawnProcess):
             super().start()  # the new process inherits the mask
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _started(processes: list[Any], *args: Any, **keywords: Any) -> _Process:
-    processes.append(_Process(*args, **keywords))
-    return processes[-1]

@@ -216,18 +216,16 @@ class Function:
         plan = self._plans.get(key)
         if plan is not None:
             return plan
+        trial = functools.partial(Tracing, trial=True)
         try:
-            return self._trial(args, keywords)
+            with self._lock, recording_stopped():
+                trace, form, _ = self._traced(args, keywords, trial)
+            return Plan(trace.program, form, self._options)
         except NotReplayable as error:
             raise ArgumentError(
                 f"{self.__name__} was not called with such arguments yet, and its effect '{error}' "
                 "cannot be undone. Call it once before."
             ) from None
-
-    def _trial(self, args: Any, keywords: Any) -> Plan:
-        with self._lock, recording_stopped():
-            trace, form, _ = self._traced(args, keywords, functools.partial(Tracing, trial=True))
-        return Plan(trace.program, form, self._options)
 
     def cache_info(self) -> CacheInfo:
         """How often it replayed, traced, or called the Python function instead."""

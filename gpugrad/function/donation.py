@@ -45,7 +45,6 @@ class _DonatedReading(Reading):
     nesting = 1
 
     def function_of(self, op: Any) -> Callable[..., NoReturn]:
-        """A function that raises an error which names the receiver of the array."""
 
         def refuse(*args: Any, **keywords: Any) -> NoReturn:
             for a in args:

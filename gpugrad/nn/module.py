@@ -360,7 +360,6 @@ class Module:
         return "\n".join([f"{type(self).__name__}({self._repr_args()})", *parts])
 
     def _repr_args(self) -> str:
-        """The text in the parentheses of the repr."""
         if self._shown:
             return ", ".join(repr(getattr(self, name)) for name in self._shown)
         n = sum(v.size for v in self.variables)

@@ -140,7 +140,6 @@ class _Variant(Optimizer):
         super().__init__(learning_rate, name, **options)
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
-        """The decay factors."""
         return {"weight_decay": h.weight_decay, **decay_factors(h)}
 
 

@@ -32,11 +32,9 @@ class _WeightAverage(Optimizer):
     """Moves Variables by a part, the learning rate, of the way to their "gradients"."""
 
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
-        """The parts of the old and the new value."""
         return {"keep": 1 - rate, "rate": rate}
 
     def formula(self, xp: Any, s: Any, p: Any, g: Any) -> Any:
-        """The step of one element."""
         return (s.keep * p + s.rate * g,)
 
 

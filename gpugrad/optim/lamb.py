@@ -35,7 +35,6 @@ class _Normed(Optimizer):
 
     @property
     def kernel(self) -> NormedStepKernel:
-        """The kernels that step all Variables on a GPU."""
         kernel: NormedStepKernel = self._rule
         return kernel
 
@@ -44,7 +43,6 @@ class _Normed(Optimizer):
         return variable.device.kind == "cpu"
 
     def move_array(self, xp: Any, s: Any, p: Any, g: Any, averages: Mapping[str, Any]) -> Any:
-        """The formula on whole arrays."""
         p, g = p.reshape(-1), g.reshape(-1)
         for name, value in vars(s).items():
             setattr(s, name, p.dtype.type(value))

@@ -155,7 +155,6 @@ class LBFGS:
             objective.write(objective.x)
 
     def _direction(self, g: Any) -> Any:
-        """The negative gradient times the estimate of the inverse Hessian."""
         if self._last is None:
             return -g
         step, gradient = self._last
@@ -282,7 +281,6 @@ class _Objective:
         return Point(t, float(value.numpy()), gradient, _dot(gradient, direction))
 
     def write(self, x: Any) -> None:
-        """Assign a point to the Variables."""
         begin = 0
         for v in self._variables or ():
             n = ravel_reals(v._data).size

@@ -77,7 +77,6 @@ class Rule:
                 self._step_blocks(*parts[0])
 
     def _step_blocks(self, part: Sequence[Block]) -> None:
-        """Step blocks by NumPy."""
         for numbers, members in part:
             columns = members[0]
             if len(members) > 1:

@@ -144,7 +144,6 @@ class Stepping(Stateful):
         return settings
 
     def _names(self) -> tuple[str, ...]:
-        """The names of the numbers."""
         return tuple(self.numbers(settings_of(self, self._others, self.hyper), 0.0, 1))
 
     @property
@@ -236,7 +235,6 @@ class Stepping(Stateful):
         return (self._clip(pairs) if self.limits else pairs), when
 
     def _clip(self, pairs: list[tuple[Gradient, Variable]]) -> list[tuple[Gradient, Variable]]:
-        """The pairs with clipped gradients."""
         grads, variables = [], [v for _, v in pairs]
         for g, v in pairs:
             if not isinstance(g, IndexedSlices):  # which are checked when their values are known
@@ -313,7 +311,6 @@ class Stepping(Stateful):
         self.iterations += 1
 
     def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
-        """Step arrays of NumPy, all together."""
         if not work:
             return
         columns: list[Sequence[Any]] = []
@@ -339,7 +336,6 @@ class Stepping(Stateful):
         return self.accumulate == 1 and not any(map(self.by_array, variables))
 
     def _move_arrays(self, work: list[Work], settings: Settings) -> None:
-        """Step whole arrays one by one."""
         if not work:
             return
         names = self._names()

@@ -173,7 +173,6 @@ class Op(DeclaredRules, Forward, Replay, Checks):
 
 
 def _registered(name: str, home: str) -> Op:
-    """The op of a pickle."""
     if name not in OPS and home != "__main__":
         import_module(home)
     if name not in OPS:

@@ -26,7 +26,6 @@ class _TracedReading(Reading):
 
     @property
     def add_reduce(self) -> Any:
-        """The sum."""
         return self.sum
 
     @property

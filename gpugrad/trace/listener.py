@@ -106,7 +106,6 @@ class Listener:
             raise
 
     def _forget(self) -> None:
-        """Leave whatever it is still in."""
         stack = self._stack
         if self._below is not None and current_stack() is stack:
             set_stack(self._below)

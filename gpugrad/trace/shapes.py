@@ -80,10 +80,6 @@ class ShapeTrace(Tracing):
         self.undoes = False  # no effect happens
         self._zeros: dict[devices.Device, Any] = {}  # the bytes of all placeholders on a device
 
-    def __enter__(self) -> ShapeTrace:
-        super().__enter__()
-        return self
-
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Log an op; its results are replaced by placeholders, unless they may be folded."""
         results = super().step(op, arrays, params)
@@ -126,7 +122,6 @@ class ShapeTrace(Tracing):
         variables: Sequence[Variable],
         about: Specs,
     ) -> tuple[list[Tensor], list[Any]]:
-        """Placeholders for what an effect returns; Variables keep their arrays."""
         results = blank_arrays(about, devices.device(getattr(call, "device", None)))
         now = [v._data for v in variables]
         return [*map(wrap, results)], [a.inner if type(a) is Traced else a for a in now]

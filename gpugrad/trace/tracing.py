@@ -293,7 +293,8 @@ class Tracing(Listener):
         """Run an op on the wrapped arrays and log it."""
         if between_numbers(op, arrays):
             return np.asarray(op.bare(NUMPY)(*arrays, **params)).item()
-        if _only_numbers(arrays[0] if op.variadic else arrays):
+        flat = arrays[0] if op.variadic else arrays
+        if all(a is None or type(a) in SCALARS or isinstance(a, np.generic) for a in flat):
             return op.bare(NUMPY)(*arrays, **params)  # a NumPy scalar, as when nothing is traced
         inner = [_inner(a) for a in arrays]
         xp = reading(*(inner[0] if op.variadic else inner))
@@ -468,11 +469,6 @@ def _array(a: Any) -> Any:
     if isinstance(a, (list, tuple)):
         return [_array(v) for v in a]
     return np.asarray(a) if isinstance(a, np.generic) else a
-
-
-def _only_numbers(arrays: Sequence[Any]) -> bool:
-    """Whether a formula computes with numbers, which a caller passed in the place of arrays."""
-    return all(a is None or type(a) in SCALARS or isinstance(a, np.generic) for a in arrays)
 
 
 def _inner(a: Any) -> Any:

@@ -210,7 +210,6 @@ class Checkpoints(Callback):
         return LoaderState(epoch + 1, 0) if ended else LoaderState(epoch, batch + run.batch)
 
     def _variables(self) -> dict[str, Variable]:
-        """The Variables of all parts, by the names that an optimizer's state has."""
         variables: dict[str, Variable] = {}
         for name, part in self.parts.items():
             if isinstance(part, Module):

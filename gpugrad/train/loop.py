@@ -361,7 +361,6 @@ def _pair(step: tuple[Any, ...]) -> tuple[Module, Any]:
 def _step_of(
     model: Module, loss: Callable[[Any, Any], Any], optimizer: Any, metrics: Sequence[Metric]
 ) -> Callable[..., _MetricSums]:
-    """The traced training step of a model."""
     if not hasattr(optimizer, "apply_gradients") or isinstance(optimizer, type):
         raise ArgumentError(
             "fit: a pair (model, loss) needs optimizer=, one of gg.optim with apply_gradients, got "

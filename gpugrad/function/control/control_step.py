@@ -188,7 +188,6 @@ class _ControlCall(RecordedCall):
         self._levels, self._sources = step.levels, sources
 
     def rules_for(self, n: int) -> list[Callable[..., Any]]:
-        """One rule for each source."""
         pairs = zip(super().rules_for(n), self._sources, strict=True)
         return [functools.partial(self._checked, rule, source) for rule, source in pairs]
 

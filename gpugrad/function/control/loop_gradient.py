@@ -140,7 +140,6 @@ class LoopWithGradient:
     def _traced(
         self, run: Callable[..., Any], arguments: Sequence[Any], options: Options
     ) -> tuple[Program, Program]:
-        """The forward and the backward program of one iteration."""
         tensors = [wrap(a) for a in arguments]
         by = sorted({*self._carried, *self._wanted})
         with recording_stopped():
@@ -174,7 +173,6 @@ class LoopWithGradient:
         return kept
 
     def _bodies(self, forward: Program, backward: Program) -> tuple[Body, Body]:
-        """The bodies of both loops."""
         n = self._n_carry
         forward.outputs = [*forward.outputs[: self._n_outs], *self._kept]
         carry = [s for k, s in zip(self._inexact, self._seeds, strict=True) if k < n]
@@ -288,7 +286,6 @@ class LoopWithGradient:
         return None if any(map(is_nan, results)) else results
 
     def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]]) -> Any:
-        """A product of all iterations."""
         factors = []
         for v, n in zip((term.x, term.y), term.columns, strict=True):
             kind, k = self._places[id(v)]

@@ -110,7 +110,6 @@ class Scan:
 
 
 def _moved(array: Any, source: int, target: int) -> Any:
-    """A view with an axis elsewhere."""
     return array if source == target else reading(array).moveaxis(array, source, target)
 
 

@@ -88,7 +88,6 @@ class CProgram:
             self.program = find_groups(self.program)
 
     def _write(self, program: Program) -> None:
-        """Write the kernels of a program."""
         self.program = program.copy()
         self.program.steps = []
         self.kernels: dict[int, CKernel] = {}

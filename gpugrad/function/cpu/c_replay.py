@@ -70,7 +70,6 @@ class _Run:
 
     @property
     def text(self) -> str:
-        """The line that calls it."""
         return f"{self.name}({', '.join(['slots', *self.arrays])})"
 
 
@@ -133,7 +132,6 @@ class CReplay(CpuReplay):
         return arena
 
     def _slots(self, buffers: Sequence[Any]) -> Slots:
-        """The slots of all calls."""
         fixed = [
             thing if isinstance(thing, np.ndarray) else _view(*thing[1:], buffers[thing[0]])
             for _, thing in self._fixed.values()
@@ -212,7 +210,6 @@ class CReplay(CpuReplay):
         run.line += 1
 
     def _open_run(self) -> _Run:
-        """The run that the next step joins."""
         if self._open is None:
             self._open = _Run(self._identifiers.new("steps"), len(self._lines))
             self._runs.append(self._open)
@@ -325,7 +322,6 @@ class CReplay(CpuReplay):
         return place
 
     def _array_place(self, v: Value, run: _Run) -> Place:
-        """The place of an array with its strides."""
         if v.constant is not None:
             return self._constant_place(v.constant)
         layout = self._compiled.layouts.get(v)
@@ -341,7 +337,6 @@ class CReplay(CpuReplay):
         return name if v.shape else f"asarray({name})"
 
     def _fixed_place(self, layout: Layout, v: Value) -> Place:
-        """The slot of a view of a buffer."""
         thing = (self._homes[id(layout.root)], v.shape, v.dtype, layout.offset, layout.strides)
         return self._slot(thing)
 

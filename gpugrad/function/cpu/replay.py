@@ -135,7 +135,6 @@ class CpuReplay:
         return [np.empty(shape, dtype) for shape, dtype in self._buffers]
 
     def _step_at(self, error: BaseException) -> Step | None:
-        """The step that raised an error."""
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
             trace = trace.tb_next

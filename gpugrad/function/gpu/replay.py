@@ -381,7 +381,6 @@ class Launches:
         put(flat, arrays, places)
 
     def _one_by_one(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
-        """The results of a run, step by step."""
         results = []
         for i, known in enumerate(knowns):
             self._live = self._captured.lives[i] if self._captures_graphs else {}
@@ -393,7 +392,6 @@ class Launches:
         return results
 
     def _graph(self, k: int, run: Run, knowns: list[dict[int, Any]]) -> list[list[Any]]:
-        """The results of a run by its CUDA graph."""
         graphs, each = self._captured.graphs, self._captured.fixed
         if run.passed:
             for fixed in each:  # let go of the old arrays, so that the graph reuses their memory
@@ -445,7 +443,6 @@ class Launches:
         return outputs
 
     def _store(self, at: dict[int, Any]) -> None:
-        """Copy new values of Variables to their memories."""
         if self._flow.stored:
             arrays = [at[value] for value, _ in self._flow.stored]
             Upload((), arrays)((), arrays, [memory.own for _, memory in self._flow.stored])

@@ -167,7 +167,6 @@ def _text(step: Step, names: dict[int, str]) -> str:
 
 
 def _arcs(rows: Sequence[_Row]) -> str:
-    """The lines from the rows that make values to those that read them."""
     makers, arcs = _makers(rows), []
     for end, row in enumerate(rows):
         for start in sorted({makers[id(v)] for v in row.step.inputs if id(v) in makers} - {end}):
@@ -202,7 +201,6 @@ def _cells(
 
 
 def _facts(program: Program, times: Sequence[float | None], memory: Memory) -> str:
-    """Facts about the whole program."""
     known = [t for t in times if t is not None]
     facts = {
         "steps": str(len(program.steps)),

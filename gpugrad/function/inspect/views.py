@@ -57,12 +57,10 @@ class _Module:
 
     @property
     def all_rows(self) -> list[Measured]:
-        """The steps of this module and of those inside it."""
         return [*self.rows, *(row for module in self.inside.values() for row in module.all_rows)]
 
     @property
     def seconds(self) -> float:
-        """The time of all steps, run alone."""
         return sum(row.seconds or 0.0 for row in self.all_rows)
 
 

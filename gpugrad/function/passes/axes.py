@@ -48,14 +48,13 @@ class _Splitter(Rewriter):
         self._strided = strided_views(program)
 
     def write(self, step: Step) -> None:
-        """Append a step, or the steps that replace it."""
         parts = self._parts(step)
         if parts is None:
             self.keep(step)
             return
         rows, columns, rest = parts
         x: Any = step.args[0]
-        if step.name == "sum_of_products":  # the mean of squares is written as a sum of products
+        if not step.op.reduces:  # the mean of squares is written as a sum of products
             x = self._product(step)
         how = step.op.reduces or "sum"
         dtype, wide = x.dtype, x.dtype in HALF and rows > 1 and columns > 1
@@ -128,7 +127,6 @@ class _Merger(_Splitter):
                 self._merged.pop(step.inputs[0].shape, None)
 
     def write(self, step: Step) -> None:
-        """Append a step, or the steps that replace it."""
         if reduction(step) == "all" and step.outs[0].shape == () and "axis" in step.params:
             step = self.with_args(step, [self._rows.get(id(x), x) for x in step.args])
             step.params = step.params | {"axis": None}

@@ -240,7 +240,6 @@ class _Finder:
             self._place[id(v)] = place
 
     def _kernel(self, step: Step, how: str | None, shape: tuple[int, ...]) -> int | None:
-        """The kernel that a step may join."""
         last = self._last.get((_rows(shape), _columns(shape)), -1)
         places = {self._place.get(id(v), -1) for v in step.inputs}
         kernels = {at for at in (last, *places) if type(at) is int and at >= 0}

@@ -49,7 +49,6 @@ class _Unwidener(Rewriter):
         self._narrow: dict[int, Value] = {}  # by a float32 value's id, its 16-bit substitute
 
     def write(self, step: Step) -> None:
-        """Append a step, or the step that replaces it."""
         narrow = self._narrow.get(id(step.args[0])) if step.args else None
         if narrow is not None and is_reshape(step):  # before the step that rounds it
             self._narrow[id(step.outs[0])] = self.reshaped(step, narrow, step.outs[0].shape)

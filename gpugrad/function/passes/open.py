@@ -56,7 +56,6 @@ class _Opener(Rewriter):
         self._shared: dict[Any, Value] = {}  # results that a kernel cannot compute twice
 
     def opened(self) -> Program:
-        """The new program."""
         for step in self._steps:
             step = self.renamed(step)
             if is_opened(step, self._where):
@@ -77,7 +76,6 @@ class _Opener(Rewriter):
             self.replace(out, result.value)
 
     def is_open(self, step: Step) -> bool:
-        """Whether a step of a formula is opened in turn."""
         return is_opened(step, self._where)
 
     def written(self, of: Step, op: Any, args: list[Any], params: Any, out: Any) -> Value:
@@ -101,7 +99,6 @@ class _Formula:
         self._opener, self._of = opener, of
 
     def step(self, op: Any, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Write a step, or those of its own formula."""
         if not any(type(a) is Traced for a in arrays):
             return op.bare(NUMPY)(*arrays, **params)
         args = [_placed(a) for a in arrays]

@@ -129,7 +129,6 @@ def _multiplied(v: Value, readers: Readers) -> _Tail | None:
 
 
 def _added(step: Step, readers: Readers, fused: dict[int, Step]) -> _Tail | None:
-    """An addition of a product to the result of an earlier product."""
     (out,) = step.outs
     add = readers.only(out)
     if add is None or not is_addition(add):
@@ -187,7 +186,6 @@ def _is(step: Step | None, *names: str) -> TypeGuard[Step]:
 
 
 def _row_sum(readers: Readers, v: Value) -> Step | None:
-    """The step that sums a matrix, or a stack of them, over all rows."""
     for same in readers.same_rows(v):
         for step in readers.of(same):
             if step.op is None or step.op.reduces != "sum" or step.outs[0].dtype != v.dtype:

@@ -215,7 +215,6 @@ def _renamed(step: Step, now: dict[int, Value], fresh: bool = False) -> Step:
 
 
 def _cut(kernel: FusedKernel, wanted: set[int]) -> FusedKernel:
-    """The kernel with only these results."""
     needed = wanted | {id(v) for s in kernel.sums for v in s.inputs}
     steps = []
     for step in reversed(kernel.steps):

@@ -70,7 +70,6 @@ def rematerialize(
 
 
 def _most(program: Program) -> int:
-    """The most bytes that are held at one time."""
     return max(lives(program, set()), default=0)
 
 
@@ -136,7 +135,6 @@ class _Scope:
         return held and self._now not in self._reads.get(i, ())
 
     def next_read(self, v: Value) -> int:
-        """The next step that reads a value."""
         return min(k for k in self._reads[id(v)] if k > self._now)
 
     def _last(self, root: int) -> int:

@@ -71,7 +71,6 @@ def _fits(scatter: Step, cast: Step, add: Step, readers: Readers) -> bool:
 
 
 def _wide_product(product: Step, out: Value) -> FusedStep:
-    """A product of 16-bit matrices in float32."""
 
     def launch(xp: Reading, *arrays: Any) -> Any:
         return NotImplemented if xp is NUMPY else cublaslt.product(xp.lib, *arrays, dtype=out.dtype)

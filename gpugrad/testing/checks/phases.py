@@ -23,22 +23,12 @@ class _WithoutPhases(Sample):
         return _PRODUCTS[self.op.name](*super().call(leaves))
 
 
-def _svd_product(u: Tensor, s: Tensor, vh: Tensor) -> list[Tensor]:
-    k = s.shape[-1]
-    return [s, u[..., :, :k] * s[..., None, :] @ vh[..., :k, :]]
-
-
-def _eig_product(w: Tensor, v: Tensor) -> list[Tensor]:
-    return [w, v * w[..., None, :] @ inv(v)]
-
-
-def _eigh_product(w: Tensor, v: Tensor) -> list[Tensor]:
-    return [w, v * w[..., None, :] @ v.mT.conj()]
-
-
 # these alone: only their results are unique up to a factor
 _PRODUCTS: dict[str, Callable[..., list[Tensor]]] = {
-    "eig": _eig_product,
-    "eigh": _eigh_product,
-    "svd": _svd_product,
+    "eig": lambda w, v: [w, v * w[..., None, :] @ inv(v)],
+    "eigh": lambda w, v: [w, v * w[..., None, :] @ v.mT.conj()],
+    "svd": lambda u, s, vh: [
+        s,
+        u[..., :, : s.shape[-1]] * s[..., None, :] @ vh[..., : s.shape[-1], :],
+    ],
 }

@@ -65,11 +65,6 @@ def check_layout(s: Subject) -> None:
                 assert_same(sample.title, "the gradient by", case.names, gs, desired)
 
 
-def _has_dtype_argument(sample: Sample) -> bool:
-    """Whether the sample's own `dtype` argument decides the dtype of its results."""
-    return sample.keywords.get("dtype") is not None
-
-
 def check_float32(s: Subject) -> None:
     """Check that float32 gives float32 results, and gradients of each input's shape and dtype."""
     _check_narrow(s, s.samples, np.float32, rtol=1e-3, atol=1e-4)
@@ -78,7 +73,6 @@ def check_float32(s: Subject) -> None:
 
 
 def _check_numbers(sample: Sample) -> None:
-    """Check that a Python number acts like an array of the other arguments' dtype."""
     floats = sample.inexact_leaves
     for k in floats if len(floats) > 1 else ():  # a float with ints is float64
         array = sample.leaves[k]
@@ -112,7 +106,7 @@ def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float)
                     raise
                 continue  # an op may refuse 16-bit floats, but not compute wrong results with them
             desired = [as_numpy(y) for y in exact.results()]
-            if not _has_dtype_argument(sample):
+            if sample.keywords.get("dtype") is None:  # it would decide the dtype of the results
                 desired = [y.astype(narrow_dtype(y.dtype, real)) for y in desired]
                 if s.op.native_half:  # further results, which are statistics, may stay float32
                     desired[1:] = [

@@ -86,6 +86,12 @@ class Sample:
         args, keywords = self.bind_leaves(leaves)
         return as_list(self.op.eager(*args, **keywords))
 
+    def _call_with(self, xs: Sequence[Tensor]) -> list[Tensor]:
+        leaves = [self.put(a) for a in self.leaves]
+        for i, x in zip(self.inexact_leaves, xs, strict=True):
+            leaves[i] = x
+        return self.call(leaves)
+
     def results(self) -> list[Tensor]:
         """All results for the sample's own arrays."""
         return self.call([self.put(a) for a in self.leaves])
@@ -108,12 +114,9 @@ class Sample:
 
     def with_gradients(self, *xs: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """All results, and the gradients of their sum by the arrays that may have one, `xs`."""
-        leaves = [self.put(a) for a in self.leaves]
-        for i, x in zip(self.inexact_leaves, xs, strict=True):
-            leaves[i] = x
         with GradientTape() as tape:
             tape.watch(xs)
-            ys = self.call(leaves)
+            ys = self._call_with(xs)
             inexact = [y for y in ys if is_inexact(y.dtype)]
         if not inexact or not self.op.differentiable:
             return ys, []
@@ -121,22 +124,16 @@ class Sample:
 
     def case(self) -> Case:
         """The op as a function of the arrays that may have a gradient."""
-        indices = self.inexact_leaves
 
         def function(xs: list[Tensor]) -> list[Tensor]:
-            leaves = [self.put(a) for a in self.leaves]
-            for i, x in zip(indices, xs, strict=True):
-                leaves[i] = x
-            return [y for y in self.call(leaves) if is_inexact(y.dtype)]
+            return [y for y in self._call_with(xs) if is_inexact(y.dtype)]
 
+        indices = self.inexact_leaves
         names, point = [self.names[i] for i in indices], [self.leaves[i] for i in indices]
-        total = _over_ranks if self.op.opens == "effect" else float
+        total: Any = float
+        if self.op.opens == "effect":  # in which processes communicate
+            total = lambda number: sum(ranks.gather(number))  # noqa: E731
         return Case(self.title, names, function, point, self.put, total)
-
-
-def _over_ranks(number: float) -> float:
-    """The sum of a number over the processes that communicate in an op."""
-    return sum(ranks.gather(number))
 
 
 _WIDE = (np.float64, np.complex128)

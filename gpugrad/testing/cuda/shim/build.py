@@ -258,7 +258,6 @@ def _build(text: str, prelude: Prelude | None) -> Path:
 
 
 def _put(file: Path, target: Path) -> None:
-    """Move a file into the cache in one step: other processes may be building it too."""
     complete = target.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
     shutil.move(file, complete)
     complete.replace(target)
