@@ -44,11 +44,7 @@ class Signature:
         self.donate = self._chosen("donate", donate)
 
     def _chosen(self, what: str, which: Names) -> frozenset[Any]:
-        """Arguments chosen by name or position, stored under both: a call may use either.
-
-        Raises:
-            ArgumentError: the function has no such parameter.
-        """
+        """Arguments chosen by name or position, stored under both: a call may use either."""
         chosen: set[Any] = set()
         for one in [which] if isinstance(which, (str, int)) else which:
             if isinstance(one, str) and one in self._names:

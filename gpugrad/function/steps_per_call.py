@@ -98,11 +98,7 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _stack(name: str, results: list[Any]) -> Any:
-    """Stack the Tensors in the results of several steps; other leaves are the first step's.
-
-    Raises:
-        ArgumentError: a result is IndexedSlices, or the structures differ.
-    """
+    """Stack the Tensors in the results of several steps; other leaves are the first step's."""
     columns = [nest.flatten_like(results[0], r, f"{name}: the results") for r in results]
     leaves = []
     for column in zip(*columns, strict=True):

@@ -90,7 +90,8 @@ class ApplyStep:
             self._sparse
             or on_cpu
             or self._conditional
-            or not self._optimizer._captures(self.variables)
+            or self._optimizer.accumulate != 1
+            or any(map(self._optimizer.by_array, self.variables))
         )
         return None if host else self
 

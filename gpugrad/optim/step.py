@@ -325,16 +325,6 @@ class Stepping(Stateful):
             rows.append(len(numbers) - 1)
         self._rule.step(columns, numbers, rows)
 
-    def _launch(
-        self, columns: Sequence[Any], settings: Any, live: Any, rounded: Any = None
-    ) -> None:
-        """Step arrays of one dtype on one GPU by a kernel."""
-        self.kernel.step(columns, settings, live, rounded)
-
-    def _captures(self, variables: Sequence[Variable]) -> bool:
-        """Whether a CUDA graph can hold a step."""
-        return self.accumulate == 1 and not any(map(self.by_array, variables))
-
     def _move_arrays(self, work: list[Work], settings: Settings) -> None:
         if not work:
             return
@@ -364,7 +354,7 @@ class Stepping(Stateful):
         if type(data) is np.ndarray:
             self._rule.step([columns], [settings], [0])
         else:
-            self._launch([[column] for column in columns], settings, None)
+            self.kernel.step([[column] for column in columns], settings, None, None)
         for a, part in zip(whole, (p, *own), strict=True):
             a[indices] = part.reshape(len(indices), -1)
 
@@ -394,4 +384,4 @@ def launch_group(
     with devices.formulas_on(data[0]):
         averages = [[s.averages[slot] for s in states] for slot in optimizer.slots]
         arrays = [[*map(as_reals, data)], grads, *averages]
-        optimizer._launch(arrays, settings, live, rounded)
+        optimizer.kernel.step(arrays, settings, live, rounded)

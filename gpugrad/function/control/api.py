@@ -96,7 +96,7 @@ def _traced_cond(
     trace: Tracing, pred: Tensor, branches: Any, names: tuple[str, str], operands: Any
 ) -> Any:
     operands = Form(tensors_of(operands, numbers=False))
-    tensors = _for_each_example(operands.tensors)
+    tensors = [*map(give_each_example, operands.tensors)]
     results: dict[str, Form] = {}
 
     def traced(branch: Function, name: str) -> tuple[BranchTrace, list[Any]]:
@@ -182,7 +182,7 @@ def while_loop(
             return holds
         return TENSOR.any(wrap(unwrap_levels(holds._data)))
 
-    carry, trace = _for_each_example(form.tensors), current_trace()
+    carry, trace = [*map(give_each_example, form.tensors)], current_trace()
     if trace is None:
         return form(_iterate(goes_on, body, carry, maximum_iterations))
     labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
@@ -285,7 +285,10 @@ def scan(
     if trace is None:
         results = scan_slices(body, form.tensors, along.tensors, n, reverse, 0)
     else:
-        carry, slices = _for_each_example(form.tensors), _for_each_example(along.tensors)
+        carry, slices = (
+            [*map(give_each_example, form.tensors)],
+            [*map(give_each_example, along.tensors)],
+        )
         results = _traced_scan(trace, name, body, carry, slices, n, reverse)
     return form(results[: len(form.tensors)]), ys_form[0](results[len(form.tensors) :])
 
@@ -356,10 +359,6 @@ def _like_slice(x: Tensor, axis: int, n: int) -> Any:
 
 def _specs(arrays: Sequence[Any]) -> Specs:
     return [(a.shape, a.dtype) for a in arrays]
-
-
-def _for_each_example(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [give_each_example(t) for t in tensors]
 
 
 def _like(tensors: Sequence[Tensor]) -> list[Any]:

@@ -138,8 +138,13 @@ class CProgram:
 
     def _targets(self, step: Step) -> list[Layout]:
         """Where a step copies its arguments to, if it only copies elements."""
-        if isinstance(step, Pieces) and _copies(step):
-            return [Layout(step.outs[0], *target[1:]) for target in step.targets()]
+        if isinstance(step, Pieces):
+            (out,), targets = step.outs, step.targets()
+            copies = 0 not in out.shape and all(
+                v.dtype == out.dtype and v.shape == shape and 0 not in shape
+                for v, (shape, *_) in zip(step.args, targets, strict=True)
+            )
+            return [Layout(out, *target[1:]) for target in targets] if copies else []
         if step.op is None or step.op.view != "reshape" or step.outs[0].view:
             return []
         (x,), (out,) = step.inputs, step.outs
@@ -223,12 +228,3 @@ def _call(step: Step) -> tuple[int, Sequence[int]] | None:
         return None
     planned = step.op.c_call(NUMPY, *step.args, **step.params)
     return None if planned is NotImplemented else planned
-
-
-def _copies(step: Pieces) -> bool:
-    """Whether pieces are copies of bytes."""
-    (out,) = step.outs
-    return 0 not in out.shape and all(
-        v.dtype == out.dtype and v.shape == shape and 0 not in shape
-        for v, (shape, *_) in zip(step.args, step.targets(), strict=True)
-    )

@@ -304,11 +304,7 @@ class Launches:
     def _prepare(self, n: int) -> bool:
         """Put values where the graphs of `n` steps read them; drop graphs that read elsewhere.
 
-        Returns:
-            Whether Variables need their new arrays when the graphs have run.
-
-        Raises:
-            NotReplayable: a Variable's shape differs from the program's. Nothing has run.
+        Returns whether Variables need their new arrays when the graphs have run.
         """
         if self._loose:
             check_shapes(self._loose, read_together(self._read))

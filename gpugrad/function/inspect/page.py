@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpugrad.core.format import format_bytes
-from gpugrad.function.inspect.views import COLUMNS, Measured, bar, by_module, place_cells, table
 from gpugrad.function.memory import LABELS, Memory, lives
 from gpugrad.trace.program import Program, Step, Value, step_text, value_names
 
@@ -111,6 +110,103 @@ for (const row of document.querySelectorAll("tr[data-row]")) {
 """
 
 
+class _Measured(NamedTuple):
+    """A step as a row of a page."""
+
+    number: int
+    step: Step
+    seconds: float | None
+    cells: str
+    """The cells of its time and its memory."""
+    text: str
+    """The step as text, escaped."""
+
+
+def _bar(amount: float, whole: float, text: str, kind: str) -> str:
+    """A cell with a bar of this part of the whole."""
+    width = max(1, round(80 * amount / whole)) if amount else 0
+    return f'<td class="bar {kind}"><i style="width:{width}px"></i>{text}</td>'
+
+
+def _place_cells(step: Step) -> str:
+    """The cells of a step's module and line; a group has those of its first step."""
+    place = step.place
+    first = step.parts[0] if step.parts else step
+    mark = " <em>gradient</em>" if first.backward else ""
+    return f"<td>{html.escape(place.layer)}{mark}</td><td>{html.escape(place.line)}</td>"
+
+
+def _by_module(rows: Sequence[_Measured]) -> str:
+    """Folded tables, nested by the modules' paths; at each level, the slowest module first."""
+    root = _Module("")
+    for row in rows:
+        module = root
+        for name in filter(None, row.step.place.layer.split(".")):
+            path = f"{module.path}.{name}" if module.path else name
+            module = module.inside.setdefault(name, _Module(path))
+        module.rows.append(row)
+    return _content(root, root.seconds, "(in no module)")
+
+
+class _Module:
+    """The steps of a module: its own, and those of the modules inside it by their names."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.rows: list[_Measured] = []
+        self.inside: dict[str, _Module] = {}
+
+    @property
+    def all_rows(self) -> list[_Measured]:
+        return [*self.rows, *(row for module in self.inside.values() for row in module.all_rows)]
+
+    @property
+    def seconds(self) -> float:
+        return sum(row.seconds or 0.0 for row in self.all_rows)
+
+
+def _content(module: _Module, whole: float, own: str) -> str:
+    """The folded modules inside, among them the module's own steps under the title `own`."""
+    folded = []
+    for inner in module.inside.values():
+        while not inner.rows and len(inner.inside) == 1:  # such as a list with one layer
+            (inner,) = inner.inside.values()
+        content = _content(inner, whole, "(its own steps)") if inner.inside else _table(inner.rows)
+        folded.append((inner.seconds, _fold(inner.path, inner.all_rows, whole, content)))
+    if module.rows:
+        seconds = sum(row.seconds or 0.0 for row in module.rows)
+        folded.append((seconds, _fold(own, module.rows, whole, _table(module.rows))))
+    return "\n".join(text for _, text in sorted(folded, key=lambda pair: -pair[0]))
+
+
+def _fold(title: str, rows: Sequence[_Measured], whole: float, content: str) -> str:
+    seconds = sum(row.seconds or 0.0 for row in rows)
+    measured = any(row.seconds is not None for row in rows)
+    share = round(100 * seconds / whole) if whole else 0
+    time = f"{seconds * 1e6:,.1f} us, {share} %" if measured else "not measured"
+    steps = f"{len(rows)} step{'s' if len(rows) > 1 else ''}"
+    return (
+        f'<details><summary><i style="width:{share}px;margin-right:{110 - share}px"></i>'
+        f"<strong>{html.escape(title)}</strong> {time}, {steps}</summary>\n"
+        f"{content}</details>"
+    )
+
+
+_COLUMNS = ("time, run alone", "makes", "held meanwhile", "module", "line", "step")
+
+
+def _table(rows: Sequence[_Measured]) -> str:
+    """A table with a row for each step."""
+    head = "".join(f"<th>{column}</th>" for column in ("#", *_COLUMNS))
+    lines = [
+        f"<tr><td>{row.number}</td>{row.cells}{_place_cells(row.step)}"
+        f'<td class="step">{row.text}</td></tr>'
+        for row in rows
+    ]
+    body = "\n".join(lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
+
+
 def page(
     title: str, program: Program, times: Sequence[float | None], memory: Memory, buffered: set[int]
 ) -> str:
@@ -128,7 +224,7 @@ def page(
     facts = _facts(program, times, memory)
     cells = _cells(program, times, memory, buffered)
     measured = [
-        Measured(k + 1, step, seconds, cells[k], _text(step, names))
+        _Measured(k + 1, step, seconds, cells[k], _text(step, names))
         for k, (step, seconds) in enumerate(zip(program.steps, times, strict=True))
     ]
     by_time = sorted(measured, key=lambda row: -(row.seconds or 0.0))  # those without one come last
@@ -140,11 +236,11 @@ def page(
         number, shown = (m.number, m.cells) if m else ("", "<td></td>" * 3)
         lines.append(
             f'<tr data-row="{k}"{kind}><td style="padding-left:{GUTTER}px">{number}</td>{shown}'
-            f"{place_cells(row.step)}"
+            f"{_place_cells(row.step)}"
             f'<td class="step">{_text(row.step, names)}</td></tr>'  # last, as it can be long
         )
     head = f'<th style="padding-left:{GUTTER}px">#</th>'
-    head += "".join(f"<th>{column}</th>" for column in COLUMNS)
+    head += "".join(f"<th>{column}</th>" for column in _COLUMNS)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}'
         f"</title><style>{STYLE}</style></head><body>\n<h1>{html.escape(title)}</h1>\n"
@@ -152,8 +248,8 @@ def page(
         "makes a value to the steps that read it. Memory that an op takes and frees while it runs "
         "is not counted.</p>\n"
         f"<dl>{facts}</dl>\n{TABS}\n"
-        f'<div class="view time-view">{table(by_time)}</div>\n'
-        f'<div class="view modules">{by_module(measured)}</div>\n'
+        f'<div class="view time-view">{_table(by_time)}</div>\n'
+        f'<div class="view modules">{_by_module(measured)}</div>\n'
         '<div class="view order program">'
         f'<svg width="{GUTTER}" height="{len(rows) * ROW}">{_arcs(rows)}</svg>\n'
         f"<table><thead><tr>{head}</tr></thead><tbody>\n"
@@ -194,9 +290,9 @@ def _cells(
         if seconds is None:
             timed = '<td class="bar time"><em>not measured</em></td>'
         else:
-            timed = bar(seconds, longest, f"{seconds * 1e6:,.1f} us", "time")
+            timed = _bar(seconds, longest, f"{seconds * 1e6:,.1f} us", "time")
         makes = format_bytes(sum(v.nbytes for v in step.outs)) if step.outs else ""
-        cells.append(f"{timed}<td>{makes}</td>{bar(n, most, format_bytes(n), 'held')}")
+        cells.append(f"{timed}<td>{makes}</td>{_bar(n, most, format_bytes(n), 'held')}")
     return cells
 
 

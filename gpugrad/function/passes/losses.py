@@ -20,12 +20,7 @@ _LOSS, _GRADIENT = "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy
 
 
 def _loss_and_gradient(loss: Step, gradient: Step, total: list[Step]) -> FusedStep:
-    """The step of the factor of the gradient, the scores, the labels, and perhaps a divisor.
-
-    Args:
-        loss, gradient: the steps of the losses and of their gradient.
-        total: what `_total` returns.
-    """
+    """The step of the factor of the gradient, the scores, the labels, and perhaps a divisor."""
     args = [gradient.args[0], *loss.args]
     gradient = copy.copy(gradient)
     gradient.args = tuple(args)  # the same views of them as the loss reads
