@@ -217,7 +217,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     >>> print(gg.special.zeta([2.0, 4.0]))
     [1.644934  1.0823232]
     """
-    return xp.zeta(x, 1.0 if q is None else q)
+    return xp.zeta(tensor(x), 1.0 if q is None else q)
 
 
 @saying_where
