@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import argument, tensor
 from gpugrad.errors import saying_where
 from gpugrad.ops.math.arithmetic import cbrt
 from gpugrad.ops.math.transcendental import erf, erfc, exp2, expm1, log1p
@@ -217,7 +217,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     >>> print(gg.special.zeta([2.0, 4.0]))
     [1.644934  1.0823232]
     """
-    return xp.zeta(tensor(x), 1.0 if q is None else q)
+    return xp.zeta(argument("zeta", x), 1.0 if q is None else q)
 
 
 @saying_where

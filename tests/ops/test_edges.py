@@ -611,7 +611,7 @@ def test_error_at_an_edge(name):
 def test_values_of_the_wrong_kind_are_refused(call, words):
     with pytest.raises(DTypeError, match=words):
         call()
-    with pytest.raises(OverflowError, match="full: .*-1 out of bounds for uint8"):
+    with pytest.raises(OverflowError, match=r"full: .*-1 out of bounds for uint8"):
         gg.full_like(gg.ones(2, "uint8"), -1)
 
 
