@@ -478,7 +478,8 @@ def test_a_bare_machine_runs_what_it_can(tmp_path):
     wheel = tmp_path / "carried-1.0-py3-none-any.whl"
     about = "Metadata-Version: 2.1\nName: carried\nVersion: 1.0\n"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("nvmath/__init__.py", "")
+        for name in ("nvmath/__init__", "nvmath/bindings/__init__", "nvmath/bindings/cublasLt"):
+            archive.writestr(f"{name}.py", "")
         archive.writestr("carried-1.0.dist-info/METADATA", about)
         archive.writestr("carried-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("carried-1.0.dist-info/RECORD", "")

@@ -485,7 +485,7 @@ def main():
         try:
             globals()[name]()
             error = None
-        except Exception:
+        except (Exception, pytest.fail.Exception):
             error = traceback.format_exc()
         errors = [e for e in W.gather(error) if e]
         failed[name] = errors[0] if errors else None
