@@ -478,8 +478,7 @@ def test_a_bare_machine_runs_what_it_can(tmp_path):
     wheel = tmp_path / "carried-1.0-py3-none-any.whl"
     about = "Metadata-Version: 2.1\nName: carried\nVersion: 1.0\n"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name in ("nvmath/__init__", "nvmath/bindings/__init__", "nvmath/bindings/cublasLt"):
-            archive.writestr(f"{name}.py", "")
+        archive.writestr("nvmath/__init__.py", "")
         archive.writestr("carried-1.0.dist-info/METADATA", about)
         archive.writestr("carried-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("carried-1.0.dist-info/RECORD", "")
@@ -492,7 +491,8 @@ def test_a_bare_machine_runs_what_it_can(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert "g++ is not installed: no compiled programs on the CPU" in lines
-    assert not any(line.startswith("nvmath is not installed") for line in lines)
+    # it was installed, but cannot be imported whole
+    assert any(line.startswith("nvmath is not installed") for line in lines)
     assert any(
         line.startswith("the home directory is read-only: CUPY_CACHE_DIR=") for line in lines
     )
