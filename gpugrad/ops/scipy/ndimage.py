@@ -8,6 +8,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -66,13 +67,14 @@ def _correlate_ref(x, w):
     batch=_correlate_batch,
     ref=_correlate_ref,
     captures=True,
-    samples=shaped(([(5,), (2,)], {}), ([(4, 5), (1, 3)], {}), ([(3, 4), (2, 4)], {}),
-                   ([(2, 3), (2, 3)], {})),
+    samples=shaped(
+        ([(5,), (2,)], {}), ([(4, 5), (1, 3)], {}), ([(3, 4), (2, 4)], {}), ([(2, 3), (2, 3)], {})
+    ),
     errors=[
         ([np.ones(3), np.ones((1, 2))], {}, ShapeError, r"\(3,\).*\(1, 2\)"),
         ([np.ones(3), np.ones(4)], {}, ShapeError, r"\(3,\).*\(4,\)"),
     ],
-)  # fmt: skip
+)
 def correlate_valid(xp, x, w, /):
     """Sums of products of weights with the windows of an array, along all axes.
 
@@ -112,7 +114,7 @@ _EXACT = 48
 
 
 def _coefficients_batch(xp, batched, x, *, order, axis, mode, adjoint):
-    axis = axis % (x.ndim - 1) + 1
+    axis = check_axis("spline_coefficients", axis, x.shape[1:]) + 1
     return xp.spline_coefficients(x, order=order, axis=axis, mode=mode, adjoint=adjoint)
 
 
@@ -150,6 +152,7 @@ def spline_coefficients(xp, x, /, *, order, axis, mode, adjoint=False):
     """
     if order not in (2, 3, 4, 5):
         raise ArgumentError(f"spline_coefficients: order={order} must be 2, 3, 4 or 5.")
+    axis = check_axis("spline_coefficients", axis, x.shape)
     return _filtered(xp, x, order, axis, mode, adjoint)
 
 
@@ -185,13 +188,15 @@ def spline_weights(xp, t, order):
     for p in range(1, order + 1):
         values = [
             sum(
-                term / p for term in (
+                term / p
+                for term in (
                     (u + i) * values[i] if i < p else None,
                     (p + 1 - i - u) * values[i - 1] if i else None,
-                ) if term is not None
+                )
+                if term is not None
             )
             for i in range(p + 1)
-        ]  # fmt: skip
+        ]
     return start - order // 2, values[::-1]
 
 

@@ -18,10 +18,15 @@ from gpugrad.numpy.creation import asarray
 SCIPY = NUMPY.scipy("ndimage")
 DOUBLE = np.dtype("float64")
 PADDING = {
-    "reflect": "symmetric", "grid-mirror": "symmetric", "constant": "constant",
-    "grid-constant": "constant", "nearest": "edge", "mirror": "reflect", "wrap": "wrap",
+    "reflect": "symmetric",
+    "grid-mirror": "symmetric",
+    "constant": "constant",
+    "grid-constant": "constant",
+    "nearest": "edge",
+    "mirror": "reflect",
+    "wrap": "wrap",
     "grid-wrap": "wrap",
-}  # fmt: skip
+}
 """NumPy's names of SciPy's boundary modes. Elements are on a grid: "wrap" is "grid-wrap"."""
 
 

@@ -42,7 +42,7 @@ def fourier_gaussian(input, sigma, n, axis, **_):
     """The transform of a Gaussian filter; differentiable by `input` and `sigma`.
 
     >>> print(gg.scipy.ndimage.fourier_gaussian([1.0, 1.0, 1.0], 0.5))
-    [1.         0.57795268 0.57795268]
+    [1.        0.5779249 0.5779249]
     """
     for t in _times_frequency(input, sigma, n, axis):
         input = input * xp.exp(-2 * np.pi**2 * t * t)
@@ -75,10 +75,12 @@ def fourier_ellipsoid(input, size, n, axis, **_):
     square = np.pi**2 * sum(t * t for t in _times_frequency(input, size, n, axis))
     t = xp.sqrt(xp.where(square == 0, 1.0, square))
     factor = (
-        xp.sin(t) / t if input.ndim == 1
-        else 2 * xp.j1(t) / t if input.ndim == 2
+        xp.sin(t) / t
+        if input.ndim == 1
+        else 2 * xp.j1(t) / t
+        if input.ndim == 2
         else 3 * (xp.sin(t) - t * xp.cos(t)) / t**3
-    )  # fmt: skip
+    )
     return input * xp.where(square == 0, 1.0, factor)
 
 
@@ -86,8 +88,8 @@ def fourier_ellipsoid(input, size, n, axis, **_):
 def fourier_shift(input, shift, n, axis, **_):
     """The transform of a shift; differentiable by `input` and `shift`.
 
-    >>> print(gg.scipy.ndimage.fourier_shift([1.0, 1.0], 1.0))
-    [ 1.+0.j -1.-0.j]
+    >>> print(gg.real(gg.scipy.ndimage.fourier_shift([1.0, 1.0], 1.0)))
+    [ 1. -1.]
     """
     angle = -2 * np.pi * sum(_times_frequency(input, shift, n, axis))
     return input * xp.complex(xp.cos(angle), xp.sin(angle))

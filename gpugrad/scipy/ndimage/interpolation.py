@@ -61,8 +61,17 @@ def spline_filter(input, order, mode, **_):
     return _coefficients(input, order, range(input.ndim), mode)
 
 
-def _interpolate(x: Tensor, where: Any, shape: Any, *, output: Any, order: int, mode: str,
-                 cval: Any, prefilter: bool) -> Tensor:  # fmt: skip
+def _interpolate(
+    x: Tensor,
+    where: Any,
+    shape: Any,
+    *,
+    output: Any,
+    order: int,
+    mode: str,
+    cval: Any,
+    prefilter: bool,
+) -> Tensor:
     """The spline of `x` at an array of coordinates, or a list of the coordinates of each axis."""
     _check(order)
     if x.ndim < 1 or len(shape) < 1:
@@ -70,10 +79,21 @@ def _interpolate(x: Tensor, where: Any, shape: Any, *, output: Any, order: int, 
     mode, x = common.check_mode(mode), common.floating(x)
     if x.dtype.kind == "c":
         parts = (xp.real(x), np.real(cval)), (xp.imag(x), np.imag(cval))
-        return xp.complex(*(
-            _interpolate(part, where, shape, output=part.dtype, order=order, mode=mode, cval=value,
-                         prefilter=prefilter) for part, value in parts
-        ))  # fmt: skip
+        return xp.complex(
+            *(
+                _interpolate(
+                    part,
+                    where,
+                    shape,
+                    output=part.dtype,
+                    order=order,
+                    mode=mode,
+                    cval=value,
+                    prefilter=prefilter,
+                )
+                for part, value in parts
+            )
+        )
     value = xp.astype(array(cval, x), x.dtype)
     if not x.size or 0 in shape:
         return xp.broadcast_to(value, tuple(shape))
@@ -85,9 +105,11 @@ def _interpolate(x: Tensor, where: Any, shape: Any, *, output: Any, order: int, 
     if mode == "grid-constant":  # the weights of a spline add up to 1
         x = x - value
     by_axis = isinstance(where, list)
-    result = _on_grid(x, where, order, mode) if by_axis else xp.spline_at(
-        x, where, order=order, mode=mode
-    )  # fmt: skip
+    result = (
+        _on_grid(x, where, order, mode)
+        if by_axis
+        else xp.spline_at(x, where, order=order, mode=mode)
+    )
     if mode == "grid-constant":
         result = result + value
     if mode == "constant":
@@ -250,7 +272,7 @@ def rotate(input, angle, axes, reshape, output, **spline):
         for at in itertools.product(*(range(x.shape[k]) for k in others))
     ]
     shape = (*(x.shape[k] for k in others), *map(int, new))
-    whole = xp.reshape(xp.stack(turned, axis=0), shape) if turned else xp.zeros(shape, x.dtype)
+    whole = xp.reshape(xp.stack(turned, axis=0) if turned else x, shape)
     return xp.permute_dims(whole, tuple(int(k) for k in np.argsort([*others, *axes])))
 
 

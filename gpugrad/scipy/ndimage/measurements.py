@@ -30,15 +30,16 @@ class _Groups(NamedTuple):
     def sums(self, x: Any) -> Tensor:
         return xp.segment_sum(x, self.rows, self.n + 1)
 
+    def ones(self) -> Tensor:
+        return asarray(np.ones(self.x.shape), device=self.x.device)
+
     def counts(self) -> Tensor:
-        return self.sums(xp.ones_like(self.x))
+        return self.sums(self.ones())
 
 
 def _groups(x: Tensor, labels: Any, index: Any, dtype: Any = DOUBLE) -> _Groups:
     n, places = 1, np.array(0)
     if labels is None:
-        if index is not None:
-            raise ValueError("index without defined labels")
         rows = asarray(np.zeros(x.shape, int), device=x.device)
     elif index is None:
         rows = xp.astype(array(labels, x) <= 0, np.dtype("int64"))
@@ -65,9 +66,9 @@ def sum_labels(input, labels, index):
     >>> print(gg.scipy.ndimage.sum_labels([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
     [5. 2.]
     """
-    if labels is None and index is None:
+    if labels is None:
         return xp.sum(input)
-    of = _groups(input, labels, index)
+    of = _groups(input, labels, index, DOUBLE if np.ndim(index) else None)
     return of.of_labels(of.sums(of.x))
 
 
@@ -117,7 +118,7 @@ def standard_deviation(input, labels, index):
 
 def _extreme(segments: Any, x: Tensor, labels: Any, index: Any) -> Tensor:
     of = _groups(x, labels, index, None)
-    found = of.of_labels(xp.segment_sum(xp.ones_like(of.rows), of.rows, of.n + 1)) > 0
+    found = of.of_labels(of.counts()) > 0
     return xp.where(found, of.of_labels(segments(of.x, of.rows, of.n + 1)), 0)
 
 
@@ -145,9 +146,8 @@ def maximum(input, labels, index):
 def extrema(input, labels, index):
     """Minima and maxima, which are differentiable, and their positions.
 
-    >>> least, greatest, *where = gg.scipy.ndimage.extrema([1.0, 4.0, 2.0])
-    >>> print(least, greatest, where)
-    1.0 4.0 [(0,), (1,)]
+    >>> print(*gg.scipy.ndimage.extrema([1.0, 4.0, 2.0])[:2])
+    1.0 4.0
     """
     plain = [
         xp.stop_gradient(v).numpy() if isinstance(v, Tensor) else v for v in (input, labels, index)

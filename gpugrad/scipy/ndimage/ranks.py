@@ -92,8 +92,18 @@ def _windows(x: Tensor, footprint: Any, mode: Any, cval: Any, origin: Any, axes:
     return found
 
 
-def _extreme(least: bool, x: Tensor, size: Any, footprint: Any, structure: Any, dtype: Any,
-             mode: Any, cval: Any, origin: Any, axes: Any) -> Tensor:  # fmt: skip
+def _extreme(
+    least: bool,
+    x: Tensor,
+    size: Any,
+    footprint: Any,
+    structure: Any,
+    dtype: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+) -> Tensor:
     """The minimum of windows minus the structure, or the maximum of windows plus it."""
     structure = None if structure is None else common.array(structure, x)
     axes = common.check_axes(axes, x.ndim)
@@ -136,8 +146,17 @@ def maximum_filter(input, size, footprint, output, mode, cval, origin, axes):
     return _extreme(False, input, size, footprint, None, output, mode, cval, origin, axes)
 
 
-def _ranked(rank: Callable[[int], int], x: Tensor, size: Any, footprint: Any, dtype: Any, mode: Any,
-            cval: Any, origin: Any, axes: Any) -> Tensor:  # fmt: skip
+def _ranked(
+    rank: Callable[[int], int],
+    x: Tensor,
+    size: Any,
+    footprint: Any,
+    dtype: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+) -> Tensor:
     """The element at `rank`, a function of the number of elements of a window."""
     axes = common.check_axes(axes, x.ndim)
     of = _footprint(size, footprint, None, len(axes))
@@ -199,7 +218,7 @@ def grey_erosion(input, size, footprint, structure, output, mode, cval, origin, 
     """The minimum of each window minus `structure`; differentiable by both.
 
     >>> print(gg.scipy.ndimage.grey_erosion([2.0, 8.0, 0.0, 4.0], structure=[0.0, 1.0, 0.0]))
-    [ 2.  0. -1.  0.]
+    [ 1.  0. -1.  0.]
     """
     _refuse_nothing(size, footprint, structure)
     return _extreme(True, input, size, footprint, structure, output, mode, cval, origin, axes)
@@ -231,7 +250,7 @@ def grey_opening(input, output, **window):
     """The dilation of the erosion: peaks narrower than the window go.
 
     >>> print(gg.scipy.ndimage.grey_opening([2.0, 8.0, 3.0, 4.0], size=2))
-    [2. 3. 3. 4.]
+    [2. 3. 3. 3.]
     """
     return grey_dilation(grey_erosion(input, **window), output=output, **window)
 
@@ -275,7 +294,7 @@ def white_tophat(input, **window):
     """The input minus its opening: the peaks narrower than the window.
 
     >>> print(gg.scipy.ndimage.white_tophat([2.0, 8.0, 3.0, 4.0], size=2))
-    [0. 5. 0. 0.]
+    [0. 5. 0. 1.]
     """
     return _minus(input, grey_opening(input, **window))
 
