@@ -114,7 +114,7 @@ def _gaussian_weights(sigma: Any, order: int, radius: int) -> Tensor:
     """
     if order < 0:
         raise ValueError("order must be non-negative")
-    x = np.arange(radius, -radius - 1.0, -1.0)
+    x: Any = np.arange(radius, -radius - 1.0, -1.0)
     x = asarray(x, device=sigma.device) if isinstance(sigma, Tensor) else x
     lib: Any = xp if isinstance(x, Tensor) else np
     square = sigma * sigma

@@ -118,12 +118,14 @@ def _interpolate(
             out = (where[k] < 0) | (where[k] > n - 1)
             outside.append(xp.reshape(out, _along(k, x.ndim)) if by_axis else out)
         result = xp.where(functools.reduce(operator.or_, outside), value, result)
-    kind = output.kind
-    if kind in "iu":
-        info = np.iinfo(output)
-        half = xp.where(result > 0, 0.5, -0.5 if kind == "i" else 0.0)
-        result = xp.clip(xp.trunc(result + half), info.min, info.max)
-    return result
+    return _rounded(result, output) if output.kind in "iu" else result
+
+
+def _rounded(result: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    """To the nearest integers that the dtype holds, in floats."""
+    info = np.iinfo(dtype)
+    half = xp.where(result > 0, 0.5, -0.5 if dtype.kind == "i" else 0.0)
+    return xp.clip(xp.trunc(result + half), info.min, info.max)
 
 
 def _along(axis: int, ndim: int) -> tuple[int, ...]:
