@@ -28,10 +28,11 @@ from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import GpugradError
 
 
 class Names(types.ModuleType):
-    """A module whose names are those of `given`, and else those of the first source that has one."""
+    """A module with the names of `given`, and else those of the first source that has one."""
 
     def __init__(self, name: str, given: Mapping[str, Any], *sources: Any) -> None:
         super().__init__(name)
@@ -60,9 +61,21 @@ def _of_numbers(name: str) -> Callable[..., Any]:
 
 
 _MATH = [
-    "acosh", "asinh", "cos", "cosh", "exp", "expm1", "hypot", "log", "log10", "log2", "sin",
-    "sinh", "sqrt", "tan",
-]  # fmt: skip
+    "acosh",
+    "asinh",
+    "cos",
+    "cosh",
+    "exp",
+    "expm1",
+    "hypot",
+    "log",
+    "log10",
+    "log2",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+]
 
 
 class _FloatType(type):
@@ -76,12 +89,21 @@ class Float(metaclass=_FloatType):
     dtype = np.dtype(np.float64)
 
     def __new__(cls, value: Any = 0.0) -> Any:
+        """The number, or the Tensor with no axes and a floating-point dtype."""
         if not isinstance(value, Tensor):
             return builtins.float(value)
         if value.size != 1:
             raise TypeError("only 0-dimensional arrays can be converted to Python scalars")
         value = TENSOR.reshape(value, ())
         return value if value.dtype.kind in "fc" else TENSOR.astype(value, "float64")
+
+
+def holds(condition: Any) -> bool:
+    """A check of values; true if they are not known, in a trace or under `vmap`."""
+    try:
+        return bool(condition)
+    except GpugradError:
+        return True
 
 
 class Reader:
@@ -98,7 +120,12 @@ class Reader:
     ) -> None:
         self.package, self.given, self.edits = package, {**_GIVEN, **given}, edits
         self.modules: dict[str, Any] = {}
-        self.builtins = {**vars(builtins), "__import__": self._import, "float": Float}
+        self.builtins = {
+            **vars(builtins),
+            "__import__": self._import,
+            "float": Float,
+            "holds": holds,
+        }
 
     def read(self, name: str) -> Any:
         """The module of that name, executed with gpugrad's namespaces."""
@@ -269,8 +296,9 @@ def _modules() -> dict[str, Any]:
     }
     functions = {
         name: _either(getattr(gpugrad.special, name), getattr(special, name))
-        for name in gpugrad.special.__all__ if hasattr(special, name)
-    }  # fmt: skip
+        for name in gpugrad.special.__all__
+        if hasattr(special, name)
+    }
     options = ("assume_a", "check_finite", "cond", "lapack_driver")
     solvers = {
         name: _without(getattr(gpugrad.numpy.linalg, name), *options)

@@ -39,7 +39,7 @@ def _all_poles(xp, g, a):
 
 
 def _by_lag(xp, v, x, shape):
-    """The products of `v` and `x` delayed by 0, 1, ... samples, summed over all but leading axes."""
+    """Sums of products of `v` and `x` delayed by 0, 1, ... samples, for each filter."""
     n, k = x.shape[-1], shape[-1]
     lead = len(shape) - 1
     axes = tuple(range(lead, x.ndim))
@@ -202,8 +202,11 @@ def _rates_batch(xp, batched, h, x, up, down):
 
 def _rates_samples(rng):
     for lines, length, n, up, down in (
-        ((), 4, 5, 1, 1), ((2,), 5, 4, 3, 2), ((2, 2), 3, 6, 1, 4), ((2,), 2, 3, 5, 1),
-    ):  # fmt: skip
+        ((), 4, 5, 1, 1),
+        ((2,), 5, 4, 3, 2),
+        ((2, 2), 3, 6, 1, 4),
+        ((2,), 2, 3, 5, 1),
+    ):
         yield [uniform(rng, length), uniform(rng, *lines, n)], {"up": up, "down": down}
 
 
@@ -261,6 +264,8 @@ def _correlation_by_x(xp, g, k):
 def _correlation_batch(xp, batched, x, k):
     """By Fourier transforms: no array library correlates many pairs of images at a time."""
     x, k = _stacked(xp, batched, (x, k))
+    if x.ndim != k.ndim:
+        raise ShapeError(f"correlate_windows: x {x.shape[1:]} and k {k.shape[1:]} differ in axes.")
     axes = tuple(range(1, x.ndim))
     shape, part = x.shape[1:], k.shape[1:]
     dtype = np.result_type(x.dtype, k.dtype)
@@ -271,8 +276,9 @@ def _correlation_batch(xp, batched, x, k):
     else:
         y = xp.irfftn(
             xp.rfftn(x, axes=axes) * xp.rfftn(xp.flip(k, axis=axes), s=shape, axes=axes),
-            s=shape, axes=axes,
-        )  # fmt: skip
+            s=shape,
+            axes=axes,
+        )
     index = tuple(slice(m - 1, None) for m in part)
     y = xp.getitem(y, index=(slice(None), *index))
     return xp.astype(y, dtype)

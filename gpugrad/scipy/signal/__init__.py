@@ -18,13 +18,23 @@ from typing import Any
 from scipy import signal as _signal
 
 from gpugrad.scipy.reading import Reader, on_values, public
+from gpugrad.scipy.signal.compiled import modules
 
 __all__ = sorted(n for n in _signal.__all__ if n != "test")
 
-_ON_VALUES = frozenset((
-    "argrelextrema", "argrelmax", "argrelmin", "find_peaks", "find_peaks_cwt", "max_len_seq",
-    "peak_prominences", "peak_widths", "place_poles",
-))  # fmt: skip
+_ON_VALUES = frozenset(
+    (
+        "argrelextrema",
+        "argrelmax",
+        "argrelmin",
+        "find_peaks",
+        "find_peaks_cwt",
+        "max_len_seq",
+        "peak_prominences",
+        "peak_widths",
+        "place_poles",
+    )
+)
 """Functions whose results are positions, or that search: SciPy's own, of the values."""
 
 _EDITS = {
@@ -33,7 +43,9 @@ _EDITS = {
         "if a[0] != 1.0:": "if True:",
         "if a[0] != 1.:": "if True:",
     },
-    "scipy.signal._filter_design": {  # a Tensor times a polynomial
+    "scipy.signal._filter_design": {
+        "if not xp.all(sos[:, 3] == 1):": "if not holds(xp.all(sos[:, 3] == 1)):",  # traces
+        # a Tensor times a polynomial
         "b_ * zp1**(N-q) * zm1**q": "zp1**(N-q) * zm1**q * b_",
         "a_ * zp1**(N-p) * zm1**p": "zp1**(N-p) * zm1**p * a_",
     },
@@ -42,8 +54,6 @@ _EDITS = {
 
 @functools.cache
 def _reader() -> Reader:
-    from gpugrad.scipy.signal.compiled import modules
-
     return Reader("scipy.signal", modules(), _EDITS)
 
 

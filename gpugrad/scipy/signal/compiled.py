@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.scipy.reading import NUMPY, Names, on_values
+from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.reading import NUMPY, Names, holds, on_values
 
 _SAME, _FULL = 1, 2
 _BOUNDARIES = {0: "constant", 4: "symmetric", 8: "wrap"}
@@ -62,9 +62,9 @@ def _linear_filter(b: Tensor, a: Tensor, x: Tensor, axis: int = -1, zi: Any = No
     if dtype.char not in "fdFD":
         raise NotImplementedError(f"input type '{dtype}' not supported")
     b, a, x = (xp.astype(y, dtype) for y in (b, a, x))
-    k, n = max(b.size, a.size), x.shape[axis]
-    if not bool(a[0] != 0):
-        raise ValueError("First `a` filter coefficient must be non-zero.")
+    k = max(b.size, a.size)
+    if not holds(a[0] != 0):
+        raise ValueError("BUG: filter coefficient a[0] == 0 not supported yet")
     b, a = (NUMPY.pad(y, (0, k - y.size)) / a[0] for y in (b, a))
     x = NUMPY.moveaxis(x, axis, -1)
     state = (*x.shape[:-1], k - 1)
