@@ -29,6 +29,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
+from gpugrad.numpy.creation import empty
 
 
 class Names(types.ModuleType):
@@ -132,14 +133,14 @@ class Reader:
         if name in self.given:
             return self.given[name]
         if name.startswith("numpy."):
-            found = functools.reduce(
-                lambda part, n: getattr(part, n, None), name.split(".")[1:], NUMPY
-            )
+            found: Any = NUMPY
+            for part in name.split(".")[1:]:
+                found = getattr(found, part, None)
             return found or importlib.import_module(name)
         if not (name in (self.package, _HELPERS) or name.startswith(f"{self.package}.")):
             return importlib.import_module(name)
         if name not in self.modules:
-            spec = importlib.util.find_spec(name)
+            spec: Any = importlib.util.find_spec(name)
             if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
                 raise ModuleNotFoundError(name)
             source = spec.loader.get_source(name)  # None for a compiled module
@@ -203,7 +204,7 @@ class _Array(metaclass=_ArrayType):
     """`numpy.ndarray` in SciPy's formulas."""
 
     def __new__(cls, shape: Any) -> Any:
-        return gpugrad.numpy.empty(shape)
+        return empty(shape)
 
 
 class _Polynomial:

