@@ -276,6 +276,18 @@ def accepts(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> 
     return True
 
 
+def bind(op: Any, function: Any, args: Any, keywords: Any, arrays: int, names: list[str]) -> Any:
+    """The arguments by NumPy's signature, in which `names` must follow the arrays of the op."""
+    signature = _signature(function, op.eager)
+    if list(signature.parameters)[arrays : arrays + len(names)] != names:
+        taken = arrays + len(names)
+        raise TypeError(f"{op.name}() takes {taken} positional arguments, {len(args)} were given")
+    try:
+        return signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{op.name}() {error}") from None
+
+
 def is_default(value: Any, default: Any) -> bool:
     """Whether an argument is NumPy's default, so that it can be left out."""
     if value is default:
@@ -291,6 +303,8 @@ def write_out(title: str, out: Any, result: Any) -> Any:
     """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
     if isinstance(out, Tensor):
         return write(title, out, result)
+    if not isinstance(out, np.ndarray):
+        raise DTypeError(f"{title}: out= must be a Tensor or an array, got a {type(out).__name__}.")
     try:
         np.copyto(out, np.asarray(result), casting="same_kind")
     except DTypeError as error:
