@@ -206,7 +206,9 @@ def _translate(
     if own:
         op = getattr(ours, "op", None)
         positional = doubles(positional, op is not None and op.variadic)
-        named = {k: _double(v) if isinstance(v, (list, tuple)) else v for k, v in named.items()}
+        read = [_double(v) if isinstance(v, (list, tuple)) else v for v in named.values()]
+        given = [*named.values(), *positional]
+        named = dict(zip(named, on_their_device([*read, *positional], given), strict=False))
     return positional, named, dtype, casting
 
 
@@ -237,11 +239,23 @@ def _cast(x: Any, dtype: Any) -> Any:
 def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
     """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
     if are_lists:
-        return [[_double(x) for x in v] if type(v) in (list, tuple) else v for v in values]
+        return [on_their_device(list(map(_double, v)), v) if type(v) in (list, tuple) else v
+                for v in values]  # fmt: skip
     read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
     if any(isinstance(v, Tensor) or is_array(v) for v in read):
-        return read
+        return on_their_device(read, values)
     return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
+    """Values with the arrays that were `given` as lists on the GPU of the Tensors beside them."""
+    if not any(type(v) in (list, tuple) for v in given):
+        return read
+    home = next((v.device for v in given if isinstance(v, Tensor)), None)
+    if home is None or home.kind == "cpu":
+        return read
+    made = (type(x) is np.ndarray and v is not x for x, v in zip(read, given, strict=False))
+    return [wrap(put(x, home)) if new else x for x, new in zip(read, made, strict=True)]
 
 
 def _double(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.array_api.numpy_calls import on_their_device
 from gpugrad.array_api.numpy_protocols import op_of_ufunc, run_ufunc
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.devices import default_device, meet, put
@@ -99,4 +100,6 @@ def docstring_of(numpys: Any) -> str:
 
 def _read(x: Any, *others: Any) -> Tensor:
     """The Tensor for an argument; floats in lists are float64."""
-    return x._read() if isinstance(x, Tensor) else tensor(np.asarray(x))
+    if isinstance(x, Tensor):
+        return x._read()
+    return tensor(on_their_device([np.asarray(x)], [x, *others])[0])
