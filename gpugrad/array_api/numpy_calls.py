@@ -206,7 +206,9 @@ def _translate(
     if own:
         op = getattr(ours, "op", None)
         positional = doubles(positional, op is not None and op.variadic)
-        named = {k: _double(v) if isinstance(v, (list, tuple)) else v for k, v in named.items()}
+        read = [_double(v) if isinstance(v, (list, tuple)) else v for v in named.values()]
+        given = [*named.values(), *positional]
+        named = dict(zip(named, on_their_device([*read, *positional], given), strict=False))
     return positional, named, dtype, casting
 
 
@@ -237,11 +239,23 @@ def _cast(x: Any, dtype: Any) -> Any:
 def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
     """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
     if are_lists:
-        return [[_double(x) for x in v] if type(v) in (list, tuple) else v for v in values]
+        return [on_their_device(list(map(_double, v)), v) if type(v) in (list, tuple) else v
+                for v in values]  # fmt: skip
     read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
     if any(isinstance(v, Tensor) or is_array(v) for v in read):
-        return read
+        return on_their_device(read, values)
     return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
+    """Values with the arrays that were `given` as lists on the GPU of the Tensors beside them."""
+    if not any(type(v) in (list, tuple) for v in given):
+        return read
+    home = next((v.device for v in given if isinstance(v, Tensor)), None)
+    if home is None or home.kind == "cpu":
+        return read
+    made = (type(x) is np.ndarray and v is not x for x, v in zip(read, given, strict=False))
+    return [wrap(put(x, home)) if new else x for x, new in zip(read, made, strict=True)]
 
 
 def _double(value: Any) -> Any:
@@ -276,6 +290,18 @@ def accepts(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> 
     return True
 
 
+def bind(op: Any, function: Any, args: Any, keywords: Any, arrays: int, names: list[str]) -> Any:
+    """The arguments by NumPy's signature, in which `names` must follow the arrays of the op."""
+    signature = _signature(function, op.eager)
+    if list(signature.parameters)[arrays : arrays + len(names)] != names:
+        taken = arrays + len(names)
+        raise TypeError(f"{op.name}() takes {taken} positional arguments, {len(args)} were given")
+    try:
+        return signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{op.name}() {error}") from None
+
+
 def is_default(value: Any, default: Any) -> bool:
     """Whether an argument is NumPy's default, so that it can be left out."""
     if value is default:
@@ -291,6 +317,8 @@ def write_out(title: str, out: Any, result: Any) -> Any:
     """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
     if isinstance(out, Tensor):
         return write(title, out, result)
+    if not isinstance(out, np.ndarray):
+        raise DTypeError(f"{title}: out= must be a Tensor or an array, got a {type(out).__name__}.")
     try:
         np.copyto(out, np.asarray(result), casting="same_kind")
     except DTypeError as error:

@@ -14,11 +14,21 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import public
-from gpugrad.array_api.numpy_calls import NAMES, accepts, call, is_default, on_values, write_out
+from gpugrad.array_api.numpy_calls import (
+    NAMES,
+    accepts,
+    as_tensors,
+    bind,
+    call,
+    doubles,
+    is_default,
+    on_values,
+    write_out,
+)
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import DTypeError
 
 _REDUCTIONS = {  # a ufunc whose `reduce` is an op of gpugrad
@@ -172,6 +182,45 @@ def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
     """The function of every pair of elements of `a` and `b`."""
     a, b = tensor(a), tensor(b)
     return function(a.reshape(a.shape + (1,) * b.ndim), b)
+
+
+def run_ufunc(function: Any, *args: Any, own: bool = False, **keywords: Any) -> Any:
+    """The call of a ufunc or its method, by ``__array_ufunc__`` if an argument is a Tensor.
+
+    NumPy puts the arguments in order. Lists of floats are float64 for an `own` call of
+    `gpugrad.numpy`, and lists alone are NumPy's.
+    """
+    outs = keywords.get("out")
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    if not own or holds_tensor((*args, *keywords.values())) or any(map(is_array, args)):
+        if isinstance(args[0], (list, tuple)) and holds_tensor(args[0]):
+            args = (tensor(args[0]), *args[1:])
+        args = tuple(tensor(x) if type(x) is not np.ndarray and is_array(x) else x for x in args)
+        args = tuple(doubles(args)) if own else args
+        if function.__name__ != "at" and not any(isinstance(x, Tensor) for x in (*args, *outs)):
+            args = (tensor(args[0]), *args[1:])
+    return as_tensors(function(*args, **keywords), (*args, *outs))
+
+
+def in_numpys_form(op: Any, function: Any, *args: Any, **keywords: Any) -> Any:
+    """The call of an op with arguments that only NumPy's function of that name has.
+
+    Args:
+        op, function: the record, and NumPy's function.
+        args: the arrays of a ufunc; else arrays, named arguments of the op, the further positional
+            arguments and keywords of the call.
+        keywords: of a ufunc; None: not given.
+    """
+    if op.ufunc is not None and not op.params:
+        return run_ufunc(op.ufunc, *args, **{k: v for k, v in keywords.items() if v is not None})
+    arrays, params, more, keywords = args
+    ps = op.signature.parameters
+    names = [k for k in params if ps[k].kind is not ps[k].KEYWORD_ONLY] if more else []
+    arrays = arrays if more else [x for x in arrays if x is not None]
+    given = {k: v for k, v in params.items() if k not in names and v is not ps[k].default}
+    positional = (*arrays, *(params[k] for k in names), *more)
+    bound = bind(op, function, positional, given | keywords, len(arrays), names)
+    return as_tensors(call(function, bound.args, bound.kwargs), (*arrays, keywords.get("out")))
 
 
 def array_function(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from gpugrad.core.settings import mixed_modes
 from gpugrad.kernels.cpu.large import LARGE
@@ -15,7 +18,8 @@ def source(op: Any) -> str:
     As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
     calls. For ``tanh(x)`` it is::
 
-        def tanh(x, /):
+        def tanh(x, /, out=None, where=None, dtype=None):
+            if out is not None or where is not None or dtype is not None: return by_numpy(...)
             try:
                 if type(x) is Tensor: x_ = x._data; xi = x._id
                 elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
@@ -24,7 +28,7 @@ def source(op: Any) -> str:
                 if kind is ndarray: _r = (ufunc if x_.size < 131072 else large)(x_)
                 else: _r = impl[kind](x_)
             except Exception as _e: reraise(_e, 'tanh', {'x': x}, {})
-            if type(_r) not in ARRAYS: _r = asarray(_r, kind)
+            if type(_r) is not kind and type(_r) not in ARRAYS: _r = asarray(_r, kind)
             out = new(Tensor); out._data = _r; out._id = 0
             if recorders:
                 if graphs: xi = number(x)
@@ -36,8 +40,11 @@ def source(op: Any) -> str:
     return text_of(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
 
 
-def text_of(op: Any) -> str:
-    """The text with names that ops of one form share, so that it is compiled once for them."""
+def text_of(op: Any, numpys: Sequence[str] = ("out", "where", "dtype")) -> str:
+    """The text with names that ops of one form share, so that it is compiled once for them.
+
+    `numpys` are the keywords of NumPy's ufuncs that an elementwise op takes; each costs 10 ns.
+    """
     names = op.arrays
     lines = []
     if mixed_modes and (op.mixed or op.is_opened):
@@ -58,8 +65,10 @@ def text_of(op: Any) -> str:
     call = f"{inputs}{', ' + passed if passed else ''}"
     if op.is_opened:
         lines += _opening(op, any_id, shown, params, passed)
+    parameters, others = numpys_form(op, numpys)
     lines = [
-        f"def _op{parameters_text(op.signature)}:",
+        f"def _op{parameters}:",
+        *others,
         "try:",
         *(f"    {line}" for line in (*lines, *_run(op, call))),
         f"except Exception as _e: reraise(_e, NAME, {shown}, {params})",
@@ -119,10 +128,11 @@ def _result(op: Any, params: str) -> list[str]:
     """The lines that wrap a result, in a View where NumPy returns one."""
     if op.outputs > 1:
         return ["out = tuple([wrap(asarray(r, kind)) for r in _r])"]
-    lines = ["if type(_r) not in ARRAYS: _r = asarray(_r, kind)"]
+    other = "type(_r) is not kind and type(_r) not in ARRAYS"  # the first test is the faster one
+    lines = [f"if {other}: _r = asarray(_r, kind)"]
     if op.params and op.differentiable:  # a Tensor in a parameter makes a Tensor of the result
         lines = [
-            "if type(_r) not in ARRAYS:",
+            f"if {other}:",
             f"    if type(_r) is Tensor: refuse_parameters(NAME, {params})",
             "    _r = asarray(_r, kind)",
         ]
@@ -206,6 +216,40 @@ def _run(op: Any, call: str) -> list[str]:
     if op.cpu:
         tests.append(f"{op.arrays[0]}_.size < {op.large}")
     return [f"if {' and '.join(tests)}: _r = forward(NUMPY, {call})", f"else: {run}"]
+
+
+def numpys_form(
+    op: Any, keywords: Sequence[str] = ("out", "where", "dtype")
+) -> tuple[str, list[str]]:
+    """The parameters of an op's function, and the line for calls that only NumPy's function takes.
+
+    Those of ufuncs are explicit, because Python calls functions with **keywords more slowly.
+    """
+    signature, arrays = op.signature, "".join(f"{n}, " for n in op.arrays)
+    if numpys_function(op) is None:
+        return parameters_text(signature), []
+    if op.ufunc is not None and not op.params:
+        parameters = parameters_text(signature)[:-1] + "".join(f", {k}=None" for k in keywords)
+        given = " or ".join(f"{k} is not None" for k in keywords)
+        passed = ", ".join(f"{k}={k}" for k in keywords)
+        return f"{parameters})", [f"if {given}: return by_numpy({arrays}{passed})"]
+    ps = list(signature.parameters.values())
+    place = sum(p.kind is not p.KEYWORD_ONLY for p in ps)
+    ps.insert(place, inspect.Parameter("more", inspect.Parameter.VAR_POSITIONAL))
+    ps.append(inspect.Parameter("numpys", inspect.Parameter.VAR_KEYWORD))
+    params = ", ".join(f"{k!r}: {k}" for k in op.params)
+    line = f"if more or numpys: return by_numpy(({arrays}), {{{params}}}, more, numpys)"
+    return parameters_text(signature.replace(parameters=ps)), [line]
+
+
+def numpys_function(op: Any) -> Any:
+    """NumPy's function with the name of an op, or None."""
+    if op.ufunc is not None and op.home.startswith("gpugrad."):
+        return op.ufunc
+    homes = {"arrays": (np,), "math": (np,), "linalg": (np.linalg, np), "fft": (np.fft,)}
+    part = op.home.removeprefix("gpugrad.ops.").partition(".")[0]
+    found = [f for h in homes.get(part, ()) if (f := getattr(h, op.name, None)) is not None]
+    return found[0] if found and not isinstance(found[0], type) else None
 
 
 def parameters_text(signature: inspect.Signature) -> str:
