@@ -234,4 +234,4 @@ def test_no_function_has_more_than_sixty_lines_of_code():
 
 def test_the_formatter_decides_how_code_looks():
     """But for a few tables: a packed list of names, a row a case."""
-    assert sum(path.read_text().count("fmt: skip") for path in MODULES.values()) <= 60
+    assert sum(path.read_text().count("fmt: skip") for path in MODULES.values()) <= 62

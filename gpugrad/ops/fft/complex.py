@@ -102,7 +102,10 @@ def along_axes(xp, name, x, pairs, **params):
 
 
 def wide(name, kinds, x):
-    """`x` with integers as float64, 16 bits as float32, as SciPy has them; DTypeError unless its dtype is of one of the kinds."""
+    """`x` with integers as float64 and 16-bit floats as float32, as SciPy computes them.
+
+    DTypeError unless its dtype is of one of the kinds.
+    """
     half = x.dtype.itemsize == 2 and is_inexact(x.dtype)
     if x.dtype.kind not in kinds and not half:
         raise DTypeError(
