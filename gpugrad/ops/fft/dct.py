@@ -186,7 +186,6 @@ def _several(one: Callable[..., Tensor], example: str) -> Callable[..., Tensor]:
         norm: str | None = None,
         overwrite_x: bool = False,
         workers: int | None = None,
-        *,
         orthogonalize: bool | None = None,
     ) -> Tensor:
         x = tensor(x)
