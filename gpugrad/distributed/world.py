@@ -18,6 +18,7 @@ import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.arguments import ABOVE_0, COUNT, TEXT, WHOLE, optional, takes
+from gpugrad.core.forking import new_lock
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
@@ -87,7 +88,7 @@ class World:
         self._number = 0
         self._now: tuple[int, float, str] | None = None  # the collective that the host waits for
         self._queued: deque[tuple[int, float, str, Any]] = deque()  # those on a stream, in order
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._board: Board | None = None
         if self.size > 1:
             self._board = self._new_board()

@@ -5,7 +5,6 @@ Each kernel is an op, so it is traced like one; with declared derivatives it has
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import math
@@ -18,6 +17,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.cupy import on_host
 from gpugrad.core.backend import cupy
+from gpugrad.core.forking import cached_property
 from gpugrad.errors import ArgumentError, DTypeError, KernelError, NoGradientError, ShapeError
 
 
@@ -40,7 +40,7 @@ class _Kernel:
         """The gradient of the argument at position `k`."""
         raise NotImplementedError
 
-    @functools.cached_property
+    @cached_property
     def on_gpu(self) -> Any:
         """CuPy's own kernel."""
         return getattr(cupy(), type(self).__name__)(*self._definition, **self._options)
@@ -419,7 +419,7 @@ class RawKernel(_Kernel):
         definition = code, name, tuple(options), backend
         super().__init__(re.sub(r"\W+", "_", name).strip("_"), definition, others, names, None, vjp)
 
-    @functools.cached_property
+    @cached_property
     def on_gpu(self) -> Any:
         """CuPy's own kernel."""
         module, (code, name, *rest) = self._module, self._definition
@@ -491,7 +491,7 @@ class RawModule:
             raise ArgumentError("RawModule: either code= or path= is needed.")
         self.code, self._options = code, {"code": code, "path": path, **options}
 
-    @functools.cached_property
+    @cached_property
     def on_gpu(self) -> Any:
         """CuPy's own module."""
         return cupy().RawModule(**self._options)
