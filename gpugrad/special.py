@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import argument
 from gpugrad.ops.math.arithmetic import cbrt
 from gpugrad.ops.math.transcendental import erf, erfc, exp2, expm1, log1p
 from gpugrad.ops.nn.activations import log_sigmoid as log_expit
@@ -378,4 +379,4 @@ def zeta(x: Any, q: Any = None) -> Any:
     >>> print(gg.special.zeta([2.0, 4.0]))
     [1.644934  1.0823232]
     """
-    return xp.zeta(x, 1.0 if q is None else q)
+    return xp.zeta(argument("zeta", x), 1.0 if q is None else q)

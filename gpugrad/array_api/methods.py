@@ -91,7 +91,7 @@ def _set_imag(self: Tensor, value: Any) -> None:
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """Permute the axes; without arguments, reverse them."""
     order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    order = () if order == (None,) else order
+    order = () if len(order) == 1 and order[0] is None else order
     return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])
 
 
