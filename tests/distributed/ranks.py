@@ -357,6 +357,7 @@ def alone_elsewhere(folder):
         f"pickle.dump((run.history, w), open({folder!r} + '/result', 'wb'))"
     )
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PMI", "MPI", "HYD"))}
+    clean["GPUGRAD_DEVICE"] = "cpu"
     subprocess.run(
         [sys.executable, "-c", code], env=clean, cwd=os.path.dirname(__file__), check=True
     )
