@@ -161,7 +161,7 @@ class Optimizer:
             with recording_stopped(keep=Tracing):
                 dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
             self._sharded.step(dense, 1.0 if weight is None else weight, when)
-        elif self._world.size == 1 and not self._accumulates:
+        elif self._world.size == 1 and not self._accumulates and _has_data(weight):
             self._step(grads, when)
         elif not self._accumulates:
             self._step(*self._means(grads, 1.0 if weight is None else weight, when))
@@ -246,7 +246,7 @@ class Optimizer:
         if total is not None:
             with recording_stopped():
                 grads = [g * (calls / total) if g is not None and total else None for g in grads]
-        if self._world.size > 1:
+        if self._world.size > 1 or not _has_data(total):
             grads, when = self._means(grads, 1.0 if total is None else total, when)
         variables = zip(grads, self._variables, strict=True)
         return [(g, v) for g, v in variables if g is not None], when
@@ -293,6 +293,11 @@ def _checked_weight(name: str, weight: Any) -> Any:
             f"{name}: weight must be a number of examples, 0 or above, got {weight!r:.60}."
         )
     return number
+
+
+def _has_data(weight: Any) -> bool:
+    """Whether a checked weight is above 0 for sure; the value of a traced one is not known."""
+    return weight is None or (not isinstance(weight, Tensor) and weight > 0)
 
 
 def _compare(name: str, world: World, model: Any, variables: Sequence[Variable]) -> None:

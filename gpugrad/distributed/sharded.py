@@ -23,6 +23,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Stepping
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
 
@@ -154,6 +155,10 @@ class Sharded:
             if isinstance(weight, Tensor)
             else constant(weight, like.dtype, device=like.device)
         )
+        if current_trace() is None and not float(total) > 0:
+            raise ArgumentError(
+                f"{self._name}: no rank has data: the sum of all weights is {float(total):g}."
+            )
         if none:
             data = full_on_device_of(like._data, (self._length * self._world.size,), like.dtype)
             return wrap(data)

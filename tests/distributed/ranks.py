@@ -83,7 +83,14 @@ def check_traced_collectives_run_once_a_call_and_keep_their_order():
     for _ in range(3):
         before = W.collectives
         assert float(f(x)) == sum(6 + 4 * r for r in range(W.size))
-        assert ON_GPUS or W.collectives - before == 4  # a launch of a CUDA graph counts none
+        assert (
+            ON_GPUS or W.size == 1 or W.collectives - before == 4
+        )  # a launch of a CUDA graph counts none
+
+
+def several(*checks):
+    """Checks that mean something among several ranks only."""
+    return checks if W.size > 1 else ()
 
 
 def check_bad_arguments_name_the_op_before_anything_is_sent():
@@ -94,7 +101,7 @@ def check_bad_arguments_name_the_op_before_anything_is_sent():
             "is on cpu|before",
             lambda: D.all_reduce(np.ones(2)) if ON_GPUS else D.init(),
         ),
-        (ValueError, "multiple", lambda: D.reduce_scatter(np.ones(2 * W.size + 1))),
+        *several((ValueError, "multiple", lambda: D.reduce_scatter(np.ones(2 * W.size + 1)))),
         (IndexError, "axis 1", lambda: D.all_gather(np.ones(3), axis=1)),
         (ValueError, "root=9", lambda: D.broadcast(np.ones(3), root=9)),
         (TypeError, "mean", lambda: D.all_reduce(np.ones(3, int), "mean")),
@@ -276,9 +283,16 @@ def check_ranks_without_data_or_gradients_take_the_same_step():
     assert np.allclose(w.numpy(), -1 / W.size)
     assert (u.numpy() == 0).all()
     assert optimizer.iterations == 2
-    for pairs in ([], [(nan, v)]):
+    sharded = D.Optimizer(gg.optim.SGD(1.0), [v], shard="optimizer")
+    sums = D.Optimizer(gg.optim.SGD(1.0, accumulate=1), [v])
+    for refused, pairs in (
+        (optimizer, []),
+        (optimizer, [(nan, v)]),
+        (sharded, [(nan, v)]),
+        (sums, []),
+    ):
         with pytest.raises(ValueError, match="no rank has data"):
-            optimizer.apply_gradients(pairs, weight=0)
+            refused.apply_gradients(pairs, weight=0)
     assert (v.numpy() == [-1, -2]).all()
 
 
@@ -290,10 +304,12 @@ def check_loaders_cut_the_batches_of_one_process():
         everyone = W.gather(mine)
         joined = [[i for m in everyone for i in m[k]] for k in range(len(batches))]
         assert joined == batches
-    few = gg.data.DataLoader(gg.data.Arrays(np.ones((2 * W.size - 1, 3))), W.size, shard=True)
+    few = gg.data.DataLoader(gg.data.Arrays(np.ones((3 * W.size - 1, 3))), 2 * W.size, shard=True)
     shapes = [b[0].shape if isinstance(b, tuple) else b.shape for b in few]
-    assert [s[1:] for s in shapes] == [(3,), (3,)]
-    assert sum(W.gather(shapes[1][0])) == W.size - 1
+    full, last = (*shapes, (0, 3))[:2]  # one rank has no second batch
+    assert full == (2, 3)
+    assert last[1:] == (3,)
+    assert sum(W.gather(last[0])) == W.size - 1
 
 
 def fitted(folder, epochs, alone=False, stop_after=None):
@@ -390,7 +406,7 @@ def check_one_rank_that_traces_anew_stays_in_step():
         before = W.collectives
         step(gg.constant(np.full((rows, 3), k + 1.0 + W.rank)))
         right += k + 1 + (W.size - 1) / 2
-        assert ON_GPUS or W.collectives - before == 2
+        assert ON_GPUS or W.size == 1 or W.collectives - before == 2
         assert np.allclose(v.numpy(), -right)
 
 
@@ -426,21 +442,21 @@ def check_a_condition_of_one_rank_is_that_of_all():
     v = gg.Variable(np.zeros(2))
     optimizer = D.Optimizer(gg.optim.SGD(1.0), [v])
     g = gg.ones(2, dtype="float64")
-    optimizer.apply_gradients([(g, v)], when=W.rank == 0)
+    optimizer.apply_gradients([(g, v)], when=W.rank > 0)
     assert (v.numpy() == 0).all()
 
     @gg.function
     def step(when):
         optimizer.apply_gradients([(g, v)], when=when)
 
-    step(gg.constant(W.rank == 0))
+    step(gg.constant(W.rank > 0))
     assert (v.numpy() == 0).all()
     step(gg.constant(True))
     assert (v.numpy() == -1).all()
 
 
 def check_models_that_differ_are_named():
-    for shape, words in (((2, W.rank + 1), "Variable 0"), ((2, 1), "missing")):
+    for shape, words in several(((2, W.rank + 1), "Variable 0"), ((2, 1), "missing")):
         variables = [gg.Variable(np.zeros(shape))]
         if words == "missing" and W.rank:
             variables.append(gg.Variable(np.zeros(1)))

@@ -86,7 +86,7 @@ def test_two_ranks_by_mpi(results, check):
 
 @needs_mpi
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 4])
+@pytest.mark.parametrize("n", [1, 3, 4])
 def test_other_numbers_of_ranks_by_mpi(results, n):
     failed = {name: error for name, error in results(n).items() if error}
     assert not failed, failed
