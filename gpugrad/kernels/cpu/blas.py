@@ -3,7 +3,8 @@
 OpenBLAS has one number of threads for the whole process. Our pool cuts products itself, so each of
 its pieces needs a BLAS of one thread; but a limit set for a moment would change the last bits of
 other threads' NumPy products, overwrite limits that the user sets, and stay in a forked child. So
-the file of NumPy's BLAS is loaded once more, from memory, and only the copy has one thread.
+the file of NumPy's BLAS is loaded once more, and only the copy has one thread. It is a file in the
+cache of compiled kernels, or in memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import importlib
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from gpugrad.kernels.cpu.large import kernels
 
 
 class Names(NamedTuple):
@@ -61,13 +64,17 @@ def _numpys() -> Any:
     return None if file is None else ctypes.CDLL(file)  # None: built into the interpreter
 
 
-def _copy(file: bytes) -> Any:
+def _copy(file: str) -> Any:
     """A library that is loaded a second time: another file, as the loader knows the first one."""
+    mode = os.RTLD_LOCAL | os.RTLD_NOW
+    with contextlib.suppress(OSError):  # the cache is read-only, or full
+        if (cache := kernels("compiler").cache()) and (kept := cache.copy(file, mode)) is not None:
+            return kept
     with open(file, "rb") as original, open(os.memfd_create("gpugrad-blas"), "wb") as copy:
         size, done = os.fstat(original.fileno()).st_size, 0
         while done < size:
             done += os.sendfile(copy.fileno(), original.fileno(), done, size - done)
-        return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}", mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}", mode=mode)
 
 
 @functools.cache
@@ -81,7 +88,7 @@ def _loaded() -> tuple[Any, Names] | None:
                 continue
             symbol = _Symbol()
             ctypes.CDLL(None).dladdr(getattr(numpys, needed[0]), ctypes.byref(symbol))
-            copy = _copy(symbol.file)
+            copy = _copy(os.fsdecode(symbol.file))
             set_threads, parallel = (getattr(copy, f) for f in needed)
             if parallel() > _PTHREADS:
                 return None

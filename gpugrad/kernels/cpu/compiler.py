@@ -267,6 +267,11 @@ def _folders() -> Iterator[LibraryFolder]:
         yield _process.folder
 
 
+def cache() -> LibraryFolder | None:
+    """The folder that other processes use, too; None before a kernel was loaded from it."""
+    return None if _process.is_temporary else _process.folder
+
+
 @functools.cache
 def _headers() -> str:
     return "\0".join(f"{p.name}\0{p.read_text()}" for p in sorted(_HOME.glob("*.h")))

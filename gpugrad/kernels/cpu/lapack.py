@@ -33,9 +33,9 @@ _NAMES = (
 
 @functools.cache
 def _library() -> Any:
-    names = blas.names()
+    names = blas.names() if products.library() is not None else None
     routines = blas.addresses(names.of_fortran, _NAMES) if names else [None]
-    if names is None or not all(routines) or products.library() is None:
+    if names is None or not all(routines):
         return None
     in_c = kernels("pool").Kernels(
         "lapack",

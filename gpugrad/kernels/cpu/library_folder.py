@@ -81,8 +81,12 @@ class LibraryFolder:
                 )
         self._descriptor = descriptor
 
-    def load(self, name: str, mode: int) -> ctypes.CDLL | None:
-        """The library of that name; None if it is missing, damaged or not this machine's."""
+    def load(self, name: str, mode: int, size: int | None = None) -> ctypes.CDLL | None:
+        """The library of that name; None if it is missing, damaged or not this machine's.
+
+        Args:
+            size: bytes of a file that `copy` has stored; None: `store` has, with a digest.
+        """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             file = open(os.open(name, flags, dir_fd=self._descriptor), "rb")  # noqa: SIM115
@@ -92,8 +96,11 @@ class LibraryFolder:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode) or others(state, own=True):
                 return None
-            content = file.read()
-            if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+            if size is None:
+                content = file.read()
+                if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+                    return None
+            elif state.st_size != size:
                 return None
             # the loader knows libraries by their paths, so no two may have the same
             unique = f"{next(_names):b}".replace("0", "/").replace("1", "/./")
@@ -125,6 +132,25 @@ class LibraryFolder:
         library.chmod(0o600)
         os.replace(library, name, dst_dir_fd=self._descriptor)
         self._prune()
+
+    def copy(self, library: str, mode: int) -> ctypes.CDLL | None:
+        """A library that is loaded already, once more: the loader takes its copy for another one.
+
+        The copy is kept for other processes until `library` changes. It has no digest: to read
+        that of a large file would take as long as to copy it.
+        """
+        state = os.stat(library)
+        version = f"{library}\0{state.st_ino}\0{state.st_size}\0{state.st_mtime_ns}"
+        name = f"copy-{hashlib.sha256(version.encode()).hexdigest()[:32]}.so"
+        if (loaded := self.load(name, mode, state.st_size)) is not None:
+            return loaded
+        with self.build() as folder:
+            path = folder / name
+            shutil.copyfile(library, path)
+            path.chmod(0o600)
+            os.replace(path, name, dst_dir_fd=self._descriptor)
+        self._prune()
+        return self.load(name, mode, state.st_size)
 
     def _prune(self) -> None:
         with contextlib.suppress(OSError):  # another process removes files, too

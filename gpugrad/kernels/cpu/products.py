@@ -25,10 +25,10 @@ _NAMES = ("sgemm", "dgemm", "sgemv", "dgemv")
 @functools.cache
 def library() -> Any:
     """The functions of products.cpp and blas.h, with NumPy's BLAS; None if there is none."""
-    functions = _blas_functions()
     # `import gpugrad` loads this module, but not the compiler's
     in_c = kernels("pool").Kernels("products", shared=True, set_blas="p l", product="ooo l > l")
-    if not functions or not in_c:
+    functions = _blas_functions() if in_c else []
+    if not functions:
         return None
     *addresses, longs = functions
     in_c.set_blas((ctypes.c_void_p * 4)(*addresses), longs)

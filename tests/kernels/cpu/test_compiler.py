@@ -176,6 +176,26 @@ def test_a_library_that_does_not_load_is_compiled_again(tmp_path, damage):
 
 
 @needs_compiler
+@pytest.mark.parametrize("change", [lambda f: f.chmod(0o666), lambda f: f.write_bytes(b"text")])
+def test_numpys_blas_is_copied_once_and_again_if_the_copy_is_not_ours(tmp_path, change):
+    body = """
+        import numpy as np
+        from gpugrad.kernels.cpu import products
+        a = np.arange(6400.0).reshape(80, 80)
+        print(np.array_equal(products.product(a, a), a @ a))
+    """
+    assert run(body, tmp_path) == ["True"]
+    (copy,) = (f for f in files(tmp_path) if f.name.startswith("copy-"))
+    first = copy.stat().st_ino, copy.read_bytes()
+    assert run(body, tmp_path) == ["True"]
+    assert (copy.stat().st_ino, copy.read_bytes()) == first
+    change(copy)
+    assert run(body, tmp_path) == ["True"]
+    assert copy.read_bytes() == first[1]
+    assert not copy.stat().st_mode & 0o077
+
+
+@needs_compiler
 def test_what_a_killed_compile_left_goes_but_not_the_folder_of_a_running_one(tmp_path):
     slow = script(tmp_path, 'case "$*" in *--version*) exec g++ --version;; *) sleep 1000;; esac')
     body = """
