@@ -1,0 +1,220 @@
+"""Values that are differentiated, and nests of them.
+
+A box holds a Tensor. Functions of `autograd.numpy` give boxes for boxes, and NumPy's results for
+plain values, so a program computes with NumPy wherever nothing is differentiated.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+import gpugrad
+import gpugrad.numpy
+
+gg: Any = gpugrad
+Tensor = gpugrad.Tensor
+
+
+class Box:
+    """A value that is differentiated; `register` is for libraries that have arrays of their own."""
+
+    type_mappings: ClassVar[dict[Any, Any]] = {}
+    types: ClassVar[set[Any]] = set()
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    @classmethod
+    def register(cls, value_type: Any) -> None:
+        """Note a type of values; subclasses of NumPy's array need no more than that."""
+        Box.types.add(cls)
+        Box.type_mappings[value_type] = Box.type_mappings[cls] = cls
+
+    def __gpugrad_tensor__(self, dtype: Any = None) -> Tensor:
+        return self._tensor if dtype is None else gg.astype(self._tensor, dtype)
+
+    @property
+    def _value(self) -> Any:
+        return self._tensor.numpy()[()]
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __str__(self) -> str:
+        return f"Autograd {type(self).__name__} with value {self._value}"
+
+
+class ArrayBox(Box):
+    """An array or a number that is differentiated; its methods are NumPy's functions."""
+
+    __slots__ = ()
+    __array_priority__ = 100.0
+    __array_ufunc__ = None  # so that NumPy's arrays leave ``array * box`` to the box
+
+    shape = property(lambda self: self._tensor.shape)
+    ndim = property(lambda self: self._tensor.ndim)
+    size = property(lambda self: self._tensor.size)
+    dtype = property(lambda self: self._tensor.dtype)
+    T = property(lambda self: self.transpose())
+    real = property(lambda self: apply("real", self))
+    imag = property(lambda self: apply("imag", self))
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return importlib.import_module("gpugrad.compat.autograd.numpy")
+
+    def __getitem__(self, index: Any) -> Any:
+        return box(self._tensor[unbox(index)])
+
+    def __len__(self) -> int:
+        return len(self._tensor)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+        """The elements in another shape, a tuple or several numbers."""
+        return apply("reshape", self, shape[0] if len(shape) == 1 else shape, **keywords)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order, a tuple or several numbers; reversed without any."""
+        return apply("transpose", self, axes[0] if len(axes) == 1 else axes or None)
+
+
+def apply(name: str, *args: Any, **keywords: Any) -> Any:
+    """NumPy's function of that name: of boxes by `gpugrad.numpy`, else by NumPy."""
+    if holds_box(args) or holds_box(keywords):
+        return box(getattr(gg.numpy, name)(*unbox(args), **unbox(keywords)))
+    return getattr(np, name)(*args, **keywords)
+
+
+def _method(name: str, reflected: bool = False) -> Any:
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        operands = (*args, self) if reflected else (self, *args)
+        return apply(name, *operands, **keywords)
+
+    return method
+
+
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide"}
+_OPERATORS |= {"pow": "power", "mod": "mod", "floordiv": "floor_divide", "matmul": "matmul"}
+_COMPARISONS = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
+_COMPARISONS |= {"lt": "less", "le": "less_equal", "neg": "negative", "abs": "abs"}
+_METHODS = """all any argmax argmin argpartition argsort astype clip compress conj conjugate cumprod
+cumsum diagonal dot max mean min nonzero prod ptp ravel repeat round searchsorted squeeze std sum
+swapaxes take trace var"""
+
+for short, name in _OPERATORS.items():
+    setattr(ArrayBox, f"__{short}__", _method(name))
+    setattr(ArrayBox, f"__r{short}__", _method(name, reflected=True))
+for short, name in _COMPARISONS.items():
+    setattr(ArrayBox, f"__{short}__", _method(name))
+for name in _METHODS.split():
+    setattr(ArrayBox, name, _method(name))
+ArrayBox.flatten = _method("ravel")  # type: ignore[attr-defined]
+ArrayBox.__module__ = "autograd.numpy.numpy_boxes"  # libraries dispatch by the module of a class
+for kind in (np.ndarray, float, complex, *(np.dtype(c).type for c in "efdgFDG")):
+    ArrayBox.register(kind)
+
+
+def isbox(x: Any) -> bool:
+    """Whether a value is differentiated."""
+    return isinstance(x, Box)
+
+
+def getval(x: Any) -> Any:
+    """The value of a box, as an array or a number; anything else as it is."""
+    return x._value if isinstance(x, Box) else x
+
+
+def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
+    """Apply `f` to the leaves of nested lists, tuples and dicts, and of `others` beside them."""
+    kind = type(nest)
+    if isinstance(nest, dict):
+        return kind((k, map_leaves(f, v, *(o[k] for o in others))) for k, v in nest.items())
+    if isinstance(nest, (list, tuple)):
+        values = [map_leaves(f, *each) for each in zip(nest, *others, strict=True)]
+        return kind(*values) if hasattr(nest, "_fields") else kind(values)
+    return f(nest, *others)
+
+
+def leaves_of(nest: Any) -> list[Any]:
+    """The leaves of nested lists, tuples and dicts."""
+    found: list[Any] = []
+    map_leaves(found.append, nest)
+    return found
+
+
+def holds_box(nest: Any) -> bool:
+    """Whether nested lists, tuples, dicts or arrays of objects hold a box."""
+    if isinstance(nest, Box):
+        return True
+    if isinstance(nest, (list, tuple)):
+        return any(map(holds_box, nest))
+    if isinstance(nest, dict):
+        return any(map(holds_box, nest.values()))
+    return isinstance(nest, np.ndarray) and nest.dtype == object and any(map(holds_box, nest.flat))
+
+
+def box(nest: Any) -> Any:
+    """The nest with a box for each Tensor."""
+    return map_leaves(lambda x: ArrayBox(x) if isinstance(x, Tensor) else x, nest)
+
+
+def unbox(nest: Any) -> Any:
+    """The nest with the Tensor of each box; arrays of objects become lists of them."""
+
+    def tensor(x: Any) -> Any:
+        if isinstance(x, np.ndarray) and x.dtype == object and holds_box(x):
+            return unbox(x.tolist())
+        if isinstance(x, slice):
+            return slice(*map(getval, (x.start, x.stop, x.step)))
+        return x._tensor if isinstance(x, Box) else x
+
+    return map_leaves(tensor, nest)
+
+
+def lowered(nest: Any) -> Any:
+    """The nest with values for its boxes and Tensors, but for those that are still differentiated.
+
+    A value is an array that the caller may write to, or a number of NumPy's.
+    """
+
+    def lower(x: Any) -> Any:
+        if not isinstance(x, (Box, Tensor)):
+            return x
+        tensor = x._tensor if isinstance(x, Box) else x
+        try:
+            return np.array(tensor)[()]
+        except gg.errors.DTypeError:  # it would cut a gradient
+            return ArrayBox(tensor)
+
+    return map_leaves(lower, nest)
+
+
+def as_tensor(leaf: Any) -> Tensor:
+    """A floating Tensor of a box, an array or a number that is differentiated.
+
+    Raises:
+        TypeError: it is no number, or an integer, as autograd refuses it.
+    """
+    if isinstance(leaf, (Box, Tensor)):
+        return leaf._tensor if isinstance(leaf, Box) else leaf
+    if isinstance(leaf, np.ndarray) and leaf.dtype == object:
+        leaf = gg.numpy.array(unbox(leaf.tolist())) if holds_box(leaf) else leaf.astype(float)
+        return leaf if isinstance(leaf, Tensor) else gg.asarray(leaf)
+    array = np.asarray(leaf)
+    if isinstance(leaf, np.ndarray) and array.dtype.kind in "biu":
+        array = array.astype(float)
+    if array.dtype.kind not in "fc":
+        raise TypeError(f"Can't differentiate w.r.t. type {type(leaf)}")
+    return gg.asarray(array)
+
+
+def conj(x: Any) -> Any:
+    """The conjugate of a complex Tensor, or a real Tensor itself."""
+    return gg.conj(x) if x.dtype.kind == "c" else x

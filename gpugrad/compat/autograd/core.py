@@ -1,0 +1,470 @@
+"""Derivatives of functions of one nested argument; primitives and their rules; vector spaces.
+
+Gradients by complex numbers are not conjugated: the gradient of ``f`` at ``z`` is ``f'(z)`` for a
+holomorphic ``f``, where gpugrad's is its conjugate.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+import gpugrad
+from gpugrad.compat.autograd.boxes import (
+    ArrayBox,
+    Box,
+    apply,
+    as_tensor,
+    box,
+    conj,
+    getval,
+    holds_box,
+    isbox,
+    leaves_of,
+    lowered,
+    map_leaves,
+    unbox,
+)
+
+gg: Any = gpugrad
+Tensor = gpugrad.Tensor
+Function = Callable[..., Any]
+
+# ---- derivatives ------------------------------------------------------------------------
+
+
+def _pack(nest: Any, leaves: Sequence[Any]) -> Any:
+    left = iter(leaves)
+    return map_leaves(lambda _: next(left), nest)
+
+
+def _of_tensors(fun: Function, x: Any) -> tuple[list[Tensor], Function, list[Any]]:
+    """The leaves of `x` as Tensors, `fun` as a function of them, and a list for its results."""
+    tensors = [as_tensor(leaf) for leaf in leaves_of(x)]
+    found: list[Any] = []
+
+    def of_tensors(*tensors: Any) -> Any:
+        found.append(fun(_pack(x, [ArrayBox(t) for t in tensors])))
+        if not holds_box(found[-1]):
+            warnings.warn("Output seems independent of input.", stacklevel=4)
+        return [as_tensor(leaf) for leaf in leaves_of(found[-1])]
+
+    return tensors, of_tensors, found
+
+
+def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
+    """The function ``g -> g^T J`` and the value of `fun` at `x`, a nest of arrays and numbers."""
+    tensors, of_tensors, found = _of_tensors(fun, x)
+    values, pull = gg.vjp(of_tensors, *tensors)
+
+    def vjp(g: Any) -> Any:
+        given: list[Any] = []
+        map_leaves(lambda _, leaf: given.append(_cotangent(leaf)), found[-1], g)
+        fitted = [conj(_fit(u, v)) for u, v in zip(given, values, strict=True)]
+        grads = pull(fitted)
+        pairs = zip(grads, tensors, strict=True)
+        return lowered(_pack(x, [conj(gg.zeros_like(t) if d is None else d) for d, t in pairs]))
+
+    return vjp, lowered(_pack(found[-1], values))
+
+
+def _cotangent(leaf: Any) -> Tensor:
+    return as_tensor(leaf if isbox(leaf) or isinstance(leaf, Tensor) else np.asarray(leaf))
+
+
+def _fit(g: Tensor, like: Tensor) -> Tensor:
+    """A cotangent or tangent in the dtype and the shape of a value."""
+    g = gg.real(g) if g.dtype.kind == "c" != like.dtype.kind else g
+    g = gg.astype(g, like.dtype)
+    return gg.broadcast_to(g, like.shape) if g.shape != like.shape else g
+
+
+def make_jvp(fun: Function, x: Any) -> Function:
+    """The function ``v -> (value, J v)`` of `fun` at `x`, by forward mode."""
+    tensors, of_tensors, found = _of_tensors(fun, x)
+
+    def jvp(v: Any) -> tuple[Any, Any]:
+        given: list[Any] = []
+        map_leaves(lambda _, leaf: given.append(_cotangent(leaf)), x, v)
+        tangents = [_fit(t, p) for t, p in zip(given, tensors, strict=True)]
+        values, moved = gg.jvp(of_tensors, tensors, tangents)
+        nest = found[-1]
+        return lowered(_pack(nest, values)), lowered(_pack(nest, moved))
+
+    return jvp
+
+
+# ---- primitives -------------------------------------------------------------------------
+
+primitive_vjps: dict[Any, Function] = {}
+"""For each primitive ``(argnums, ans, args, kwargs) -> (g -> gradients)``."""
+primitive_jvps: dict[Any, Function] = {}
+"""For each primitive ``(argnums, tangents, ans, args, kwargs) -> tangent``."""
+
+
+def primitive(f_raw: Function) -> Function:
+    """A function whose derivatives are given by `defvjp` or `defjvp`; it gets plain values.
+
+    Arguments and results may be nested lists, tuples and dicts. One of the two rules serves both
+    modes, to any order; `defvjp` wins. Keyword arguments are not differentiated.
+
+    Raises:
+        NotImplementedError: an argument is differentiated, and no rule is for it.
+
+    >>> from gpugrad.compat.autograd import grad
+    >>> from gpugrad.compat.autograd.extend import defvjp, primitive
+    >>> square = primitive(lambda x: x * x)
+    >>> defvjp(square, lambda ans, x: lambda g: 2 * x * g)
+    >>> print(grad(square)(3.0), grad(grad(square))(3.0))
+    6.0 2.0
+    """
+
+    @functools.wraps(f_raw, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not holds_box(args):
+            return f_raw(*args, **kwargs)
+        argnums = [k for k, a in enumerate(args) if _differentiated(a)]
+        values = map_leaves(getval, args)
+        if not argnums:
+            return f_raw(*values, **kwargs)
+        return _Call(f_wrapped, argnums, args, values, kwargs).run()
+
+    f_wrapped.fun = f_raw  # type: ignore[attr-defined]
+    f_wrapped._is_autograd_primitive = True  # type: ignore[attr-defined]
+    return f_wrapped
+
+
+def _differentiated(nest: Any) -> list[Tensor]:
+    """The floating Tensors of the boxes in an argument."""
+    found = [leaf._tensor for leaf in leaves_of(nest) if isinstance(leaf, Box)]
+    return [t for t in found if t.dtype.kind in "fc"]
+
+
+class _Call:
+    """One call of a primitive with boxes."""
+
+    def __init__(
+        self, primitive: Any, argnums: list[int], args: Any, values: Any, kwargs: Any
+    ) -> None:
+        self.primitive, self.argnums, self.args, self.kwargs = primitive, argnums, args, kwargs
+        self.ans = primitive.fun(*values, **kwargs)
+
+    def run(self) -> Any:
+        sources = [t for k in self.argnums for t in _differentiated(self.args[k])]
+        if self.primitive in primitive_vjps or self.primitive not in primitive_jvps:
+            outs = gg.custom_gradient(lambda *tensors: (self._results(), self._gradients))(*sources)
+        else:
+            with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
+            with_jvp.defjvp(self._tangents)
+            outs = with_jvp(*sources)
+        return box(_pack(self.ans, outs))
+
+    def _results(self) -> list[Tensor]:
+        return [gg.asarray(np.asarray(leaf)) for leaf in leaves_of(self.ans)]
+
+    def _now(self) -> tuple[Any, Any]:
+        """The arguments, and the result as a function of those that an outer derivative reads."""
+        args = lowered(self.args)
+        ans = self.primitive(*args, **self.kwargs) if holds_box(args) else self.ans
+        return args, ans
+
+    def _gradients(self, *upstream: Tensor) -> list[Tensor]:
+        rule = primitive_vjps.get(self.primitive)
+        if rule is None:
+            raise NotImplementedError(f"VJP of {_name(self.primitive)} not defined")
+        args, ans = self._now()
+        g = lowered(_pack(self.ans, [conj(u) for u in upstream]))
+        grads = rule(tuple(self.argnums), ans, args, self.kwargs)(g)
+        found: list[Tensor] = []
+        for k, grad in zip(self.argnums, grads, strict=True):
+            map_leaves(functools.partial(self._keep, found), self.args[k], grad)
+        return found
+
+    @staticmethod
+    def _keep(found: list[Tensor], leaf: Any, g: Any) -> None:
+        """Keep the gradient by one leaf of an argument."""
+        if not isinstance(leaf, ArrayBox) or leaf.dtype.kind not in "fc":
+            return
+        t = unbox(g) if isbox(g) else gg.asarray(np.asarray(g))
+        if t.shape != leaf.shape and t.size == leaf.size:  # a number for an array of one element
+            t = gg.reshape(t, leaf.shape)
+        found.append(conj(t))
+
+    def _tangents(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+        args, ans = self._now()
+        left, by_argument = iter(tangents), []
+        for k in self.argnums:
+            nest = map_leaves(
+                lambda leaf: (
+                    ArrayBox(next(left))
+                    if isinstance(leaf, ArrayBox) and leaf.dtype.kind in "fc"
+                    else leaf
+                ),
+                self.args[k],
+            )
+            by_argument.append(lowered(nest))
+        rule = primitive_jvps[self.primitive]
+        moved = rule(tuple(self.argnums), by_argument, ans, args, self.kwargs)
+        results = [unbox(x) if isbox(x) else gg.asarray(np.asarray(x)) for x in leaves_of(ans)]
+        pairs = zip(map(_cotangent, leaves_of(moved)), results, strict=True)
+        return results, [_fit(t, r) for t, r in pairs]
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", "[unknown name]")
+
+
+def defvjp(
+    fun: Function, *vjpmakers: Function | None, argnums: Sequence[int] | None = None
+) -> None:
+    """Set the rules ``(ans, *args, **kwargs) -> (g -> gradient)`` of a primitive's arguments.
+
+    None: the gradient is 0.
+    """
+    numbers = range(len(vjpmakers)) if argnums is None else argnums
+    rules = dict(zip(numbers, vjpmakers, strict=True))
+
+    def vjp_argnum(argnum: int, ans: Any, args: Any, kwargs: Any) -> Function:
+        if argnum not in rules:
+            raise NotImplementedError(f"VJP of {_name(fun)} wrt argnum {argnum} not defined")
+        maker = rules[argnum]
+        if maker is None:
+            return lambda g: vspace(args[argnum]).zeros()
+        made: Function = maker(ans, *args, **kwargs)
+        return made
+
+    defvjp_argnum(fun, vjp_argnum)
+
+
+def defvjp_argnum(fun: Function, vjpmaker: Function) -> None:
+    """Set the rule ``(argnum, ans, args, kwargs) -> (g -> gradient)`` of a primitive."""
+
+    def vjps(argnums: Sequence[int], ans: Any, args: Any, kwargs: Any) -> Function:
+        makers = [vjpmaker(k, ans, args, kwargs) for k in argnums]
+        return lambda g: tuple(vjp(g) for vjp in makers)
+
+    defvjp_argnums(fun, vjps)
+
+
+def defvjp_argnums(fun: Function, vjpmaker: Function) -> None:
+    """Set the rule ``(argnums, ans, args, kwargs) -> (g -> gradients)`` of a primitive."""
+    primitive_vjps[fun] = vjpmaker
+
+
+def defjvp(
+    fun: Function, *jvpfuns: Function | str | None, argnums: Sequence[int] | None = None
+) -> None:
+    """Set the rules ``(g, ans, *args, **kwargs) -> tangent`` of a primitive's arguments.
+
+    None: the tangent is 0. "same": the primitive is linear in the argument.
+    """
+    numbers = range(len(jvpfuns)) if argnums is None else argnums
+    rules = dict(zip(numbers, jvpfuns, strict=True))
+
+    def jvp_argnum(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        if argnum not in rules:
+            raise NotImplementedError(f"JVP of {_name(fun)} wrt argnum {argnum} not defined")
+        rule = rules[argnum]
+        if rule is None:
+            return vspace(ans).zeros()
+        if rule == "same":
+            return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+        return rule(g, ans, *args, **kwargs)  # type: ignore[operator]
+
+    defjvp_argnum(fun, jvp_argnum)
+
+
+def defjvp_argnum(fun: Function, jvpmaker: Function) -> None:
+    """Set the rule ``(argnum, g, ans, args, kwargs) -> tangent`` of a primitive."""
+
+    def jvps(argnums: Sequence[int], gs: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        moved = [jvpmaker(k, g, ans, args, kwargs) for k, g in zip(argnums, gs, strict=True)]
+        return functools.reduce(lambda a, b: vspace(ans).add(a, b), moved)
+
+    defjvp_argnums(fun, jvps)
+
+
+def defjvp_argnums(fun: Function, jvpmaker: Function) -> None:
+    """Set the rule ``(argnums, gs, ans, args, kwargs) -> tangent`` of a primitive."""
+    primitive_jvps[fun] = jvpmaker
+
+
+def def_linear(fun: Function) -> None:
+    """Say that a primitive is linear in each of its arguments."""
+
+    def jvp(argnum: int, g: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        return fun(*args[:argnum], g, *args[argnum + 1 :], **kwargs)
+
+    defjvp_argnum(fun, jvp)
+
+
+def notrace_primitive(f_raw: Function) -> Function:
+    """A function that gets the values of boxes, and whose result is not differentiated."""
+
+    @functools.wraps(f_raw, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def f_wrapped(*args: Any, **kwargs: Any) -> Any:
+        return f_raw(*map(getval, args), **kwargs)
+
+    return f_wrapped
+
+
+# ---- vector spaces ----------------------------------------------------------------------
+
+
+class VSpace:
+    """The vector space of a value: its zeros, ones, random vectors and sums.
+
+    Args:
+        value: a number, an array, or nested lists, tuples and dicts of them.
+    """
+
+    mappings: ClassVar[dict[Any, Any]] = {}
+    """Makers of the spaces of types that a library has registered."""
+    iscomplex = False
+
+    def __init__(self, value: Any) -> None:
+        self.shape = map_leaves(vspace, getval(value))
+
+    @classmethod
+    def register(cls, value_type: Any, vspace_maker: Any = None) -> None:
+        """Say what the vector space of a type's values is."""
+        VSpace.mappings[value_type] = vspace_maker or cls
+
+    def _map(self, f: Function, *nests: Any) -> Any:
+        return map_leaves(f, self.shape, *nests)
+
+    @property
+    def size(self) -> int:
+        """The number of real numbers in a vector."""
+        return sum(space.size for space in leaves_of(self.shape))
+
+    def zeros(self) -> Any:
+        """The vector 0."""
+        return self._map(lambda space: space.zeros())
+
+    def ones(self) -> Any:
+        """The sum of the standard basis."""
+        return self._map(lambda space: space.ones())
+
+    def randn(self) -> Any:
+        """A vector of normal random numbers of ``numpy.random``."""
+        return self._map(lambda space: space.randn())
+
+    def standard_basis(self) -> Any:
+        """The vectors with a single 1, one after the other."""
+        for number, space in enumerate(leaves_of(self.shape)):
+            for vector in space.standard_basis():
+                parts = [s.zeros() for s in leaves_of(self.shape)]
+                parts[number] = vector
+                yield _pack(self.shape, parts)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """The sum of two vectors; None counts as 0."""
+        return y if x is None else map_leaves(lambda a, b: a + b, x, y)
+
+    mut_add = add
+
+    def scalar_mul(self, x: Any, a: Any) -> Any:
+        """A multiple of a vector."""
+        return map_leaves(lambda leaf: leaf * a, x)
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """The real inner product of two vectors."""
+        products: list[Any] = []
+        self._map(lambda space, a, b: products.append(space.inner_prod(a, b)), x, y)
+        return sum(products)
+
+    def covector(self, x: Any) -> Any:
+        """The covector of a vector, which is its conjugate."""
+        return self._map(lambda space, leaf: space.covector(leaf), x)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}_{self.__dict__}"
+
+
+class ArrayVSpace(VSpace):
+    """The vector space of an array or a number."""
+
+    def __init__(self, value: Any) -> None:
+        value = np.asarray(getval(value))
+        self.shape, self.dtype = value.shape, value.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of real numbers in a vector."""
+        return int(np.prod(self.shape)) * (2 if self.iscomplex else 1)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    _units: tuple[Any, ...] = (1.0,)
+
+    def zeros(self) -> Any:
+        """The vector 0."""
+        return np.zeros(self.shape, self.dtype)
+
+    def ones(self) -> Any:
+        """The sum of the standard basis."""
+        return np.full(self.shape, sum(self._units), self.dtype)
+
+    def randn(self) -> Any:
+        """A vector of normal random numbers of ``numpy.random``."""
+        return np.asarray(sum(unit * np.random.randn(*self.shape) for unit in self._units)).astype(
+            self.dtype
+        )
+
+    def standard_basis(self) -> Any:
+        """The vectors with a single unit, one after the other."""
+        for index in np.ndindex(*self.shape):
+            for unit in self._units:
+                vector = self.zeros()
+                vector[index] = unit
+                yield vector
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """The real inner product of two vectors."""
+        return apply("real", apply("sum", apply("multiply", apply("conj", x), y)))
+
+    def covector(self, x: Any) -> Any:
+        """The covector of a vector, which is its conjugate."""
+        return apply("conj", x) if self.iscomplex else x
+
+
+class ComplexArrayVSpace(ArrayVSpace):
+    """The vector space of a complex array or number over the real numbers."""
+
+    iscomplex = True
+    _units = (1.0, 1.0j)
+
+
+def vspace(value: Any) -> VSpace:
+    """The vector space of a value.
+
+    Raises:
+        TypeError: the value is no floating number, array or nest of them.
+
+    >>> from gpugrad.compat.autograd.extend import vspace
+    >>> vspace([1.0, {"a": np.ones(2)}]).size
+    3
+    """
+    value = getval(value)
+    registered = VSpace.mappings.get(type(value))
+    if registered is not None:
+        made: VSpace = registered(value)
+        return made
+    if isinstance(value, (list, tuple, dict)):
+        return VSpace(value)
+    if isinstance(value, (np.ndarray, np.inexact, float, complex)):
+        return (ComplexArrayVSpace if np.iscomplexobj(value) else ArrayVSpace)(value)
+    raise TypeError(f"Can't find vector space for value {value} of type {type(value)}.")

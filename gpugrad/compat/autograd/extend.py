@@ -1,0 +1,18 @@
+"""The names for extending autograd."""
+
+# ruff: noqa: F401
+from gpugrad.compat.autograd.boxes import Box
+from gpugrad.compat.autograd.core import (
+    VSpace,
+    def_linear,
+    defjvp,
+    defjvp_argnum,
+    defjvp_argnums,
+    defvjp,
+    defvjp_argnum,
+    defvjp_argnums,
+    notrace_primitive,
+    primitive,
+    vspace,
+)
+from gpugrad.compat.autograd.tracer import JVPNode, SparseObject, VJPNode, register_notrace

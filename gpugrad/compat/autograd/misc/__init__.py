@@ -1,0 +1,5 @@
+"""Autograd's further helpers."""
+
+# ruff: noqa: F401
+from gpugrad.compat.autograd.misc.flatten import flatten
+from gpugrad.compat.autograd.misc.tracers import const_graph

@@ -1,0 +1,4 @@
+"""SciPy's names, for boxes too, where autograd has them."""
+
+# ruff: noqa: F401
+from gpugrad.compat.autograd.scipy import integrate, linalg, signal, special, stats

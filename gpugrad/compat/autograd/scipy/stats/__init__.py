@@ -1,0 +1,13 @@
+"""The distributions of ``scipy.stats`` that autograd differentiates."""
+
+# ruff: noqa: F401
+from gpugrad.compat.autograd.scipy.stats import (
+    beta,
+    chi2,
+    dirichlet,
+    gamma,
+    multivariate_normal,
+    norm,
+    poisson,
+    t,
+)
