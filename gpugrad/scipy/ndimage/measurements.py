@@ -1,0 +1,172 @@
+"""Statistics of the elements with each label, as sums over segments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.ndimage.common import DOUBLE, SCIPY, array, as_scipy
+
+
+class _Groups(NamedTuple):
+    """The elements, the row of each, and the row of each label of the index.
+
+    Elements that do not count have the last row.
+    """
+
+    x: Tensor
+    rows: Tensor
+    places: Any
+    n: int
+
+    def of_labels(self, result: Tensor) -> Tensor:
+        return xp.take(result, self.places, axis=0)
+
+    def sums(self, x: Any) -> Tensor:
+        return xp.segment_sum(x, self.rows, self.n + 1)
+
+    def ones(self) -> Tensor:
+        return asarray(np.ones(self.x.shape), device=self.x.device)
+
+    def counts(self) -> Tensor:
+        return self.sums(self.ones())
+
+
+def _groups(x: Tensor, labels: Any, index: Any, dtype: Any = DOUBLE) -> _Groups:
+    n, places = 1, np.array(0)
+    if labels is None:
+        rows = asarray(np.zeros(x.shape, int), device=x.device)
+    elif index is None:
+        rows = xp.astype(array(labels, x) <= 0, np.dtype("int64"))
+    else:
+        wanted = np.asarray(index.numpy() if isinstance(index, Tensor) else index)
+        names, places = np.unique(wanted, return_inverse=True)
+        n, places, labels = len(names), places.reshape(wanted.shape), array(labels, x)
+        rows = xp.searchsorted(asarray(names, device=x.device), labels)
+        known = xp.take(asarray(np.append(names, 0), device=x.device), rows, axis=0) == labels
+        rows = xp.where(known, rows, n)
+    try:
+        rows = xp.broadcast_to(rows, x.shape)
+    except ValueError as error:
+        raise ValueError(f"labels of {rows.shape} do not fit input of {x.shape}") from error
+    x = x if dtype is None or x.dtype.kind == "c" else xp.astype(x, dtype)
+    flat = xp.reshape(x, (-1,)), xp.reshape(rows, (-1,))
+    return _Groups(*flat, asarray(places, device=x.device), n)
+
+
+@as_scipy
+def sum_labels(input, labels, index):
+    """The sum of the elements with each label.
+
+    >>> print(gg.scipy.ndimage.sum_labels([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [5. 2.]
+    """
+    if labels is None:
+        return xp.sum(input)
+    of = _groups(input, labels, index, DOUBLE if np.ndim(index) else None)
+    return of.of_labels(of.sums(of.x))
+
+
+@as_scipy
+def sum(input, labels, index):
+    """The old name of `sum_labels`.
+
+    >>> print(gg.scipy.ndimage.sum([1.0, 2.0, 4.0]))
+    7.0
+    """
+    return sum_labels(input, labels, index)
+
+
+@as_scipy
+def mean(input, labels, index):
+    """The mean of the elements with each label; NaN if there are none.
+
+    >>> print(gg.scipy.ndimage.mean([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [2.5 2. ]
+    """
+    of = _groups(input, labels, index)
+    return of.of_labels(of.sums(of.x)) / of.of_labels(of.counts())
+
+
+@as_scipy
+def variance(input, labels, index):
+    """The variance of the elements with each label.
+
+    >>> print(gg.scipy.ndimage.variance([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [2.25 0.  ]
+    """
+    of = _groups(input, labels, index)
+    means = of.sums(of.x) / xp.maximum(of.counts(), 1.0)
+    squares = xp.square(xp.abs(of.x - xp.take(means, of.rows, axis=0)))
+    return of.of_labels(of.sums(squares)) / of.of_labels(of.counts())
+
+
+@as_scipy
+def standard_deviation(input, labels, index):
+    """The root of the variance.
+
+    >>> print(gg.scipy.ndimage.standard_deviation([1.0, 2.0, 4.0], [1, 2, 1], index=[1, 2]))
+    [1.5 0. ]
+    """
+    return xp.sqrt(variance(input, labels, index))
+
+
+def _extreme(segments: Any, x: Tensor, labels: Any, index: Any) -> Tensor:
+    of = _groups(x, labels, index, None)
+    found = of.of_labels(of.counts()) > 0
+    return xp.where(found, of.of_labels(segments(of.x, of.rows, of.n + 1)), 0)
+
+
+@as_scipy
+def minimum(input, labels, index):
+    """The least element with each label; 0 if there is none. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.minimum([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [1. 2.]
+    """
+    return _extreme(xp.segment_min, input, labels, index)
+
+
+@as_scipy
+def maximum(input, labels, index):
+    """The greatest element with each label; 0 if there is none. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.maximum([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [4. 2.]
+    """
+    return _extreme(xp.segment_max, input, labels, index)
+
+
+@as_scipy
+def extrema(input, labels, index):
+    """Minima and maxima, which are differentiable, and their positions.
+
+    >>> print(*gg.scipy.ndimage.extrema([1.0, 4.0, 2.0])[:2])
+    1.0 4.0
+    """
+    plain = [
+        xp.stop_gradient(v).numpy() if isinstance(v, Tensor) else v for v in (input, labels, index)
+    ]
+    positions = SCIPY.extrema(*plain)[2:]
+    return (minimum(input, labels, index), maximum(input, labels, index), *positions)
+
+
+@as_scipy
+def center_of_mass(input, labels, index):
+    """The mean position of the elements with each label, weighted by their values.
+
+    >>> print(*gg.scipy.ndimage.center_of_mass([[0.0, 1.0], [0.0, 3.0]]))
+    0.75 1.0
+    """
+    total, means = sum_labels(input, labels, index), []
+    for k, n in enumerate(input.shape):
+        at = np.arange(float(n)).reshape([-1 if i == k else 1 for i in range(input.ndim)])
+        moment = input * asarray(at, device=input.device)
+        means.append(xp.reshape(sum_labels(moment, labels, index) / total, (-1,)))
+    centers = [tuple(m[j] for m in means) for j in range(math.prod(total.shape))]
+    return centers if total.ndim else centers[0]
