@@ -11,9 +11,13 @@ dtype('float32')
 
 from __future__ import annotations
 
+import functools
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import NUMPY, reading
@@ -54,12 +58,28 @@ def _without_derivative(name: str) -> Callable[..., Any]:
         args = tuple(map(plain, args))
         keywords = {k: plain(v) for k, v in keywords.items()}
         xp = reading(*args, *keywords.values())
+        if xp is NUMPY:  # a function of Tensors may be among the arguments
+            args = tuple(map(_plain_results, args))
+            keywords = {k: _plain_results(v) for k, v in keywords.items()}
         result = getattr(xp.scipy("ndimage"), name)(*args, **keywords)
         return as_tensors(result, args) if xp is NUMPY else _wrapped(result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"SciPy's `{name}` on either device; raises if a tape watches it."
     function.__signature__ = inspect.signature(getattr(SCIPY, name))  # type: ignore[attr-defined]
+    return function
+
+
+def _plain_results(x: Any) -> Any:
+    """A function with NumPy arrays as its results; anything else as it is."""
+    if not isinstance(x, types.FunctionType):
+        return x
+
+    @functools.wraps(x)
+    def function(*args: Any, **keywords: Any) -> Any:
+        result = x(*args, **keywords)
+        return np.asarray(result)[()] if isinstance(result, Tensor) else result
+
     return function
 
 

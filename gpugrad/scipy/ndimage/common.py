@@ -13,6 +13,7 @@ from gpugrad.array_api.numpy_calls import write_out
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.views import arranged
 from gpugrad.numpy.creation import asarray
 
 SCIPY = NUMPY.scipy("ndimage")
@@ -92,11 +93,12 @@ def as_scipy(formula: Any = None, *, dtype: Any = output_dtype, order: bool = Fa
         if result.dtype.kind == "c" and kind.kind != "c":
             result = xp.real(result)
         result = xp.astype(result, kind) if result.dtype != kind else result
-        if is_dtype(output):
-            return result
+        if is_dtype(output):  # a new array in row-major order, as SciPy returns
+            return arranged(result, "C", copy=result is x)
         if tuple(output.shape) != result.shape:
             raise RuntimeError(f"output shape not correct: {output.shape}, not {result.shape}")
-        return write_out(name, output, result)
+        columns = output.flags.f_contiguous and not output.flags.c_contiguous
+        return write_out(name, output, arranged(result, "F" if columns else "C"))
 
     function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     return function

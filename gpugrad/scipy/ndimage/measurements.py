@@ -37,8 +37,11 @@ class _Groups(NamedTuple):
         return self.sums(self.ones())
 
 
-def _groups(x: Tensor, labels: Any, index: Any, dtype: Any = DOUBLE) -> _Groups:
+def _groups(x: Tensor, labels: Any, index: Any, kinds: str = "biuf") -> _Groups:
+    """The groups, with elements in float64 if they have one of the `kinds`."""
     n, places = 1, np.array(0)
+    if x.dtype.kind == "c" and labels is not None and np.ndim(index):
+        raise TypeError("Complex type not supported for an array of labels")
     if labels is None:
         rows = asarray(np.zeros(x.shape, int), device=x.device)
     elif index is None:
@@ -51,11 +54,11 @@ def _groups(x: Tensor, labels: Any, index: Any, dtype: Any = DOUBLE) -> _Groups:
         known = xp.take(asarray(np.append(names, 0), device=x.device), rows, axis=0) == labels
         rows = xp.where(known, rows, n)
     try:
-        rows = xp.broadcast_to(rows, x.shape)
+        shape = np.broadcast_shapes(x.shape, rows.shape)
     except ValueError as error:
         raise ValueError(f"labels of {rows.shape} do not fit input of {x.shape}") from error
-    x = x if dtype is None or x.dtype.kind == "c" else xp.astype(x, dtype)
-    flat = xp.reshape(x, (-1,)), xp.reshape(rows, (-1,))
+    x = xp.astype(x, DOUBLE) if x.dtype.kind in kinds else x
+    flat = (xp.reshape(xp.broadcast_to(t, shape), (-1,)) for t in (x, rows))
     return _Groups(*flat, asarray(places, device=x.device), n)
 
 
@@ -68,7 +71,9 @@ def sum_labels(input, labels, index):
     """
     if labels is None:
         return xp.sum(input)
-    of = _groups(input, labels, index, DOUBLE if np.ndim(index) else None)
+    if not np.ndim(index) and input.dtype.kind in "biu":
+        input = xp.astype(input, np.sum(np.zeros(0, input.dtype)).dtype)
+    of = _groups(input, labels, index, "biuf" if np.ndim(index) else "")
     return of.of_labels(of.sums(of.x))
 
 
@@ -89,8 +94,13 @@ def mean(input, labels, index):
     >>> print(gg.scipy.ndimage.mean([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
     [2.5 2. ]
     """
-    of = _groups(input, labels, index)
-    return of.of_labels(of.sums(of.x)) / of.of_labels(of.counts())
+    of = _groups(input, labels, index, _kinds(index))
+    return xp.divide(of.of_labels(of.sums(of.x)), of.of_labels(of.counts()))
+
+
+def _kinds(index: Any) -> str:
+    """The kinds of elements that SciPy casts to float64: of one group, floats stay as they are."""
+    return "biuf" if np.ndim(index) else "biu"
 
 
 @as_scipy
@@ -100,8 +110,8 @@ def variance(input, labels, index):
     >>> print(gg.scipy.ndimage.variance([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
     [2.25 0.  ]
     """
-    of = _groups(input, labels, index)
-    means = of.sums(of.x) / xp.maximum(of.counts(), 1.0)
+    of = _groups(input, labels, index, _kinds(index))
+    means = xp.astype(of.sums(of.x) / xp.maximum(of.counts(), 1.0), of.x.dtype)
     squares = xp.square(xp.abs(of.x - xp.take(means, of.rows, axis=0)))
     return of.of_labels(of.sums(squares)) / of.of_labels(of.counts())
 
@@ -117,7 +127,7 @@ def standard_deviation(input, labels, index):
 
 
 def _extreme(segments: Any, x: Tensor, labels: Any, index: Any) -> Tensor:
-    of = _groups(x, labels, index, None)
+    of = _groups(x, labels, index, "")
     found = of.of_labels(of.counts()) > 0
     return xp.where(found, of.of_labels(segments(of.x, of.rows, of.n + 1)), 0)
 

@@ -265,7 +265,12 @@ def grey_closing(input, output, **window):
     return grey_erosion(grey_dilation(input, **window), output=output, **window)
 
 
-@_of_order
+def _of_input(output: Any, x: Tensor, weights: Any) -> Any:
+    """SciPy ignores a dtype as `output` here."""
+    return x.dtype if common.is_dtype(output) else common.output_dtype(output, x)
+
+
+@_of_order(dtype=_of_input)
 def morphological_gradient(input, **window):
     """The dilation minus the erosion.
 
@@ -275,7 +280,7 @@ def morphological_gradient(input, **window):
     return grey_dilation(input, **window) - grey_erosion(input, **window)
 
 
-@_of_order
+@_of_order(dtype=_of_input)
 def morphological_laplace(input, **window):
     """The dilation plus the erosion minus twice the input.
 
