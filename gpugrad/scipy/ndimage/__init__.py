@@ -21,10 +21,10 @@ import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import NUMPY, reading
-from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.scipy.ndimage import filters, fourier, interpolation, measurements, ranks
-from gpugrad.scipy.ndimage.common import SCIPY
+from gpugrad.scipy.ndimage.common import SCIPY, wrapped
 
 __all__ = sorted(SCIPY.__all__)
 
@@ -62,7 +62,7 @@ def _without_derivative(name: str) -> Callable[..., Any]:
             args = tuple(map(_plain_results, args))
             keywords = {k: _plain_results(v) for k, v in keywords.items()}
         result = getattr(xp.scipy("ndimage"), name)(*args, **keywords)
-        return as_tensors(result, args) if xp is NUMPY else _wrapped(result)
+        return as_tensors(result, args) if xp is NUMPY else wrapped(result)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"SciPy's `{name}` on either device; raises if a tape watches it."
@@ -81,9 +81,3 @@ def _plain_results(x: Any) -> Any:
         return np.asarray(result)[()] if isinstance(result, Tensor) else result
 
     return function
-
-
-def _wrapped(result: Any) -> Any:
-    if isinstance(result, (tuple, list)):
-        return type(result)(map(_wrapped, result))
-    return wrap(result) if hasattr(result, "__cuda_array_interface__") else result

@@ -12,7 +12,8 @@ import numpy as np
 from gpugrad.array_api.numpy_calls import write_out
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.numpy.creation import asarray
 
@@ -53,7 +54,9 @@ def is_dtype(output: Any) -> bool:
     return output is None or isinstance(output, (str, type, np.dtype))
 
 
-def as_scipy(formula: Any = None, *, dtype: Any = output_dtype, order: bool = False) -> Any:
+def as_scipy(
+    formula: Any = None, *, dtype: Any = output_dtype, order: bool = False, direct: str = ""
+) -> Any:
     """The function with the signature of SciPy's of that name; a decorator.
 
     The formula gets a Tensor `input`, the result's dtype as `output`, and the arguments that it
@@ -63,9 +66,11 @@ def as_scipy(formula: Any = None, *, dtype: Any = output_dtype, order: bool = Fa
         formula: a function of the arguments by name.
         dtype: the dtype of the result, ``(output, input, weights)``.
         order: whether complex numbers are refused, as they have no order.
+        direct: the dtypes, by their letters, of which SciPy's function is faster: it runs on NumPy
+            arrays if nothing is recorded.
     """
     if formula is None:
-        return functools.partial(as_scipy, dtype=dtype, order=order)
+        return functools.partial(as_scipy, dtype=dtype, order=order, direct=direct)
     name = formula.__name__
     signature = inspect.signature(getattr(SCIPY, name))
 
@@ -83,6 +88,11 @@ def as_scipy(formula: Any = None, *, dtype: Any = output_dtype, order: bool = Fa
             weights = given["weights"] = array(weights, x)
         if order and x.dtype.kind == "c":
             raise TypeError(f"{name}: Complex type not supported")
+        to = given.get("output")
+        if x.dtype.char in direct and is_dtype(to) and is_plain([*given.values()]):
+            bound.arguments = {k: v._data if isinstance(v, Tensor) else v for k, v in given.items()}
+            with np.errstate(all="ignore"):  # ops do not warn
+                return wrapped(getattr(SCIPY, name)(*bound.args, **bound.kwargs))
         if "output" not in given:
             return formula(**given)
         output = given["output"]
@@ -102,6 +112,28 @@ def as_scipy(formula: Any = None, *, dtype: Any = output_dtype, order: bool = Fa
 
     function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     return function
+
+
+INTEGERS = "?bBhHiIlLqQ"
+
+
+def is_plain(args: Sequence[Any]) -> bool:
+    """Whether all Tensors are NumPy arrays that no tape, trace or vmap follows."""
+    if threads.stack:
+        return False
+    tensors = [x for v in args for x in (v if type(v) in (list, tuple) else (v,))]
+    tensors = [x for x in tensors if isinstance(x, Tensor)]
+    return all(type(x._data) is np.ndarray for x in tensors)
+
+
+def wrapped(result: Any) -> Any:
+    """Tensors of arrays and of NumPy's scalars, also of those in a tuple or list."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(map(wrapped, result))
+    if isinstance(result, np.generic):
+        return wrap(np.asarray(result))
+    kinds = ("__array_interface__", "__cuda_array_interface__")
+    return wrap(result) if any(hasattr(result, kind) for kind in kinds) else result
 
 
 def check_mode(mode: Any) -> str:

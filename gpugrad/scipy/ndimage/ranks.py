@@ -16,6 +16,7 @@ from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis
 
 _of_order = functools.partial(as_scipy, order=True)
+_of_rank = functools.partial(_of_order, direct=common.INTEGERS + "fd")
 
 
 def _along(combine: Any, x: Tensor, size: int, axis: int, mode: Any, cval: Any, origin: int) -> Any:
@@ -170,7 +171,7 @@ def _ranked(
     return xp.order_statistics(xp.stack(parts, axis=-1), ranks=(at,))[..., 0] if parts else x
 
 
-@_of_order
+@_of_rank
 def rank_filter(input, rank, size, footprint, output, mode, cval, origin, axes):
     """The element of each window at a place in ascending order; negative from the greatest.
 
@@ -181,7 +182,7 @@ def rank_filter(input, rank, size, footprint, output, mode, cval, origin, axes):
     return _ranked(lambda n: rank, input, size, footprint, output, mode, cval, origin, axes)
 
 
-@_of_order
+@_of_rank
 def median_filter(input, size, footprint, output, mode, cval, origin, axes):
     """The median of each window; of an even number, the upper of the two in the middle.
 
@@ -191,7 +192,7 @@ def median_filter(input, size, footprint, output, mode, cval, origin, axes):
     return _ranked(lambda n: n // 2, input, size, footprint, output, mode, cval, origin, axes)
 
 
-@_of_order
+@_of_rank
 def percentile_filter(input, percentile, size, footprint, output, mode, cval, origin, axes):
     """The element of each window at a percentile, which has no gradient; negative from 100.
 
