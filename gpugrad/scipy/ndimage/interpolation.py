@@ -189,7 +189,7 @@ def affine_transform(input, matrix, offset, output_shape, **spline):
         raise RuntimeError("affine matrix has wrong number of columns")
     offsets = [xp.astype(array(o, input), DOUBLE) for o in sequence(offset, n)]
     if m.ndim == 1:
-        where: Any = [m[k] * (_range(shape[k], input) + offsets[k] / m[k]) for k in range(n)]
+        where = [m[k] * (_range(shape[k], input) + offsets[k] / m[k]) for k in range(n)]
     else:
         grid = [xp.reshape(_range(k, input), _along(j, len(shape))) for j, k in enumerate(shape)]
         rows = [sum((m[k, j] * t for j, t in enumerate(grid)), offsets[k]) for k in range(n)]

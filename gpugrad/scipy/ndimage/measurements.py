@@ -58,8 +58,8 @@ def _groups(x: Tensor, labels: Any, index: Any, kinds: str = "biuf") -> _Groups:
     except ValueError as error:
         raise ValueError(f"labels of {rows.shape} do not fit input of {x.shape}") from error
     x = xp.astype(x, DOUBLE) if x.dtype.kind in kinds else x
-    flat = (xp.reshape(xp.broadcast_to(t, shape), (-1,)) for t in (x, rows))
-    return _Groups(*flat, asarray(places, device=x.device), n)
+    x, rows = (xp.reshape(xp.broadcast_to(t, shape), (-1,)) for t in (x, rows))
+    return _Groups(x, rows, asarray(places, device=x.device), n)
 
 
 def _rows(names: Any, labels: Tensor) -> Tensor:
