@@ -374,3 +374,26 @@ def test_names_signatures_and_examples():
         for test in finder.find(function, name, globs={"gg": gg}):
             failed += [name] * doctest.DocTestRunner(verbose=False).run(test).failed
     assert not failed
+
+
+ON_A_GPU = {
+    "filter": lambda m, x: m.convolve(x, ODD, mode="mirror"),
+    "rank": lambda m, x: m.median_filter(m.maximum_filter(x, (1, 2)), footprint=HOLES),
+    "spline": lambda m, x: m.affine_transform(x, TURN, 0.3, order=3, mode="nearest"),
+    "labels": lambda m, x: m.mean(x, LABELS, [2, 0]),
+    "no derivative": lambda m, x: m.label(x > 0)[0],
+}
+
+
+@pytest.mark.device
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_functions_run_on_a_gpu_and_stay_there(name, cuda):
+    f = ON_A_GPU[name]
+    result = f(nd, gg.asarray(IMAGE, device=cuda))
+    assert result.device == cuda
+    np.testing.assert_allclose(result.numpy(), f(sp, IMAGE), rtol=1e-9, atol=1e-9)
+    if name != "no derivative":
+        x = gg.asarray(IMAGE, device=cuda)
+        slope = gg.grad(lambda x: gg.sum(f(nd, x) ** 2))(x).numpy()
+        expected = gg.grad(lambda x: gg.sum(f(nd, x) ** 2))(gg.asarray(IMAGE)).numpy()
+        np.testing.assert_allclose(slope, expected, rtol=1e-9, atol=1e-9)
