@@ -8,6 +8,7 @@ internals are there by name, and fail when they are called.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import math
@@ -22,6 +23,8 @@ import pytest
 
 IS_NUMPY = os.environ["STAND_IN"] == "numpy"
 EVERY = int(os.environ.get("EVERY", "1"))
+SCIPYS = """fft linalg special ndimage signal signal.windows sparse sparse.linalg interpolate stats
+spatial spatial.distance""".split()
 
 
 class _Absent(type):
@@ -109,10 +112,8 @@ def _stand_in():
     if IS_NUMPY:
         library, scipy = numpy, importlib.import_module("scipy")
     else:
-        import gpugrad as gg
         import gpugrad.numpy as library
-
-        scipy = gg
+        from gpugrad import scipy
     cupy = _install("cupy", library, asnumpy=_host, __version__="14.2.0", is_available=lambda: True)
     cupy.__path__ = [os.environ["CUPY_TESTING"]]
     cupy.get_array_module = lambda *a: (
@@ -158,10 +159,11 @@ def _stand_in():
     _install("cupyx", library, errstate=_nothing, allow_synchronize=_nothing)
     cupyx = _install("cupyx.scipy", _scipy_available=True)
     cupyx.get_array_module = lambda *a: cupyx if cupy.get_array_module(*a) is cupy else scipy
-    for name in ("special", "linalg", "fft"):
-        source = importlib.import_module(f"scipy.{name}") if IS_NUMPY else getattr(scipy, name)
-        _install(f"cupyx.scipy.{name}", source)
-    _install("cupyx.scipy.sparse", issparse=lambda x: False)
+    for name in SCIPYS:
+        if IS_NUMPY or name.partition(".")[0] in scipy.__all__:
+            _install(f"cupyx.scipy.{name}", functools.reduce(getattr, name.split("."), scipy))
+    if "cupyx.scipy.sparse" not in sys.modules:
+        _install("cupyx.scipy.sparse", issparse=lambda x: False)
 
 
 @contextlib.contextmanager

@@ -133,7 +133,7 @@ def _new(name: str, shape: Any, value: Any, dtype: Any, order: str, on: Any) -> 
     if order not in ("C", "F"):
         raise ArgumentError(f"numpy.{name}: order={order!r} is not 'C' or 'F'.")
     lengths = shape.tolist() if hasattr(shape, "tolist") else shape
-    lengths = tuple(lengths) if isinstance(lengths, (list, tuple)) else (lengths,)
+    lengths = tuple(lengths) if isinstance(lengths, (list, tuple, range)) else (lengths,)
     if order != "F":
         return creation.full(lengths, value, dtype, device=on)
     x = creation.full(lengths[::-1], value, dtype, device=on)

@@ -30,6 +30,7 @@ SMALL = {
     "ops": ["--rounds", "1", "--small"],
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
     "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
+    "science": ["--rounds", "1", "--small"],
 }
 """Arguments that make each bench short; overhead is not here, as ci/check runs it."""
 

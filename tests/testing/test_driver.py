@@ -423,6 +423,15 @@ def test_dynamic_shared_memory_has_a_limit_that_kernels_raise(cp, kernel):
 
 
 @on_driver
+@pytest.mark.parametrize("start", ["__launch_bounds__(8)\nvoid", "void __launch_bounds__(8)"])
+def test_launch_bounds_may_stand_on_either_side_of_the_type(cp, start):
+    source = f'extern "C" __global__ {start} one(int* x) {{ *x = 1; }}'
+    x = cp.zeros(1, cp.int32)
+    cp.RawKernel(source, "one")((1,), (1,), (x,))
+    assert x.get().tolist() == [1]
+
+
+@on_driver
 def test_a_kernel_that_does_not_compile_shows_the_compilers_message(cp):
     with pytest.raises(cp.cuda.compiler.CompileException, match="lost"):
         cp.RawKernel('extern "C" __global__ void k(int* x) { *x = lost; }', "k").compile()

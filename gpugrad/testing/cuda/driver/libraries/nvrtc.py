@@ -18,9 +18,8 @@ from gpugrad.testing.cuda.shim.build import ShimError, Source, build_kernels, bu
 LIBRARY = Library("libnvrtc.so.13", failed=11, missing=11)
 _COMPILATION_FAILED = 6
 _LENIENT = 8  # CuPy's kernels use barriers after threads have returned; see cudashim.cpp
-_KERNEL = re.compile(
-    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\('
-)
+_BOUNDS = r"(?:__launch_bounds__\([^)]*\)\s+)?"  # stands on either side of the type
+_KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(')
 
 _CUPYS = re.compile(r"__global__ void cupy_\w+\((.*?)\) {")
 _ARRAY = re.compile(r"CArray<(?:thrust::)?(.+), (\d+), [01], [01]>")

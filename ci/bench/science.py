@@ -1,0 +1,80 @@
+"""gg.scipy beside SciPy: forward, and value with gradient, on a CPU.
+
+python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
+
+A row is a function of a namespace and its arrays. It runs with SciPy's and with our namespace, and
+then with its gradient by all of the arrays. Targets: at most 1.2 of SciPy's time, and at most 4 of
+our own forward for value and gradient.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import peers
+
+parser = peers.options(__doc__, rounds=7, threads=2)
+parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run (all)")
+args = peers.parse_args(parser)
+
+import numpy as np
+
+import gpugrad as gg
+
+SIDE = 64 if args.small else 1000
+RNG = np.random.default_rng(0)
+IMAGE = RNG.standard_normal((SIDE, SIDE))
+POINTS = np.stack(np.meshgrid(*[np.arange(SIDE) * 0.99 + 0.3] * 2, indexing="ij"))
+LABELS = RNG.integers(0, 100, IMAGE.shape)
+
+Row = tuple[str, Callable[..., Any], list[np.ndarray]]
+"""The namespace, a function of it and of the arrays, and the arrays."""
+
+ROWS: dict[str, Row] = {
+    "gaussian_filter": ("ndimage", lambda s, x: s.gaussian_filter(x, 2.0), [IMAGE]),
+    "uniform_filter": ("ndimage", lambda s, x: s.uniform_filter(x, 5), [IMAGE]),
+    "median_filter": ("ndimage", lambda s, x: s.median_filter(x, 3), [IMAGE]),
+    "maximum_filter": ("ndimage", lambda s, x: s.maximum_filter(x, 5), [IMAGE]),
+    "sobel": ("ndimage", lambda s, x: s.sobel(x), [IMAGE]),
+    "map_coordinates": ("ndimage", lambda s, x: s.map_coordinates(x, POINTS), [IMAGE]),
+    "rotate": ("ndimage", lambda s, x: s.rotate(x, 20.0, reshape=False), [IMAGE]),
+    "zoom": ("ndimage", lambda s, x: s.zoom(x, 1.5), [IMAGE]),
+    "mean of labels": ("ndimage", lambda s, x: s.mean(x, LABELS, np.arange(100)), [IMAGE]),
+}
+
+
+def race(name: str, row: Row) -> bool:
+    """Print the two tables of a row."""
+    namespace, function, arrays = row
+    theirs, ours = (importlib.import_module(f"{p}scipy.{namespace}") for p in ("", "gpugrad."))
+    tensors = [gg.asarray(a) for a in arrays]
+
+    def both() -> Any:
+        with gg.GradientTape() as tape:
+            tape.watch(tensors)
+            value = function(ours, *tensors)
+        return [value, *tape.gradient(value, tensors)]
+
+    runs = {
+        "gpugrad": lambda: [function(ours, *tensors)],
+        "SciPy": lambda: [function(theirs, *arrays)],
+    }
+    peers.agree(runs, rtol=1e-7, atol=1e-9)
+    medians = peers.race({**runs, "both": both}, args.rounds)
+    size, taken = arrays[0].size, medians.pop("both")
+    good = peers.table(f"{name}, {size} elements", medians, {"SciPy": 1.2})
+    slopes = {"gpugrad": taken, "forward alone": medians["gpugrad"]}
+    return peers.table(f"{name}, value and gradient", slopes, {"forward alone": 4.0}) and good
+
+
+def main() -> int:
+    """Print the tables of all rows."""
+    good = [race(name, ROWS[name]) for name in args.names or ROWS]
+    return peers.status(all(good))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,315 @@
+"""Filters by order: minimum, maximum, ranks, and the grey morphology that they make."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.ndimage import common
+from gpugrad.scipy.ndimage.common import as_scipy, by_axis
+
+_of_order = functools.partial(as_scipy, order=True)
+_of_rank = functools.partial(_of_order, direct=common.INTEGERS + "fd")
+
+
+def _along(combine: Any, x: Tensor, size: int, axis: int, mode: Any, cval: Any, origin: int) -> Any:
+    axis = common.check_axis(axis, x.ndim)
+    if size < 1:
+        raise RuntimeError("incorrect filter size")
+    pairs = [common.around(size, origin) if k == axis else (0, 0) for k in range(x.ndim)]
+    wide = _padded(x, pairs, mode, cval)
+    return common.running(combine, wide, axis, size) if x.size else x
+
+
+def _padded(x: Tensor, pairs: Any, mode: Any, cval: Any) -> Tensor:
+    """Padded; in float64 if the dtype does not hold the constant, as SciPy compares."""
+    mode = common.check_mode(mode)
+    if not x.size:
+        return x
+    if x.dtype.kind in "iu" and not isinstance(cval, Tensor):
+        info = np.iinfo(x.dtype)
+        holds = info.min <= cval <= info.max and cval == int(cval)
+    else:
+        holds = x.dtype.kind not in "biu"
+    return common.padded(x if holds else xp.astype(x, common.DOUBLE), pairs, mode, cval)
+
+
+@_of_order
+def minimum_filter1d(input, size, axis, mode, cval, origin, **_):
+    """The least element of each window along an axis. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.minimum_filter1d([2.0, 8.0, 0.0, 4.0], size=3))
+    [2. 0. 0. 0.]
+    """
+    return _along(xp.minimum, input, size, axis, mode, cval, origin)
+
+
+@_of_order
+def maximum_filter1d(input, size, axis, mode, cval, origin, **_):
+    """The greatest element of each window along an axis. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.maximum_filter1d([2.0, 8.0, 0.0, 4.0], size=3))
+    [8. 8. 8. 4.]
+    """
+    return _along(xp.maximum, input, size, axis, mode, cval, origin)
+
+
+def _footprint(size: Any, footprint: Any, structure: Any, n: int) -> Any:
+    """A NumPy array of bools, True where an element of a window counts."""
+    if size is not None and footprint is not None:
+        warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=5)
+    if footprint is not None:
+        plain = footprint.numpy() if isinstance(footprint, Tensor) else footprint
+        return np.asarray(plain, dtype=bool)
+    if structure is not None:
+        return np.ones(structure.shape, bool)
+    if size is None:
+        raise RuntimeError("no footprint or filter size provided")
+    return np.ones([int(s) for s in common.sequence(size, n)], bool)
+
+
+def _windows(x: Tensor, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> list[Any]:
+    """(index in the footprint, elements of `x`) for each True of the footprint."""
+    if footprint.ndim != len(axes):
+        raise RuntimeError(f"footprint.ndim ({footprint.ndim}) must match len(axes) ({len(axes)})")
+    pairs = [(0, 0)] * x.ndim
+    for axis, o, length in by_axis(x, axes, origin, footprint.shape):
+        pairs[axis] = common.around(length, o)
+    if not isinstance(mode, str) and isinstance(mode, Iterable):
+        raise RuntimeError("A sequence of modes is not supported for non-separable footprints")
+    wide, found = _padded(x, pairs, mode, cval), []
+    for tap in np.argwhere(footprint).tolist() if x.size else ():
+        index = [slice(None)] * x.ndim
+        for axis, t in zip(axes, tap, strict=True):
+            index[axis] = slice(t, t + x.shape[axis])
+        found.append((tuple(tap), xp.getitem(wide, index=tuple(index))))
+    return found
+
+
+def _extreme(
+    least: bool,
+    x: Tensor,
+    size: Any,
+    footprint: Any,
+    structure: Any,
+    dtype: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+) -> Tensor:
+    """The minimum of windows minus the structure, or the maximum of windows plus it."""
+    structure = None if structure is None else common.array(structure, x)
+    axes = common.check_axes(axes, x.ndim)
+    of = _footprint(size, footprint, structure, len(axes))
+    if structure is None and not of.any():
+        raise ValueError("All-zero footprint is not supported.")
+    if structure is None and of.all():
+        sizes = size if footprint is None else of.shape
+        for axis, n, m, o in by_axis(x, axes, sizes, mode, origin):
+            if n > 1:
+                one = minimum_filter1d if least else maximum_filter1d
+                x = one(x, int(n), axis, dtype, m, cval, o)
+        return x
+    if structure is not None and structure.ndim != len(axes):
+        raise RuntimeError("structure array has incorrect shape")
+    parts = []
+    for tap, part in _windows(x, of, mode, cval, origin, axes):
+        height = 0 if structure is None else structure[tap]
+        parts.append(part if structure is None else part - height if least else part + height)
+    return functools.reduce(xp.minimum if least else xp.maximum, parts) if parts else x
+
+
+@_of_order
+def minimum_filter(input, size, footprint, output, mode, cval, origin, axes):
+    """The least element of each window. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.minimum_filter([2.0, 8.0, 0.0, 4.0], footprint=[1, 0, 1]))
+    [2. 0. 4. 0.]
+    """
+    return _extreme(True, input, size, footprint, None, output, mode, cval, origin, axes)
+
+
+@_of_order
+def maximum_filter(input, size, footprint, output, mode, cval, origin, axes):
+    """The greatest element of each window. Equal elements share the gradient.
+
+    >>> print(gg.scipy.ndimage.maximum_filter([2.0, 8.0, 0.0, 4.0], footprint=[1, 0, 1]))
+    [8. 2. 8. 4.]
+    """
+    return _extreme(False, input, size, footprint, None, output, mode, cval, origin, axes)
+
+
+def _ranked(
+    rank: Callable[[int], int],
+    x: Tensor,
+    size: Any,
+    footprint: Any,
+    dtype: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+) -> Tensor:
+    """The element at `rank`, a function of the number of elements of a window."""
+    axes = common.check_axes(axes, x.ndim)
+    of = _footprint(size, footprint, None, len(axes))
+    n = int(of.sum())
+    at = rank(n) + (n if rank(n) < 0 else 0)
+    if not 0 <= at < n:
+        raise RuntimeError("rank not within filter footprint size")
+    if at in (0, n - 1):
+        return _extreme(not at, x, None, of, None, dtype, mode, cval, origin, axes)
+    parts = [part for _, part in _windows(x, of, mode, cval, origin, axes)]
+    return xp.order_statistics(xp.stack(parts, axis=-1), ranks=(at,))[..., 0] if parts else x
+
+
+@_of_rank
+def rank_filter(input, rank, size, footprint, output, mode, cval, origin, axes):
+    """The element of each window at a place in ascending order; negative from the greatest.
+
+    >>> print(gg.scipy.ndimage.rank_filter([2.0, 8.0, 0.0, 4.0], 1, size=3))
+    [2. 2. 4. 4.]
+    """
+    rank = operator.index(rank)
+    return _ranked(lambda n: rank, input, size, footprint, output, mode, cval, origin, axes)
+
+
+@_of_rank
+def median_filter(input, size, footprint, output, mode, cval, origin, axes):
+    """The median of each window; of an even number, the upper of the two in the middle.
+
+    >>> print(gg.scipy.ndimage.median_filter([2.0, 8.0, 0.0, 4.0], size=3))
+    [2. 2. 4. 4.]
+    """
+    return _ranked(lambda n: n // 2, input, size, footprint, output, mode, cval, origin, axes)
+
+
+@_of_rank
+def percentile_filter(input, percentile, size, footprint, output, mode, cval, origin, axes):
+    """The element of each window at a percentile, which has no gradient; negative from 100.
+
+    >>> print(gg.scipy.ndimage.percentile_filter([2.0, 8.0, 0.0, 4.0], 50, size=3))
+    [2. 2. 4. 4.]
+    """
+    share = float(percentile) + (100.0 if percentile < 0 else 0.0)
+    if not 0 <= share <= 100:
+        raise RuntimeError("invalid percentile")
+
+    def rank(n: int) -> int:
+        return n - 1 if share == 100 else int(float(n) * share / 100)
+
+    return _ranked(rank, input, size, footprint, output, mode, cval, origin, axes)
+
+
+def _refuse_nothing(size: Any, footprint: Any, structure: Any) -> None:
+    if size is None and footprint is None and structure is None:
+        raise ValueError("size, footprint, or structure must be specified")
+
+
+@_of_order
+def grey_erosion(input, size, footprint, structure, output, mode, cval, origin, axes):
+    """The minimum of each window minus `structure`; differentiable by both.
+
+    >>> print(gg.scipy.ndimage.grey_erosion([2.0, 8.0, 0.0, 4.0], structure=[0.0, 1.0, 0.0]))
+    [ 1.  0. -1.  0.]
+    """
+    _refuse_nothing(size, footprint, structure)
+    return _extreme(True, input, size, footprint, structure, output, mode, cval, origin, axes)
+
+
+@_of_order
+def grey_dilation(input, size, footprint, structure, output, mode, cval, origin, axes):
+    """The maximum of each reflected window plus `structure`; differentiable by both.
+
+    >>> print(gg.scipy.ndimage.grey_dilation([2.0, 8.0, 0.0, 4.0], structure=[0.0, 1.0, 0.0]))
+    [8. 9. 8. 5.]
+    """
+    _refuse_nothing(size, footprint, structure)
+    axes = common.check_axes(axes, input.ndim)
+    if structure is not None:
+        structure = common.array(structure, input)
+        structure = xp.flip(structure, axis=tuple(range(structure.ndim)))
+    of = _footprint(None if footprint is not None else size, footprint, structure, len(axes))
+    origins = [
+        -o - (n % 2 == 0)
+        for o, n in zip(common.sequence(origin, len(axes)), of.shape, strict=False)
+    ]
+    footprint = None if footprint is None else np.flip(of)
+    return _extreme(False, input, size, footprint, structure, output, mode, cval, origins, axes)
+
+
+@_of_order
+def grey_opening(input, output, **window):
+    """The dilation of the erosion: peaks narrower than the window go.
+
+    >>> print(gg.scipy.ndimage.grey_opening([2.0, 8.0, 3.0, 4.0], size=2))
+    [2. 3. 3. 3.]
+    """
+    return grey_dilation(grey_erosion(input, **window), output=output, **window)
+
+
+@_of_order
+def grey_closing(input, output, **window):
+    """The erosion of the dilation: valleys narrower than the window go.
+
+    >>> print(gg.scipy.ndimage.grey_closing([2.0, 8.0, 3.0, 4.0], size=2))
+    [8. 8. 4. 4.]
+    """
+    return grey_erosion(grey_dilation(input, **window), output=output, **window)
+
+
+def _of_input(output: Any, x: Tensor, weights: Any) -> Any:
+    """SciPy ignores a dtype as `output` here."""
+    return x.dtype if common.is_dtype(output) else common.output_dtype(output, x)
+
+
+@_of_order(dtype=_of_input)
+def morphological_gradient(input, **window):
+    """The dilation minus the erosion.
+
+    >>> print(gg.scipy.ndimage.morphological_gradient([2.0, 8.0, 0.0, 4.0], size=3))
+    [6. 8. 8. 4.]
+    """
+    return grey_dilation(input, **window) - grey_erosion(input, **window)
+
+
+@_of_order(dtype=_of_input)
+def morphological_laplace(input, **window):
+    """The dilation plus the erosion minus twice the input.
+
+    >>> print(gg.scipy.ndimage.morphological_laplace([2.0, 8.0, 0.0, 4.0], size=3))
+    [ 6. -8.  8. -4.]
+    """
+    return grey_dilation(input, **window) + grey_erosion(input, **window) - 2 * input
+
+
+def _minus(a: Tensor, b: Tensor) -> Tensor:
+    return xp.logical_xor(a, b) if a.dtype.kind == b.dtype.kind == "b" else a - b
+
+
+@_of_order
+def white_tophat(input, **window):
+    """The input minus its opening: the peaks narrower than the window.
+
+    >>> print(gg.scipy.ndimage.white_tophat([2.0, 8.0, 3.0, 4.0], size=2))
+    [0. 5. 0. 1.]
+    """
+    return _minus(input, grey_opening(input, **window))
+
+
+@_of_order
+def black_tophat(input, **window):
+    """The closing minus the input: the valleys narrower than the window.
+
+    >>> print(gg.scipy.ndimage.black_tophat([2.0, 8.0, 3.0, 4.0], size=2))
+    [6. 0. 1. 0.]
+    """
+    return _minus(grey_closing(input, **window), input)
