@@ -29,3 +29,5 @@ class _Like(builtins.type):
 tuple: Any = _Like("tuple", (tuple_,), {"kind": tuple_})
 list: Any = _Like("list", (list_,), {"kind": list_})
 dict: Any = _Like("dict", (dict_,), {"kind": dict_})
+DictBox: Any = _Like("DictBox", (dict_,), {"kind": dict_})  # dicts of boxes stay dicts here
+SequenceBox: Any = _Like("SequenceBox", (tuple_,), {"kind": tuple_})

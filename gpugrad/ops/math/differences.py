@@ -214,7 +214,7 @@ def gradient_along(xp, x, /, coordinates=None, *, axis=-1, edge_order=1):
 @saying_where
 def gradient(
     f: Any, /, *varargs: Any, axis: Any = None, edge_order: int = 1
-) -> Tensor | list[Tensor]:
+) -> Tensor | tuple[Tensor, ...]:
     """Slopes of sampled values along axes, by differences; as numpy.gradient.
 
     Args:
@@ -225,7 +225,7 @@ def gradient(
         edge_order: 1 or 2: order of the differences at the edges.
 
     Returns:
-        Tensor of the shape of `f` if there is one axis, else a list of them.
+        Tensor of the shape of `f` if there is one axis, else a tuple of them.
 
     Raises:
         AxisError: an axis that `f` does not have.
@@ -256,7 +256,7 @@ def gradient(
         else:
             slope = TENSOR.gradient_along(x, h, **how)
         slopes.append(TENSOR.astype(slope, x.dtype) if x.dtype.kind in "fc" else slope)
-    return slopes[0] if len(slopes) == 1 else slopes
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 # ---- integrals ---------------------------------------------------------------------------
