@@ -16,7 +16,8 @@ from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.views import arranged
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.ops.math.quantiles import OF_THE_SAMPLE
 
 
 def public() -> Any:
@@ -137,7 +138,10 @@ def _poly(seq_of_zeros: Any, /) -> Any:
 
 def _of_vectors(name: str, a1: Any, a2: Any, /) -> Any:
     """A function of two polynomials, whose coefficients may be one number."""
-    return getattr(public(), name)(_line(a1), _line(a2))
+    a1, a2 = _line(a1), _line(a2)
+    if name == "polymul" and not (a1.size and a2.size):  # no coefficients: the polynomial 0
+        a1, a2 = (x if x.size else public().zeros(1, x.dtype, device=x.device) for x in (a1, a2))
+    return getattr(public(), name)(a1, a2)
 
 
 def _einsum(
@@ -164,6 +168,8 @@ def _roots(p: Any, /) -> Any:
     nonzero = np.flatnonzero(p._on_host())
     if not nonzero.size:
         return TENSOR.astype(p[:0], np.result_type(p.dtype, np.float64))
+    if nonzero[0] == nonzero[-1]:  # a constant times a power, whose roots NumPy makes float64
+        return public().zeros(p.size - 1 - int(nonzero[0]), np.float64, device=p.device)
     x = public().roots(p[int(nonzero[0]) :])
     return x if x.dtype.kind != "c" or np.any(x.imag._on_host()) else x.real
 
@@ -182,7 +188,18 @@ def _triangle(name: str, m: Any, /, k: int = 0) -> Any:
     return getattr(TENSOR, name)(m, k=k)
 
 
+def _quantile(
+    name: str, a: Any, q: Any, /, axis: Any = None, *, method: Any = "linear", keepdims: Any = False
+) -> Any:
+    """``quantile`` and the like; the dtype of an array `q` counts where NumPy interpolates."""
+    if tensor(q).ndim and method not in OF_THE_SAMPLE:
+        a = TENSOR.astype(tensor(a), np.result_type(tensor(a).dtype, getattr(q, "dtype", float)))
+    return getattr(public(), name)(a, q, axis, method=method, keepdims=keepdims)
+
+
 def _vander(x: Any, /, N: Any = None, increasing: bool = False) -> Any:
+    if tensor(x).ndim != 1:
+        raise ShapeError(f"numpy.vander: x must have one axis, its shape is {tensor(x).shape}.")
     return arranged(public().vander(x, N, increasing), "C")
 
 
@@ -323,6 +340,10 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "polymul": functools.partial(_of_vectors, "polymul"),
     "polyadd": functools.partial(_of_vectors, "polyadd"),
     "polysub": functools.partial(_of_vectors, "polysub"),
+    **{
+        name: functools.partial(_quantile, name)
+        for name in ("quantile", "percentile", "nanquantile", "nanpercentile")
+    },
     "ravel": ravel,
     "real": lambda val, /: val if tensor(val).dtype.kind != "c" else tensor(val).real,
     "reshape": reshape,

@@ -15,6 +15,31 @@ from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.ops.arrays import creation
 
 
+class _IsTensor(type):
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return isinstance(thing, Tensor)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, Tensor)
+
+
+class ndarray(Tensor, metaclass=_IsTensor):
+    """The type of Tensors, for `isinstance`; called with a shape it makes one, as `empty`.
+
+    >>> import gpugrad.numpy as np
+    >>> isinstance(np.ndarray((2, 3), "f4", order="F"), np.ndarray)
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(  # type: ignore[misc]  # a Tensor, which needs no __init__
+        cls, shape: Any, dtype: Any = float, *, order: str = "C", device: Any = None
+    ) -> Tensor:
+        """A Tensor of zeros."""
+        return empty(shape, dtype, order, device=device)
+
+
 def array(
     object: Any,
     dtype: Any = None,
