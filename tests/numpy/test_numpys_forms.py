@@ -43,6 +43,19 @@ def test_functions_take_numpys_arguments():
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+def test_numbers_take_the_place_of_arrays():
+    """Of functions that are no single op; tests/ops/test_number_arguments.py has the ops."""
+    for form in (
+        lambda xp: xp.convolve(3.0, [1.0, 2.0]),
+        lambda xp: xp.polyadd(3, [1.0, 2.0]),
+        lambda xp: xp.outer(2.0, [1.0, 3.0]),
+        lambda xp: xp.ldexp(1.5, 2),
+        lambda xp: xp.extract(True, [1.0]),
+        lambda xp: xp.piecewise(1.0, [True], [3.0]),
+    ):
+        assert form(gg).tolist() == np.asarray(form(np)).tolist()
+
+
 def test_forms_are_recorded_traced_profiled_and_keep_gradients():
     def form(x):
         y = gg.exp(x)

@@ -42,20 +42,19 @@ _SHAPES = "it combines the axes of its arrays"
 _LABELS = "labels: a number beside a batch is a mistake"
 _INTERNAL = "other ops call it, with arrays"
 NEED_ARRAYS = {  # a number may raise an error that asks for an array
-    "append": _SHAPES, "batch_norm": "the statistics have a value for each channel",
+    "batch_norm": "the statistics have a value for each channel",
     "bin_counts": _SHAPES, "cholesky_grad": _INTERNAL, "cosine_similarity": _SHAPES,
     "cross_entropy": _LABELS,
     "ctc_loss": _LABELS, "ctc_losses_grad": _INTERNAL,
     "dot_product_attention": "masks have a shape", "embedding": _SHAPES,
-    "extract": _SHAPES, "flash_attention": _INTERNAL, "flash_attention_grad": _INTERNAL,
-    "insert": _INTERNAL, "intersect1d": _SHAPES, "kron": _SHAPES, "log_softmax_grad": _INTERNAL,
-    "multi_margin_loss": _LABELS, "nll_loss": _LABELS, "outer": _SHAPES,
+    "flash_attention": _INTERNAL, "flash_attention_grad": _INTERNAL,
+    "insert": _INTERNAL, "log_softmax_grad": _INTERNAL,
+    "multi_margin_loss": _LABELS, "nll_loss": _LABELS,
     "segment_mean": _LABELS, "segment_sqrt_n": _LABELS, "segment_sum": _LABELS,
-    "rms_standardize_grad": _INTERNAL, "setdiff1d": _SHAPES, "setitem": _INTERNAL,
+    "rms_standardize_grad": _INTERNAL, "setitem": _INTERNAL,
     "softmax_cross_entropy_grad": _INTERNAL, "standardize_grad": _INTERNAL,
-    "setxor1d": _SHAPES, "sparse_softmax_cross_entropy_grad": _INTERNAL,
+    "sparse_softmax_cross_entropy_grad": _INTERNAL,
     "standardize_affine_grad": _INTERNAL, "standardize_affine_grads": _INTERNAL,
-    "tensordot": _SHAPES,
 }  # fmt: skip
 
 
