@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import on_their_device
 from gpugrad.array_api.numpy_protocols import op_of_ufunc, run_ufunc
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import SCALARS, is_array
 from gpugrad.core.devices import default_device, meet, put
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.registry.on_tensors import UFUNC_METHODS, function_with
 
@@ -99,7 +98,10 @@ def docstring_of(numpys: Any) -> str:
 
 
 def _read(x: Any, *others: Any) -> Tensor:
-    """The Tensor for an argument; floats in lists are float64."""
+    """The Tensor for an argument; numbers and lists are on the device of the Tensors beside it."""
     if isinstance(x, Tensor):
         return x._read()
-    return tensor(on_their_device([np.asarray(x)], [x, *others])[0])
+    if is_array(x):
+        return tensor(x)
+    home = next((v.device for v in others if isinstance(v, Tensor)), None)
+    return wrap(put(np.asarray(x), home or default_device()))

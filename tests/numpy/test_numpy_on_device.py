@@ -45,7 +45,7 @@ def test_out_order_and_ufunc_methods_stay_on_the_device(cuda):
             xp.concatenate([a[0], [1.0]]),
             xp.average(a, 1, weights=[1.0, 2.0, 3.0]),
         ],
-        "numbers": lambda xp, a: xp.add(1.0, a),
+        "numbers": lambda xp, a: [xp.add(1.0, a), xp.log(2.0), xp.exp([1.0]), xp.add(1, 2.0)],
     }
     wrong = []
     with gg.device(cuda):
