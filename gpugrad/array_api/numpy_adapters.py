@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.views import arranged
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.ops.arrays import creation
 from gpugrad.ops.math.quantiles import OF_THE_SAMPLE
 
 
@@ -219,37 +220,28 @@ def _take_along_axis(arr: Any, indices: Any, /, axis: Any = -1) -> Any:
     return TENSOR.take_along_axis(arr, indices, axis=axis)
 
 
-def _like(
-    name: str,
-    a: Any,
-    /,
-    *value: Any,
-    dtype: Any = None,
-    order: Any = "K",
-    shape: Any = None,
-    device: Any = None,
-) -> Any:
-    """``zeros_like`` and the like, also of another shape; they read no values."""
-    a = tensor(a)
-    dtype, device = a.dtype if dtype is None else dtype, device or a.device
-    shape = a.shape if shape is None else shape
-    make = functools.partial(getattr(public(), name), dtype=dtype, device=device)
-    order, nested = str(order).upper(), backend.READINGS[type(a._data)].nesting
-    if order not in ("K", "A") or np.ndim(shape) == 0 or len(shape) != a.ndim or nested:
-        return arranged(make(shape, *value), "C" if order in ("K", "A") else order)
-    if order == "A":
-        return arranged(make(shape, *value), "F" if _is_f(a, "A") else "C")
-    axes = _by_stride(a.strides)
-    result = make(tuple(shape[i] for i in axes), *value)
-    if axes == tuple(range(a.ndim)):
+def laid_out(
+    shape: Sequence[int], value: Any, dtype: Any, device: Any, axes: Sequence[int] | None = None
+) -> Tensor:
+    """A Tensor of a number, or of an array that broadcasts to the shape.
+
+    `axes` is their order in memory, the contiguous one last.
+    """
+    axes = tuple(range(len(shape)) if axes is None else axes)
+    if np.ndim(value):
+        whole = TENSOR.broadcast_to(creation.asarray(value, dtype=dtype, device=device), shape)
+        result = arranged(TENSOR.permute_dims(whole, axes), "C", copy=True)
+    else:
+        result = creation.full(tuple(shape[i] for i in axes), value, dtype, device=device)
+    if axes == tuple(range(len(shape))):
         return result
     back = tuple(int(i) for i in np.argsort(axes))
     return arranged(TENSOR.permute_dims(result, back), "K", copy=True)
 
 
-def _full_like(
+def _like(
+    value: Any,
     a: Any,
-    fill_value: Any,
     /,
     dtype: Any = None,
     order: Any = "K",
@@ -257,7 +249,18 @@ def _full_like(
     shape: Any = None,
     device: Any = None,
 ) -> Any:
-    return _like("full", a, fill_value, dtype=dtype, order=order, shape=shape, device=device)
+    """``zeros_like`` and the like, also of another shape; they read no values."""
+    a, order = tensor(a), str(order).upper()
+    shape = a.shape if shape is None else shape if np.ndim(shape) else (shape,)
+    if len(shape) != a.ndim or backend.READINGS[type(a._data)].nesting:
+        order = "C" if order in ("A", "K") else order
+    axes = tuple(range(len(shape)))
+    axes = axes[::-1] if _is_f(a, order) else _by_stride(a.strides) if order == "K" else axes
+    return laid_out(shape, value, a.dtype if dtype is None else dtype, device or a.device, axes)
+
+
+def _full_like(a: Any, fill_value: Any, /, *args: Any, **keywords: Any) -> Any:
+    return _like(fill_value, a, *args, **keywords)
 
 
 def _transpose(a: Any, /, axes: Any = None) -> Any:
@@ -328,12 +331,12 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "correlate": lambda a, v, /, mode="valid": _in_one_axis("correlate", a, v, mode=mode),
     "cross": _cross,
-    "empty_like": functools.partial(_like, "empty"),
+    "empty_like": functools.partial(_like, 0),
     "einsum": _einsum,
     "full_like": _full_like,
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "linalg.svd": _svd,
-    "ones_like": functools.partial(_like, "ones"),
+    "ones_like": functools.partial(_like, 1),
     "outer": _outer_product,
     "pad": _pad,
     "poly": _poly,
@@ -357,5 +360,5 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "unpackbits": _unpackbits,
     "vander": _vander,
     "where": _where,
-    "zeros_like": functools.partial(_like, "zeros"),
+    "zeros_like": functools.partial(_like, 0),
 }

@@ -80,6 +80,7 @@ CALLS = {
         xp.zeros((2, 3), order="F"), xp.full((2, 3), 7, order="F"), xp.array(a, order="F"),
         xp.asarray(f), xp.ascontiguousarray(f), xp.asfortranarray(a), xp.ones_like(f),
         xp.empty((2, 3), "i4", "F") * 0, xp.full_like(f, 2, "i2"), xp.zeros_like(f, order="C"),
+        xp.full_like(f, [1.0, 2.0, 3.0, 4.0]), xp.full((2, 2), [5, 6], order="F"),
     ],
     "order of elementwise": lambda xp, a, f: [xp.exp(f), f + 1, f * f, abs(f), f.astype("f4"), -f],
     "order of elements": lambda xp, a, f: [
