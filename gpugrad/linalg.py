@@ -120,7 +120,8 @@ def _name_results(op: Callable[..., Any], names: Callable[..., Result]) -> Calla
 
     @functools.wraps(op)
     def call(*args: Any, **params: Any) -> Result:
-        return names(*op(*args, **params))
+        results = op(*args, **params)
+        return names(*results) if isinstance(results, tuple) else results  # compute_uv=False
 
     call.__module__ = __name__  # for pickle, which looks functions up
     return call

@@ -5,13 +5,12 @@ An op whose first argument is the tensor is the method itself, without a wrapper
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api import numpy_calls, numpy_protocols, writes
+from gpugrad.array_api import numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.array_api.memory import MEMORY
 from gpugrad.core import backend, devices, dlpack
@@ -111,19 +110,6 @@ def _rmatvec(self: Tensor, x: Any) -> Tensor:
     return products.matmul(_adjoint(self), x)
 
 
-def _numpys(function: Any, op: Any) -> Any:
-    """A method with the arguments of the op, and with those of NumPy's function."""
-    keywords_of_op = frozenset(op.op.params)
-
-    @functools.wraps(op)
-    def method(self: Tensor, *args: Any, **keywords: Any) -> Any:
-        if len(args) < 2 and keywords_of_op.issuperset(keywords):
-            return op(self, *args, **keywords)
-        return numpy_calls.call(function, (self, *args), keywords)
-
-    return method
-
-
 def _fill(self: Tensor, value: Any) -> None:
     """Set every element to one value; differentiable with respect to the value."""
     self[...] = value
@@ -203,20 +189,20 @@ _METHODS = {
     "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_transpose),
     "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
     "real": property(complex.real, _set_real), "imag": property(complex.imag, _set_imag),
-    "sum": _numpys(np.sum, reduction.sum_), "mean": _numpys(np.mean, reduction.mean),
-    "prod": _numpys(np.prod, reduction.prod), "var": _numpys(np.var, reduction.var),
-    "std": _numpys(np.std, reduction.std), "max": _numpys(np.max, reduction.max_),
-    "min": _numpys(np.min, reduction.min_), "any": _numpys(np.any, reduction.any_),
-    "all": _numpys(np.all, reduction.all_), "argmax": _numpys(np.argmax, reduction.argmax),
-    "argmin": _numpys(np.argmin, reduction.argmin), "ptp": _numpys(np.ptp, statistics.ptp),
-    "cumsum": _numpys(np.cumsum, cumulative.cumsum),
-    "cumprod": _numpys(np.cumprod, cumulative.cumprod), "dot": _numpys(np.dot, products.dot),
-    "matvec": _matvec, "rmatvec": _rmatvec, "trace": _numpys(np.trace, products.trace),
-    "conj": complex.conj, "conjugate": complex.conj, "clip": _numpys(np.clip, comparison.clip),
-    "round": _numpys(np.round, comparison.round_), "transpose": _transpose,
+    "sum": reduction.sum_, "mean": reduction.mean,
+    "prod": reduction.prod, "var": reduction.var,
+    "std": reduction.std, "max": reduction.max_,
+    "min": reduction.min_, "any": reduction.any_,
+    "all": reduction.all_, "argmax": reduction.argmax,
+    "argmin": reduction.argmin, "ptp": statistics.ptp,
+    "cumsum": cumulative.cumsum,
+    "cumprod": cumulative.cumprod, "dot": products.dot,
+    "matvec": _matvec, "rmatvec": _rmatvec, "trace": products.trace,
+    "conj": complex.conj, "conjugate": complex.conj, "clip": comparison.clip,
+    "round": comparison.round_, "transpose": _transpose,
     "squeeze": shaping.squeeze, "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal,
-    "repeat": arrange.repeat, "take": _numpys(np.take, gather.take), "nonzero": gather.nonzero,
-    "sort": _sort, "argsort": _numpys(np.argsort, sort.argsort), "choose": select.choose,
+    "repeat": arrange.repeat, "take": gather.take, "nonzero": gather.nonzero,
+    "sort": _sort, "argsort": sort.argsort, "choose": select.choose,
     "argpartition": sort.argpartition, "searchsorted": sort.searchsorted, "fill": _fill,
     "view": _view, **MEMORY,
     "to_device": _to_device, "__dlpack__": dlpack.dlpack,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,9 @@ from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.views import arranged
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.ops.arrays import creation
+from gpugrad.ops.math.quantiles import OF_THE_SAMPLE
 
 
 def public() -> Any:
@@ -137,7 +139,10 @@ def _poly(seq_of_zeros: Any, /) -> Any:
 
 def _of_vectors(name: str, a1: Any, a2: Any, /) -> Any:
     """A function of two polynomials, whose coefficients may be one number."""
-    return getattr(public(), name)(_line(a1), _line(a2))
+    a1, a2 = _line(a1), _line(a2)
+    if name == "polymul" and not (a1.size and a2.size):  # no coefficients: the polynomial 0
+        a1, a2 = (x if x.size else public().zeros(1, x.dtype, device=x.device) for x in (a1, a2))
+    return getattr(public(), name)(a1, a2)
 
 
 def _einsum(
@@ -164,6 +169,8 @@ def _roots(p: Any, /) -> Any:
     nonzero = np.flatnonzero(p._on_host())
     if not nonzero.size:
         return TENSOR.astype(p[:0], np.result_type(p.dtype, np.float64))
+    if nonzero[0] == nonzero[-1]:  # a constant times a power, whose roots NumPy makes float64
+        return public().zeros(p.size - 1 - int(nonzero[0]), np.float64, device=p.device)
     x = public().roots(p[int(nonzero[0]) :])
     return x if x.dtype.kind != "c" or np.any(x.imag._on_host()) else x.real
 
@@ -182,7 +189,18 @@ def _triangle(name: str, m: Any, /, k: int = 0) -> Any:
     return getattr(TENSOR, name)(m, k=k)
 
 
+def _quantile(
+    name: str, a: Any, q: Any, /, axis: Any = None, *, method: Any = "linear", keepdims: Any = False
+) -> Any:
+    """``quantile`` and the like; the dtype of an array `q` counts where NumPy interpolates."""
+    if tensor(q).ndim and method not in OF_THE_SAMPLE:
+        a = TENSOR.astype(tensor(a), np.result_type(tensor(a).dtype, getattr(q, "dtype", float)))
+    return getattr(public(), name)(a, q, axis, method=method, keepdims=keepdims)
+
+
 def _vander(x: Any, /, N: Any = None, increasing: bool = False) -> Any:
+    if tensor(x).ndim != 1:
+        raise ShapeError(f"numpy.vander: x must have one axis, its shape is {tensor(x).shape}.")
     return arranged(public().vander(x, N, increasing), "C")
 
 
@@ -202,37 +220,28 @@ def _take_along_axis(arr: Any, indices: Any, /, axis: Any = -1) -> Any:
     return TENSOR.take_along_axis(arr, indices, axis=axis)
 
 
-def _like(
-    name: str,
-    a: Any,
-    /,
-    *value: Any,
-    dtype: Any = None,
-    order: Any = "K",
-    shape: Any = None,
-    device: Any = None,
-) -> Any:
-    """``zeros_like`` and the like, also of another shape; they read no values."""
-    a = tensor(a)
-    dtype, device = a.dtype if dtype is None else dtype, device or a.device
-    shape = a.shape if shape is None else shape
-    make = functools.partial(getattr(public(), name), dtype=dtype, device=device)
-    order, nested = str(order).upper(), backend.READINGS[type(a._data)].nesting
-    if order not in ("K", "A") or np.ndim(shape) == 0 or len(shape) != a.ndim or nested:
-        return arranged(make(shape, *value), "C" if order in ("K", "A") else order)
-    if order == "A":
-        return arranged(make(shape, *value), "F" if _is_f(a, "A") else "C")
-    axes = _by_stride(a.strides)
-    result = make(tuple(shape[i] for i in axes), *value)
-    if axes == tuple(range(a.ndim)):
+def laid_out(
+    shape: Sequence[int], value: Any, dtype: Any, device: Any, axes: Sequence[int] | None = None
+) -> Tensor:
+    """A Tensor of a number, or of an array that broadcasts to the shape.
+
+    `axes` is their order in memory, the contiguous one last.
+    """
+    axes = tuple(range(len(shape)) if axes is None else axes)
+    if np.ndim(value):
+        whole = TENSOR.broadcast_to(creation.asarray(value, dtype=dtype, device=device), shape)
+        result = arranged(TENSOR.permute_dims(whole, axes), "C", copy=True)
+    else:
+        result = creation.full(tuple(shape[i] for i in axes), value, dtype, device=device)
+    if axes == tuple(range(len(shape))):
         return result
     back = tuple(int(i) for i in np.argsort(axes))
     return arranged(TENSOR.permute_dims(result, back), "K", copy=True)
 
 
-def _full_like(
+def _like(
+    value: Any,
     a: Any,
-    fill_value: Any,
     /,
     dtype: Any = None,
     order: Any = "K",
@@ -240,7 +249,18 @@ def _full_like(
     shape: Any = None,
     device: Any = None,
 ) -> Any:
-    return _like("full", a, fill_value, dtype=dtype, order=order, shape=shape, device=device)
+    """``zeros_like`` and the like, also of another shape; they read no values."""
+    a, order = tensor(a), str(order).upper()
+    shape = a.shape if shape is None else shape if np.ndim(shape) else (shape,)
+    if len(shape) != a.ndim or backend.READINGS[type(a._data)].nesting:
+        order = "C" if order in ("A", "K") else order
+    axes = tuple(range(len(shape)))
+    axes = axes[::-1] if _is_f(a, order) else _by_stride(a.strides) if order == "K" else axes
+    return laid_out(shape, value, a.dtype if dtype is None else dtype, device or a.device, axes)
+
+
+def _full_like(a: Any, fill_value: Any, /, *args: Any, **keywords: Any) -> Any:
+    return _like(fill_value, a, *args, **keywords)
 
 
 def _transpose(a: Any, /, axes: Any = None) -> Any:
@@ -311,18 +331,22 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "correlate": lambda a, v, /, mode="valid": _in_one_axis("correlate", a, v, mode=mode),
     "cross": _cross,
-    "empty_like": functools.partial(_like, "empty"),
+    "empty_like": functools.partial(_like, 0),
     "einsum": _einsum,
     "full_like": _full_like,
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "linalg.svd": _svd,
-    "ones_like": functools.partial(_like, "ones"),
+    "ones_like": functools.partial(_like, 1),
     "outer": _outer_product,
     "pad": _pad,
     "poly": _poly,
     "polymul": functools.partial(_of_vectors, "polymul"),
     "polyadd": functools.partial(_of_vectors, "polyadd"),
     "polysub": functools.partial(_of_vectors, "polysub"),
+    **{
+        name: functools.partial(_quantile, name)
+        for name in ("quantile", "percentile", "nanquantile", "nanpercentile")
+    },
     "ravel": ravel,
     "real": lambda val, /: val if tensor(val).dtype.kind != "c" else tensor(val).real,
     "reshape": reshape,
@@ -336,5 +360,5 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "unpackbits": _unpackbits,
     "vander": _vander,
     "where": _where,
-    "zeros_like": functools.partial(_like, "zeros"),
+    "zeros_like": functools.partial(_like, 0),
 }

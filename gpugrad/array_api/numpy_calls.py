@@ -27,6 +27,7 @@ from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.registry.function_text import RENAMED
 
 NAMES = {  # NumPy's name: gpugrad's, where they differ
     "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",
@@ -35,7 +36,6 @@ NAMES = {  # NumPy's name: gpugrad's, where they differ
     "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
     "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
 }  # fmt: skip
-_ARGUMENTS = {"a_max": "max", "a_min": "min", "reps": "repetitions"}
 _WITHOUT_EFFECT = frozenset(("kind", "subok", "hermitian", "overwrite_input"))  # on values
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
 _PRINTS = frozenset(("array2string", "array_repr", "array_str"))
@@ -74,6 +74,8 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
         bound = _signature(function, ours).bind(*args, **keywords)
     except ValueError:  # neither has a signature
         return on_values(title, function, args, keywords)
+    except TypeError as error:
+        raise TypeError(f"{title}() {error}") from None
     out = bound.arguments.pop("out", None)
     if out is not None:
         if "dtype" in bound.signature.parameters and out.dtype.kind in "biu":
@@ -196,7 +198,7 @@ def _translate(
         elif place < arrays:
             positional.append(value)
         elif not is_default(value, p.default) and name not in _WITHOUT_EFFECT:
-            named[name if name in accepted else _ARGUMENTS.get(name, name)] = value
+            named[name if name in accepted else RENAMED.get(name, name)] = value
     dtype = None if "dtype" in accepted else named.pop("dtype", None)
     casting = None if "casting" in accepted else named.pop("casting", None)
     if "casting" in numpys and dtype is not None:
@@ -206,7 +208,9 @@ def _translate(
     if own:
         op = getattr(ours, "op", None)
         positional = doubles(positional, op is not None and op.variadic)
-        named = {k: _double(v) if isinstance(v, (list, tuple)) else v for k, v in named.items()}
+        read = [_double(v) if isinstance(v, (list, tuple)) else v for v in named.values()]
+        given = [*named.values(), *positional]
+        named = dict(zip(named, on_their_device([*read, *positional], given), strict=False))
     return positional, named, dtype, casting
 
 
@@ -237,11 +241,25 @@ def _cast(x: Any, dtype: Any) -> Any:
 def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
     """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
     if are_lists:
-        return [[_double(x) for x in v] if type(v) in (list, tuple) else v for v in values]
+        return [
+            on_their_device(list(map(_double, v)), v) if type(v) in (list, tuple) else v
+            for v in values
+        ]
     read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
     if any(isinstance(v, Tensor) or is_array(v) for v in read):
-        return read
+        return on_their_device(read, values)
     return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
+    """Values with the arrays that were `given` as lists on the GPU of the Tensors beside them."""
+    if not any(type(v) in (list, tuple) for v in given):
+        return read
+    home = next((v.device for v in given if isinstance(v, Tensor)), None)
+    if home is None or home.kind == "cpu":
+        return read
+    made = (type(x) is np.ndarray and v is not x for x, v in zip(read, given, strict=False))
+    return [wrap(put(x, home)) if new else x for x, new in zip(read, made, strict=True)]
 
 
 def _double(value: Any) -> Any:
@@ -291,6 +309,8 @@ def write_out(title: str, out: Any, result: Any) -> Any:
     """Write a result to `out`; to a NumPy array only if that cuts no gradient."""
     if isinstance(out, Tensor):
         return write(title, out, result)
+    if not isinstance(out, np.ndarray):
+        raise DTypeError(f"{title}: out= must be a Tensor or an array, got a {type(out).__name__}.")
     try:
         np.copyto(out, np.asarray(result), casting="same_kind")
     except DTypeError as error:

@@ -14,12 +14,22 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import public
-from gpugrad.array_api.numpy_calls import NAMES, accepts, call, is_default, on_values, write_out
+from gpugrad.array_api.numpy_calls import (
+    NAMES,
+    accepts,
+    as_tensors,
+    call,
+    doubles,
+    is_default,
+    on_values,
+    write_out,
+)
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.errors import DTypeError
+from gpugrad.registry.on_tensors import BY_NUMPY
 
 _REDUCTIONS = {  # a ufunc whose `reduce` is an op of gpugrad
     "add": "sum",
@@ -172,6 +182,51 @@ def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
     """The function of every pair of elements of `a` and `b`."""
     a, b = tensor(a), tensor(b)
     return function(a.reshape(a.shape + (1,) * b.ndim), b)
+
+
+def run_ufunc(function: Any, *args: Any, own: bool = False, **keywords: Any) -> Any:
+    """The call of a ufunc or its method, by ``__array_ufunc__`` if an argument is a Tensor.
+
+    NumPy puts the arguments in order. Lists of floats are float64 for an `own` call of
+    `gpugrad.numpy`, and lists alone are NumPy's.
+    """
+    outs = keywords.get("out")
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    if not own or holds_tensor((*args, *keywords.values())) or any(map(is_array, args)):
+        if isinstance(args[0], (list, tuple)) and holds_tensor(args[0]):
+            args = (tensor(args[0]), *args[1:])
+        args = tuple(tensor(x) if type(x) is not np.ndarray and is_array(x) else x for x in args)
+        args = tuple(doubles(args)) if own else args
+        if function.__name__ != "at" and not any(isinstance(x, Tensor) for x in (*args, *outs)):
+            args = (tensor(args[0]), *args[1:])
+    return as_tensors(function(*args, **keywords), (*args, *outs))
+
+
+def in_numpys_form(
+    op: Any, function: Any, arrays: Sequence[Any], params: dict[str, Any], numpys: dict[str, Any]
+) -> Any:
+    """The call of an op with arguments that only NumPy's function of that name has.
+
+    Args:
+        op, function: the record, and NumPy's function.
+        arrays, params: the arguments that the op has.
+        numpys: those that it has not, by name; None: not given.
+    """
+    ps = op.signature.parameters
+    named = {k: v for k, v in params.items() if v is not ps[k].default}
+    named |= {k: v for k, v in numpys.items() if v is not None}
+    inputs = []
+    for name, x in zip(op.arrays, arrays, strict=True):
+        if name not in op.optional:
+            inputs.append(x)
+        elif x is not None:
+            named[name] = x
+    if isinstance(function, np.ufunc):
+        return run_ufunc(function, *inputs, **named)
+    return as_tensors(call(function, inputs, named), (*inputs, named.get("out")))
+
+
+BY_NUMPY["function"], BY_NUMPY["ufunc"] = in_numpys_form, run_ufunc
 
 
 def array_function(

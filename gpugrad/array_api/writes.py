@@ -269,7 +269,8 @@ def _repeated(name: str, x: Tensor, values: Any, n: int) -> Tensor:
     flat = TENSOR.ravel(operand(values, x))
     if n and not flat.size:
         raise ArgumentError(f"{name}: there are no values to write.")
-    return TENSOR.take(flat, np.arange(n) % max(flat.size, 1), axis=0)
+    places = constant(np.arange(n) % max(flat.size, 1), device=flat.device)
+    return TENSOR.take(flat, places, axis=0)
 
 
 @saying_where

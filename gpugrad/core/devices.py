@@ -272,7 +272,10 @@ def meet(
     common = type(sum(numbers)) if not all(type(v) is bool for v in numbers) else bool
     dtype = {float: np.float32, complex: np.complex64}.get(common)
     d = default_device()
-    host_arrays = [v if v is None else np.asarray(v, dtype) for v in values]
+    host_arrays = [
+        v if v is None else np.asarray(v, None if i in fixed and type(v) is int else dtype)
+        for i, v in enumerate(values)
+    ]
     if any(v is not None and v.dtype.kind == "O" for v in host_arrays):
         raise DTypeError(f"{name}: {numbers} has a number too large for an array.")
     arrays = [v if v is None else put(v, d) for v in host_arrays]

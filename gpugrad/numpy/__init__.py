@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as _np
 
-from gpugrad.core.tensor import Tensor as ndarray
 from gpugrad.numpy.creation import (
     array,
     asanyarray,
@@ -27,6 +26,7 @@ from gpugrad.numpy.creation import (
     asfortranarray,
     empty,
     full,
+    ndarray,
     ones,
     require,
     zeros,

@@ -7,12 +7,38 @@ from typing import Any
 import numpy as np
 
 from gpugrad import ops  # noqa: F401  # the ops that creation of Tensors from Tensors calls
+from gpugrad.array_api.numpy_adapters import laid_out
 from gpugrad.core.backend import TENSOR, as_dtype, is_array
 from gpugrad.core.devices import default_device, device, put
-from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, holds_tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 from gpugrad.ops.arrays import creation
+
+
+class _IsTensor(type):
+    def __instancecheck__(cls, thing: Any) -> bool:
+        return isinstance(thing, Tensor)
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return issubclass(kind, Tensor)
+
+
+class ndarray(Tensor, metaclass=_IsTensor):
+    """The type of Tensors, for `isinstance`; called with a shape it makes one, as `empty`.
+
+    >>> import gpugrad.numpy as np
+    >>> isinstance(np.ndarray((2, 3), "f4", order="F"), np.ndarray)
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(  # type: ignore[misc]  # a Tensor, which needs no __init__
+        cls, shape: Any, dtype: Any = float, *, order: str = "C", device: Any = None
+    ) -> Tensor:
+        """A Tensor of zeros."""
+        return empty(shape, dtype, order, device=device)
 
 
 def array(
@@ -128,37 +154,35 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     return array(a, dtype, copy=True if wanted & {"O", "OWNDATA"} else None, order=order)
 
 
-def _new(name: str, shape: Any, value: Any, dtype: Any, order: str, on: Any) -> Tensor:
+def _new(name: str, shape: Any, value: Any, dtype: Any, order: str | None, on: Any) -> Tensor:
     order = "C" if order is None else str(order).upper()
     if order not in ("C", "F"):
         raise ArgumentError(f"numpy.{name}: order={order!r} is not 'C' or 'F'.")
     lengths = shape.tolist() if hasattr(shape, "tolist") else shape
     lengths = tuple(lengths) if isinstance(lengths, (list, tuple, range)) else (lengths,)
-    if order != "F":
-        return creation.full(lengths, value, dtype, device=on)
-    x = creation.full(lengths[::-1], value, dtype, device=on)
-    return arranged(TENSOR.permute_dims(x, tuple(range(x.ndim))[::-1]), "F", copy=True)
+    axes = range(len(lengths))
+    return laid_out(lengths, value, dtype or float, on, axes[::-1] if order == "F" else axes)
 
 
 def zeros(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Tensor:
     """A Tensor of zeros."""
-    return _new("zeros", shape, 0, float if dtype is None else dtype, order, device)
+    return _new("zeros", shape, 0, dtype, order, device)
 
 
 def ones(
     shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Tensor:
     """A Tensor of ones."""
-    return _new("ones", shape, 1, float if dtype is None else dtype, order, device)
+    return _new("ones", shape, 1, dtype, order, device)
 
 
 def empty(
     shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Tensor:
     """A Tensor to be filled; here its values are zeros."""
-    return zeros(shape, dtype, order, device=device)
+    return _new("empty", shape, 0, dtype, order, device)
 
 
 def full(
@@ -172,7 +196,5 @@ def full(
 ) -> Tensor:
     """A Tensor of one value, or of an array that broadcasts to the shape."""
     value = asarray(fill_value, dtype, device=device)
-    if isinstance(fill_value, Tensor) or value.ndim:
-        shape = shape if isinstance(shape, (list, tuple)) else (shape,)
-        return arranged(TENSOR.broadcast_to(value, tuple(shape)), order, copy=True)
-    return _new("full", shape, tensor(value).numpy()[()], value.dtype, order, device)
+    plain = value if isinstance(fill_value, Tensor) or value.ndim else value.numpy()[()]
+    return _new("full", shape, plain, value.dtype, order, device)

@@ -42,8 +42,9 @@ class _Joined(_Indexed):
             parts[i] = np.arange(size, size + x.size).reshape(x.shape)
             size += x.size
             pool.append(TENSOR.ravel(x))
-        places = self.numpys[tuple(parts)]
-        return TENSOR.take(TENSOR.concat(pool, axis=0), np.ascontiguousarray(places), axis=0)
+        joined = TENSOR.concat(pool, axis=0)
+        places = asarray(np.ascontiguousarray(self.numpys[tuple(parts)]), device=joined.device)
+        return TENSOR.take(joined, places, axis=0)
 
 
 r_, c_ = _Joined(np.r_), _Joined(np.c_)

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.array_api.numpy_calls import as_tensors, doubles
-from gpugrad.array_api.numpy_protocols import op_of_ufunc
+from gpugrad.array_api.numpy_protocols import op_of_ufunc, run_ufunc
 from gpugrad.core.backend import SCALARS, is_array
 from gpugrad.core.devices import default_device, meet, put
-from gpugrad.core.tensor import Tensor, holds_tensor, tensor
+from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
-from gpugrad.registry.on_tensors import function_with
+from gpugrad.registry.on_tensors import UFUNC_METHODS, function_with
 
-# explicit, because Python calls functions with **keywords more slowly; None: not given
 _KEYWORDS = ("out", "where", "casting", "order", "dtype", "subok", "signature")
 _TENSORS = frozenset((Tensor, View))
 
@@ -43,8 +41,8 @@ def _meet(name: str, *values: Any, **how: Any) -> tuple[Any, ...]:
     return meet(name, *values, **how)
 
 
-def _given(run: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-    return run(*args, **{k: v for k, v in keywords.items() if v is not None})
+def _given(run: Callable[..., Any], arrays: Any, params: Any, numpys: dict[str, Any]) -> Any:
+    return run(*arrays, **params, **{k: v for k, v in numpys.items() if v is not None})
 
 
 class _IsUfunc(type):
@@ -72,7 +70,7 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
         is_plain = len(args) == numpys.nin and _TENSORS.issuperset(map(type, args))
         if is_plain and ours is not None and not keywords:
             return ours(*args)
-        return _run(numpys, *args, **keywords)
+        return run_ufunc(numpys, *args, own=True, **keywords)
 
     function: Any = run
     op = getattr(ours, "op", None)
@@ -84,32 +82,14 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
             "impl": _WithNumbers(op.impl, numpys),
             "meet": _meet,
         }
-        line = f"if {' or '.join(f'{k} is not None' for k in _KEYWORDS)}: return by_numpy("
-        line += f"{', '.join(op.arrays)}, {', '.join(f'{k}={k}' for k in _KEYWORDS)})"
-        parameters = ", ".join(f"{k}=None" for k in _KEYWORDS)
-        function = function_with(op, parameters, line, names)
+        function = function_with(op, _KEYWORDS, names)
     function.__name__ = function.__qualname__ = numpys.__name__
     function.__module__, function.__doc__ = "gpugrad.numpy", docstring_of(numpys)
     for name in ("nin", "nout", "nargs", "ntypes", "types", "identity", "signature"):
         setattr(function, name, getattr(numpys, name))
-    for name in ("reduce", "accumulate", "reduceat", "outer", "at", "resolve_dtypes"):
-        setattr(function, name, functools.partial(_run, getattr(numpys, name)))
+    for name in (*UFUNC_METHODS, "resolve_dtypes"):
+        setattr(function, name, functools.partial(run_ufunc, getattr(numpys, name), own=True))
     return function
-
-
-def _run(function: Any, *args: Any, **keywords: Any) -> Any:
-    """The call of a ufunc or its method, by ``__array_ufunc__`` if an argument is a Tensor.
-
-    NumPy puts the arguments in order.
-    """
-    if holds_tensor((*args, *keywords.values())) or any(map(is_array, args)):
-        if isinstance(args[0], (list, tuple)) and holds_tensor(args[0]):
-            args = (tensor(args[0]), *args[1:])
-        args = tuple(tensor(x) if type(x) is not np.ndarray and is_array(x) else x for x in args)
-        args = tuple(doubles(args))
-        if not any(isinstance(x, Tensor) for x in (*args, *_outs(keywords))):
-            args = (tensor(args[0]), *args[1:])
-    return as_tensors(function(*args, **keywords), (*args, *_outs(keywords)))
 
 
 def docstring_of(numpys: Any) -> str:
@@ -117,11 +97,11 @@ def docstring_of(numpys: Any) -> str:
     return inspect.cleandoc(numpys.__doc__ or "").replace(">>> ", "> ")
 
 
-def _outs(keywords: dict[str, Any]) -> tuple[Any, ...]:
-    out = keywords.get("out")
-    return out if isinstance(out, tuple) else (out,)
-
-
 def _read(x: Any, *others: Any) -> Tensor:
-    """The Tensor for an argument; floats in lists are float64."""
-    return x._read() if isinstance(x, Tensor) else tensor(np.asarray(x))
+    """The Tensor for an argument; numbers and lists are on the device of the Tensors beside it."""
+    if isinstance(x, Tensor):
+        return x._read()
+    if is_array(x):
+        return tensor(x)
+    home = next((v.device for v in others if isinstance(v, Tensor)), None)
+    return wrap(put(np.asarray(x), home or default_device()))

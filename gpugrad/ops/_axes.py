@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gpugrad.autodiff.batched import batch_axis_of
-from gpugrad.core.backend import HALF, NUMPY, as_dtype
+from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import LARGE, kernels
 
@@ -22,6 +22,16 @@ def flatten_or_check_axis(xp, name, x, axis):
     if axis is None:
         return xp.reshape(x, (x.size,)), 0
     return x, check_axis(name, axis, x.shape)
+
+
+def arrays_of(xp, *values):
+    """The values with arrays of no axes for Python numbers, for a composite that needs shapes.
+
+    A number takes the dtype that it has beside the first array.
+    """
+    like = next((v for v in values if type(v) not in SCALARS), np.zeros(0, np.float32))
+    none = xp.getitem(xp.reshape(like, (-1,)), index=slice(0, 0))
+    return [xp.reshape(xp.append(none, v), ()) if type(v) in SCALARS else v for v in values]
 
 
 def index_along(axis, part):

@@ -42,7 +42,7 @@ from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promo
 from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
-from gpugrad.registry.function_text import parameters_text, source, text_of
+from gpugrad.registry.function_text import numpys_form, numpys_function, source, text_of
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
@@ -80,6 +80,9 @@ def eager_function(op: Any) -> Callable[..., Any]:
     function.__module__ = "gpugrad" if op.home.startswith("gpugrad.") else op.home
     function.__qualname__ = op.name
     function.__signature__, function.op, function.__doc__ = op.signature, op, op.doc
+    if op.ufunc is not None and op.home.startswith("gpugrad."):
+        for name in UFUNC_METHODS:
+            setattr(function, name, functools.partial(_by_ufunc, op.ufunc, name))
     return cast(Callable[..., Any], function)
 
 
@@ -104,6 +107,8 @@ def _scope(op: Any) -> dict[str, Any]:
     }  # fmt: skip
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
+    if (function := numpys_function(op)) is not None:
+        scope["by_numpy"] = functools.partial(_by_numpy, op, function)
     if op.ufunc is not None:
         scope["ufunc"] = op.ufunc
         scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
@@ -127,23 +132,41 @@ def _write(function: Any) -> Any:
     return function
 
 
-def function_with(op: Any, parameters: str, line: str, names: dict[str, Any]) -> Any:
-    """Another function of the op, from the same text, with further parameters.
+def function_with(op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> Any:
+    """Another function of the op, from the same text.
 
     Args:
         op: the record.
-        parameters: the text of the parameters, which follow those of the op.
-        line: a line that comes first, for calls that have them.
-        names: what the line names, and other meanings of names of the text. The line also runs
-            while `gg.profile` or mixed precision wants another text.
+        keywords: those of NumPy's ufuncs that it takes.
+        names: other meanings of names of the text. `by_numpy` is also called while `gg.profile`
+            or mixed precision wants another text.
     """
-    head, _, rest = text_of(op).partition("\n")
-    head = head.removesuffix("):") + f", {parameters}):"
-    text = "\n    ".join((head, line.replace(":", " or profiles or mixed_modes:", 1))) + "\n" + rest
+    head, line, rest = text_of(op, keywords).split("\n", 2)
+    text = "\n".join((head, line.replace(":", " or profiles or mixed_modes:", 1), rest))
     written: dict[str, Any] = {}
     others = {"profiles": profiles, "mixed_modes": mixed_modes}
     exec(compiled(text, "exec"), _scope(op) | others | names, written)
     return written["_op"]
+
+
+BY_NUMPY: dict[str, Callable[..., Any]] = {}
+"""How NumPy's call forms run, ``"function"`` and ``"ufunc"``.
+
+`gpugrad.array_api.numpy_protocols` adds them: they call ops, which are declared below this module.
+"""
+
+
+def _by_numpy(op: Any, function: Any, *args: Any) -> Any:
+    """A call of an op with arguments that only NumPy's function takes."""
+    return BY_NUMPY["function"](op, function, *args)
+
+
+UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
+
+
+def _by_ufunc(ufunc: Any, method: str, *args: Any, **keywords: Any) -> Any:
+    """``gg.add.reduce`` and the like."""
+    return BY_NUMPY["ufunc"](getattr(ufunc, method), *args, **keywords)
 
 
 def _write_timed(function: Any, scope: dict[str, Any]) -> None:
@@ -159,8 +182,9 @@ def _write_timed(function: Any, scope: dict[str, Any]) -> None:
     plain.__kwdefaults__ = function.__kwdefaults__
     scope |= {"timed": _timed, "plain": plain}
     params = ", ".join(f"{k!r}: {k}" for k in op.params)
+    parameters, others = numpys_form(op)
     text = (
-        f"def _op{parameters_text(op.signature)}:\n"
+        f"def _op{parameters}:\n    {''.join(others) or 'pass'}\n"
         f"    return timed(op, plain, ({' '.join(f'{n},' for n in op.arrays)}), {{{params}}})\n"
     )
     exec(compiled(text, "exec"), scope, written)

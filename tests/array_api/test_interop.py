@@ -1022,7 +1022,7 @@ def outcomes():
     ran = subprocess.run(
         [sys.executable, __file__], capture_output=True, text=True, check=False,
         env={**os.environ, "SCIPY_ARRAY_API": "1", "GPUGRAD_DEVICE": "cpu",
-             "PYTHONPATH": str(Path(__file__).parents[2])},
+             "PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[1:3]))},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout.splitlines()[-1])

@@ -70,7 +70,8 @@ def mixture(points, means, variances, weights, steps=2):
     xp = cupy.get_array_module(points)
     for _ in range(steps):
         square = (points[:, None] - means) ** 2 / variances
-        log_prob = xp.log(weights) - 0.5 * xp.sum(square + xp.log(2 * np.pi * variances), axis=2)
+        unit = points.shape[1] * xp.log(2 * np.pi)  # a number alone: on the default device
+        log_prob = xp.log(weights) - 0.5 * (unit + xp.sum(square + xp.log(variances), axis=2))
         top = xp.log(xp.sum(xp.exp(log_prob), axis=1))
         share = xp.exp(log_prob - top[:, None])
         count = xp.sum(share, axis=0)

@@ -80,6 +80,7 @@ CALLS = {
         xp.zeros((2, 3), order="F"), xp.full((2, 3), 7, order="F"), xp.array(a, order="F"),
         xp.asarray(f), xp.ascontiguousarray(f), xp.asfortranarray(a), xp.ones_like(f),
         xp.empty((2, 3), "i4", "F") * 0, xp.full_like(f, 2, "i2"), xp.zeros_like(f, order="C"),
+        xp.full_like(f, [1.0, 2.0, 3.0, 4.0]), xp.full((2, 2), [5, 6], order="F"),
     ],
     "order of elementwise": lambda xp, a, f: [xp.exp(f), f + 1, f * f, abs(f), f.astype("f4"), -f],
     "order of elements": lambda xp, a, f: [
@@ -131,6 +132,12 @@ CALLS = {
         xp.median(xp.array([xp.nan, 1j, 2])), a.transpose(None), xp.triu(a[0]), xp.polymul(2, a[0]),
         xp.ravel(xp.broadcast_to(a[:, None], (3, 2, 4)), "K"), xp.ravel(xp.swapaxes(f, 0, 1), "K"),
     ],
+    "edge dtypes": lambda xp, a, f: [
+        xp.roots(xp.array([0.0, 5, 0], "f4")), xp.polymul(a[0], a[0, :0]),
+        xp.quantile(a.astype("f4"), [0.2, 0.3], 0),
+        xp.percentile(a.astype("f4"), [20], method="lower"),
+        xp.quantile(a.astype("f4"), 0.2), xp.nanquantile(a.astype("f4"), [0.5], 1, method="hazen"),
+    ],
     "matmul": lambda xp, a, f: [xp.matmul(a.T, f), xp.einsum("ij,ij->j", a, f), xp.dot(a, f.T)],
     "stride tricks": lambda xp, a, f: xp.lib.stride_tricks.sliding_window_view(a, (2, 2)),
     "in place shape": lambda xp, a, f: _out(xp, lambda o: setattr(o, "shape", (2, 6)), a.copy()),
@@ -151,7 +158,12 @@ def test_every_name_of_numpy_is_there():
     without = {"random", "matrix", "memmap", "ma", "core", "char", "strings", "newaxis"}
     for name in {n for n in np.__all__ if n[0] != "_"} - without:
         assert getattr(gnp, name) is not None
-    assert gnp.ndarray is gg.Tensor
+    made = gnp.ndarray((2, 3), "f4", order="F")
+    assert type(made) is gg.Tensor
+    assert isinstance(made, gnp.ndarray)
+    assert issubclass(gg.Variable, gnp.ndarray)
+    assert not isinstance(A, gnp.ndarray)
+    assert made.flags.f_contiguous
     with pytest.raises(AttributeError, match="nothing_such"):
         gnp.nothing_such  # noqa: B018
 
@@ -248,6 +260,7 @@ ERRORS = {
     "dot out": (ValueError, lambda xp, a: xp.dot(a, a.T, out=xp.zeros((3, 3), "f4"))),
     "copyto": (TypeError, lambda xp, a: xp.copyto(a, 1j)),
     "singular": (np.linalg.LinAlgError, lambda xp, a: xp.linalg.inv(xp.zeros((2, 2)))),
+    "vander": (ValueError, lambda xp, a: xp.vander(a)),
     "not square": (np.linalg.LinAlgError, lambda xp, a: xp.linalg.eigh(a)),
 }  # fmt: skip
 

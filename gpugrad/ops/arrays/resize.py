@@ -17,7 +17,7 @@ from gpugrad.errors import (
     ShapeError,
     saying_where,
 )
-from gpugrad.ops._axes import as_tuple, check_axis, flatten_or_check_axis, index_along
+from gpugrad.ops._axes import arrays_of, as_tuple, check_axis, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays.creation import full
 from gpugrad.ops.arrays.index_rules import check_range
 from gpugrad.registry.record import op
@@ -66,6 +66,7 @@ def resize(xp, x, /, new_shape):
         ([(2, 2), (2, 1)], {"axis": -1}),
         [(2, 2), ()],
         [(0,), (2,)],
+        [(), (2,)],
     ),
     errors=[
         ([np.ones((2, 2)), np.ones((1, 3))], {"axis": 0}, ShapeError, r"\(2, 2\).*\(1, 3\)"),
@@ -90,9 +91,7 @@ def append(xp, x, values, /, axis=None):
             raise ShapeError(f"append: a number has no axis {axis}. Omit axis, or use gg.pad.")
         x = xp.astype(x, result_type(x.dtype, values))
         return xp.pad(xp.reshape(x, (x.size,)), (0, 1), constant_values=values)
-    if type(x) in SCALARS:
-        raise DTypeError("append: the first argument must be an array, not a number.")
-    return xp.concat([x, values], axis=axis)
+    return xp.concat(arrays_of(xp, x, values), axis=axis)
 
 
 def _host_index(obj):

@@ -9,7 +9,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.ops._axes import flatten_or_check_axis, index_along
+from gpugrad.ops._axes import arrays_of, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
@@ -114,6 +114,7 @@ def extract(xp, condition, x, /):
     >>> print(gg.extract([[True, False], [False, True]], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
+    condition, x = arrays_of(xp, condition, x)
     return xp.compress(xp.reshape(condition, (condition.size,)), xp.reshape(x, (x.size,)))
 
 
@@ -178,7 +179,7 @@ def piecewise(x, condlist, funclist, *args, **keywords):
     """
     x = tensor(x)
     conditions = condlist if isinstance(condlist, (list, tuple)) else [condlist]
-    if conditions and isinstance(conditions[0], (bool, np.bool_)):
+    if x.ndim and conditions and isinstance(conditions[0], (bool, np.bool_)):
         conditions = [conditions]  # one condition for a vector, written as a list
     if len(funclist) - len(conditions) not in (0, 1):
         raise ArgumentError(

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpugrad.autodiff.batched import Batched
-from gpugrad.core.backend import HALF, READINGS, SCALARS, TENSOR
+from gpugrad.core.backend import HALF, READINGS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import tensor, wrap
 from gpugrad.errors import DTypeError, saying_where
-from gpugrad.ops._axes import check_axis
+from gpugrad.ops._axes import arrays_of, check_axis
 from gpugrad.ops.arrays.select import refuse_vmap
 from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
@@ -236,6 +236,7 @@ _on_two_sets = op(
         # only integers occur in both: numerical differences would separate equal floats
         lambda rng: [_integers(rng, 5), _integers(rng, 4)],
         lambda rng: [uniform(rng, 0), uniform(rng, 2)],
+        lambda rng: [uniform(rng), uniform(rng, 2)],
     ),
     errors=[([np.ones(2), "text"], {}, DTypeError, "number")],
 )
@@ -252,8 +253,6 @@ def union1d(xp, x, y, /):
     >>> print(gg.union1d([3.0, 1.0], [2.0, 3.0]))
     [1. 2. 3.]
     """
-    if type(x) in SCALARS:  # `append` takes a number as its second argument
-        x, y = y, x
     return xp.unique_values(xp.append(x, y))
 
 
@@ -267,6 +266,7 @@ def intersect1d(xp, x, y, /, assume_unique=False):
     >>> print(gg.intersect1d([3.0, 1.0], [2.0, 3.0]))
     [3.]
     """
+    x, y = arrays_of(xp, x, y)
     values = xp.sort(xp.ravel(x)) if assume_unique else xp.unique_values(x)
     return xp.compress(xp.isin(values, y), values)
 
@@ -284,6 +284,7 @@ def setdiff1d(xp, x, y, /, assume_unique=False):
     >>> print(gg.setdiff1d([3.0, 1.0], [2.0, 3.0]))
     [1.]
     """
+    x, y = arrays_of(xp, x, y)
     values = xp.ravel(x) if assume_unique else xp.unique_values(x)
     return xp.compress(xp.isin(values, y, invert=True), values)
 

@@ -10,7 +10,7 @@ from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.samples import calls, shaped, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.ops._axes import check_axis
+from gpugrad.ops._axes import arrays_of, check_axis
 from gpugrad.registry.record import op
 
 
@@ -125,7 +125,8 @@ def ediff1d(xp, x, /, to_end=None, to_begin=None):
     >>> print(gg.ediff1d([1.0, 4.0, 9.0], to_begin=0.0))
     [0. 3. 5.]
     """
-    y = xp.diff(xp.reshape(x, (-1,)))
+    edges = [edge for edge in (to_end, to_begin) if edge is not None]
+    y = xp.diff(xp.reshape(arrays_of(xp, x, *edges)[0], (-1,)))
     for edge, before in ((to_begin, True), (to_end, False)):
         if edge is not None:
             edge = xp.reshape(edge, (-1,)) if getattr(edge, "ndim", 0) else edge

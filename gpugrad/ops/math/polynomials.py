@@ -11,10 +11,11 @@ import numpy as np
 
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops._axes import arrays_of
 from gpugrad.ops._loops import check_order
 from gpugrad.registry.record import op
 
-_PAIRS = shaped([(4,), (2,)], [(2,), (3,)], [(3,), (3,)], [(1,), (2,)])
+_PAIRS = shaped([(4,), (2,)], [(2,), (3,)], [(3,), (3,)], [(1,), (2,)], [(), (2,)])
 _MATRIX: list[Any] = [([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"\(2, 2\)")]
 
 
@@ -24,6 +25,13 @@ def _vectors(name, *values):
         shape = getattr(x, "shape", ())
         if len(shape) != 1:
             raise ShapeError(f"{name}: coefficients must be vectors, got shape {tuple(shape)}.")
+
+
+def _lines(xp, name, *values):
+    """Vectors of coefficients; a number is a polynomial of degree 0."""
+    lines = [x if x.ndim else xp.reshape(x, (1,)) for x in arrays_of(xp, *values)]
+    _vectors(name, *lines)
+    return lines
 
 
 @op(
@@ -95,14 +103,14 @@ def _in_front(xp, x, n):
 
 def _polynomial_sum(name, combine, what, result):
     def total(xp, x1, x2, /):
-        _vectors(name, x1, x2)
+        x1, x2 = _lines(xp, name, x1, x2)
         n = max(x1.size, x2.size)
         return combine(_in_front(xp, x1, n), _in_front(xp, x2, n))
 
     total.__doc__ = f"""Coefficients of a {what} of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, highest power first.
+        x1, x2: arrays of one axis, or numbers: coefficients, highest power first.
 
     Returns:
         Tensor, as long as the longer one.
@@ -122,7 +130,7 @@ def polymul(xp, x1, x2, /):
     """Coefficients of a product of polynomials.
 
     Args:
-        x1, x2: arrays of one axis: coefficients, highest power first.
+        x1, x2: arrays of one axis, or numbers: coefficients, highest power first.
 
     Returns:
         Tensor of shape (x1.size + x2.size - 1,).
@@ -130,22 +138,21 @@ def polymul(xp, x1, x2, /):
     >>> print(gg.polymul([1.0, 2.0], [1.0, 3.0]))
     [1. 5. 6.]
     """
-    _vectors("polymul", x1, x2)
-    return xp.convolve(x1, x2)
+    return xp.convolve(*_lines(xp, "polymul", x1, x2))
 
 
 @op(
     outputs=2,
     kinds="fc",
-    samples=shaped([(4,), (2,)], [(3,), (3,)], [(2,), (1,)], domain=(0.5, 2)),
+    samples=shaped([(4,), (2,)], [(3,), (3,)], [(2,), (1,)], [(3,), ()], domain=(0.5, 2)),
     errors=[*_MATRIX, ([np.ones(2), np.ones(0)], {}, ShapeError, "polydiv.*no coefficients")],
 )
 def polydiv(xp, u, v, /):
     """Quotient and remainder of polynomials, by long division.
 
     Args:
-        u: array of one axis: coefficients of the dividend, highest power first.
-        v: array of one axis: coefficients of the divisor; the first is not 0.
+        u: array of one axis, or a number: coefficients of the dividend, highest power first.
+        v: array of one axis, or a number: coefficients of the divisor; the first is not 0.
 
     Returns:
         Two Tensors: the quotient, of shape (max(u.size - v.size + 1, 1),), and the remainder,
@@ -155,7 +162,7 @@ def polydiv(xp, u, v, /):
     >>> print(quotient, rest)
     [1. 3.] [1.]
     """
-    _vectors("polydiv", u, v)
+    u, v = _lines(xp, "polydiv", u, v)
     if not v.size:
         raise ShapeError("polydiv: the divisor has no coefficients.")
     first, steps = xp.getitem(v, index=slice(0, 1)), u.size - v.size + 1
@@ -198,7 +205,7 @@ def polyint(xp, p, /, m=1, k=None):
     >>> print(gg.polyint([4.0, 1.0]))
     [2. 1. 0.]
     """
-    _vectors("polyint", p)
+    (p,) = _lines(xp, "polyint", p)
     m = check_order("polyint", "m", m, 0, 100)
     constants = [0.0 if k is None else k] * m if isinstance(k, (int, float, type(None))) else k
     if len(constants) != m:

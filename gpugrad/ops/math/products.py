@@ -16,6 +16,7 @@ from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import products
 from gpugrad.kernels.cpu.products import LEAST_SIZES
 from gpugrad.kernels.libraries import cublaslt
+from gpugrad.ops._axes import arrays_of
 from gpugrad.registry.on_arrays import beside_number
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
@@ -29,12 +30,6 @@ def adjoint(xp, x):
 def captures_products(*arrays, **params):
     """Whether a CUDA graph may hold a product: cuBLASLt's, but not CuPy's own."""
     return cublaslt.binding() is not None
-
-
-def _need_arrays(name, *values):
-    """DTypeError for Python numbers: composites get them unconverted, and these ops need shapes."""
-    if any(type(x) in SCALARS for x in values):
-        raise DTypeError(f"{name}: arrays are needed, not numbers; use gg.multiply for those.")
 
 
 _LENGTHS: tuple[Any, ...] = ([np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")
@@ -409,7 +404,7 @@ def tensordot(xp, x1, x2, /, axes=2):
     >>> print(gg.tensordot([[1.0, 2.0], [3.0, 4.0]], [10.0, 1.0], axes=1))
     [12. 34.]
     """
-    _need_arrays("tensordot", x1, x2)
+    x1, x2 = arrays_of(xp, x1, x2)
     summed1, summed2 = _contracted(x1, x2, axes)
     lengths = [x1.shape[a] for a in summed1]
     if lengths != [x2.shape[a] for a in summed2]:
@@ -428,14 +423,14 @@ def tensordot(xp, x1, x2, /, axes=2):
 
 @op(
     kinds="fci",
-    samples=shaped([(2,), (3,)], [(0,), (3,)], [(2, 2), (2,)]),
-    errors=[([np.ones(2), 2.0], {}, DTypeError, "outer.*gg.multiply")],
+    samples=shaped([(2,), (3,)], [(0,), (3,)], [(2, 2), (2,)], [(), (3,)]),
+    errors=[([np.ones(2), "text"], {}, DTypeError, "number")],
 )
 def outer(xp, x1, x2, /):
     """Products of each element of `x1` with each of `x2`.
 
     Args:
-        x1, x2: arrays of m and n elements, which are flattened.
+        x1, x2: arrays of m and n elements, which are flattened, or numbers.
 
     Returns:
         Tensor of shape (m, n).
@@ -444,20 +439,20 @@ def outer(xp, x1, x2, /):
     [[10.  1.]
      [20.  2.]]
     """
-    _need_arrays("outer", x1, x2)
+    x1, x2 = arrays_of(xp, x1, x2)
     return xp.reshape(x1, (x1.size, 1)) * xp.reshape(x2, (1, x2.size))
 
 
 @op(
     kinds="fci",
     samples=shaped([(2, 2), (1, 3)], [(2,), (3,)], [(3,), (2, 2)], [(), (2,)], [(0, 2), (1, 2)]),
-    errors=[([np.ones(2), 2.0], {}, DTypeError, "kron.*gg.multiply")],
+    errors=[([np.ones(2), "text"], {}, DTypeError, "number")],
 )
 def kron(xp, x1, x2, /):
     """Kronecker product: `x2` times each element of `x1`, as blocks.
 
     Args:
-        x1, x2: arrays; the shape with fewer axes is padded with ones in front.
+        x1, x2: arrays or numbers; the shape with fewer axes is padded with ones in front.
 
     Returns:
         Tensor whose lengths are the products of theirs.
@@ -465,7 +460,7 @@ def kron(xp, x1, x2, /):
     >>> print(gg.kron([1.0, 2.0], [10.0, 1.0]))
     [10.  1. 20.  2.]
     """
-    _need_arrays("kron", x1, x2)
+    x1, x2 = arrays_of(xp, x1, x2)
     n = max(x1.ndim, x2.ndim)
     shape1 = (1,) * (n - x1.ndim) + x1.shape
     shape2 = (1,) * (n - x2.ndim) + x2.shape
@@ -496,7 +491,7 @@ def cross(xp, x1, x2, /, axis=-1):
     >>> print(gg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]))
     [0. 0. 1.]
     """
-    _need_arrays("cross", x1, x2)
+    x1, x2 = arrays_of(xp, x1, x2)
     for x in (x1, x2):
         if not -x.ndim <= axis < x.ndim:
             raise AxisError(f"cross: the shape {x.shape} has no axis {axis}.")

@@ -79,7 +79,7 @@ _PLOTTING = {  # (alpha, beta) of Hyndman and Fan, "Sample quantiles", Am. Stat.
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
 }
-_OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+OF_THE_SAMPLE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (
     "inverted_cdf", "averaged_inverted_cdf", "closest_observation", *_PLOTTING, "linear",
     "lower", "higher", "midpoint", "nearest",
@@ -169,7 +169,7 @@ def _arranged(xp, values, q_shape, shape):
 
 def _quantile(xp, name, x, shape_of_q, levels, axis, method, keepdims):
     lines, shape, ones = _lines(xp, name, x, axis)
-    if method not in _OF_THE_SAMPLE and x.dtype.kind in "biu":  # as NumPy, whatever the weight
+    if method not in OF_THE_SAMPLE and x.dtype.kind in "biu":  # as NumPy, whatever the weight
         lines = xp.astype(lines, np.float64)
     n = lines.shape[-1]
     places = []

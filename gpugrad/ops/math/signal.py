@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.batched import need_axes
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import SCALARS
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.ops._axes import check_axis
+from gpugrad.ops._axes import arrays_of, check_axis
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -26,12 +25,16 @@ def _start(n, m, mode):
 
 
 def _reversed(xp, x):
-    return conjugate(xp, xp.flip(x, axis=-1))
+    return conjugate(xp, xp.flip(x, axis=-1) if x.ndim else x)
 
 
-def _convolve_rule(xp, g, n, other, mode):
-    """The gradient by the array of length `n`, which was convolved with `other`."""
-    m = other.shape[0]
+def _convolve_rule(xp, g, shape, other, mode):
+    """The gradient by the array of this shape, which was convolved with `other`."""
+    n, m = math.prod(shape), other.size
+    return xp.reshape(_convolve_slope(xp, g, n, m, other, mode), shape)
+
+
+def _convolve_slope(xp, g, n, m, other, mode):
     if mode == "valid" and n >= m:
         return xp.convolve(g, _reversed(xp, other), mode="full")
     if mode == "same":
@@ -42,7 +45,10 @@ def _convolve_rule(xp, g, n, other, mode):
 
 def _convolve_batch(xp, batched, x1, x2, *, mode):
     """By Fourier transforms: no array library convolves many pairs of lines at a time."""
-    need_axes("convolve", batched, (x1, x2), (1, 1))
+    x1, x2 = (
+        x if x.ndim > b else xp.reshape(x, (*x.shape, 1))
+        for x, b in zip((x1, x2), batched, strict=True)
+    )
     n, m = x1.shape[-1], x2.shape[-1]
     exact = x1.dtype.kind in "biu" and x2.dtype.kind in "biu"
     if x1.dtype.kind == "c" or x2.dtype.kind == "c":
@@ -61,6 +67,7 @@ _PAIRS = shaped(
     ([(4,), (2,)], {"mode": "same"}),
     ([(2,), (5,)], {"mode": "same"}),
     [(1,), (1,)],
+    [(), (3,)],
 )
 _PAIR_ERRORS: list[Any] = [
     ([np.ones((2, 2)), np.ones(2)], {}, ShapeError, r"convolve: .*\(2, 2\)"),
@@ -71,8 +78,8 @@ _PAIR_ERRORS: list[Any] = [
 
 @op(
     vjp=[
-        lambda xp, g, x1_shape, x2, mode: _convolve_rule(xp, g, x1_shape[0], x2, mode),
-        lambda xp, g, x1, x2_shape, mode: _convolve_rule(xp, g, x2_shape[0], x1, mode),
+        lambda xp, g, x1_shape, x2, mode: _convolve_rule(xp, g, x1_shape, x2, mode),
+        lambda xp, g, x1, x2_shape, mode: _convolve_rule(xp, g, x2_shape, x1, mode),
     ],
     linear="each",
     kinds="fci",
@@ -85,8 +92,8 @@ def convolve(xp, x1, x2, /, mode="full"):
     """Convolution of two sequences: y_k = sum over j of x1_j x2_(k - j).
 
     Args:
-        x1: array of shape (n,), not empty.
-        x2: array of shape (m,), not empty.
+        x1: array of shape (n,), not empty, or a number, which is a sequence of length 1.
+        x2: array of shape (m,), not empty, or a number.
         mode: ``"full"`` for all n + m - 1 elements; ``"same"`` for the max(n, m) in the
             middle; ``"valid"`` for elements where the shorter lies within the longer.
 
@@ -96,7 +103,7 @@ def convolve(xp, x1, x2, /, mode="full"):
     >>> print(gg.convolve([1.0, 2.0, 3.0], [1.0, 10.0]))
     [ 1. 12. 23. 30.]
     """
-    if x1.ndim != 1 or x2.ndim != 1 or not x1.size or not x2.size:
+    if x1.ndim > 1 or x2.ndim > 1 or not x1.size or not x2.size:
         raise ShapeError(
             f"convolve: x1 and x2 must be two non-empty sequences, their shapes are {x1.shape} "
             f"and {x2.shape}."
@@ -112,14 +119,14 @@ def convolve(xp, x1, x2, /, mode="full"):
     kinds="fci",
     samples=_PAIRS,
     errors=_PAIR_ERRORS,
-    ref=lambda x1, x2, mode="valid": np.correlate(x1, x2, mode),
+    ref=lambda x1, x2, mode="valid": np.correlate(*np.atleast_1d(x1, x2), mode),
 )
 def correlate(xp, x1, x2, /, mode="valid"):
     """Correlation of two sequences: y_k = sum over j of x1_(j + k) conj(x2_j).
 
     Args:
-        x1: array of shape (n,), not empty.
-        x2: array of shape (m,), not empty.
+        x1: array of shape (n,), not empty, or a number, which is a sequence of length 1.
+        x2: array of shape (m,), not empty, or a number.
         mode: ``"full"``, ``"same"`` or ``"valid"``, as for `convolve`.
 
     Returns:
@@ -128,12 +135,11 @@ def correlate(xp, x1, x2, /, mode="valid"):
     >>> print(gg.correlate([1.0, 2.0, 3.0], [1.0, 10.0]))
     [21. 32.]
     """
-    if type(x1) in SCALARS or type(x2) in SCALARS:
-        raise DTypeError("correlate: arrays are needed, not numbers.")
+    x1, x2 = arrays_of(xp, x1, x2)
     if x1.size >= x2.size:
-        return xp.convolve(x1, _reversed(xp, x2) if x2.ndim else x2, mode=mode)
+        return xp.convolve(x1, _reversed(xp, x2), mode=mode)
     # "same" is off centre by half an element towards the longer one
-    return _reversed(xp, xp.convolve(x2, _reversed(xp, x1) if x1.ndim else x1, mode=mode))
+    return _reversed(xp, xp.convolve(x2, _reversed(xp, x1), mode=mode))
 
 
 def _sorted_period(xp, x, points, values, period):
