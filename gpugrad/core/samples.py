@@ -28,10 +28,10 @@ def grid(n: int, domain: Domain = (-2.0, 2.0)) -> Sampler:
     `domain` is an interval, or one for each array. Values of several arrays never tie.
     """
     domains = [domain] * n if isinstance(domain[0], (int, float)) else list(domain)
-    several = [[(2, 3), (1, 3), (2, 1)], [(4,), (), (1,)]] if n > 1 else [[(2, 3)]]
+    several = [[(2, 3), (1, 3), (2, 1), ()], [(4,), (), (1,), (4,)]] if n > 1 else [[(2, 3)]]
 
     def sampler(rng: np.random.Generator) -> Iterator[Sample]:
-        for shapes in ([(3,)] * 3, [()] * 3, [(0, 2)] * 3, *several):
+        for shapes in ([(3,)] * n, [()] * n, [(0, 2)] * n, *several):
             yield [_draw(rng, d, s) for d, s in zip(domains, shapes, strict=False)], {}
 
     return sampler

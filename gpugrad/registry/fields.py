@@ -70,7 +70,8 @@ class Forward:
     """How the forward runs.
 
     Attributes:
-        native_half: whether it gets 16-bit floats without a cast.
+        native_half: whether it gets 16-bit floats without a cast. ``"wide"``: it does, and its
+            results are float32 or complex64 then.
         cuda: the launcher of a kernel for it, ``(xp, *arrays, **params)`` of plain arrays, which
             returns the forward's results, or NotImplemented for arguments that the kernel does not
             take. It runs first on CuPy arrays.
@@ -106,7 +107,7 @@ class Forward:
             composites can be opened in the trace.
     """
 
-    native_half: bool = False
+    native_half: bool | str = False
     cuda: Callable[..., Any] | None = None
     cpu: Callable[..., Any] | bool | None = None
     large: int | None = None

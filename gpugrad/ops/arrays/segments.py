@@ -200,6 +200,9 @@ def _scatter_reduce(xp, name, ufunc, start, data, segment_ids, num_segments):
         rows = _rows_in_bounds(xp.lib, name, rows, segment_ids, num_segments)
         sign = 1 if start < 0 else -1
         return (_greatest(xp.lib, shape, rows, values * sign) * sign)[:num_segments]
+    if data.dtype.kind in "iu":  # inf is no integer
+        info = np.iinfo(data.dtype)
+        start = info.max if start > 0 else info.min
     out = np.full(shape, start, dtype=data.dtype)
     if row:  # `at` is several times as fast on flat arrays
         width = math.prod(row)

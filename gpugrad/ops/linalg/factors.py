@@ -90,11 +90,12 @@ _MATRICES: dict[str, Any] = {
 
 
 @op([_lu_vjp], outputs=2, ref=on_each(lambda x: NUMPY.linalg.lu_factor(x)), **STACKS | _MATRICES)
-def lu_factor(xp, x, /):
+def lu_factor(xp, x, /, overwrite_a=False, check_finite=True):
     """LU factors of matrices in one array, and the row exchanges that led to them.
 
     Args:
         x: array of shape (..., m, n); k is the smaller of m and n.
+        overwrite_a: without effect, as `check_finite`.
 
     Returns:
         Two Tensors: of the shape of `x`, U in the upper triangle with the diagonal, L (with

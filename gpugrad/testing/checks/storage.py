@@ -107,7 +107,8 @@ def _check_narrow(s: Subject, samples: Any, real: Any, rtol: float, atol: float)
                 continue  # an op may refuse 16-bit floats, but not compute wrong results with them
             desired = [as_numpy(y) for y in exact.results()]
             if sample.keywords.get("dtype") is None:  # it would decide the dtype of the results
-                desired = [y.astype(narrow_dtype(y.dtype, real)) for y in desired]
+                to = np.float32 if s.op.native_half == "wide" else real
+                desired = [y.astype(narrow_dtype(y.dtype, to)) for y in desired]
                 if s.op.native_half:  # further results, which are statistics, may stay float32
                     desired[1:] = [
                         d.astype(np.float32) if r.dtype == np.float32 else d
