@@ -141,7 +141,10 @@ def _results(op, args, keywords, dtype, device):
     return results + tape.gradient(floats, sources, None, "zero")
 
 
-CPU_ONLY = ("iv", "ive", "jv", "kv", "kve", "yv")  # cupyx.scipy.special lacks them
+CPU_ONLY = """eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite eval_hermitenorm
+eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_legendre hyp0f1 hyp1f1
+hyp2f1 hyperu iv ive jv kv kve modstruve owens_t powm1 stdtr stdtrit struve voigt_profile
+yv""".split()  # cupyx.scipy.special lacks them
 _HALVES = [
     n
     for n, (op, args, _, i) in _CALLS.items()

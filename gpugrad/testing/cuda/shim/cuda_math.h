@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#undef M_PI_2  // CUDA has no such macro: CuPy's ellipj declares a constant of the name
-
 template <class To, class From>
 To shim_bits(From x) {
   static_assert(sizeof(To) == sizeof(From), "as many bits");
