@@ -26,7 +26,9 @@ def _transform(name: str, a: Any, dln: float, mu: float, offset: float, bias: fl
         tensor(put(v, a.device))
         for v in (first, last, np.fft.rfft(np.roll(kernel[::-1], -(n // 2))))
     )
-    return xp.flip(xp.irfft(xp.rfft(a * first) * factors, n), axis=-1) * last
+    spectrum = xp.rfft(a * first if bias else a)
+    out = xp.flip(xp.irfft(spectrum * xp.astype(factors, spectrum.dtype), n), axis=-1)
+    return out * last if bias else out
 
 
 @saying_where
@@ -43,7 +45,8 @@ def fht(a: Any, dln: float, mu: float, offset: float = 0.0, bias: float = 0.0) -
         bias: number, the exponent of a power law that is taken out first.
 
     Returns:
-        float64 Tensor of the shape of `a`, linear in it.
+        Tensor of the shape of `a`, linear in it: float32 for float32 and 16 bits if `bias` is 0,
+        else float64.
 
     Raises:
         DTypeError: `a` is complex.

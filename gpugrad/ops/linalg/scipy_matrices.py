@@ -123,12 +123,16 @@ def leslie(xp, f, s, /):
     return _gathered(xp, xp.concat([f, s], axis=-1), index)
 
 
-@op(ref="scipy.linalg.fiedler", samples=shaped([(3,)], [(2, 4)]), errors=_short("fiedler"))
+@op(
+    ref="scipy.linalg.fiedler",
+    samples=shaped([(3,)], [(2, 4)], [(1,)]),
+    errors=[([np.ones(())], {}, ShapeError, "fiedler.*1 elements")],
+)
 def fiedler(xp, a, /):
     """Symmetric matrices of the distances between numbers.
 
     Args:
-        a: array of shape (..., n), n at least 2.
+        a: array of shape (..., n).
 
     Returns:
         Tensor of shape (..., n, n).
@@ -137,7 +141,7 @@ def fiedler(xp, a, /):
     [[0. 3.]
      [3. 0.]]
     """
-    _need_length("fiedler", a, 2)
+    _need_length("fiedler", a, 1)
     return xp.abs(xp.expand_dims(a, axis=-1) - xp.expand_dims(a, axis=-2))
 
 
