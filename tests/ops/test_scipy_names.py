@@ -153,3 +153,21 @@ def test_tails_have_the_digits_of_mpmath(name, args):
     y, gradient = gg.value_and_grad(lambda x: call(*args[:-1], x))(gg.constant(np.array(args[-1])))
     assert abs(y.item() / value - 1) < 1e-12
     assert abs(gradient.item() / slope - 1) < 1e-10
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["cbrt", "entr", "erf", "xlogy", "chdtr", "airy", "logsumexp"])
+def test_special_of_scipys_namespace_has_scipys_dtypes(name, dtype):
+    theirs, ours = getattr(scipy.special, name), getattr(gg.scipy.special, name)
+    x = np.array([1, 0, 1], dtype)
+    args = [x] * getattr(theirs, "nin", 1)
+    results, expected = ours(*map(gg.asarray, args)), theirs(*args)
+    for y, z in zip(*((r if type(r) is tuple else (r,)) for r in (results, expected)), strict=True):
+        assert y.dtype == z.dtype
+        np.testing.assert_allclose(y.numpy(), z, rtol=1e-3 if dtype == "float16" else 1e-5)
+
+
+def test_special_of_scipys_namespace_has_every_name_and_its_gradients():
+    assert not {n for n in scipy.special.__all__ if not hasattr(gg.scipy.special, n)}
+    slope = gg.grad(lambda x: gg.scipy.special.erf(gg.astype(x, "float16")))
+    assert slope(gg.constant(0.0)).item() == pytest.approx(2 / np.pi**0.5, 1e-3)
