@@ -171,3 +171,13 @@ def test_special_of_scipys_namespace_has_every_name_and_its_gradients():
     assert not {n for n in scipy.special.__all__ if not hasattr(gg.scipy.special, n)}
     slope = gg.grad(lambda x: gg.scipy.special.erf(gg.astype(x, "float16")))
     assert slope(gg.constant(0.0)).item() == pytest.approx(2 / np.pi**0.5, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["gdtr", "gdtrc", "fdtr", "fdtrc", "chdtr", "bdtr", "nbdtr"])
+def test_distributions_are_nan_where_scipys_are(name):
+    theirs, values = getattr(scipy.special, name), [-1.5, -1.0, 0.0, 0.5, 1.0, 2.0]
+    args = [x.ravel() for x in np.meshgrid(*[values] * theirs.nin)]
+    if name in ("bdtr", "nbdtr"):  # SciPy warns of trials that are not whole
+        args[1] = np.floor(args[1])
+    result = getattr(gg.special, name)(*args).numpy()
+    np.testing.assert_allclose(result, theirs(*args), atol=1e-12)

@@ -12,6 +12,11 @@ from gpugrad.ops.special.common import counted, formula, scipy_op
 _POSITIVE, _INSIDE = (0.5, 4), (0.1, 0.9)
 _TWO, _SHAPE = {"domain": _POSITIVE}, {"domain": (_POSITIVE, _INSIDE)}
 
+
+def _unless(xp, wrong, value):
+    return xp.where(wrong, float("nan"), value)
+
+
 chdtr = formula(
     "chdtr(v, x)",
     lambda xp, v, x, /: xp.gammainc(0.5 * v, 0.5 * x),
@@ -35,14 +40,14 @@ chdtri = formula(
 )
 gdtr = formula(
     "gdtr(a, b, x)",
-    lambda xp, a, b, x, /: xp.gammainc(b, a * x),
+    lambda xp, a, b, x, /: _unless(xp, x < 0, xp.gammainc(b, a * x)),
     doc="Distribution function of the gamma distribution with the rate `a` and the shape `b`.",
     example=("1.0, 1.0, [0.0, 1.0]", "[0.        0.6321206]"),
     **_TWO,
 )
 gdtrc = formula(
     "gdtrc(a, b, x)",
-    lambda xp, a, b, x, /: xp.gammaincc(b, a * x),
+    lambda xp, a, b, x, /: _unless(xp, x < 0, xp.gammaincc(b, a * x)),
     doc="1 - `gdtr`, exact also where that is near 0.",
     example=("1.0, 1.0, [0.0, 1.0]", "[1.        0.3678794]"),
     **_TWO,
@@ -70,16 +75,24 @@ def _fdtri(xp, dfn, dfd, p, /):
     return dfd * xp.where(low, root, 1 - rest) / (dfn * xp.where(low, 1 - root, rest))
 
 
+def _of_f(part):
+    def body(xp, dfn, dfd, x, /):
+        wrong = xp.logical_or(xp.logical_or(dfn <= 0, dfd <= 0), x < 0)
+        return _unless(xp, wrong, part(xp, dfn, dfd, x))
+
+    return body
+
+
 fdtr = formula(
     "fdtr(dfn, dfd, x)",
-    lambda xp, dfn, dfd, x, /: xp.betainc(0.5 * dfn, 0.5 * dfd, dfn * x / (dfd + dfn * x)),
+    _of_f(lambda xp, m, n, x: xp.betainc(0.5 * m, 0.5 * n, m * x / (n + m * x))),
     doc="Distribution function of Fisher's F, with `dfn` and `dfd` degrees of freedom.",
     example=("2.0, 2.0, [0.0, 1.0]", "[0.  0.5]"),
     **_TWO,
 )
 fdtrc = formula(
     "fdtrc(dfn, dfd, x)",
-    lambda xp, dfn, dfd, x, /: xp.betainc(0.5 * dfd, 0.5 * dfn, dfd / (dfd + dfn * x)),
+    _of_f(lambda xp, m, n, x: xp.betainc(0.5 * n, 0.5 * m, n / (n + m * x))),
     doc="1 - `fdtr`, exact also where that is near 0.",
     example=("2.0, 2.0, [0.0, 3.0]", "[1.   0.25]"),
     **_TWO,
@@ -140,10 +153,6 @@ def _count(xp, k, x):
     return xp.astype(k, x.dtype) if narrow else k
 
 
-def _unless(xp, wrong, value):
-    return xp.where(wrong, float("nan"), value)
-
-
 pdtr = formula(
     "pdtr(k, m)",
     lambda xp, k, m, /: _unless(xp, k < 0, xp.gammaincc(_count(xp, k, m) + 1, m)),
@@ -174,7 +183,8 @@ def _of_trials(whole, part):
         k, n = _count(xp, k, p), _count(xp, n, p)
         full = k >= n
         value = xp.where(full, whole, part(xp, k + 1, xp.where(full, 1, n - k), p))
-        return _unless(xp, xp.logical_or(k < 0, k > n), value)
+        wrong = xp.logical_or(xp.logical_or(k < 0, k > n), xp.logical_or(p < 0, p > 1))
+        return _unless(xp, wrong, value)
 
     return body
 
@@ -205,7 +215,7 @@ bdtri = formula(
 def _of_failures(function):
     def body(xp, k, n, p, /):
         k, n = _count(xp, k, p), _count(xp, n, p)
-        return _unless(xp, k < 0, function(xp, n, k + 1, p))
+        return _unless(xp, xp.logical_or(k < 0, n <= 0), function(xp, n, k + 1, p))
 
     return body
 
