@@ -1,20 +1,25 @@
 """Fourier, cosine and sine transforms: ``gg.fft.fft(x)``.
 
-The functions of the array API's ``fft`` namespace, NumPy's two-dimensional transforms, and SciPy's
-cosine and sine transforms. All are differentiable, to any order; single precision stays single.
+The names and call forms of the array API's ``fft`` namespace and of scipy.fft. The transforms are
+differentiable, to any order. Single precision stays single; 16-bit floats give single precision.
 """
 
-from gpugrad.ops.fft.dct import dct, dst, idct, idst
+from gpugrad.ops.fft.dct import dct, dctn, dst, dstn, idct, idctn, idst, idstn
 from gpugrad.ops.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from gpugrad.ops.fft.hankel import fht, fhtoffset, ifht, next_fast_len, prev_fast_len
 from gpugrad.ops.fft.transforms import (
     fft,
     fft2,
     fftn,
     hfft,
+    hfft2,
+    hfftn,
     ifft,
     ifft2,
     ifftn,
     ihfft,
+    ihfft2,
+    ihfftn,
     irfft,
     irfft2,
     irfftn,
@@ -24,29 +29,11 @@ from gpugrad.ops.fft.transforms import (
 )
 
 __all__ = [
-    "dct",
-    "dst",
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "idct",
-    "idst",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+    "dct", "dctn", "dst", "dstn", "fft", "fft2", "fftfreq", "fftn", "fftshift", "fht", "fhtoffset",
+    "hfft", "hfft2", "hfftn", "idct", "idctn", "idst", "idstn", "ifft", "ifft2", "ifftn",
+    "ifftshift", "ifht", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn",
+    "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 fft.__module__ = __name__  # for pickle, which looks functions up: gpugrad.fft is this module
 

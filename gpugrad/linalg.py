@@ -21,21 +21,31 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import saying_where
 from gpugrad.ops.arrays import arrange
 from gpugrad.ops.arrays.shape import matrix_transpose
-from gpugrad.ops.linalg import (
-    decompositions,
-    determinants,
-    factors,
-    least_squares,
-    special_matrices,
-)
+from gpugrad.ops.linalg import decompositions, determinants, least_squares, special_matrices
 from gpugrad.ops.linalg.cholesky import cholesky
 from gpugrad.ops.linalg.decompositions import eigvals, eigvalsh, svdvals
 from gpugrad.ops.linalg.determinants import adjugate, det
-from gpugrad.ops.linalg.factors import lu, lu_factor, pivots_to_permutation
+from gpugrad.ops.linalg.factors import lu_factor, pivots_to_permutation
 from gpugrad.ops.linalg.least_squares import cond, matrix_rank, pinv
 from gpugrad.ops.linalg.matrix_functions import expm, logm, polar, solve_sylvester, sqrtm
 from gpugrad.ops.linalg.norms import matrix_norm, norm, vector_norm
-from gpugrad.ops.linalg.solve import inv, matrix_power, solve, solve_triangular
+from gpugrad.ops.linalg.scipy_forms import cho_factor, cho_solve, lu, lu_solve, solve_triangular
+from gpugrad.ops.linalg.scipy_matrices import (
+    bandwidth,
+    companion,
+    convolution_matrix,
+    dft,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+)
+from gpugrad.ops.linalg.solve import inv, matrix_power, solve
 from gpugrad.ops.linalg.special_matrices import (
     circulant,
     hankel,
@@ -50,13 +60,15 @@ from gpugrad.ops.math.products import cross, kron, matmul, outer, tensordot, vec
 from gpugrad.ops.math.reduction import sum_
 
 __all__ = [
-    "adjugate", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cond", "cross",
-    "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "hankel", "inv",
-    "khatri_rao", "kron", "logm", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv",
-    "pivots_to_permutation", "polar", "qr", "slogdet", "solve", "solve_sylvester",
-    "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve",
-    "toeplitz", "trace", "vander", "vecdot", "vector_norm",
+    "adjugate", "bandwidth", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant",
+    "companion", "cond", "convolution_matrix", "cross", "det", "dft", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "expm", "fiedler", "fiedler_companion", "hadamard", "hankel", "helmert",
+    "hilbert", "inv", "invhilbert", "invpascal", "khatri_rao", "kron", "leslie", "logm", "lstsq",
+    "lu", "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pascal", "pinv", "pivots_to_permutation",
+    "polar", "qr", "slogdet", "solve", "solve_sylvester", "solve_triangular", "sqrtm", "svd",
+    "svdvals", "tensordot", "tensorinv", "tensorsolve", "toeplitz", "trace", "vander", "vecdot",
+    "vector_norm",
 ]  # fmt: skip
 
 
@@ -215,76 +227,6 @@ def block_diag(*arrays: Any) -> Tensor:
      [0. 0. 5.]]
     """
     return special_matrices.block_diag(list(arrays))
-
-
-@saying_where
-def cho_factor(a: Any, lower: bool = False) -> tuple[Tensor, bool]:
-    """Cholesky factor of positive definite matrices, for `cho_solve`.
-
-    Args:
-        a: array of shape (..., n, n); only its Hermitian part is used.
-        lower: whether to compute the lower triangular L with a = L L^H; otherwise U, a = U^H U.
-
-    Returns:
-        The factor, with 0 in the other triangle, and `lower`.
-
-    Raises:
-        SingularMatrixError: a matrix is not positive definite.
-        ShapeError: the matrices are not square.
-
-    >>> c, lower = gg.linalg.cho_factor([[4.0, 2.0], [2.0, 2.0]])
-    >>> print(c)
-    [[2. 1.]
-     [0. 1.]]
-    """
-    return cholesky(a, upper=not lower), lower
-
-
-@saying_where
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, /) -> Tensor:
-    """Solve a @ x = b, given the Cholesky factor of `a`.
-
-    Args:
-        c_and_lower: the result of `cho_factor` for `a`.
-        b: array of shape (..., n, k), or one vector (n,). Batch dimensions are broadcast.
-
-    Returns:
-        Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not match.
-
-    >>> factor = gg.linalg.cho_factor([[4.0, 0.0], [0.0, 1.0]])
-    >>> print(gg.linalg.cho_solve(factor, [4.0, 3.0]))
-    [1. 3.]
-    """
-    c, lower = c_and_lower
-    return factors.cho_solve(c, b, lower=lower)
-
-
-@saying_where
-def lu_solve(lu_and_pivots: tuple[Any, Any], b: Any, /, trans: int = 0) -> Tensor:
-    """Solve a @ x = b, given the LU factors of `a`.
-
-    Args:
-        lu_and_pivots: the result of `lu_factor` for `a`, of shape (..., n, n).
-        b: array of shape (..., n, k), or one vector (n,). Batch dimensions are broadcast.
-        trans: 1 solves with the transpose of `a`, 2 with the conjugate transpose.
-
-    Returns:
-        Tensor of shape (..., n, k), or (..., n) for a vector.
-
-    Raises:
-        ShapeError: the shapes do not match.
-        ArgumentError: `trans` is not 0, 1 or 2.
-        SingularMatrixError: `a` is singular.
-
-    >>> factors = gg.linalg.lu_factor([[0.0, 2.0], [4.0, 0.0]])
-    >>> print(gg.linalg.lu_solve(factors, [2.0, 4.0]))
-    [1. 1.]
-    """
-    packed, pivots = lu_and_pivots
-    return factors.lu_solve(packed, pivots, b, trans=trans)
 
 
 @saying_where

@@ -1,7 +1,8 @@
 """Special functions with SciPy's names and arguments: `gg.special`.
 
 All are differentiable to any order, except with respect to the order of a Bessel function, `n` of
-`polygamma`, `expn` and `yn`, and `x` of `zeta`. The incomplete gamma and beta functions and their
+`polygamma`, `expn` and `yn`, `x` of `zeta`, and parameters of hypergeometric functions and
+polynomials; each op's docstring says so. The incomplete gamma and beta functions and their
 inverses have gradients with respect to their parameters too. `jv`, `jn`, `yv`, `iv`, `ive`, `kv`
 and `kve` run on the CPU only and raise `DeviceError` elsewhere.
 
@@ -16,12 +17,13 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.tensor import argument, tensor
-from gpugrad.errors import saying_where
+from gpugrad.core.tensor import argument
 from gpugrad.ops.math.arithmetic import cbrt
 from gpugrad.ops.math.transcendental import erf, erfc, exp2, expm1, log1p
 from gpugrad.ops.nn.activations import log_sigmoid as log_expit
 from gpugrad.ops.nn.activations import sigmoid as expit
+from gpugrad.ops.nn.activations import softplus
+from gpugrad.ops.special.angles import cosdg, cotdg, radian, sindg, tandg
 from gpugrad.ops.special.bessel import (
     i0,
     i0e,
@@ -56,6 +58,34 @@ from gpugrad.ops.special.common import (
     logit,
     sinc,
 )
+from gpugrad.ops.special.distributions import (
+    bdtr,
+    bdtrc,
+    bdtri,
+    chdtr,
+    chdtrc,
+    chdtri,
+    fdtr,
+    fdtrc,
+    fdtri,
+    gdtr,
+    gdtrc,
+    gdtria,
+    gdtrix,
+    nbdtr,
+    nbdtrc,
+    nbdtri,
+    ndtri_exp,
+    nrdtrimn,
+    nrdtrisd,
+    owens_t,
+    pdtr,
+    pdtrc,
+    pdtri,
+    stdtr,
+    stdtrit,
+)
+from gpugrad.ops.special.elliptic import agm, ellipeinc, ellipj, ellipkinc
 from gpugrad.ops.special.entropy import (
     divide_no_nan,
     entr,
@@ -83,7 +113,32 @@ from gpugrad.ops.special.gamma import (
     rgamma,
     trigamma,
 )
-from gpugrad.ops.special.incomplete_beta import betainc, betaincc, betaincinv
+from gpugrad.ops.special.hypergeometric import (
+    airy,
+    bei,
+    beip,
+    ber,
+    berp,
+    erfi,
+    fresnel,
+    hyp0f1,
+    hyp1f1,
+    hyp2f1,
+    hyperu,
+    kei,
+    keip,
+    ker,
+    kerp,
+    modstruve,
+    powm1,
+    struve,
+    voigt_profile,
+    wofz,
+    wright_bessel,
+    wrightomega,
+    zetac,
+)
+from gpugrad.ops.special.incomplete_beta import betainc, betaincc, betainccinv, betaincinv
 from gpugrad.ops.special.incomplete_gamma import gammainc, gammaincc, gammainccinv, gammaincinv
 from gpugrad.ops.special.integrals import (
     ellipe,
@@ -96,109 +151,66 @@ from gpugrad.ops.special.integrals import (
     sici,
     spence,
 )
+from gpugrad.ops.special.log_sums import log_softmax, logsumexp, softmax
 from gpugrad.ops.special.normal import dawsn, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from gpugrad.ops.special.polynomials import (
+    eval_chebyt,
+    eval_chebyu,
+    eval_gegenbauer,
+    eval_genlaguerre,
+    eval_hermite,
+    eval_hermitenorm,
+    eval_jacobi,
+    eval_laguerre,
+    eval_legendre,
+    eval_sh_chebyt,
+    eval_sh_chebyu,
+    eval_sh_legendre,
+    lpmv,
+    sph_harm_y,
+)
+from gpugrad.ops.special.spherical import spherical_in, spherical_jn, spherical_kn, spherical_yn
 
 __all__ = [
-    "beta",
-    "betainc",
-    "betaincc",
-    "betaincinv",
-    "betaln",
-    "binom",
-    "boxcox",
-    "boxcox1p",
-    "cbrt",
-    "cosm1",
-    "dawsn",
-    "digamma",
-    "divide_no_nan",
-    "ellipe",
-    "ellipk",
-    "ellipkm1",
-    "entr",
-    "erf",
-    "erfc",
-    "erfcinv",
-    "erfcx",
-    "erfinv",
-    "exp1",
-    "exp2",
-    "exp10",
-    "expi",
-    "expit",
-    "expm1",
-    "expn",
-    "exprel",
-    "gamma",
-    "gammainc",
-    "gammaincc",
-    "gammainccinv",
-    "gammaincinv",
-    "gammaln",
-    "gammasgn",
-    "huber",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "inv_boxcox",
-    "inv_boxcox1p",
-    "iv",
-    "ive",
-    "j0",
-    "j1",
-    "jn",
-    "jv",
-    "k0",
-    "k0e",
-    "k1",
-    "k1e",
-    "kl_div",
-    "kv",
-    "kve",
-    "lambertw",
-    "log1p",
-    "log_expit",
-    "log_ndtr",
-    "log_softmax",
-    "logaddexp2",
-    "loggamma",
-    "logit",
-    "logsumexp",
-    "multigammaln",
-    "multiply_no_nan",
-    "ndtr",
-    "ndtri",
-    "poch",
-    "polygamma",
-    "pseudo_huber",
-    "psi",
-    "rel_entr",
-    "rgamma",
-    "shichi",
-    "sici",
-    "sinc",
-    "softmax",
-    "spence",
-    "spherical_jn",
-    "trigamma",
-    "xdivy",
-    "xlog1py",
-    "xlogy",
-    "y0",
-    "y1",
-    "yn",
-    "yv",
-    "zeta",
-]
+    "agm", "airy", "bdtr", "bdtrc", "bdtri", "bei", "beip", "ber", "berp", "beta", "betainc",
+    "betaincc", "betainccinv", "betaincinv", "betaln", "binom", "boxcox", "boxcox1p", "btdtr",
+    "btdtri", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg", "cosm1", "cotdg", "dawsn",
+    "digamma", "divide_no_nan", "ellipe", "ellipeinc", "ellipj", "ellipk", "ellipkinc",
+    "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "eval_chebyt",
+    "eval_chebyu", "eval_gegenbauer", "eval_genlaguerre", "eval_hermite", "eval_hermitenorm",
+    "eval_jacobi", "eval_laguerre", "eval_legendre", "eval_sh_chebyt", "eval_sh_chebyu",
+    "eval_sh_legendre", "exp1", "exp2", "exp10", "expi", "expit", "expm1", "expn", "exprel",
+    "fdtr", "fdtrc", "fdtri", "fresnel", "gamma", "gammainc", "gammaincc", "gammainccinv",
+    "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc", "gdtria", "gdtrix", "huber",
+    "hyp0f1", "hyp1f1", "hyp2f1", "hyperu", "i0", "i0e", "i1", "i1e", "inv_boxcox",
+    "inv_boxcox1p", "iv", "ive", "j0", "j1", "jn", "jv", "k0", "k0e", "k1", "k1e", "kei",
+    "keip", "ker", "kerp", "kl_div", "kn", "kv", "kve", "lambertw", "log1p", "log_expit",
+    "log_ndtr", "log_softmax", "logaddexp2", "loggamma", "logit", "logsumexp", "lpmv",
+    "modstruve", "multigammaln", "multiply_no_nan", "nbdtr", "nbdtrc", "nbdtri", "ndtr",
+    "ndtri", "ndtri_exp", "nrdtrimn", "nrdtrisd", "owens_t", "pdtr", "pdtrc", "pdtri", "poch",
+    "polygamma", "powm1", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "round",
+    "shichi", "sici", "sinc", "sindg", "softmax", "softplus", "spence", "sph_harm_y",
+    "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit",
+    "struve", "tandg", "trigamma", "voigt_profile", "wofz", "wright_bessel", "wrightomega",
+    "xdivy", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "zeta", "zetac",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-jn = jv
-psi = digamma
+jn, kn, psi = jv, kv, digamma
+btdtr, btdtri = betainc, betaincinv  # CuPy's names
+
+
+def round(x: Any) -> Any:
+    """`x` rounded to whole numbers, halves to the even one; its gradient is None.
+
+    >>> print(gg.special.round([0.5, 1.5]))
+    [0. 2.]
+    """
+    return xp.round(x)
 
 
 def zeta(x: Any, q: Any = None) -> Any:
@@ -218,111 +230,3 @@ def zeta(x: Any, q: Any = None) -> Any:
     [1.644934  1.0823232]
     """
     return xp.zeta(argument("zeta", x), 1.0 if q is None else q)
-
-
-@saying_where
-def spherical_jn(n: int, z: Any, derivative: bool = False) -> Any:
-    """Spherical Bessel function of the first kind, or its derivative.
-
-    Args:
-        n: non-negative int, the order.
-        z: array of any shape.
-        derivative: whether to return the derivative with respect to `z`.
-
-    Returns:
-        Tensor of the shape of `z`.
-
-    Raises:
-        ArgumentError: `n` is negative.
-
-    >>> print(gg.special.spherical_jn(0, [0.0, 1.0]))
-    [1.         0.84147096]
-    """
-    if not derivative:
-        return xp.spherical_jn(z, n=n)
-    above = xp.spherical_jn(z, n=n + 1)
-    return (n * xp.spherical_jn(z, n=n - 1) - (n + 1) * above) / (2 * n + 1) if n else -above
-
-
-@saying_where
-def softmax(x: Any, axis: Any = None) -> Any:
-    """Exponentials divided by their sum.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes (`gg.softmax` takes the last).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.special.softmax([[0.0, 0.0], [0.0, 0.0]]))
-    [[0.25 0.25]
-     [0.25 0.25]]
-    """
-    if isinstance(axis, int):
-        return xp.softmax(x, axis=axis)
-    return xp.exp(log_softmax(x, axis))
-
-
-@saying_where
-def log_softmax(x: Any, axis: Any = None) -> Any:
-    """Logarithm of `softmax`, accurate where `softmax` underflows to 0.
-
-    Args:
-        x: array of any shape.
-        axis: int, tuple of ints, or None for all axes (`gg.log_softmax` takes the last).
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    Raises:
-        AxisError: `x` has no such axis.
-
-    >>> print(gg.special.log_softmax([[0.0, 0.0]]))
-    [[-0.6931472 -0.6931472]]
-    """
-    if isinstance(axis, int):
-        return xp.log_softmax(x, axis=axis)
-    x = tensor(x)
-    return x - xp.logsumexp(x, axis=axis, keepdims=True)
-
-
-@saying_where
-def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
-) -> Any:
-    """log(sum(b exp(a))) along axes, without overflow.
-
-    Args:
-        a: array of any shape, not empty along a reduced axis.
-        axis: int, tuple of ints, or None for all axes.
-        b: weights, broadcast against `a`; they may be negative or 0. None is 1.
-        keepdims: whether reduced axes stay, with length 1.
-        return_sign: whether to return log|sum| and the sign of the sum, instead of NaN for
-            negative sums.
-
-    Returns:
-        Tensor without the reduced axes; two of them with `return_sign`.
-
-    Raises:
-        AxisError: `a` has no such axis.
-
-    >>> print(gg.special.logsumexp([1000.0, 1000.0], b=[1.0, 3.0]))
-    1001.3863
-    """
-    a = tensor(a)
-    if b is None:
-        total = xp.logsumexp(a, axis=axis, keepdims=keepdims)
-        return (total, xp.sign(xp.exp(total))) if return_sign else total
-    b = tensor(b)
-    a = xp.where(b == 0, -float("inf"), a)  # a weight of 0 drops even an infinite exponential
-    largest = xp.max(xp.stop_gradient(a), axis=axis, keepdims=True)
-    largest = xp.where(xp.isfinite(largest), largest, 0)
-    total = xp.sum(b * xp.exp(a - largest), axis=axis, keepdims=keepdims)
-    shift = largest if keepdims else xp.reshape(largest, total.shape)
-    if return_sign:
-        return xp.log(xp.abs(total)) + shift, xp.sign(total)
-    return xp.log(total) + shift

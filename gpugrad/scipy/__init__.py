@@ -1,7 +1,7 @@
 """SciPy's namespaces on Tensors: SciPy's names, signatures, defaults and errors, on either device.
 
 The functions are made of ops, so they are recorded, differentiated, traced and batched by
-themselves. `fft`, `linalg` and `special` are gpugrad's own namespaces. Each is imported when it is
+themselves. `fft` and `linalg` are gpugrad's own namespaces. Each is imported when it is
 first asked for.
 """
 
@@ -11,12 +11,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
-    from gpugrad import fft, linalg, special
-    from gpugrad.scipy import ndimage
+    from gpugrad import fft, linalg
+    from gpugrad.scipy import ndimage, signal, sparse, special
 
-__all__ = ["fft", "linalg", "ndimage", "special"]
+__all__ = ["fft", "linalg", "ndimage", "signal", "sparse", "special"]
 
-_OURS = ("fft", "linalg", "special")
+_OURS = ("fft", "linalg")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,9 +15,14 @@ from gpugrad.errors import ArgumentError, GpugradError
 HOME = Path(gg.__file__).parent
 
 _ORDER = "the derivative by the order has no closed form, and neither SciPy nor a peer has it"
+_PARAMETERS = "the derivative by a parameter is no function of the same kind"
 NO_RULE = {  # this gradient raises NoGradientError; those of the other inputs exist
     "iv": _ORDER, "ive": _ORDER, "jv": _ORDER, "kv": _ORDER, "kve": _ORDER, "yv": _ORDER,
     "zeta": "by x: the derivative of the Hurwitz zeta function by its exponent, which SciPy lacks",
+    "zetac": "as zeta", "hyp0f1": _PARAMETERS, "hyp1f1": _PARAMETERS, "hyp2f1": _PARAMETERS,
+    "hyperu": _PARAMETERS, "wright_bessel": _PARAMETERS, "eval_jacobi": _PARAMETERS,
+    "eval_gegenbauer": _PARAMETERS, "eval_genlaguerre": _PARAMETERS, "struve": _ORDER,
+    "modstruve": _ORDER, "lpmv": _ORDER,
     "gamma_reparameterized": "by the sample and where it came from: they are noise, not inputs",
 }  # fmt: skip
 LOOPS: dict[str, str] = {}

@@ -140,11 +140,14 @@ def _results(op, args, keywords, dtype, device):
     return results + tape.gradient(floats, sources, None, "zero")
 
 
-CPU_ONLY = ("iv", "ive", "jv", "kv", "kve", "yv")  # cupyx.scipy.special lacks them
-_HALVES = [  # CuPy's ellipj defines M_PI_2, which is a macro of the made-up driver's compiler
+CPU_ONLY = """eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite eval_hermitenorm
+eval_jacobi eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_legendre hyp0f1 hyp1f1
+hyp2f1 hyperu iv ive jv kv kve modstruve owens_t powm1 stdtr stdtrit struve voigt_profile
+yv"""  # cupyx.scipy.special lacks them
+_HALVES = [
     n
     for n, (op, args, _, i) in _CALLS.items()
-    if op.name not in (*NEED_ARRAYS, "ellipj") and "f" in op.kinds and args[i].dtype.kind in "fi"
+    if op.name not in NEED_ARRAYS and "f" in op.kinds and args[i].dtype.kind in "fi"
 ]
 
 
@@ -155,7 +158,7 @@ def test_a_number_beside_bfloat16_is_as_weak_as_beside_float16(name, cuda):
     results = _results(op, args, keywords, BFLOAT16, "cpu")
     dtypes = [y.dtype for y in _results(op, args, keywords, np.float16, "cpu")]
     assert [y.dtype for y in results] == [BFLOAT16 if d == np.float16 else d for d in dtypes]
-    if op.name in CPU_ONLY:
+    if op.name in CPU_ONLY.split():
         with pytest.raises(DeviceError, match="runs on the CPU only"):
             _results(op, args, keywords, BFLOAT16, cuda)
         return

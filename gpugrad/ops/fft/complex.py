@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY
+from gpugrad.core.backend import NUMPY, is_inexact
 from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu import pool
@@ -19,17 +19,20 @@ from gpugrad.registry.record import op
 ADJOINT_NORM = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 """The `norm` with which the transform in the other direction is the adjoint."""
 
+IGNORED = """overwrite_x, workers, plan: SciPy's, without effect: `x` is never overwritten, and
+            CuPy keeps plans by itself."""
+
 
 def computed(xp, name, x, *args, **how):
     """A transform of the library; on the CPU SciPy's, since NumPy's takes three times as long."""
     if xp is not NUMPY:
         return getattr(xp.lib.fft, name)(x, *args, **how)
     threads = pool.threads() if x.size >= LARGE else None
-    return getattr(_scipy_fft(), name)(x, *args, workers=threads, **how)
+    return getattr(scipy_fft(), name)(x, *args, workers=threads, **how)
 
 
 @functools.cache
-def _scipy_fft():
+def scipy_fft():
     """SciPy's transforms, imported when first needed."""
     from scipy import fft
 
@@ -99,11 +102,17 @@ def along_axes(xp, name, x, pairs, **params):
 
 
 def wide(name, kinds, x):
-    """`x` with integers as float64; DTypeError unless its dtype is of one of the kinds."""
-    if x.dtype.kind not in kinds:
+    """`x` with integers as float64 and 16-bit floats as float32, as SciPy computes them.
+
+    DTypeError unless its dtype is of one of the kinds.
+    """
+    half = x.dtype.itemsize == 2 and is_inexact(x.dtype)
+    if x.dtype.kind not in kinds and not half:
         raise DTypeError(
             f"{name}: {x.dtype} is not transformed. Take gg.real(x), or astype(x, 'float64')."
         )
+    if half:
+        return x.astype(np.float32)
     return x.astype(np.float64) if x.dtype.kind in "biu" else x
 
 
@@ -126,6 +135,7 @@ def _fft_c2c_reference(x, axes, norm="backward", inverse=False):
     vjp=[_fft_c2c_vjp],
     linear=True,
     kinds="fci",
+    native_half="wide",
     batch="axis",
     ref=_fft_c2c_reference,
     samples=shaped(

@@ -18,7 +18,15 @@ from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
-from gpugrad.ops.fft.complex import ADJOINT_NORM, checked_norm, computed, from_end, resized
+from gpugrad.ops.fft.complex import (
+    ADJOINT_NORM,
+    checked_norm,
+    computed,
+    from_end,
+    lengths_and_axes,
+    resized,
+    wide,
+)
 from gpugrad.registry.record import op
 
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}  # also the type of the transpose
@@ -117,6 +125,7 @@ _CASES = (
     vjp=[_trigonometric_vjp],
     linear=True,
     kinds="fc",
+    native_half="wide",
     batch="axis",
     ref=_trigonometric_reference,
     samples=shaped(
@@ -138,7 +147,7 @@ def trigonometric_transform(
         variant: the type, 1, 2, 3 or 4.
 
     Returns:
-        Tensor of the shape and dtype of `x`; integers give float64.
+        Tensor of the shape and dtype of `x`; 16-bit floats give float32, integers float64.
     """
     name = "trigonometric_transform"
     _need_type(name, variant)
@@ -148,7 +157,7 @@ def trigonometric_transform(
         raise ShapeError(
             f"{name}: type {variant} needs at least {least} points, not {x.shape[axis]}."
         )
-    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    x = wide(name, "biufc", x)
     if not x.size:
         return xp.lib.zeros(x.shape, dtype=x.dtype)
     how = (sine, variant, axis, norm, orthogonalize)
@@ -165,6 +174,50 @@ def _real_transform(xp, x, sine, variant, axis, norm, orthogonalize):
     return xp.lib.moveaxis(_by_fft(xp, lines, sine, variant, norm, orthogonalize), -1, axis)
 
 
+def _several(one: Callable[..., Tensor], example: str) -> Callable[..., Tensor]:
+    """The transform along several axes that is `one` along each."""
+
+    def transform(
+        x: Any,
+        /,
+        type: int = 2,
+        s: Any = None,
+        axes: Any = None,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
+        orthogonalize: bool | None = None,
+    ) -> Tensor:
+        x = tensor(x)
+        pairs = lengths_and_axes(transform.__name__, x, s, axes)
+        if len({axis for _, axis in pairs}) < len(pairs):
+            raise ArgumentError(f"{transform.__name__}: axes={axes} names an axis twice.")
+        for n, axis in pairs:
+            x = one(x, type, n, axis, norm, orthogonalize=orthogonalize)
+        return x
+
+    transform.__name__ = transform.__qualname__ = f"{one.__name__}n"
+    transform.__doc__ = f"""`{one.__name__}` along several axes.
+
+    Args:
+        x: array, real or complex.
+        type: 1, 2, 3 or 4.
+        s: number of points along each of the axes; None: the shape of `x`.
+        axes: int or ints; None: the last len(s) axes, or all without `s`.
+        norm: as for `{one.__name__}`; likewise the other arguments.
+
+    Returns:
+        Tensor of the dtype of `x`.
+
+    Raises:
+        AxisError, ShapeError, ArgumentError: as `dct`; an axis is named twice.
+
+    >>> print(gg.fft.{one.__name__}n([[2.0, 2.0]]))
+    {example}
+    """
+    return saying_where(transform)
+
+
 def _need_type(name, type):
     if type not in _INVERSE:
         raise ArgumentError(f"{name}: no type {type!r}; choose 1, 2, 3 or 4.")
@@ -177,8 +230,9 @@ def _named(name: str, doc: str) -> Callable[..., Tensor]:
         type: int = 2,
         n: int | None = None,
         axis: int = -1,
-        norm: str = "backward",
-        *,
+        norm: str | None = None,
+        overwrite_x: bool = False,
+        workers: int | None = None,
         orthogonalize: bool | None = None,
     ) -> Tensor:
         x = tensor(x)
@@ -208,7 +262,9 @@ dct = _named(
         n: number of points: `x` is cut, or padded with zeros at the end; its length if None.
         axis: int: the axis to work along.
         norm: ``"backward"`` (no scale here), ``"ortho"`` (divided by sqrt(2 n)) or
-            ``"forward"`` (divided by 2 n); 2 (n - 1) instead of 2 n for type 1.
+            ``"forward"`` (divided by 2 n); 2 (n - 1) instead of 2 n for type 1. None is
+            ``"backward"``.
+        overwrite_x: without effect, as `workers`: `x` is never overwritten.
         orthogonalize: whether edge terms are scaled so that ``"ortho"`` makes the matrix
             orthogonal; None: with ``"ortho"`` only.
 
@@ -260,3 +316,7 @@ idst = _named(
     [1.4142135 1.4142135]
     """,
 )
+dctn = _several(dct, "[[16.  0.]]")
+idctn = _several(idct, "[[ 0.6035534  -0.10355338]]")
+dstn = _several(dst, "[[11.313708  0.      ]]")
+idstn = _several(idst, "[[0.6035534  0.10355338]]")

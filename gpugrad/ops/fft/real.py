@@ -50,6 +50,7 @@ def _fold(x, n, axis, weight):
     vjp=[_fft_r2c_vjp],
     linear=True,
     kinds="fi",
+    native_half="wide",
     batch="axis",
     ref=_fft_r2c_reference,
     samples=shaped(
@@ -107,6 +108,7 @@ def _fft_c2r_reference(x, axes, n, norm="backward", folded=False):
     vjp=[_fft_c2r_vjp],
     linear=True,
     kinds="fc",
+    native_half="wide",
     batch="axis",
     ref=_fft_c2r_reference,
     samples=shaped(

@@ -8,6 +8,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.ops.fft.complex import (
     ADJOINT_NORM,
+    IGNORED,
     along_axes,
     checked_norm,
     from_end,
@@ -134,7 +135,9 @@ _IGNORED = """ Imaginary parts of its first, and for even `n` of its
 def _along_one(name, run, what, x, n, returns, example, **record):
     """Declare a transform along one axis."""
 
-    def transform(xp, x, /, n=None, axis=-1, norm="backward"):
+    def transform(
+        xp, x, /, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, plan=None
+    ):
         if n is not None:
             need_length(name, n)  # in `s` -1 would be the length of `x`
         return run(xp, name, x, None if n is None else (n,), (axis,), norm)
@@ -148,7 +151,8 @@ def _along_one(name, run, what, x, n, returns, example, **record):
         x: {x}
         n: {n}
         norm: ``"backward"`` {scales[0]}, ``"ortho"`` {scales[1]} or
-            ``"forward"`` {scales[2]}.
+            ``"forward"`` {scales[2]}; None is ``"backward"``.
+        {IGNORED}
 
     Returns:
         {returns} along the axis, of the precision of `x`.
@@ -156,8 +160,8 @@ def _along_one(name, run, what, x, n, returns, example, **record):
     >>> print(gg.fft.{name}({example[0]}))
     {example[1]}
     """
-    record = {"kinds": "fc", "errors": _ONE_ERRORS} | record
-    return op(name=name, ref=f"numpy.fft.{name}", **record)(transform)
+    record = {"kinds": "fc", "errors": _ONE_ERRORS, "native_half": "wide"} | record
+    return op(name=name, ref=f"scipy.fft.{name}", **record)(transform)
 
 
 _ANY = {
@@ -227,13 +231,10 @@ ihfft = _along_one(
 def _along_several(name, run, what, last=None, *, x, s, axes, returns, example, half="", **record):
     """Declare a transform along several axes; along two if `last` is the default of `axes`."""
 
-    def transform(xp, x, /, s=None, axes=last, norm="backward"):
+    def transform(
+        xp, x, /, s=None, axes=last, norm=None, overwrite_x=False, workers=None, *, plan=None
+    ):
         return run(xp, name, x, s, axes, norm)
-
-    def reference(x, s=None, axes=last, norm="backward"):
-        if s is not None and axes is None:  # NumPy wants the axes named where lengths are given
-            axes = tuple(range(-len(s), 0))
-        return getattr(np.fft, name)(x, s=s, axes=axes, norm=norm)
 
     one = name[:-1]
     which = "several axes" if last is None else f"two axes: `{one}n` of the last two"
@@ -245,6 +246,7 @@ def _along_several(name, run, what, last=None, *, x, s, axes, returns, example, 
         s: {s}
         axes: {choice if last is None else "pair of ints"}{axes}.
         norm: ``"backward"``, ``"ortho"`` or ``"forward"``, as for `{one}`.
+        {IGNORED}
 
     Returns:
         {returns}, of the precision of `x`.
@@ -253,8 +255,8 @@ def _along_several(name, run, what, last=None, *, x, s, axes, returns, example, 
     {example[1]}
     """
     samples = _SAMPLES[half + ("several" if last is None else "two")]
-    record = {"kinds": "fc", "errors": _SEVERAL_ERRORS} | record
-    return op(name=name, ref=reference, samples=samples, **record)(transform)
+    record = {"kinds": "fc", "errors": _SEVERAL_ERRORS, "native_half": "wide"} | record
+    return op(name=name, ref=f"scipy.fft.{name}", samples=samples, **record)(transform)
 
 
 _POINTS = """number of points along each of the axes (-1 or None: the length of `x`); `x` is
@@ -299,3 +301,15 @@ rfftn = _along_several("rfftn", _forward, **_REAL_N)
 irfftn = _along_several("irfftn", _backward, **_HALF_N)
 rfft2 = _along_several("rfft2", _forward, last=_TWO, **_REAL_N)
 irfft2 = _along_several("irfft2", _backward, last=_TWO, **_HALF_N)
+_HERMITIAN_N = _HALF_N | {
+    "what": "Fourier transform, which is real, of an array whose half is `x`, as for `hfft`,",
+    "example": (_INVERSE[0], "[[ 4.  8.]\n     [12. 16.]]"),
+}
+_INVERSE_HERMITIAN_N = _REAL_N | {
+    "what": "Half of the symmetric array whose transform is `x`, the inverse of `hfftn`,",
+    "example": (_SPECTRUM[0], "[[ 2.5-0.j -0.5-0.j]\n     [-1. -0.j  0. -0.j]]"),
+}
+hfftn = _along_several("hfftn", _hermitian, **_HERMITIAN_N)
+ihfftn = _along_several("ihfftn", _inverse_hermitian, **_INVERSE_HERMITIAN_N)
+hfft2 = _along_several("hfft2", _hermitian, last=_TWO, **_HERMITIAN_N)
+ihfft2 = _along_several("ihfft2", _inverse_hermitian, last=_TWO, **_INVERSE_HERMITIAN_N)

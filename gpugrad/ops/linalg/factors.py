@@ -90,11 +90,13 @@ _MATRICES: dict[str, Any] = {
 
 
 @op([_lu_vjp], outputs=2, ref=on_each(lambda x: NUMPY.linalg.lu_factor(x)), **STACKS | _MATRICES)
-def lu_factor(xp, x, /):
+def lu_factor(xp, x, /, overwrite_a=False, check_finite=False):
     """LU factors of matrices in one array, and the row exchanges that led to them.
 
     Args:
         x: array of shape (..., m, n); k is the smaller of m and n.
+        overwrite_a: without effect.
+        check_finite: whether to raise ArgumentError for infinities and NaN.
 
     Returns:
         Two Tensors: of the shape of `x`, U in the upper triangle with the diagonal, L (with
@@ -109,6 +111,8 @@ def lu_factor(xp, x, /):
     """
     need_matrices("lu_factor", x)
     x, lib = as_inexact(x), xp.lib
+    if check_finite and not lib.isfinite(x).all():
+        raise ArgumentError("lu_factor: there are infinities or NaN, and check_finite=True.")
     out = lib.empty(x.shape, dtype=x.dtype)
     pivots = lib.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=np.int32)
     if not x.size:

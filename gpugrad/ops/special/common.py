@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import shaped
-from gpugrad.errors import ArgumentError, DTypeError
+from gpugrad.core.samples import grid, shaped
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.ops._loops import check_order
 from gpugrad.ops._scipy import library
 from gpugrad.ops.math.arithmetic import unless_infinite
@@ -29,16 +29,44 @@ def scipy_op(signature, *d, forward=None, **rules):
     return functools.partial(elementwise, signature, d=d or None, **rules)
 
 
+def formula(signature, body, *, doc, example, ref=None, **record):
+    """Declare a composite ``(xp, x, y, /)`` that is SciPy's function of the name.
+
+    `domain` or `samples` are those of `elementwise`, as are `doc` and `example`.
+    """
+    name, arrays = names_in(signature)
+    wrong = [(["text"], {}, DTypeError, "number")]
+    if len(arrays) > 1:
+        lengths = [np.ones(k) for k in (2, 3, 3, 3)]
+        wrong = [(lengths[: len(arrays)], {}, ShapeError, r"\(2,\).*\(3,\)")]
+    samples = grid(len(arrays), record.pop("domain", (-2.0, 2.0)))
+    record = {"samples": samples, "errors": wrong, "ref": ref or f"scipy.special.{name}"} | record
+    body.__doc__ = f"{doc}\n\n>>> print(gg.special.{name}({example[0]}))\n{example[1]}\n"
+    return op(name=name, **record)(body)
+
+
+def counted(integers, *domains):
+    """Samples whose first arrays are integers, of the given choices, and the others floats."""
+
+    def samples(rng):
+        for shape in ((3,), (), (2, 2), (0, 2)):
+            first = [np.asarray(rng.choice(choices, shape)) for choices in integers]
+            yield [*first, *(np.asarray(rng.uniform(*d, shape)) for d in domains)], {}
+
+    return samples
+
+
 def library_of_order(name):
-    """`library` for a function of an order and `x`, where integer orders do not widen float32."""
+    """`library` for functions of an order and others, where integers do not widen float32."""
     function = library(name)
 
-    def forward(xp, n, x):
+    def forward(xp, n, *xs):
         need_real(xp, n)
-        out = function(xp, *map(xp.lib.asarray, (n, x)))  # CuPy's polygamma takes arrays only
+        out = function(xp, *map(xp.lib.asarray, (n, *xs)))  # CuPy's polygamma takes arrays only
         # SciPy's yn gives float64 for integer orders, CuPy's for all
-        is_integer = hasattr(x, "dtype") and getattr(n, "dtype", np.dtype(type(n))).kind in "iu"
-        dtype = xp.lib.result_type(*(() if is_integer else (n,)), x, xp.lib.float32)
+        arrays = any(hasattr(x, "dtype") for x in xs)
+        is_integer = arrays and getattr(n, "dtype", np.dtype(type(n))).kind in "iu"
+        dtype = xp.lib.result_type(*(() if is_integer else (n,)), *xs, xp.lib.float32)
         return out.astype(dtype, copy=False)
 
     return forward

@@ -282,3 +282,20 @@ betaincinv = scipy_op(
     samples=grid(3, ((0.5, 4), (0.5, 4), (0.1, 0.9))),
     **_SINGULAR,
 )(doc="The `x` for which betainc(a, b, x) is `y`.", example=("1.0, 2.0, [0.0, 0.75]", "[0.  0.5]"))
+
+
+def _betainccinv(xp, a, b, y):
+    if library_has(xp, "betainccinv"):
+        return xp.special.betainccinv(a, b, y)
+    return 1 - xp.special.betaincinv(b, a, y)  # by symmetry: CuPy has no betainccinv
+
+
+betainccinv = scipy_op(
+    "betainccinv(a, b, y)",
+    lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_a(a, b, out), a, b, out),
+    lambda xp, out, a, b: _by_parameter(xp, xp.betainc_grad_b(a, b, out), a, b, out),
+    lambda xp, out, a, b: -1 / _density(xp, a, b, out),
+    forward=_betainccinv,
+    samples=_few_samples,
+    **_SINGULAR,
+)(doc="The `x` for which betaincc(a, b, x) is `y`.", example=("1.0, 2.0, [1.0, 0.25]", "[0.  0.5]"))

@@ -31,6 +31,8 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _INTEGER = re.compile(r"\btypedef\s+[\w ]+\s+u?int(?:8|16|32|64)_t\s*;")
 """Definitions that NVRTC needs, and that <stdint.h> has for g++."""
+_CONSTANT = re.compile(r"^(?=__constant__ \w+ (M_\w+) = )", re.MULTILINE)
+"""Constants of CuPy's whose names are macros in <math.h>, which NVRTC lacks."""
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # in a third of the time of ld
 
 
@@ -186,7 +188,7 @@ def build_runtime() -> Path:
 
 def _to_cpp(source: str) -> str:
     dynamic = r"extern\s+__shared__\s+(?:__align__\(\d+\)\s*)?([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;"
-    source = _INTEGER.sub("", source)
+    source = _CONSTANT.sub(r"#undef \1\n", _INTEGER.sub("", source))
     return re.sub(dynamic, r"\1* \2 = (\1*)shim::dynamic_shared;", source)
 
 
