@@ -153,6 +153,8 @@ def _exported(path):
 FACES = {
     "gpugrad.numpy": "has NumPy's names",
     "gpugrad.numpy.random": "has NumPy's names",
+    "gpugrad.scipy.signal": "has SciPy's names",
+    "gpugrad.scipy.signal.windows": "has SciPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

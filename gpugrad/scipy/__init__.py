@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
     from gpugrad import fft, linalg, special
-    from gpugrad.scipy import ndimage
+    from gpugrad.scipy import ndimage, signal
 
-__all__ = ["fft", "linalg", "ndimage", "special"]
+__all__ = ["fft", "linalg", "ndimage", "signal", "special"]
 
 _OURS = ("fft", "linalg", "special")
 
