@@ -29,7 +29,7 @@ import gpugrad.numpy
 import gpugrad.special
 from gpugrad.array_api import numpy_calls
 from gpugrad.array_api.numpy_calls import as_tensors
-from gpugrad.core.backend import TENSOR
+from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
@@ -120,10 +120,15 @@ class Reader:
         package: the modules to execute, a prefix of their names.
         given: for a module's name, the module that an import gets instead.
         edits: for a module's name, lines to replace because no Tensor can do what they ask.
+        names: functions that the new lines call.
     """
 
     def __init__(
-        self, package: str, given: Mapping[str, Any], edits: Mapping[str, Mapping[str, str]]
+        self,
+        package: str,
+        given: Mapping[str, Any],
+        edits: Mapping[str, Mapping[str, str]],
+        **names: Any,
     ) -> None:
         self.package, self.given, self.edits = package, {**_GIVEN, **given}, edits
         self.modules: dict[str, Any] = {}
@@ -132,6 +137,7 @@ class Reader:
             "__import__": self._import,
             "float": Float,
             "holds": holds,
+            **names,
         }
 
     def read(self, name: str) -> Any:
@@ -208,9 +214,16 @@ def on_values(thing: Any) -> Any:
     @functools.wraps(thing)
     def call(*args: Any, **keywords: Any) -> Any:
         title = f"{getattr(thing, '__module__', 'scipy')}.{thing.__name__}"
-        return as_tensors(numpy_calls.on_values(title, thing, args, keywords))
+        return _tensors(numpy_calls.on_values(title, thing, args, keywords))
 
     return call
+
+
+def _tensors(result: Any) -> Any:
+    """A result with Tensors for arrays, also in dictionaries."""
+    if isinstance(result, dict):
+        return {key: _tensors(value) for key, value in result.items()}
+    return tuple(map(_tensors, result)) if type(result) is tuple else as_tensors(result)
 
 
 class _ArrayType(type):
@@ -352,18 +365,34 @@ _REPLACED = {
 _GIVEN = _modules()
 
 
-def public(function: Any) -> Any:
-    """A function of Tensors that creates its constants on the device of its arguments."""
+_PLAIN = (*SCALARS, str, bytes, type(None), np.ndarray, np.generic)
+
+
+def _is_plain(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return all(map(_is_plain, x))
+    return isinstance(x, _PLAIN)
+
+
+def public(function: Any, scipys: Any) -> Any:
+    """A function of Tensors that creates its constants on the device of its arguments.
+
+    SciPy's own runs if all arguments are numbers, text and NumPy arrays: there is no gradient then,
+    and designs of filters take less time.
+    """
     if isinstance(function, type) or not callable(function):
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        for x in (*args, *keywords.values()):
+        values = (*args, *keywords.values())
+        if all(map(_is_plain, values)):
+            return _tensors(scipys(*args, **keywords))
+        for x in values:
             if isinstance(x, Tensor):
                 with device(x.device):
-                    return as_tensors(function(*args, **keywords))
-        return as_tensors(function(*args, **keywords))
+                    return _tensors(function(*args, **keywords))
+        return _tensors(function(*args, **keywords))
 
     call.__module__ = function.__module__.replace("scipy.", "gpugrad.scipy.", 1)
     return call

@@ -24,18 +24,16 @@ def _fit(xp, x, n):
     return xp.pad(x, ((0, 0),) * (x.ndim - 1) + ((0, n - m),))
 
 
-def _backwards(xp, g, b, a):
-    """The adjoint of a filter: the same filter over the reversed signal."""
-    b, a = conjugate(xp, b), conjugate(xp, a)
-    zi = _fit(xp, _last(xp, g, 0, 0), b.shape[-1] - 1)
-    return _reverse(xp, xp.linear_filter(b, a, _reverse(xp, g), zi))
+def _filter(xp, b, a, x):
+    """The filter from rest."""
+    return xp.linear_filter(b, a, x, _fit(xp, _last(xp, x, 0, 0), b.shape[-1] - 1))
 
 
-def _all_poles(xp, g, a):
-    """The adjoint of the recursion alone, for gradients by coefficients and by the state."""
+def _delta(xp, a):
+    """The coefficients 1, 0, 0, ... in the shape of others."""
     none = _last(xp, a, 0, 0)
-    one = xp.pad(none, ((0, 0),) * (a.ndim - 1) + ((0, 1),), constant_values=1.0)
-    return _backwards(xp, g, _fit(xp, one, a.shape[-1]), a)
+    sides = ((0, 0),) * (a.ndim - 1)
+    return _fit(xp, xp.pad(none, (*sides, (0, 1)), constant_values=1.0), a.shape[-1])
 
 
 def _by_lag(xp, v, x, shape):
@@ -46,10 +44,18 @@ def _by_lag(xp, v, x, shape):
     return xp.sum(sums, axis=tuple(range(len(shape) - 1, x.ndim - 1)))
 
 
-def _a_rule(xp, g, out, a):
-    d = _by_lag(xp, _all_poles(xp, g, a), out, a.shape)
-    zero = _fit(xp, _last(xp, d, 0, 0), 1)
-    return xp.concat([zero, -_last(xp, d, 1, None)], axis=-1)
+def _filter_vjp(xp, g, out, b, a, x, zi_shape):
+    """All gradients, from one run of the recursion over the reversed cotangent."""
+    delta = _delta(xp, a)
+    reversed_v = _filter(xp, delta, conjugate(xp, a), _reverse(xp, g))
+    v = _reverse(xp, reversed_v)
+    by_a = _by_lag(xp, v, out, a.shape)
+    return (
+        _by_lag(xp, v, x, b.shape),
+        xp.pad(-_last(xp, by_a, 1, None), ((0, 0),) * (a.ndim - 1) + ((1, 0),)),
+        _reverse(xp, _filter(xp, conjugate(xp, b), delta, reversed_v)),
+        xp.sum_to(_fit(xp, v, b.shape[-1] - 1), zi_shape),
+    )
 
 
 def _stacked(xp, batched, arrays):
@@ -113,14 +119,7 @@ def _filter_cupy(xp, b, a, x, zi):
 
 
 @op(
-    vjp=[
-        lambda xp, g, b_shape, a, x: _by_lag(xp, _all_poles(xp, g, a), x, b_shape),
-        _a_rule,
-        lambda xp, g, b, a: _backwards(xp, g, b, a),
-        lambda xp, g, a, zi_shape: xp.sum_to(
-            _fit(xp, _all_poles(xp, g, a), zi_shape[-1]), zi_shape
-        ),
-    ],
+    vjp=_filter_vjp,
     kinds="fc",
     batch=_filter_batch,
     samples=_filter_samples,

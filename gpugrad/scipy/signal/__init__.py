@@ -18,7 +18,8 @@ from typing import Any
 from scipy import signal as _signal
 
 from gpugrad.scipy.reading import Reader, on_values, public
-from gpugrad.scipy.signal.compiled import modules
+from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
+from gpugrad.scipy.signal.edits import EDITS
 
 __all__ = sorted(n for n in _signal.__all__ if n != "test")
 
@@ -37,24 +38,10 @@ _ON_VALUES = frozenset(
 )
 """Functions whose results are positions, or that search: SciPy's own, of the values."""
 
-_EDITS = {
-    "scipy.signal._short_time_fft": {"self.win.setflags(write=False)": "pass"},  # always writable
-    "scipy.signal._signaltools": {  # no gradient by a[0] where it is 1
-        "if a[0] != 1.0:": "if True:",
-        "if a[0] != 1.:": "if True:",
-    },
-    "scipy.signal._filter_design": {
-        "if not xp.all(sos[:, 3] == 1):": "if not holds(xp.all(sos[:, 3] == 1)):",  # traces
-        # a Tensor times a polynomial
-        "b_ * zp1**(N-q) * zm1**q": "zp1**(N-q) * zm1**q * b_",
-        "a_ * zp1**(N-p) * zm1**p": "zp1**(N-p) * zm1**p * a_",
-    },
-}
-
 
 @functools.cache
 def _reader() -> Reader:
-    return Reader("scipy.signal", modules(), _EDITS)
+    return Reader("scipy.signal", modules(), EDITS, frames=frames, overlap_added=overlap_added)
 
 
 def __getattr__(name: str) -> Any:
@@ -65,7 +52,9 @@ def __getattr__(name: str) -> Any:
     if name in _ON_VALUES:
         value = on_values(getattr(_signal, name))
     else:
-        value = public(getattr(_reader().read("scipy.signal._signal_api"), name))
+        value = public(
+            getattr(_reader().read("scipy.signal._signal_api"), name), getattr(_signal, name)
+        )
     globals()[name] = value
     return value
 

@@ -21,8 +21,14 @@ def _valid(x: Tensor, k: Tensor) -> Tensor:
     return xp.correlate_windows(xp.astype(x, dtype), xp.astype(k, dtype))
 
 
+def _refuse(x: Any, k: Any, message: str) -> None:
+    if NUMPY.result_type(x, k).char in "?e":
+        raise ValueError(message)
+
+
 def _correlate_nd(x: Tensor, k: Tensor, out: Tensor, mode: int) -> Tensor:
     """`_sigtools._correlateND`, whose `x` has as many zeros behind it as a full result needs."""
+    _refuse(x, k, "Unsupported type")
     if mode:
         lengths = [n - m + 1 for n, m in zip(x.shape, k.shape, strict=True)]
         x = x[tuple(slice(0, n) for n in lengths)]
@@ -41,6 +47,7 @@ def _margin(m: int, mode: int) -> tuple[int, int]:
 
 def _convolve_2d(x: Any, k: Any, flip: int, mode: int, boundary: int, fill: Any) -> Tensor:
     """`_sigtools._convolve2d`."""
+    _refuse(x, k, "convolve2d not available for this type.")
     if mode:
         margins = [_margin(m, mode) for m in k.shape]
         if not flip:
@@ -104,15 +111,44 @@ def _last_state(b: Tensor, a: Tensor, x: Tensor, y: Tensor, zi: Tensor) -> Tenso
     return state
 
 
-def _sosfilt(sos: Tensor, x: Tensor, zi: Tensor) -> None:
-    """`_sosfilt._sosfilt`: writes the result to `x` and the last states to `zi`."""
-    y = x
+def _sosfilt(sos: Tensor, x: Tensor, zi: Tensor) -> tuple[Tensor, Tensor]:
+    """`_sosfilt._sosfilt`, which returns the result and the last states instead of writing them."""
     states = []
     for i in range(sos.shape[0]):
-        y, state = _linear_filter(sos[i, :3], sos[i, 3:], y, -1, zi[:, i])
+        x, state = _linear_filter(sos[i, :3], sos[i, 3:], x, -1, zi[:, i])
         states.append(state)
-    x[...] = y
-    zi[...] = NUMPY.stack(states, axis=1)
+    return x, NUMPY.stack(states, axis=1)
+
+
+def frames(x: Tensor, n: int, hop: int, count: int) -> Tensor:
+    """Parts of `n` elements of the last axis, each `hop` after the one before: (..., count, n).
+
+    They are put together from blocks of `hop` elements, so that the gradient is a sum of blocks.
+    """
+    blocks = -(-n // hop)
+    missing = (count + blocks - 1) * hop - x.shape[-1]
+    x = NUMPY.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, max(missing, 0))])
+    x = x[..., : (count + blocks - 1) * hop].reshape((*x.shape[:-1], -1, hop))
+    parts = [x[..., j : j + count, :] for j in range(blocks)]
+    return NUMPY.concatenate(parts, axis=-1)[..., :n]
+
+
+def overlap_added(parts: Tensor, hop: int, start: int, n: int) -> Tensor:
+    """The sum of parts (..., count, m) that begin `hop` elements apart: `n` elements from `start`.
+
+    It is the transpose of `frames`.
+    """
+    *lead, count, m = parts.shape
+    blocks = -(-m // hop)
+    sides = [(0, 0)] * len(lead)
+    parts = NUMPY.pad(parts, [*sides, (0, 0), (0, blocks * hop - m)])
+    parts = parts.reshape((*lead, count, blocks, hop))
+    total = sum(
+        NUMPY.pad(parts[..., j, :], [*sides, (j, blocks - 1 - j), (0, 0)]) for j in range(blocks)
+    )
+    x = total.reshape((*lead, -1))[..., max(start, 0) : max(start + n, 0)]
+    before = min(max(-start, 0), n)
+    return NUMPY.pad(x, [*sides, (before, n - before - x.shape[-1])])
 
 
 def _upfirdn(

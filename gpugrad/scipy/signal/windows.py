@@ -19,7 +19,9 @@ __all__ = sorted(_windows.__all__)
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = public(getattr(_reader().read("scipy.signal.windows._windows"), name))
+    value = public(
+        getattr(_reader().read("scipy.signal.windows._windows"), name), getattr(_windows, name)
+    )
     globals()[name] = value
     return value
 
