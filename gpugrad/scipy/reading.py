@@ -17,7 +17,7 @@ import importlib
 import importlib.util
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from gpugrad.array_api import numpy_calls
 from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.devices import device
+from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
@@ -219,11 +220,13 @@ def on_values(thing: Any) -> Any:
     return call
 
 
-def _tensors(result: Any) -> Any:
-    """A result with Tensors for arrays, also in dictionaries."""
+def _tensors(result: Any, given: Sequence[Any] = ()) -> Any:
+    """A result with Tensors for arrays, also in dictionaries; copies of the `given` ones."""
     if isinstance(result, dict):
-        return {key: _tensors(value) for key, value in result.items()}
-    return tuple(map(_tensors, result)) if type(result) is tuple else as_tensors(result)
+        return {key: _tensors(value, given) for key, value in result.items()}
+    if type(result) is tuple:
+        return tuple(_tensors(value, given) for value in result)
+    return as_tensors(result, given)
 
 
 class _ArrayType(type):
@@ -368,17 +371,24 @@ _GIVEN = _modules()
 _PLAIN = (*SCALARS, str, bytes, type(None), np.ndarray, np.generic)
 
 
-def _is_plain(x: Any) -> bool:
+def _values(x: Any) -> Any:
+    """An argument of SciPy's own functions; raises TypeError for what they do not know."""
+    if isinstance(x, Tensor):
+        array = x._read()._data
+        if type(array) is not np.ndarray or array.dtype.kind not in "biufc":
+            raise TypeError
+        return array if array.ndim else array[()]  # SciPy asks np.isscalar
     if isinstance(x, (list, tuple)):
-        return all(map(_is_plain, x))
-    return isinstance(x, _PLAIN)
+        return type(x)(map(_values, x))
+    if not isinstance(x, _PLAIN):
+        raise TypeError
+    return x
 
 
 def public(function: Any, scipys: Any) -> Any:
     """A function of Tensors that creates its constants on the device of its arguments.
 
-    SciPy's own runs if all arguments are numbers, text and NumPy arrays: there is no gradient then,
-    and designs of filters take less time.
+    Where no tape, trace or vmap follows, SciPy's own runs on NumPy arrays: it takes less time.
     """
     if isinstance(function, type) or not callable(function):
         return function
@@ -386,8 +396,14 @@ def public(function: Any, scipys: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         values = (*args, *keywords.values())
-        if all(map(_is_plain, values)):
-            return _tensors(scipys(*args, **keywords))
+        if not threads.stack:
+            try:
+                plain = [_values(x) for x in values]
+            except TypeError:
+                plain = None
+            if plain is not None:
+                named = dict(zip(keywords, plain[len(args) :], strict=True))
+                return _tensors(scipys(*plain[: len(args)], **named), plain)
         for x in values:
             if isinstance(x, Tensor):
                 with device(x.device):

@@ -68,7 +68,7 @@ def _linear_filter(b: Tensor, a: Tensor, x: Tensor, axis: int = -1, zi: Any = No
     dtype = NUMPY.result_type(*(y for y in (b, a, x, zi) if y is not None))
     if dtype.char not in "fdFD":
         raise NotImplementedError(f"input type '{dtype}' not supported")
-    b, a, x = (xp.astype(y, dtype) for y in (b, a, x))
+    b, a, x = (y if y.dtype == dtype else xp.astype(y, dtype) for y in (b, a, x))
     k = max(b.size, a.size)
     if not holds(xp.not_equal(a[0], 0)):
         raise ValueError("BUG: filter coefficient a[0] == 0 not supported yet")
