@@ -176,6 +176,18 @@ gradient(
 gradient("deconvolve", lambda x, d: G.deconvolve(x, d), r(6), np.array([1.0, 0.5, 0.2]))
 gradient("tf2ss", lambda b, a: G.tf2ss(b, a), b, a, order=1)
 gradient("cspline1d", lambda x: G.cspline1d(x), r(9), order=1)
+gradient("cspline2d", lambda x: G.cspline2d(x, precision=0.01), r(8, 9), order=1)
+gradient("sepfir2d", lambda x, h: G.sepfir2d(x, h, h), r(4, 5), r(3))
+gradient("symiirorder1", lambda x, z: G.symiirorder1(x, z, z), r(40), np.array(0.4), order=1)
+gradient(
+    "symiirorder2",
+    lambda x, z, w: G.symiirorder2(x, z, w, 0.01),
+    r(40),
+    np.array(0.4),
+    np.array(0.7),
+    order=1,
+)
+gradient("dlsim", lambda x: G.dlsim((b, a, 0.1), x)[1], r(9), order=1)
 gradient("lsim", lambda x: G.lsim((b, a), x, np.arange(9) * 0.1)[1], x9, order=1)
 
 

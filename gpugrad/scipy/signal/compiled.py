@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy.reading import NUMPY, Names, holds, on_values
+from gpugrad.scipy.signal import splines
 
 _SAME, _FULL = 1, 2
 _BOUNDARIES = {0: "constant", 4: "symmetric", 8: "wrap"}
@@ -249,6 +250,12 @@ def modules() -> dict[str, Any]:
         },
         "_sosfilt": {"_sosfilt": _sosfilt},
         "_upfirdn_apply": {"_apply": _upfirdn},
+        "_spline": {
+            "symiirorder1_ic": splines.first_order_start,
+            "symiirorder2_ic_fwd": splines.second_order_start,
+            "symiirorder2_ic_bwd": splines.second_order_end,
+            "sepfir2d": splines.separable_filter,
+        },
     }
     of_images = {"rank_filter": _rank_filter, "convolve1d": _convolve_1d}
     result = {"scipy.ndimage": Names("ndimage", of_images)}
