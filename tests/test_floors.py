@@ -154,6 +154,8 @@ FACES = {
     "gpugrad.numpy": "has NumPy's names",
     "gpugrad.numpy.random": "has NumPy's names",
     "gpugrad.scipy.special": "has SciPy's names",
+    "gpugrad.scipy.signal": "has SciPy's names",
+    "gpugrad.scipy.signal.windows": "has SciPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#define __builtin_assume(condition)
+
 template <class To, class From>
 To shim_bits(From x) {
   static_assert(sizeof(To) == sizeof(From), "as many bits");

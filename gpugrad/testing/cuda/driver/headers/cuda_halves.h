@@ -19,6 +19,7 @@ inline __half __ushort_as_half(unsigned short bits) {
   x.bits = bits;
   return x;
 }
+inline __half& operator+=(__half& x, __half y) { return x = __half((float)x + (float)y); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.bits; }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short bits) {
   __nv_bfloat16 x;

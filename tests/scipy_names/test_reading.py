@@ -1,0 +1,34 @@
+"""Lines of SciPy that are replaced: they are there, and the new ones compute the same."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy
+import scipy.signal as S
+
+import gpugrad as gg
+from gpugrad.scipy.reading import edited
+
+G = gg.scipy.signal
+
+
+@pytest.mark.parametrize(("m", "hop"), [(8, 1), (8, 4), (9, 4), (8, 11)])
+@pytest.mark.parametrize("detrend", [None, "linear", lambda part: part - part.mean()])
+def test_parts_of_a_signal_overlap_by_any_number(m, hop, detrend):
+    window = np.hanning(m + 2)[1:-1]
+    ours, theirs = (k(window, hop, 1.0, phase_shift=1) for k in (G.ShortTimeFFT, S.ShortTimeFFT))
+    signal = np.random.default_rng(0).normal(size=(3, 60))
+    expected = theirs.stft_detrend(signal, detrend, padding="even")
+    result = ours.stft_detrend(gg.constant(signal), detrend, padding="even")
+    np.testing.assert_allclose(result.numpy(), expected, atol=1e-12)
+    if hop <= m:
+        back = ours.istft(result, 0, 60).numpy()
+        np.testing.assert_allclose(back, theirs.istft(expected, 0, 60), atol=1e-12)
+
+
+def test_another_scipy_is_refused_if_a_line_that_is_replaced_is_not_there():
+    assert edited("scipy.signal.x", "a = 1\n", {"a = 1": "a = 2"}) == "a = 2\n"
+    message = rf"SciPy {re.escape(scipy.__version__)} has no line 'a = 3' in scipy.signal.x"
+    with pytest.raises(ImportError, match=message):
+        edited("scipy.signal.x", "a = 1\n", {"a = 3": "a = 2"})
