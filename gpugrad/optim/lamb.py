@@ -10,7 +10,7 @@ import numpy as np
 
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.codegen.normed_update_kernel import NORMS, NormedStepKernel
+from gpugrad.kernels.codegen.update_kernel import NORMS, StepKernel
 from gpugrad.optim.adam import decay_factors
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
@@ -31,11 +31,11 @@ class _Normed(Optimizer):
 
     def _make_rule(self) -> Any:
         name, names = type(self).__name__.lower(), self._names()
-        return NormedStepKernel(name, self.measure, self.formula, names, len(self.slots))
+        return StepKernel(name, self.formula, names, len(self.slots), self.measure)
 
     @property
-    def kernel(self) -> NormedStepKernel:
-        kernel: NormedStepKernel = self._rule
+    def kernel(self) -> StepKernel:
+        kernel: StepKernel = self._rule
         return kernel
 
     def by_array(self, variable: Variable) -> bool:
