@@ -198,7 +198,7 @@ class _KernelCall:
         types, codes = [d for _, d in self._parts], [of.results[k] for k in at]
         kernel = ElementKernel(self.name, of.inputs, of.body, codes, types, layout, self._block)
         self.source = prelude() + kernel.text
-        self._sizes = kernel.sizes()
+        self._sizes = kernel.sizes
         self._has_numbers = any(i in SCALARS for i in of.inputs)
         self._kernel: Any = None  # kept only if there is one GPU
 
