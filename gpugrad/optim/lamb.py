@@ -11,7 +11,7 @@ import numpy as np
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
 from gpugrad.kernels.codegen.update_kernel import NORMS, StepKernel
-from gpugrad.optim.adam import decay_factors
+from gpugrad.optim.adam import averages, decay_factors
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Schedule
@@ -116,8 +116,7 @@ class LAMB(_Normed):
 
     def measure(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
         """The direction and the averages."""
-        m = s.beta_1 * m + s.add_1 * g
-        v = s.beta_2 * v + s.add_2 * xp.square(g)
+        m, v = averages(xp, s, g, m, v)
         return self._direction(xp, s, p, m, v), m, v
 
     def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:

@@ -124,8 +124,8 @@ class ElementKernel:
         if self._outer:
             rows, place = "rows * ", f"row = at / parts, column = (at - row * parts) * {pack}"
         return (
-            f"{self._parts()}for ({i} at = ({i})blockIdx.x * blockDim.x + threadIdx.x; at < {rows}parts; "
-            f"at += ({i})gridDim.x * blockDim.x) {{\n"
+            f"{self._parts()}for ({i} at = ({i})blockIdx.x * blockDim.x + threadIdx.x; "
+            f"at < {rows}parts; at += ({i})gridDim.x * blockDim.x) {{\n"
             f"const {i} {place};\n{self._row()}{self._part()}}}\n"
         )
 
