@@ -18,7 +18,6 @@ from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.by_hand.partial_sums import Sums, end_or_wait
 from gpugrad.kernels.codegen.code import Code, compute_dtype
 from gpugrad.kernels.codegen.elementwise import Elementwise, prelude
-from gpugrad.kernels.codegen.kernel import Result
 from gpugrad.kernels.codegen.row_kernel import MOST_BLOCKS, RowKernel
 from gpugrad.kernels.runtime.launch import launch, pointer
 from gpugrad.trace.program import Value
@@ -101,7 +100,7 @@ class RowWise:
         form, source = self._form_of(self._pack(inputs))
         outs = [lib.empty(r.value.shape, dtype=r.value.dtype) for r in (*code.results, *code.sums)]
         results, sums = outs[: len(code.results)], outs[len(code.results) :]
-        partials = [lib.empty(form.blocks * self._width(s), dtype=s.code.dtype) for s in code.sums]
+        partials = [lib.empty(form.blocks * code.width(s), dtype=s.code.dtype) for s in code.sums]
         launch(source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
         if sums:
             end = functools.partial(self._end, form.blocks, source, partials, sums)
@@ -114,9 +113,6 @@ class RowWise:
 
     def _end(self, parts: int, source: str, partials: Sequence[Any], sums: Sequence[Any]) -> None:
         pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
-        width = max(map(self._width, self._code.sums))
+        width = max(map(self._code.width, self._code.sums))
         blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
         launch(source, "ending", blocks, (32, 32), [*pairs, np.int32(parts)])
-
-    def _width(self, s: Result) -> int:
-        return self._code.columns if s.by_column else 1
