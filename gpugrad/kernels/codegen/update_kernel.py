@@ -184,9 +184,12 @@ class StepKernel:
         every = [columns[0], [*map(as_contiguous, columns[1])], *columns[2:]]
         if rounded is not None:
             every.append(rounded)
-        for kind in dict.fromkeys(g.dtype for g in every[1]):
-            rows = [row for row in zip(*every, strict=True) if row[1].dtype == kind]
-            same_kind = [list(column) for column in zip(*rows, strict=True)]
+        kinds = dict.fromkeys(g.dtype for g in every[1])
+        for kind in kinds:
+            same_kind: list[Any] = [*every]
+            if len(kinds) > 1:
+                rows = [row for row in zip(*every, strict=True) if row[1].dtype == kind]
+                same_kind = list(zip(*rows, strict=True))
             types = [dtype] if kind == dtype else [dtype, kind]
             own = {a.dtype for a in same_kind[-1] if a is not None} if rounded is not None else ()
             if own:
