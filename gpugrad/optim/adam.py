@@ -17,6 +17,11 @@ def decay_factors(h: Any) -> dict[str, float]:
     return {"beta_1": h.beta_1, "add_1": 1 - h.beta_1, "beta_2": h.beta_2, "add_2": 1 - h.beta_2}
 
 
+def averages(xp: Any, s: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any]:
+    """The new averages of the gradient and of its square."""
+    return s.beta_1 * m + s.add_1 * g, s.beta_2 * v + s.add_2 * xp.square(g)
+
+
 class Adam(Optimizer):
     """Adam: steps of about the learning rate, independent of the gradient's size.
 
@@ -74,12 +79,10 @@ class Adam(Optimizer):
 
     def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any, *slots: Any) -> Any:
         """The step of one element."""
-        m = s.beta_1 * m + s.add_1 * g
-        v = s.beta_2 * v + s.add_2 * xp.square(g)
-        if not self.amsgrad:
-            return s.keep * p - s.stride * (m / (xp.sqrt(v) + s.epsilon)), m, v
-        v_max = xp.maximum(slots[0], v)
-        return s.keep * p - s.stride * (m / (xp.sqrt(v_max) + s.epsilon)), m, v, v_max
+        m, v = averages(xp, s, g, m, v)
+        slots = tuple(xp.maximum(v_max, v) for v_max in slots)  # of AMSGrad
+        square = slots[0] if slots else v
+        return s.keep * p - s.stride * (m / (xp.sqrt(square) + s.epsilon)), m, v, *slots
 
 
 class AdamW(Adam):
@@ -142,6 +145,19 @@ class _Variant(Optimizer):
     def numbers(self, h: Any, rate: float, step: int) -> dict[str, float]:
         return {"weight_decay": h.weight_decay, **decay_factors(h)}
 
+    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
+        """The step of one element."""
+        if self.decays:
+            g = g + s.weight_decay * p
+        m, v = self._averages(xp, s, g, m, v)
+        return p - self._step_of(xp, s, g, m, v), m, v
+
+    def _step_of(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> Any:
+        raise NotImplementedError(type(self).__name__)
+
+    def _averages(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any]:
+        return averages(xp, s, g, m, v)
+
 
 class NAdam(_Variant):
     """Adam with Nesterov momentum: Dozat 2016, "Incorporating Nesterov Momentum into Adam".
@@ -187,14 +203,8 @@ class NAdam(_Variant):
             "epsilon": h.epsilon * root,
         }
 
-    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
-        """The step of one element."""
-        if self.decays:
-            g = g + s.weight_decay * p
-        m = s.beta_1 * m + s.add_1 * g
-        v = s.beta_2 * v + s.add_2 * xp.square(g)
-        update = (s.of_gradient * g + s.of_average * m) / (xp.sqrt(v) + s.epsilon)
-        return p - update, m, v
+    def _step_of(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> Any:
+        return (s.of_gradient * g + s.of_average * m) / (xp.sqrt(v) + s.epsilon)
 
 
 def _momentum(beta: float, decay: float, step: int) -> float:
@@ -246,13 +256,8 @@ class RAdam(_Variant):
             "epsilon": epsilon,
         }
 
-    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
-        """The step of one element."""
-        if self.decays:
-            g = g + s.weight_decay * p
-        m = s.beta_1 * m + s.add_1 * g
-        v = s.beta_2 * v + s.add_2 * xp.square(g)
-        return p - s.stride * (m / (s.variance * xp.sqrt(v) + s.epsilon)), m, v
+    def _step_of(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> Any:
+        return s.stride * (m / (s.variance * xp.sqrt(v) + s.epsilon))
 
 
 class Adamax(_Variant):
@@ -281,10 +286,9 @@ class Adamax(_Variant):
         stride = rate / (1 - h.beta_1**step)
         return {**super().numbers(h, rate, step), "stride": stride, "epsilon": h.epsilon}
 
-    def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
-        """The step of one element."""
-        if self.decays:
-            g = g + s.weight_decay * p
+    def _averages(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> tuple[Any, Any]:
         m = s.beta_1 * m + s.add_1 * g
-        v = xp.maximum(s.beta_2 * v, xp.absolute(g) + s.epsilon)
-        return p - s.stride * (m / v), m, v
+        return m, xp.maximum(s.beta_2 * v, xp.absolute(g) + s.epsilon)
+
+    def _step_of(self, xp: Any, s: Any, g: Any, m: Any, v: Any) -> Any:
+        return s.stride * (m / v)

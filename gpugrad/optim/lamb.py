@@ -10,8 +10,8 @@ import numpy as np
 
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.codegen.normed_update_kernel import NORMS, NormedStepKernel
-from gpugrad.optim.adam import decay_factors
+from gpugrad.kernels.codegen.update_kernel import NORMS, StepKernel
+from gpugrad.optim.adam import averages, decay_factors
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Schedule
@@ -31,11 +31,11 @@ class _Normed(Optimizer):
 
     def _make_rule(self) -> Any:
         name, names = type(self).__name__.lower(), self._names()
-        return NormedStepKernel(name, self.measure, self.formula, names, len(self.slots))
+        return StepKernel(name, self.formula, names, len(self.slots), self.measure)
 
     @property
-    def kernel(self) -> NormedStepKernel:
-        kernel: NormedStepKernel = self._rule
+    def kernel(self) -> StepKernel:
+        kernel: StepKernel = self._rule
         return kernel
 
     def by_array(self, variable: Variable) -> bool:
@@ -116,8 +116,7 @@ class LAMB(_Normed):
 
     def measure(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:
         """The direction and the averages."""
-        m = s.beta_1 * m + s.add_1 * g
-        v = s.beta_2 * v + s.add_2 * xp.square(g)
+        m, v = averages(xp, s, g, m, v)
         return self._direction(xp, s, p, m, v), m, v
 
     def formula(self, xp: Any, s: Any, p: Any, g: Any, m: Any, v: Any) -> Any:

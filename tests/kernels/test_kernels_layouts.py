@@ -135,7 +135,10 @@ def test_sums_over_other_axes_are_computed_from_whole_results():
 
 
 PLANTED = {
-    "a sum without a barrier": ("__syncthreads();\n    for (int k", "for (int k"),
+    "a sum without a barrier": (
+        "__syncthreads();\n  for (int k = threadIdx.y",
+        "for (int k = threadIdx.y",
+    ),
     "a row beyond the last": ("row < rows", "row <= rows"),
     "a column beyond the last": ("c < columns", "c <= columns"),
     "a wrong stride": ("i0 * s1_0", "i0 * s1_0 * 2"),

@@ -7,7 +7,7 @@ from taping import tape_gradient, taped
 
 import gpugrad as gg
 from gpugrad.core.backend import BFLOAT16, cupy
-from gpugrad.kernels.codegen import elementwise
+from gpugrad.kernels.codegen import element_kernel
 from gpugrad.kernels.runtime import launch as launch_module
 from gpugrad.kernels.runtime.launch import launch
 from gpugrad.testing import check_op
@@ -30,8 +30,10 @@ def gradients(function, device, arrays):
     ids=["leading", "trailing"],
 )
 def test_backward_pass_on_a_device_runs_kernels(function, shapes, cuda, rng, monkeypatch):
-    ran, get_kernel = [], elementwise.get_kernel
-    monkeypatch.setattr(elementwise, "get_kernel", lambda s, n: ran.append(n) or get_kernel(s, n))
+    ran, get_kernel = [], element_kernel.get_kernel
+    monkeypatch.setattr(
+        element_kernel, "get_kernel", lambda s, n: ran.append(n) or get_kernel(s, n)
+    )
     arrays = [rng.normal(size=s).astype(np.float32) for s in shapes]
     actual, desired = gradients(function, cuda, arrays), gradients(function, "cpu", arrays)
     assert sum("_by_" in name for name in ran) == 3

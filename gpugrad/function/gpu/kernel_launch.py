@@ -17,11 +17,10 @@ from gpugrad.function.gpu.kernel_code import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.by_hand.partial_sums import Sums, end_or_wait
 from gpugrad.kernels.codegen.code import Code, compute_dtype
-from gpugrad.kernels.codegen.elementwise import Elementwise, prelude
-from gpugrad.kernels.codegen.kernel import Result
+from gpugrad.kernels.codegen.element_kernel import prelude
+from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.codegen.row_kernel import MOST_BLOCKS, RowKernel
 from gpugrad.kernels.runtime.launch import launch, pointer
-from gpugrad.trace.program import Value
 
 
 def compile_kernel(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]:
@@ -41,17 +40,16 @@ def _plain(kernel: FusedKernel) -> Callable[[Reading, Sequence[Any]], list[Any]]
         results = {id(r.value): r.code for r in (*code.results, *code.sums)}
         return [results[id(v)] for v in kernel.outs]
 
-    def shape(v: Value) -> tuple[int, ...] | None:
-        step = steps.get(id(v))
-        if step is None:
-            return None
-        columns = kernel.shape[-1:] if reduction(step) == "column" else (1,)
-        return (1,) * (len(kernel.shape) - 1) + columns
-
-    shapes = [shape(v) for v in kernel.outs]
-    sums = {k: steps[id(v)] for k, v in enumerate(kernel.outs) if id(v) in steps}
-    means = {k: count_of_mean(step) for k, step in sums.items() if step.op.reduces == "mean"}
-    dtypes = [compute_dtype(v.dtype) if k in means else v.dtype for k, v in enumerate(kernel.outs)]
+    shapes: list[Any] = []
+    dtypes, means = [v.dtype for v in kernel.outs], dict[int, int]()
+    for k, v in enumerate(kernel.outs):
+        step, shape = steps.get(id(v)), None
+        if step is not None:
+            columns = kernel.shape[-1:] if reduction(step) == "column" else (1,)
+            shape = (1,) * (len(kernel.shape) - 1) + columns
+            if step.op.reduces == "mean":
+                dtypes[k], means[k] = compute_dtype(v.dtype), count_of_mean(step)
+        shapes.append(shape)
     function = Elementwise("fused", [v.dtype for v in kernel.inputs], formula, dtypes)
 
     def run(xp: Reading, arrays: Sequence[Any]) -> list[Any]:
@@ -101,7 +99,7 @@ class RowWise:
         form, source = self._form_of(self._pack(inputs))
         outs = [lib.empty(r.value.shape, dtype=r.value.dtype) for r in (*code.results, *code.sums)]
         results, sums = outs[: len(code.results)], outs[len(code.results) :]
-        partials = [lib.empty(form.blocks * self._width(s), dtype=s.code.dtype) for s in code.sums]
+        partials = [lib.empty(form.blocks * code.width(s), dtype=s.code.dtype) for s in code.sums]
         launch(source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
         if sums:
             end = functools.partial(self._end, form.blocks, source, partials, sums)
@@ -114,9 +112,6 @@ class RowWise:
 
     def _end(self, parts: int, source: str, partials: Sequence[Any], sums: Sequence[Any]) -> None:
         pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
-        width = max(map(self._width, self._code.sums))
+        width = max(map(self._code.width, self._code.sums))
         blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
         launch(source, "ending", blocks, (32, 32), [*pairs, np.int32(parts)])
-
-    def _width(self, s: Result) -> int:
-        return self._code.columns if s.by_column else 1

@@ -139,11 +139,8 @@ class CKernel:
         places, at = [], 0
         for s in self._code.sums:
             places.append(at)
-            at += -(-self._width(s) * s.code.dtype.itemsize // 64) * 64
+            at += -(-self._code.width(s) * s.code.dtype.itemsize // 64) * 64
         return places, at
-
-    def _width(self, s: Result) -> int:
-        return self._code.columns if s.by_column else 1
 
     # -- which loop computes a value
 
@@ -198,62 +195,49 @@ class CKernel:
         sizes = [v.dtype.itemsize for v in (*self.inputs, *self.outs)]
         if not self._any_length:
             sizes += [c.dtype.itemsize for c in of.body.codes]
-        body = self._one_row() if self._long else self._each_row()
         narrow = [s.k for s in of.sums if not self._is_wide(s)]
         ends = [f"s{k}[0] = over_lanes(Sum(), z{k})[0];" for k in narrow]
         head = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
-        return "\n".join([head, lanes(sizes), *lines, *body, *ends, "}", self._ending()])
+        return "\n".join([head, lanes(sizes), *lines, *self._body(), *ends, "}", self._ending()])
 
     def _is_wide(self, s: Result) -> bool:
         """Whether a sum has a result for each column."""
         return s.by_column and not self._long
 
-    def _one_row(self) -> list[str]:
-        """A loop over strips of the elements."""
-        of, columns = self._code, self._columns
-        lines = [f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[0];" for i in self._row_inputs()]
-        (loop,) = self._loops()
-        lines += [CPP.line(c) for c in self._code.body.needed(loop) if c not in self._by_column]
-        inner = [c for c in self._code.body.needed(loop) if c in self._by_column]
-        inside = self._written() + self._summed()
-        if not of.sums:
-            return [*lines, self._loop("from", "to", columns, inner, [], inside)]
-        return [
-            *lines,
-            f"for (long start = from; start < to; start += {STRIP}) {{",
-            f"const long stop = start + {STRIP} < to ? start + {STRIP} : to;",
-            *map(_zero, of.sums),
-            self._loop("start", "stop", columns, inner, [], inside),
-            *(f"z{k} += y{k};" for k in range(len(of.sums))),
-            "}",
-        ]
-
-    def _each_row(self) -> list[str]:
-        of, columns = self._code, self._columns
-        lines = [
-            f"alignas(64) {type_of(c.dtype)} b_{c.name}[{columns + 16}];"
-            for c in sorted(self._buffers, key=_name)
-        ]
-        lines.append("for (long row = from; row < to; ++row) {")
+    def _body(self) -> list[str]:
+        """The loop over rows, or over strips of one long row, with the loops over their columns."""
+        of, lines, start, stop = self._code, list[str](), "0", str(self._columns)
+        if not self._long:
+            for c in sorted(self._buffers, key=_name):
+                lines.append(f"alignas(64) {type_of(c.dtype)} b_{c.name}[{self._columns + 16}];")
+            lines.append("for (long row = from; row < to; ++row) {")
         lines += [
-            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{i.row}];" for i in self._row_inputs()
+            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{'0' if self._long else i.row}];"
+            for i in of.inputs
+            if not self._reads_columns(i)
         ]
         known: set[Code] = set()  # values of the row
         kept: set[Code] = set()  # values in buffers
+        if self._long:
+            start, stop = "from", "to"
+            lines += self._of_row(self._loops()[-1], known)
+            if of.sums:
+                lines.append(f"for (long start = from; start < to; start += {STRIP}) {{")
+                lines.append(f"const long stop = start + {STRIP} < to ? start + {STRIP} : to;")
+                start, stop = "start", "stop"
         for stage in of.stages:
             lines += self._reduce(stage, known, kept)
         narrow = [s for s in of.sums if not self._is_wide(s)]
-        lines += map(_zero, narrow)
+        lines += [
+            f"V<{type_of(s.code.dtype)}, N> y{s.k} = ({type_of(s.code.dtype)})0;" for s in narrow
+        ]
         inside = self._written() + self._summed()
         if inside:
-            lines += self._columns_loop(self._loops()[-1], inside, known, kept)
+            lines += self._loop(start, stop, self._loops()[-1], inside, known, kept)
         lines += [f"z{s.k} += y{s.k};" for s in narrow]
         lines += self._of_row([r.code for r in of.by_row], known)
         lines += [f"o{r.k}[row] = {stored(r.code, r.value.dtype)}[0];" for r in of.by_row]
-        return [*lines, "}"]
-
-    def _row_inputs(self) -> list[Input]:
-        return [i for i in self._code.inputs if not self._reads_columns(i)]
+        return [*lines, "}"] if of.sums or not self._long else lines
 
     def _of_row(self, results: Iterable[Code], known: set[Code]) -> list[str]:
         """Lines that compute values of the row."""
@@ -261,52 +245,40 @@ class CKernel:
         known.update(new)
         return [*map(CPP.line, new)]
 
-    def _columns_loop(
-        self, results: Sequence[Code], inside: list[str], known: set[Code], kept: set[Code]
-    ) -> list[str]:
-        """Lines of a loop over the columns, after the values of the row that it reads."""
-        needed = self._code.body.needed(results, known | kept)
-        lines = self._of_row((c for c in needed if c not in self._by_column), known)
-        inner = [c for c in needed if c in self._by_column]
-        direct = {c for code in inner for c in code.args} | set(results)
-        read = [
-            f"const {CPP.type(c.dtype)} {c.name} = load<N, N>(b_{c.name} + j);"
-            for c in sorted(kept & direct, key=_name)
-        ]
-        kept.update(self._buffers.intersection(inner))
-        stop, length = str(self._columns), self._columns
-        return [*lines, self._loop("0", stop, length, inner, read, inside)]
-
     def _loop(
         self,
         start: str,
         stop: str,
-        length: int,
-        codes: Sequence[Code],
-        before: Sequence[str],
-        after: Sequence[str],
-    ) -> str:
-        """A loop over columns that computes values, between other lines."""
+        results: Sequence[Code],
+        inside: Sequence[str],
+        known: set[Code],
+        kept: set[Code],
+    ) -> list[str]:
+        """Lines of a loop over columns, after the values of the row that it reads."""
+        needed = self._code.body.needed(results, known | kept)
+        before = self._of_row((c for c in needed if c not in self._by_column), known)
+        codes = [c for c in needed if c in self._by_column]
+        direct = {c for code in codes for c in code.args} | set(results)
         read = [i for i in self._code.read_by(codes) if self._reads_columns(i)]
         lines = [f"const {CPP.type(i.dtype)} x{i.k} = {self._loaded(i)};" for i in read]
-        lines += before
+        lines += [
+            f"const {CPP.type(c.dtype)} {c.name} = load<N, N>(b_{c.name} + j);"
+            for c in sorted(kept & direct, key=_name)
+        ]
+        kept.update(self._buffers.intersection(codes))
         for code in codes:
             lines.append(CPP.line(code))
             if code in self._buffers:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
-        block = "\n".join(["", *lines, *after, ""])
+        block = "\n".join(["", *lines, *inside, ""])
+        call, params, rest = f"each_block<N, {self._columns}>", "long j, auto n", ""
         if self._any_length:
-            results = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
-            arrays = [*results, *((f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read)]
-            params = ", ".join(f"{t} {name}" for t, name in arrays)
-            return (
-                f"each_vector<N>({start}, {stop}, [&]({params}) __attribute__((always_inline)) "
-                f"{{{block}}}, {', '.join(name for _, name in arrays)});"
-            )
-        return (
-            f"each_block<N, {length}>({start}, {stop}, "
-            f"[&](long j, auto n) __attribute__((always_inline)) {{{block}}});"
-        )
+            arrays = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
+            arrays += [(f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read]
+            call, params = "each_vector<N>", ", ".join(f"{t} {name}" for t, name in arrays)
+            rest = "".join(f", {name}" for _, name in arrays)
+        head = f"{call}({start}, {stop}, [&]({params}) __attribute__((always_inline))"
+        return [*before, f"{head} {{{block}}}{rest});"]
 
     def _loaded(self, i: Input) -> str:
         """The elements of an input in a block of columns."""
@@ -327,15 +299,15 @@ class CKernel:
         """Lines that reduce values along the row."""
         before, inside, after = [], [], []
         for r in some:
-            t, name = type_of(r.of.dtype), r.code.value
-            rest = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})0")
-            functor = f"{r.kind.title()}()"
+            t, name, functor = type_of(r.of.dtype), r.code.value, f"{r.functor}()"
+            rest = r.neutral(t)
             before.append(f"V<{t}, N> all_{name} = {rest};")
             inside.append(
                 f"all_{name}.of = {functor}(all_{name}.of, first<n.value>({r.of.name}, {rest}).of);"
             )
             after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
-        return [*before, *self._columns_loop([r.of for r in some], inside, known, kept), *after]
+        stop, values = str(self._columns), [r.of for r in some]
+        return [*before, *self._loop("0", stop, values, inside, known, kept), *after]
 
     def _written(self) -> list[str]:
         if self._any_length:
@@ -364,7 +336,7 @@ class CKernel:
             t, out = type_of(s.code.dtype), type_of(s.value.dtype)
             mean = f" / ({t}){s.count}" if s.count else ""
             lines.append(
-                f"for (long j = 0; j < {self._width(s)}; ++j) {{\n{t} sum = 0;\n"
+                f"for (long j = 0; j < {self._code.width(s)}; ++j) {{\n{t} sum = 0;\n"
                 f"for (long r = 0; r < ranges; ++r) "
                 f"sum += (({t}*)(part + r * {self.partial} + {self._places[s.k]}))[j];\n"
                 f"(({out}*)p[{first + s.k}])[j] = ({out})(sum{mean});\n}}"
@@ -373,12 +345,6 @@ class CKernel:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
         return "\n".join([head, *lines, "}"])
-
-
-def _zero(s: Result) -> str:
-    """The start of a sum."""
-    t = type_of(s.code.dtype)
-    return f"V<{t}, N> y{s.k} = ({t})0;"
 
 
 def _name(code: Code) -> str:

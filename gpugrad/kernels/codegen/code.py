@@ -140,6 +140,15 @@ class Reduction:
     code: Code
     stage: int
 
+    @property
+    def functor(self) -> str:
+        """The name of the functor of CUDA and of C++ that combines two values."""
+        return self.kind.title()
+
+    def neutral(self, t: str) -> str:
+        """The value of a type that changes no result."""
+        return {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(self.kind, f"({t})0")
+
 
 def _with_dependencies(code: Code) -> set[Code]:
     """A value and everything that it depends on."""

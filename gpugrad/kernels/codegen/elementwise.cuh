@@ -15,6 +15,21 @@ __device__ inline A row_reduce(A value, F f, A none, double2* scratch) {
   return block_reduce(value, f, none, (A*)scratch);
 }
 
+// Writes the sums over a block of what its threads have summed: each a pack of columns, for some rows.
+template <int WIDE, int TALL, int PACK, class A, class T>
+__device__ inline void fold_columns(const A* f, T* out, bool inside, double2* memory) {
+  A(*scratch)[WIDE * PACK] = (A(*)[WIDE * PACK])memory;
+#pragma unroll
+  for (int k = 0; k < PACK; ++k) scratch[threadIdx.y][threadIdx.x * PACK + k] = f[k];
+  __syncthreads();
+  for (int k = threadIdx.y; k < PACK && inside; k += TALL) {
+    A sum = (A)0;
+    for (int y = 0; y < TALL; ++y) sum += scratch[y][threadIdx.x * PACK + k];
+    out[k] = (T)sum;
+  }
+  __syncthreads();
+}
+
 // Sums of `splits` partial results: a warp computes each sum if there are few, otherwise a thread.
 template <class A, class T, bool FEW>
 __global__ void fold_partials(const A* __restrict__ part, T* __restrict__ out, int splits,

@@ -92,6 +92,10 @@ class Kernel:
         """The results with an element for each row."""
         return [r for r in self.results if not r.is_full]
 
+    def width(self, s: Result) -> int:
+        """The number of elements of a sum."""
+        return self.columns if s.by_column else 1
+
     def read_by(self, codes: Sequence[Code]) -> list[Input]:
         """The inputs among some nodes."""
         names = {c.value for c in codes if c.is_input}

@@ -19,9 +19,6 @@ from gpugrad.kernels.codegen.cuda import CUDA
 from gpugrad.kernels.codegen.kernel import Input, Kernel
 from gpugrad.kernels.runtime.launch import type_name
 
-FUNCTORS = {"sum": "Sum", "max": "Max", "min": "Min"}
-"""The functors in ``common.cuh`` that combine two values of a reduction."""
-
 MOST_BLOCKS = 1024
 MOST_SUMMING = 132 * 4
 """Most blocks that sum over rows: each block's sums are written, and read by the second kernel."""
@@ -68,7 +65,7 @@ class RowKernel:
 
     def _text(self) -> str:
         of, (threads, slots) = self._code, self.block
-        step = threads * self.pack
+        step, many = threads * self.pack, f"[{self._items * self.pack}] = {{}}"
         parameters = [f"const {type_name(i.dtype)}* __restrict__ p{i.k}" for i in of.inputs]
         parameters += [f"{type_name(r.value.dtype)}* __restrict__ o{r.k}" for r in of.results]
         parameters += [f"{type_name(s.code.dtype)}* __restrict__ q{s.k}" for s in of.sums]
@@ -81,7 +78,10 @@ class RowKernel:
             f'extern "C" __global__ void __launch_bounds__({threads * slots}, '
             f"{2 if slots == 2 else 1}) kernel({', '.join(parameters)}) {{",
             *(f"__shared__ {t} {_scratch(t)}[{slots}][32];" for t in sorted(scratch)),
-            *self._accumulators(),
+            *(
+                f"{type_name(s.code.dtype)} s{s.k}{many if s.by_column else ' = 0'};"
+                for s in of.sums
+            ),
             *(self._held(i) for i in of.inputs if i.row == "0"),
             f"for (long long row = blockIdx.x * {slots}LL + threadIdx.y; row < {of.rows}; "
             f"row += gridDim.x * {slots}LL) {{",
@@ -141,8 +141,8 @@ class RowKernel:
     def _reduce(self, some: Sequence[Reduction]) -> list[str]:
         before, inside, after = [], [], []
         for r in some:
-            t, functor, name = type_name(r.of.dtype), FUNCTORS[r.kind], r.code.value
-            none = {"max": f"-infinity<{t}>()", "min": f"infinity<{t}>()"}.get(r.kind, f"({t})(0)")
+            t, functor, name = type_name(r.of.dtype), r.functor, r.code.value
+            none = r.neutral(t)
             before.append(f"{t} all_{name} = {none};")
             inside.append(f"all_{name} = {functor}()(all_{name}, {r.of.name});")
             whole = self._together(t, f"all_{name}", functor, none)
@@ -150,13 +150,6 @@ class RowKernel:
         return [*before, self._loop([r.of for r in some], inside), *after]
 
     # -- results and sums over rows
-
-    def _accumulators(self) -> list[str]:
-        many = f"[{self._items * self.pack}] = {{}}"
-        return [
-            f"{type_name(s.code.dtype)} s{s.k}{many if s.by_column else ' = 0'};"
-            for s in self._code.sums
-        ]
 
     def _write_elements(self) -> str:
         of, before, inside, after = self._code, "", [], ""
@@ -190,7 +183,7 @@ class RowKernel:
                 one, at, width = f"s{k}[k * {p} + e]", "j + e", n
                 each = f"#pragma unroll\nHELD if (j < {n}) for (int e = 0; e < {p}; ++e)"
             else:
-                lines.append(f"s{k} = {self._together(t, one, 'Sum', f'({t})(0)')};")
+                lines.append(f"s{k} = {self._together(t, one, 'Sum', f'({t})0')};")
             write = f"q{k}[blockIdx.x * {width}LL + {at}] = {one};"
             if not more:
                 lines.append(f"{each} {write}")

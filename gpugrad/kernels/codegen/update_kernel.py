@@ -14,14 +14,26 @@ A rule is a function of the elements of a Variable, its gradient and its average
       x0 = v4;
     }
     template <class T, class G = T> __global__ void __launch_bounds__(256, 1) sgd(
-        const __grid_constant__ Table<2> table, sgd_settings given, const sgd_settings* live) {
-      ...
+        const __grid_constant__ Table<2> table, sgd_settings given,
+        const sgd_settings* live) {
+      constexpr int W = WIDE<T, G>;
+      sgd_settings s = live ? *live : given;
+      each_chunk(table, [&](int i, long long start, int n) {
+        each_element<W, float>(n, [&](float& x0, float& x1) { sgd_each(x0, x1, s); },
+            (T*)nullptr, (T*)table.at[0][i] + start, (const G*)table.at[1][i] + start);
+      });
+    }
 
 A step is bound by memory bandwidth: Adam in float32 reads p, g, m, v and writes p, m, v, which are
 28 bytes per element. So accesses have 16 bytes, and a launch takes up to 86 arrays, see `tables`.
 
 A second kernel, ``sgd_rounded``, also writes the new p rounded to 16 bits, for the matrix products
 of the next step: 2 bytes per element, where casts take 6.
+
+A rule that reads norms of whole arrays, as LAMB's, takes two launches. The first,
+``lamb_measure``, computes the direction u of each element, updates the averages and adds up the
+squares of p and of u, in at most `SEGMENTS` partial sums per array. The second adds up the partial
+sums of its array, always in the same order, and steps. So results do not depend on timing.
 """
 
 from __future__ import annotations
@@ -33,9 +45,13 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.backend import READINGS
 from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
 from gpugrad.kernels.runtime.launch import TYPES, headers, launch, type_name
-from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, tables
+from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, segments_of, tables
+
+NORMS = ("p_norm", "u_norm")
+"""The settings that the second kernel of a rule with norms computes: the norms of p and u."""
 
 
 class StepKernel:
@@ -44,44 +60,103 @@ class StepKernel:
     Args:
         name: the name of the kernels.
         formula: ``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``.
-        settings: the names of the numbers that `s` holds.
+        settings: the names of the numbers that `s` holds; with `measure` also `NORMS`.
         n_slots: the number of averages.
+        measure: None, or ``measure(xp, s, p, g, *slots)``, which returns ``(u, *slots)``: then the
+            formula may read ``s.p_norm`` and ``s.u_norm``, and finds the new averages.
 
     Attributes:
         names: the names of its kernels.
+        rounds: whether `step` takes arrays for rounded copies.
 
     Raises:
         NoCodeError: when it is launched, if the formula is not straight-line CUDA.
     """
 
-    rounds = True
-    """Whether `step` takes arrays for rounded copies."""
-
     def __init__(
-        self, name: str, formula: Callable[..., Any], settings: Sequence[str], n_slots: int
+        self,
+        name: str,
+        formula: Callable[..., Any],
+        settings: Sequence[str],
+        n_slots: int,
+        measure: Callable[..., Any] | None = None,
     ) -> None:
-        self.name, self._formula = name, formula
-        self.names: tuple[str, ...] = (name,)
-        self._settings, self._n_slots = tuple(settings), n_slots
-        self._sources: dict[Any, str] = {}
+        self.name, self._formula, self._measure = name, formula, measure
+        self.names: tuple[str, ...] = (f"{name}_measure", name) if measure else (name,)
+        self.rounds = measure is None
+        self._settings, self._columns = tuple(settings), range(2 + n_slots)
+        self.source = functools.cache(self._source)
 
-    def source(self, dtype: Any) -> str:
+    def _source(self, dtype: Any) -> str:
         """The source of the kernels for arrays of this dtype."""
         dtype = compute_dtype(dtype)
-        if dtype not in self._sources:
-            self._sources[dtype] = self._write(dtype)
-        return self._sources[dtype]
+        name, columns = self.name, self._columns
+        slots = [f"x{k}" for k in columns[2:]]
+        fields = " ".join(f"{TYPES[dtype]} {k};" for k in self._settings)
+        texts = [
+            headers("functions.cuh", "tables.cuh"),
+            f"struct {name}_settings {{ {fields} }};\n",
+            self._each(name, self._formula, dtype, ["x0", *slots]),
+        ]
+        step, n = self._loop(dtype), len(columns)
+        if self._measure is None:
+            copy = self._loop(dtype, rounded=True)
+            texts += [
+                self._kernel(name, n, f"  each_chunk(table, {step});\n"),
+                self._kernel(f"{name}_rounded", n + 1, f"  each_chunk(table, {copy});\n", True),
+            ]
+        else:
+            first, step = f"{name}_measure", f"s.p_norm, s.u_norm, {step}"
+            loop = self._loop(dtype, measures=True)
+            texts += [
+                self._each(first, self._measure, dtype, ["u", *slots]),
+                self._kernel(first, n + 1, f"  measure_segments(table, {loop});\n"),
+                self._kernel(name, n + 1, f"  each_measured_chunk(table, {step});\n"),
+            ]
+        return "".join(texts)
 
-    def _write(self, dtype: np.dtype[Any]) -> str:
-        n = 2 + self._n_slots
-        written = [0, *range(2, n)]
-        names = [f"x{k}" for k in written]
+    def _each(
+        self, own: str, formula: Callable[..., Any], dtype: np.dtype[Any], results: Sequence[str]
+    ) -> str:
+        """The function ``own_each`` of one element, which assigns the results to its parameters."""
+        t, inputs = TYPES[dtype], [f"x{k}" for k in self._columns]
+        params = [f"{t}& {x}" if x in results else f"const {t} {x}" for x in inputs]
+        params += [f"{t}& {x}" for x in results if x not in inputs]
+        lines = formula_lines(formula, self._settings, inputs, results, dtype)
         return (
-            headers("functions.cuh", "tables.cuh")
-            + struct_text(self.name, self._settings, dtype)
-            + each_text(self.name, self.name, self._formula, self._settings, n, dtype, names)
-            + kernel_text(self.name, TYPES[dtype], n, written)
-            + kernel_text(self.name, TYPES[dtype], n, written, rounded=True)
+            f"static __device__ __forceinline__ void {own}_each(\n"
+            f"    {', '.join(params)}, const {self.name}_settings& s) {{\n"
+            + "".join(f"  {line}\n" for line in lines)
+            + "}\n"
+        )
+
+    def _loop(self, dtype: np.dtype[Any], measures: bool = False, rounded: bool = False) -> str:
+        """The function that steps or measures a part of an array."""
+        t, n = TYPES[dtype], len(self._columns)
+        kinds = ["const T" if measures else "T", "const G", *[t] * (n - 2)]
+        arrays = [f"({kind}*)table.at[{k}][i] + start" for k, kind in enumerate(kinds)]
+        copy = f"part_of((H*)table.at[{n}][i], start)" if rounded else "(T*)nullptr"
+        params = ", ".join(f"{t}& x{k}" for k in self._columns)
+        values = ", ".join(f"x{k}" for k in self._columns)
+        element = f"{self.name}_each({values}, s);"
+        if measures:
+            element = f"{t} u; {self.name}_measure_each({values}, u, s); add_squares(sum, x0, u);"
+        return (
+            f"[&](int i, long long start, int n{', double2& sum' * measures}) {{\n"
+            f"    each_element<W, {t}>(n, [&]({params}) {{ {element} }},\n"
+            f"        {', '.join([copy, *arrays])});\n  }}"
+        )
+
+    def _kernel(self, own: str, n: int, body: str, rounded: bool = False) -> str:
+        """A kernel whose table has `n` columns."""
+        types = "class T, class G, class H" if rounded else "class T, class G = T"
+        settings = f"{self.name}_settings"
+        return (
+            f"template <{types}> __global__ void __launch_bounds__(256, 1) {own}(\n"
+            f"    const __grid_constant__ Table<{n}> table, {settings} given,\n"
+            f"    const {settings}* live) {{\n"
+            f"  constexpr int W = {'PACKED<H>' if rounded else 'WIDE<T, G>'};\n"
+            f"  {settings} s = live ? *live : given;\n{body}}}\n"
         )
 
     def step(
@@ -107,18 +182,19 @@ class StepKernel:
         source = self.source(dtype)
         by_value = np.array(tuple(settings), _struct_of(compute_dtype(dtype), len(settings)))[()]
         every = [columns[0], [*map(as_contiguous, columns[1])], *columns[2:]]
-        copies = [] if rounded is None else [rounded]
+        if rounded is not None:
+            every.append(rounded)
         kinds = dict.fromkeys(g.dtype for g in every[1])
         for kind in kinds:
-            same_kind = [*every, *copies]
+            same_kind: list[Any] = [*every]
             if len(kinds) > 1:
-                rows = zip(*same_kind, strict=True)
-                same_kind = list(zip(*[row for row in rows if row[1].dtype == kind], strict=True))
+                rows = [row for row in zip(*every, strict=True) if row[1].dtype == kind]
+                same_kind = list(zip(*rows, strict=True))
             types = [dtype] if kind == dtype else [dtype, kind]
-            own = {a.dtype for a in same_kind[-1] if a is not None} if copies else set()
+            own = {a.dtype for a in same_kind[-1] if a is not None} if rounded is not None else ()
             if own:
                 types = [dtype, kind, *own]
-            elif copies:
+            elif rounded is not None:
                 same_kind.pop()
             name = f"{'_rounded' if own else ''}<{', '.join(map(type_name, types))}>"
             self._launch(source, name, same_kind, (by_value, live))
@@ -126,7 +202,14 @@ class StepKernel:
     def _launch(
         self, source: str, suffix: str, columns: Sequence[Sequence[Any]], numbers: Any
     ) -> None:
-        """Launch the kernel with this suffix of its name on arrays of the same types."""
+        """Launch the kernels with this suffix of their names on arrays of the same types."""
+        if self._measure:
+            first = columns[0][0]
+            ends = np.cumsum([0, *(segments_of(a.size) for a in columns[0])]).tolist()
+            sums = READINGS[type(first)].lib.ndarray(2 * ends[-1] + 2, np.float64)
+            columns = [*columns, [sums[2 * k :] for k in ends[:-1]]]
+            for table, segments in tables(columns, segmented=True):
+                launch(source, self.names[0] + suffix, segments, THREADS, (table, *numbers))
         for table, chunks in tables(columns):
             launch(source, self.name + suffix, chunks, THREADS, (table, *numbers))
 
@@ -135,12 +218,6 @@ class StepKernel:
 def _struct_of(dtype: np.dtype[Any], n: int) -> np.dtype[Any]:
     """The dtype of the struct of `n` settings."""
     return np.dtype([("", dtype)] * n)
-
-
-def struct_text(name: str, settings: Sequence[str], dtype: np.dtype[Any]) -> str:
-    """The struct of the settings."""
-    fields = " ".join(f"{TYPES[dtype]} {k};" for k in settings)
-    return f"struct {name}_settings {{ {fields} }};\n"
 
 
 def formula_lines(
@@ -165,91 +242,3 @@ def formula_lines(
     codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
     stores = [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
     return body.lines(codes) + stores
-
-
-def each_text(
-    own: str,
-    name: str,
-    formula: Callable[..., Any],
-    settings: Sequence[str],
-    n: int,
-    dtype: np.dtype[Any],
-    results: Sequence[str],
-) -> str:
-    """The function ``own_each`` of one element, which assigns the results to these parameters.
-
-    Its parameters are ``x0`` to ``x(n - 1)``, then others among the results, then the settings of
-    the struct ``name_settings``.
-    """
-    t = TYPES[dtype]
-    lines = formula_lines(formula, settings, [f"x{k}" for k in range(n)], results, dtype)
-    params = [f"{t}& x{k}" if f"x{k}" in results else f"const {t} x{k}" for k in range(n)]
-    params += [f"{t}& {x}" for x in results if x[0] != "x"]
-    text = "".join(f"  {line}\n" for line in lines)
-    return (
-        f"static __device__ __forceinline__ void {own}_each(\n"
-        f"    {', '.join(params)}, const {name}_settings& s) {{\n{text}}}\n"
-    )
-
-
-def loop_text(
-    own: str, t: str, n: int, written: Sequence[int], extra: str = "", rounded: bool = False
-) -> str:
-    """The loop over `n` elements from `start` of array `i`, in packs of `W` if they are aligned.
-
-    Args:
-        own: the function of one element, without ``_each``.
-        t: the type of computations.
-        n: the number of columns: arrays of T, of G, and then of `t`.
-        written: the columns that are stored.
-        extra: an argument of the function that is not an array, with a comma.
-        rounded: whether column `n` has arrays of H, or null, for the rounded first column.
-    """
-    kinds = ["T", "G", *[t] * (n - 2)]
-    places = "".join(
-        f"    {kind}* a{k} = ({kind}*)table.at[{k}][i] + start;\n" for k, kind in enumerate(kinds)
-    )
-    pointers = ", ".join(f"a{k}" for k in range(n))
-    packs, values = (", ".join(f"b{k}{of}" for k in range(n)) for of in ("[j]", ""))
-    loads = "".join(f"      load<W>(a{k} + k, b{k});\n" for k in range(n))
-    stores = "".join(f"      store<W>(b{k}, a{k} + k);\n" for k in written)
-    reads = "".join(f"      {t} b{k} = ({t})a{k}[k];\n" for k in range(n))
-    writes = "".join(f"      a{k}[k] = ({kinds[k]})b{k};\n" for k in written)
-    if rounded:
-        places += f"    H* r = (H*)table.at[{n}][i];\n    if (r) r += start;\n"
-        pointers += ", r"
-        stores += "      if (r) store<W>(b0, r + k);\n"
-        writes += "      if (r) r[k] = (H)b0;\n"
-    return (
-        f"{places}    int whole = aligned({pointers}) ? n / W * W : 0;\n"
-        f"    for (int k = threadIdx.x * W; k < whole; k += blockDim.x * W) {{\n"
-        f"      {t} {', '.join(f'b{k}[W]' for k in range(n))};\n{loads}"
-        "#pragma unroll\n"
-        f"      for (int j = 0; j < W; ++j) {own}_each({packs}, {extra}s);\n{stores}"
-        f"    }}\n"
-        f"    for (int k = whole + threadIdx.x; k < n; k += blockDim.x) {{\n{reads}"
-        f"      {own}_each({values}, {extra}s);\n{writes}"
-        f"    }}\n"
-    )
-
-
-def head_text(own: str, name: str, columns: int, rounded: bool = False) -> str:
-    """The first lines of a kernel whose table has these columns."""
-    types = "class T, class G, class H" if rounded else "class T, class G = T"
-    return (
-        f"template <{types}> __global__ void __launch_bounds__(256, 1) {own}(\n"
-        f"    const __grid_constant__ Table<{columns}> table, {name}_settings given,\n"
-        f"    const {name}_settings* live) {{\n"
-        f"  constexpr int W = {'PACKED<H>' if rounded else 'WIDE<T, G>'};\n"
-        f"  {name}_settings s = live ? *live : given;\n"
-    )
-
-
-def kernel_text(name: str, t: str, n: int, written: Sequence[int], rounded: bool = False) -> str:
-    """The kernel that steps all arrays of a table, and perhaps rounds the first column."""
-    own = f"{name}_rounded" if rounded else name
-    return (
-        f"{head_text(own, name, n + rounded, rounded)}"
-        f"  each_chunk(table, [&](int i, long long start, int n) {{\n"
-        f"{loop_text(name, t, n, written, rounded=rounded)}  }});\n}}\n"
-    )
