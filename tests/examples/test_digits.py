@@ -102,6 +102,11 @@ def of_another_model(path):
     checkpoint.save(path, {"w": np.ones(3)}, metadata)
 
 
+def of_another_program(path):
+    for each in path.parent.glob("*.safetensors"):
+        checkpoint.save(each, {"w": np.ones(3)})
+
+
 def without_settings(path):
     (path.parents[1] / "settings.json").unlink()
 
@@ -112,9 +117,10 @@ def without_settings(path):
         (without_settings, (), "there is no run in"),
         (damaged, (), "is damaged"),
         (of_another_model, (), "does not fit"),
+        (of_another_program, (), "was not written by"),
         (lambda path: None, ("--seed", 1), "resume it with: --seed 0"),
     ],
-    ids=["missing", "damaged", "another model", "settings"],
+    ids=["missing", "damaged", "another model", "another program", "settings"],
 )
 def test_a_wrong_checkpoint_is_a_clear_error_and_is_kept(
     short, tmp_path, capsys, spoil, options, words
