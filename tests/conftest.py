@@ -4,6 +4,7 @@ The CUDA device is a GPU where there is one. Else it is made up: the real CuPy r
 gpugrad.testing.cuda.driver. Where that has not been built, the tests of devices are skipped.
 """
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -101,11 +102,23 @@ def _names_cuda(code: types.CodeType) -> bool:
     )  # fmt: skip
 
 
+def _thin(items: list[pytest.Item]) -> None:
+    """Mark the cases that the marker `thin` leaves out as slow."""
+    cases: dict[str, int] = collections.Counter()
+    for item in items:
+        if (thin := item.get_closest_marker("thin")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % thin.args[0]:
+                item.add_marker("slow")
+            cases[test] += 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _uses_a_device(item):
             item.add_marker("device")
+    _thin(items)
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
     for item in items if not REAL_CUPY else ():
