@@ -212,6 +212,7 @@ def test_derivatives_of_a_function_equal_eager(f, order):
 
 @pytest.mark.parametrize("order", [gradients, second], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.thin(5)
 def test_constants_that_a_tape_in_the_function_watches_have_gradients(f, order):
     def square(x):
         return f(gg.tanh(A) @ x)
