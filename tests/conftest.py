@@ -4,6 +4,7 @@ The CUDA device is a GPU where there is one. Else it is made up: the real CuPy r
 gpugrad.testing.cuda.driver. Where that has not been built, the tests of devices are skipped.
 """
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -72,7 +73,7 @@ if REAL_CUPY and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--programs", type=int, default=100, help="random programs that tests/fuzz runs"
+        "--programs", type=int, default=60, help="random programs that tests/fuzz runs"
     )
     parser.addoption("--seed", type=int, default=0, help="of the first of them")
 
@@ -101,16 +102,29 @@ def _names_cuda(code: types.CodeType) -> bool:
     )  # fmt: skip
 
 
+def _thin(items: list[pytest.Item]) -> None:
+    """Mark the cases that the marker `thin` leaves out as slow."""
+    cases: dict[str, int] = collections.Counter()
+    for item in items:
+        if (thin := item.get_closest_marker("thin")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % thin.args[0]:
+                item.add_marker("slow")
+            cases[test] += 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _uses_a_device(item):
             item.add_marker("device")
+    _thin(items)
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
-    for item in items if not REAL_CUPY else ():
-        if item.get_closest_marker("device"):
-            item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+    if not REAL_CUPY:  # thousands of skipped tests would take some seconds
+        gone = [item for item in items if item.get_closest_marker("device")]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if not item.get_closest_marker("device")]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

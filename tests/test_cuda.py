@@ -372,10 +372,6 @@ def test_a_stream_of_another_library_is_used(cuda):
         gg.cuda.stream(7)
 
 
-@pytest.mark.xfail(
-    reason="passes alone; after other tests of a worker the second thread once ran first",
-    strict=False,
-)
 def test_replays_on_the_default_streams_of_two_threads_run_in_order(cuda):
     cp = backend.cupy()
     v = gg.Variable(gg.zeros(4, device=cuda))

@@ -117,10 +117,11 @@ class Checkpoints(Callback):
 
         Raises:
             CheckpointError: the file is missing or damaged, or of other parts; the message lists
-                the differences.
+                the differences. Or `path` is None, and files of the folder
+                have names as of checkpoints, but none is one.
         """
         if path is None:
-            path = self.latest()
+            path = self._last()
             if path is None:
                 return None
         return self._restored(PATH("Checkpoints", "path", path), None)
@@ -136,7 +137,7 @@ class Checkpoints(Callback):
                 "continue in the middle of an epoch."
             )
         self._own_folder()
-        path = self.latest()
+        path = self._last()
         if path is not None:
             self._restored(path, run)
         self._saved = run.step if path is not None else -1
@@ -244,11 +245,23 @@ class Checkpoints(Callback):
 
     def _files(self) -> Iterator[Path]:
         """The files of this class, the latest first; a folder may hold others."""
+        return filter(_is_ours, self._candidates())
+
+    def _last(self) -> Path | None:
+        """As `latest`, but an error where files of others would pass for an empty folder."""
+        path = self.latest()
+        if path is None and (other := next(self._candidates(), None)):
+            raise CheckpointError(
+                f"{other} was not written by gg.train.Checkpoints, and {self.folder} holds no "
+                "checkpoint: move the file away to start anew, or choose another folder."
+            )
+        return path
+
+    def _candidates(self) -> Iterator[Path]:
+        """The files that have names as of checkpoints, the latest first."""
         found = self.folder.glob("*.safetensors") if self.folder.is_dir() else ()
         steps = {int(p.stem) for p in found if re.fullmatch("[0-9]{8,}", p.stem) and p.is_file()}
-        for path in map(self._path, sorted(steps, reverse=True)):
-            if path.exists() and _is_ours(path):
-                yield path
+        return filter(Path.exists, map(self._path, sorted(steps, reverse=True)))
 
     def _path(self, step: int) -> Path:
         return self.folder / f"{step:08d}.safetensors"

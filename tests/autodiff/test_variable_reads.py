@@ -203,6 +203,7 @@ WHERE = [read_outside, read_in_an_earlier_tape, read_while_paused, read_in_an_ac
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("assigned", [False, True], ids=["same", "assigned"])
+@pytest.mark.thin(3)
 def test_read_from_before_is_a_constant(read, transform, assigned):
     for where in WHERE if read in ("value", "constant", "function") else WHERE[:1]:
         v = variable()
@@ -268,6 +269,7 @@ def test_read_in_a_traced_function_before_its_tape_is_a_constant():
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", READS)
+@pytest.mark.thin(2)
 def test_read_while_recorded_is_the_variable(read, transform, monkeypatch):
     v, plain = variable(), f
     expected = TRANSFORMS[transform](v, v)

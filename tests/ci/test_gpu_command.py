@@ -184,6 +184,7 @@ def test_commit_comes_from_the_environment_without_git(gpu, monkeypatch):
     assert gpu.commit() == "unknown"
 
 
+@pytest.mark.slow
 def test_tests_out_of_time_report_their_progress(gpu, tmp_path):
     (tmp_path / "test_slow.py").write_text(
         "import time\ndef test_bad(): assert 0\ndef test_slow(): time.sleep(60)\n"
@@ -198,6 +199,7 @@ def test_tests_out_of_time_report_their_progress(gpu, tmp_path):
     assert gpu.run_pytest([*command, "-vv"], 60, log) == "failed: 1 failed"
 
 
+@pytest.mark.slow
 def test_the_sanitizer_runs_every_kernel_by_hand_on_the_device(gpu, tmp_path, monkeypatch):
     commands = []
     monkeypatch.setattr(gpu, "find_sanitizer", lambda: sys.executable)
@@ -234,6 +236,7 @@ def test_an_environment_that_cannot_be_created_is_removed(gpu, tmp_path, monkeyp
     assert not (tmp_path / "venv").exists()
 
 
+@pytest.mark.slow
 def test_figures_are_kept_when_the_run_is_stopped(gpu, tmp_path, monkeypatch):
     figures, mark = {"title": "a step", "seconds": {"torch": 1e-5}}, tmp_path / "mark"
     child = f"import time; time.sleep(3); open({str(mark)!r}, 'w')"
@@ -537,6 +540,7 @@ object.__setattr__(OPS["cosh"], "samples", hang_once)
 """
 
 
+@pytest.mark.slow
 def test_ops_continue_after_a_crash_and_a_hang(tmp_path, monkeypatch, on_stand_in):
     (tmp_path / "sitecustomize.py").write_text(
         BROKEN.format(site=str(STAND_IN / "sitecustomize.py"), mark=str(tmp_path / "hung"))
@@ -607,6 +611,7 @@ def test_workers_go_on_behind_items_that_crash_hang_or_fail(tmp_path, on_stand_i
     assert "in measure" in done.stderr  # where it hung
 
 
+@pytest.mark.slow
 def test_items_without_time_are_left_to_the_next_run(gpu, tmp_path, on_stand_in):
     script, path = tmp_path / "script.py", tmp_path / "r.jsonl"
     script.write_text(WORK.format(parts=str(PARTS)).replace("items = ", "items = ['a', 'z'] or "))
@@ -643,6 +648,7 @@ def test_some(k):
 """
 
 
+@pytest.mark.slow
 def test_tests_go_on_after_one_that_hangs_and_one_that_breaks_the_context(gpu, tmp_path):
     (tmp_path / "test_fragile.py").write_text(FRAGILE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

@@ -614,6 +614,8 @@ def test_optimizer_state_stays_on_the_device_of_its_variable(how, second):
     assert {devices.device_of(a) for a in state.averages.values()} == {v.device}
 
 
+@needs_driver
+@pytest.mark.slow
 def test_tests_of_devices_run_with_one_gpu():
     if REAL_GPU:
         pytest.skip(reason="only the made-up driver can have one GPU fewer")

@@ -95,6 +95,7 @@ def run(text):
 
 
 @pytest.mark.parametrize("busy", BUSY)
+@pytest.mark.thin(2)
 def test_fork_while_another_thread_is_busy_goes_on_with_everything(busy):
     run(f"""
     import gpugrad

@@ -112,6 +112,7 @@ def test_two_ranks_by_nccl_on_made_up_gpus(results, check):
         ("other", "rank 2 is in another one: all_gather float32"),
     ],
 )
+@pytest.mark.thin(3)
 def test_a_fault_of_one_rank_ends_all_and_is_named(fault, words):
     ((text, status),) = run([[MPIEXEC, "-n", 3, sys.executable, HERE / "fault.py", fault]], 40)
     after = time.time() - float(re.search(r"FAULT ([\d.]+)", text)[1])

@@ -98,13 +98,13 @@ def test_vae_needs_fewer_nats_for_digits_it_has_not_seen(tmp_path, capsys):
     assert number_after("Held-out digits:", capsys.readouterr().out) < 30  # 44 without a picture
 
 
-def test_neural_ode_follows_the_spiral(tmp_path, capsys):
+@pytest.mark.parametrize("gradient", ["adjoint", pytest.param("unrolled", marks=pytest.mark.slow)])
+def test_neural_ode_follows_the_spiral(gradient, tmp_path, capsys):
     full = ["--device", "cpu", "--quiet", "--output", tmp_path]
-    for gradient in ("adjoint", "unrolled"):
-        options = "--epochs", 10, "--steps", 5, "--gradient", gradient
-        assert main("neural_ode", *full, *options) == 0
-        text = capsys.readouterr().out
-        assert number_after("Error of the whole spiral:", text) < 1.2
+    options = "--epochs", 10, "--steps", 5, "--gradient", gradient
+    assert main("neural_ode", *full, *options) == 0
+    text = capsys.readouterr().out
+    assert number_after("Error of the whole spiral:", text) < 1.2
 
 
 def test_neural_ode_needs_more_points_than_steps(tmp_path, capsys):
@@ -137,11 +137,12 @@ def test_snake_passes_the_checks_of_an_op():
     gg.testing.check_op("snake")
 
 
+@pytest.mark.slow
 def test_snake_continues_a_wave_and_relu_does_not(tmp_path, capsys):
     full = ["--device", "cpu", "--quiet", "--output", tmp_path]
     assert main("custom_kernel", *full) == 0
     text = capsys.readouterr().out
-    assert number_after("Error outside:", text) < 0.7
+    assert number_after("Error outside:", text) < 0.5
     assert number_after("with snake,", text) > 2
 
 
@@ -157,11 +158,7 @@ def test_gp_learns_the_noise_and_its_sparse_bound_is_tight(tmp_path, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words", "most"),
-    [
-        ("vae", "Held-out digits:", 25.5),
-        ("neural_ode", "Error of the whole spiral:", 0.3),
-        ("custom_kernel", "Error outside:", 0.5),
-    ],
+    [("vae", "Held-out digits:", 25.5), ("neural_ode", "Error of the whole spiral:", 0.3)],
 )
 def test_the_whole_run_reaches_what_its_docstring_says(name, words, most, tmp_path, capsys):
     assert main(name, "--device", "cpu", "--quiet", "--output", tmp_path) == 0

@@ -193,6 +193,7 @@ ORDERS = [gradients, second, tangent, hvp, hessian]
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.thin(2)
 def test_derivatives_in_a_function_equal_eager(f, order):
     traced = gg.function(order(f))
     for x in POINTS:
@@ -202,6 +203,7 @@ def test_derivatives_in_a_function_equal_eager(f, order):
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.thin(2)
 def test_derivatives_of_a_function_equal_eager(f, order):
     traced = order(gg.function(f))
     for x in POINTS[:2]:
@@ -210,6 +212,7 @@ def test_derivatives_of_a_function_equal_eager(f, order):
 
 @pytest.mark.parametrize("order", [gradients, second], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.thin(5)
 def test_constants_that_a_tape_in_the_function_watches_have_gradients(f, order):
     def square(x):
         return f(gg.tanh(A) @ x)
@@ -925,7 +928,7 @@ def flows(draw, depth=3):
     return flow(draw(flows(depth - 1)), draw(flows(depth - 1)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(flows())
 def test_random_nestings_and_their_gradients_equal_eager(f):
     one, two = gg.function(gradients(f)), gg.function(f)

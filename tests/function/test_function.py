@@ -86,6 +86,7 @@ def work_for_every_pass(x, y):
     "passes", CHOICES, ids=lambda p: "all" if p is None else "-".join(p) or "none"
 )
 @pytest.mark.parametrize("f", [loss_and_gradient, work_for_every_pass])
+@pytest.mark.thin(3)
 def test_any_choice_of_passes_equals_eager(f, passes):
     traced = gg.function(f, passes=passes)
     for k in range(3):

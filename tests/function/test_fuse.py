@@ -193,6 +193,7 @@ def step_with_work_for_each_pass(x, w, b, v, u, labels):
 
 @needs_shim
 @pytest.mark.parametrize("name", [None, *pass_names("gpu")])
+@pytest.mark.thin(3)
 def test_results_are_right_without_any_one_pass(name, rng):
     x, w, b = normal(rng, 5, 2, 6), normal(rng, 6, 6), normal(rng, 6)
     v, u, labels = normal(rng, 6, 8) / 2, normal(rng, 6, 9) / 2, rng.integers(0, 9, 5)
@@ -435,6 +436,7 @@ def test_random_programs_are_right(data):
 @needs_nvrtc
 @pytest.mark.parametrize("name", ["kernel", "ending"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64"])
+@pytest.mark.thin(3)
 def test_sums_of_integers_compile(dtype, name):
     def f(x):
         return [gg.sum(x * x, axis=a, dtype=dtype) for a in (-1, 0, None)]
@@ -446,6 +448,7 @@ def test_sums_of_integers_compile(dtype, name):
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90", "sm_100"])
 @pytest.mark.parametrize("shape", [(64, 1024), (64, 50_304), (64, 10)])
+@pytest.mark.thin(5)
 def test_kernels_do_not_spill_registers_and_move_sixteen_bytes(rng, shape, architecture):
     x = gg.constant(np.zeros(shape, np.float32))
     kernel = first_kernel(value_and_gradients(softmax), x, x)

@@ -263,7 +263,6 @@ def test_a_limit_that_already_holds_changes_nothing():
 
 
 def test_the_first_call_keeps_to_the_limit():
-    peaks = []
     for _ in range(2):  # in one of them, a table of the interpreter may grow by 2 MiB
         step, weights = layers(12)
         x = X + 0  # its own array, so that nothing else has cached it
@@ -271,11 +270,12 @@ def test_the_first_call_keeps_to_the_limit():
         tracemalloc.start()
         try:
             f(x)
-            peaks.append(tracemalloc.get_traced_memory()[1])
+            peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    peak = min(peaks)
-    existing = x.nbytes + sum(w.nbytes for w in weights)
+        existing = x.nbytes + sum(w.nbytes for w in weights)
+        if existing + peak <= 16.6 * MIB:
+            break
     assert f.cache_info() == (0, 1, 0)
     assert existing + peak <= 16.6 * MIB
     assert gg.function(layers(12)[0]).memory(x).peak > 20 * MIB

@@ -144,6 +144,7 @@ SHAPES = [(4, 16, 3, 5), (3, 5, 7, 7), (2, 3, 1, 40), (33, 264, 1, 1)]
 
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("dtype", ["float64", *TOLERANCES])
+@pytest.mark.thin(5)
 def test_kernels_add_and_apply_relu_as_the_formulas_do(dtype, schedule, rng):
     forward, backward = (
         gg.OPS[n].bare(NUMPY) for n in ("standardize_affine", "standardize_affine_grads")

@@ -131,6 +131,7 @@ def test_a_loop_returns_what_python_does(body, reverse, setting):
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("names", [["x", "h", "w", "b", "gates", "s"], ["w"], ["x"], ["h", "b"]])
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+@pytest.mark.thin(5)
 def test_gradients_of_a_loop_are_those_of_python(body, names, reverse, setting):
     p, f = arrays(), gradients(body, names, reverse)
     traced = gg.function(f)

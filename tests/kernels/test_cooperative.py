@@ -17,18 +17,25 @@ def cp(cuda, monkeypatch):
     return cupy()
 
 
-def test_a_barrier_belongs_to_a_stream_and_a_thread(cp):
+def test_a_barrier_belongs_to_a_stream_and_to_the_thread_that_has_the_stream(cp):
     x = cp.empty(1)
     first = cooperative.barrier_of(x)
-    assert cooperative.barrier_of(x) is first
-    with cp.cuda.Stream(non_blocking=True):
+    with cp.cuda.Stream(non_blocking=True) as stream:
         other = cooperative.barrier_of(x)
         assert cooperative.barrier_of(x) is other is not first
     found = []
-    thread = threading.Thread(target=lambda: found.append(cooperative.barrier_of(x)))
-    thread.start(), thread.join()
-    assert found[0] is not first
-    assert [a.item() for a in (first, other, *found)] == [0, 0, 0]
+
+    def look(stream):
+        with stream:
+            found.append(cooperative.barrier_of(x))
+
+    # each thread may get the identifier of the last
+    for each in (stream, cp.cuda.Stream.null, *[cp.cuda.Stream.ptds] * 3):
+        thread = threading.Thread(target=look, args=(each,))
+        thread.start(), thread.join()
+    assert (found[0], found[1]) == (other, first)
+    assert len({a.data.ptr for a in (first, other, *found)}) == 5
+    assert [a.item() for a in (first, other, *found)] == [0] * 7
 
 
 def test_a_barrier_is_not_allocated_in_the_pool_of_a_graph(cp):

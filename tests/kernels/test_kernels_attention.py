@@ -59,6 +59,7 @@ ENGINES = [
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("m", "n"), [(70, 90), (90, 70), (1, 130), (129, 3)])
 @pytest.mark.parametrize(("architecture", "dtype"), ENGINES)
+@pytest.mark.thin(5)
 def test_lengths_that_are_not_multiples_of_a_tile(
     architecture, dtype, m, n, is_causal, monkeypatch
 ):
@@ -92,6 +93,7 @@ def test_kernel_declines_what_exceeds_shared_memory():
 
 @pytest.mark.parametrize(("m", "n"), [(70, 90), (33, 136)])  # rows of whole blocks, and others
 @pytest.mark.parametrize(("architecture", "dtype"), [("sm_75", "float32"), ("sm_90", "bfloat16")])
+@pytest.mark.thin(3)
 def test_dropout_draws_the_same_mask_as_the_formula(architecture, dtype, m, n, monkeypatch):
     monkeypatch.setattr(attention, "architecture", lambda: architecture)
     rng = np.random.default_rng(0)
@@ -273,6 +275,7 @@ JOINT = {
 
 @pytest.mark.parametrize("case", JOINT)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.thin(5)
 def test_all_gradients_come_from_one_launch(case, dtype, launches_of):
     query, key, width, params = JOINT[case]
     rng, names = np.random.default_rng(0), launches_of(attention)

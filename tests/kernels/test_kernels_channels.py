@@ -49,6 +49,7 @@ def of_norm(rng, dtype, shape, axis, weight=True):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
+@pytest.mark.thin(3)
 def test_channels_of_any_shape(shape, axis, dtype, rng):
     arrays, params = of_norm(rng, dtype, shape, axis)
     bias = drawn(rng, dtype, *arrays[-1].shape)

@@ -176,6 +176,7 @@ def test_cross_entropy_gradients_may_overwrite_the_scores(n, schedule, rng):
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize("n", [7, 1000, 33_000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.thin(4)
 def test_fused_loss_and_gradient_match_two_kernels(dtype, n, schedule, rng):
     g, x, labels = losing(rng, dtype, n, lines=6)
     labels[1], x[2] = n, -np.inf  # an unknown class; a row without a score
@@ -200,6 +201,7 @@ def test_fused_loss_and_gradient_match_two_kernels(dtype, n, schedule, rng):
 @pytest.mark.parametrize("schedule", shim.SCHEDULES)
 @pytest.mark.parametrize(("n", "lines"), [(7, 1), (7, 3), (40, 130), (1030, 7), (33_000, 2)])
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.thin(7)
 def test_the_last_block_adds_the_losses_up(dtype, n, lines, schedule, rng, monkeypatch):
     arrived = np.full(1, 1 << 31, np.uint32)  # as an odd number of barriers leaves it
     monkeypatch.setattr(cross_entropy, "barrier_of", lambda array: arrived)

@@ -1,7 +1,7 @@
 """Hostile values in the place of every argument of every op: numbers come back, or a named error.
 
 The default run changes one sample of each op, and one more that passes other parameters; each
-argument gets every second value. The slow run passes all values in every sample.
+argument gets every fourth value. The slow run passes all values in every sample.
 """
 
 import inspect
@@ -29,7 +29,7 @@ def calls_of(op, every):
         bound.apply_defaults()
         for k, (name, parameter) in enumerate(op.signature.parameters.items()):
             refused = refused_in(name, parameter.default)
-            for value in (*refused, *(HOSTILE if every else HOSTILE[k % 2 :: 2])):
+            for value in (*refused, *(HOSTILE if every else HOSTILE[k % 4 :: 4])):
                 arguments = {**bound.arguments, name: value}
                 yield name, value, inspect.BoundArguments(op.signature, arguments), refused
 

@@ -94,11 +94,18 @@ def near_one(sample):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("dtype", "samples"),
+    [
+        (np.float32, slice(1)),
+        pytest.param(np.float32, slice(1, None), marks=pytest.mark.slow),
+        pytest.param(np.float64, slice(None), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", sorted({*gg.OPS} - {*OTHER}))
-def test_homogeneous_op_keeps_its_digits_at_every_magnitude(name, dtype):
+def test_homogeneous_op_keeps_its_digits_at_every_magnitude(name, dtype, samples):
     op = gg.OPS[name]
-    for sample in Subject(op, 0, 1, CPU).samples if op.differentiable else ():
+    for sample in Subject(op, 0, 1, CPU).samples[samples] if op.differentiable else ():
         sample = with_no_eps(sample.astype(dtype))
         if not sample.inexact_leaves:
             continue

@@ -5,6 +5,8 @@ tests/testing/test_testing.py shows what each check finds. Messages name the op 
 Without a GPU, the device checks run on the made-up driver.
 """
 
+import dataclasses
+
 import pytest
 
 import gpugrad as gg
@@ -14,11 +16,27 @@ from gpugrad.testing import CHECKS, check_op
 NAMES = sorted(gg.OPS)
 EACH_OP = pytest.mark.parametrize("name", NAMES)
 ON_DEVICE = ("kernel", "device")
+LONG = ("second_order", "layout", "vmap", "function")
 
 
 @EACH_OP
 def test_op(name):
-    check_op(name, checks=[check for check in CHECKS if check not in ON_DEVICE])
+    check_op(name, checks=[check for check in CHECKS if check not in (*ON_DEVICE, *LONG)])
+
+
+@EACH_OP
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_op_in_other_ways(name, every):
+    """The checks that take longest, of two samples in the default run."""
+    op = gg.OPS[name]
+
+    def some(rng, samples=op.samples):
+        calls = list(samples(rng))
+        return [calls[k] for k in sorted({0, len(calls) - 1}) if calls]
+
+    if callable(op.samples) and not every:
+        op = dataclasses.replace(op, samples=some)
+    check_op(op, checks=LONG)
 
 
 @EACH_OP

@@ -246,6 +246,7 @@ ULPS = 1024, 256, 1 << 14  # of the value, which is SciPy's, and of two derivati
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", FAR_OUT)
+@pytest.mark.thin(2)
 def test_derivatives_far_out_have_their_digits(name, dtype):
     """Where they are small differences of the function and others, or their squares overflow."""
     function, end = FAR_OUT[name]

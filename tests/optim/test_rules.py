@@ -25,6 +25,7 @@ def test_cuda_is_that_of_the_docstring():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("seed", range(100))
+@pytest.mark.thin(3)
 def test_blocks_and_small_arrays_are_stepped_as_whole_ones(seed, dtype, monkeypatch):
     monkeypatch.setattr(rules, "BLOCK", 64)
     monkeypatch.setattr(rules, "SMALL", 10)

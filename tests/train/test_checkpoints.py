@@ -120,6 +120,8 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
         gg.checkpoint.save(other, {"w": gg.ones(1)})
     others[-1].mkdir()
     assert checkpoints.latest() is None
+    with pytest.raises(CheckpointError, match=r"99999999\S* was not written by .* start anew"):
+        checkpoints.restore()
     for step in (1, 2):
         path = checkpoints.save(step)
     assert checkpoints.latest() == path

@@ -8,17 +8,16 @@ with which CuPy refuses a grid that is too large. Otherwise it might wait foreve
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.kernels.runtime.launch import gpu_of, is_captured
+from gpugrad.kernels.runtime.launch import PER_THREAD, gpu_of, is_captured, this_thread
 
 _ON_HOST = 8  # processors that the shim pretends to have
 
-_barriers: dict[tuple[int, int, int], Any] = {}  # by device, stream and thread
+_barriers: dict[tuple[int, int, object], Any] = {}  # by device, stream, and thread if it owns that
 
 
 def blocks_at_once(array: Any, per_processor: int) -> int:
@@ -41,8 +40,9 @@ def barrier_of(array: Any) -> Any:
     if type(array) is np.ndarray:
         return np.zeros(1, np.uint32)
     cp = cupy()
+    stream = int(cp.cuda.get_current_stream().ptr)
     # the default stream of each thread has the same address in all threads
-    key = gpu_of(array), int(cp.cuda.get_current_stream().ptr), threading.get_ident()
+    key = gpu_of(array), stream, this_thread() if stream == PER_THREAD else None
     barrier = _barriers.get(key)
     if barrier is None:
         if is_captured(array):  # only a node of the graph can write to memory now

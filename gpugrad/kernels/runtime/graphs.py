@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import cupy
-from gpugrad.kernels.runtime.launch import get_kernel, takes_structures
+from gpugrad.kernels.runtime.launch import PER_THREAD, get_kernel, takes_structures, this_thread
 
 INSTANCES = (("put.cu", "put"),)
 VECTOR = ("put",)
@@ -20,16 +19,15 @@ THREADS = 256
 BLOCKS = 132 * 8
 
 
-_last: dict[int, tuple[Any, int]] = {}  # by device: the stream of the last graph launch, its thread
-_PER_THREAD = 2  # the address of a default stream that each thread has for itself
+_last: dict[int, tuple[Any, object]] = {}  # by device: stream of the last graph launch, its thread
 
 
 def order_after_graphs() -> None:
     """Make the current stream wait for graphs launched on other streams: they share memory."""
     cp = cupy()
-    device, current = int(cp.cuda.Device().id), (cp.cuda.get_current_stream(), get_ident())
+    device, current = int(cp.cuda.Device().id), (cp.cuda.get_current_stream(), this_thread())
     (previous, thread), (stream, here) = _last.get(device, current), current
-    if previous.ptr == _PER_THREAD and thread != here:
+    if previous.ptr == PER_THREAD and thread is not here:
         previous = cp.cuda.Stream.null  # which waits for it: the address means this thread's now
     if previous.ptr != stream.ptr:
         stream.wait_event(previous.record())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,6 +132,22 @@ def launch(
 def is_captured(array: Any) -> bool:
     """Whether the current stream captures a CUDA graph, so that no value can be read back."""
     return type(array) is not np.ndarray and bool(cupy().cuda.get_current_stream().is_capturing())
+
+
+PER_THREAD = 2  # the address of a default stream that each thread has for itself
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.token = object()
+
+
+_running = _Thread()
+
+
+def this_thread() -> object:
+    """An object of the running thread; the identifier of one that has ended is given again."""
+    return _running.token
 
 
 def get_kernel(source: str, name: str) -> Any:

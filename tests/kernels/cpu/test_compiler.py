@@ -105,6 +105,7 @@ def swap(folder):
 
 @needs_compiler
 @pytest.mark.parametrize("case", UNSAFE)
+@pytest.mark.thin(2)
 def test_a_library_that_others_could_have_written_is_not_loaded(tmp_path, case):
     run("load()", tmp_path)
     library = plant(tmp_path)

@@ -105,6 +105,7 @@ def test_a_formula_of_transposed_arrays_keeps_their_order(threads):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.thin(5)
 def test_slices_at_indices_are_numpys(axis, dtype, threads):
     for x in (numbers(300, 40, 30, dtype=dtype), numbers(30, 40, 300, dtype=dtype).T):
         index = indices(30, 700) if axis is not None else indices(x.size, 50, 5000)

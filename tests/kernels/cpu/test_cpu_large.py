@@ -250,6 +250,7 @@ def test_a_large_gradient_has_no_nan_of_a_masked_branch():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [9, 63, 131, 5000])
 @pytest.mark.parametrize("k", [1, 8, 9, 33, 64])
+@pytest.mark.thin(7)
 def test_top_k_keeps_the_order_of_equal_elements(k, width, dtype, threads):
     k, shape = min(k, width), (-(-LARGE // width), width)
     rng = np.random.default_rng(0)
@@ -381,6 +382,7 @@ _SIZES = {"size": (51, 49)}, {"size": (19, 50)}, {"scale_factor": 1.7}, {"scale_
 @pytest.mark.parametrize("mode", ["nearest", "area", "bilinear", "bicubic"])
 @pytest.mark.parametrize("align_corners", [False, True])
 @np.errstate(invalid="ignore")  # of NumPy's sums with infinities
+@pytest.mark.thin(9)
 def test_resized_images_are_those_of_fewer(mode, align_corners, sizes, dtype, threads):
     def resize(x):
         return gg.nn.interpolate(x, **sizes, mode=mode, align_corners=align_corners)

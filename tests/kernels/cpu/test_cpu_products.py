@@ -50,6 +50,7 @@ LAYOUTS = ["plain", "transposed", "rows apart", "every second column", "reversed
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.thin(5)
 def test_products_equal_numpy_in_every_layout(left, right, dtype):
     rng = np.random.default_rng(0)
     for la in LAYOUTS:
@@ -127,6 +128,7 @@ def test_a_traced_product_equals_the_eager_one(left, right):
         np.testing.assert_allclose(twice(x, gg.constant(b)).numpy(), desired.numpy(), 2e-5, 2e-5)
 
 
+@pytest.mark.parametrize("threads", [2], indirect=True)  # of the other process
 def test_products_leave_numpys_blas_alone():
     """The bits of other threads' NumPy products, the user's limits, and forks during a product."""
     code = """
@@ -146,11 +148,11 @@ def run():
 threads = [threading.Thread(target=run) for _ in range(2)]
 [t.start() for t in threads]
 found = set()
-for k in range(100):
+for k in range(40):
     put(2 + k % 2)
     found.add((get() == 2 + k % 2, np.array_equal(a @ b, quiet)))
 put(2)
-for _ in range(10):
+for _ in range(5):
     child = os.fork()
     if not child:
         same = get() == 2 and np.array_equal(products.product(a, b), desired)

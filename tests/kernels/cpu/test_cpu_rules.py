@@ -218,6 +218,7 @@ def test_extreme_gradients_have_the_bits_of_numpy(name, dtype):
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(50, 300, 50))]
 )
+@pytest.mark.thin(3)
 def test_random_formulas_have_the_bits_of_numpy(first, dtype, threads):
     sources, rules = "", []
     for seed in range(first, first + 50):

@@ -53,6 +53,7 @@ struct Capture {
 };
 
 struct Stream {
+  size_t number;  // how many streams were created before it
   int device = 0;
   unsigned flags = 0;
   int priority = 0;

@@ -1,7 +1,8 @@
 // Streams, events and captures.
 //
 // A stream executes its work at once, or with the setting `late` only when something waits for it:
-// then a missing wait between streams shows as a wrong result.
+// then a missing wait between streams shows as a wrong result. Streams that nothing orders execute
+// the newest first, as their work is mostly meant to follow that of older ones.
 #include <pthread.h>
 
 #include <chrono>
@@ -19,12 +20,17 @@ struct Event {
   std::chrono::steady_clock::time_point time;
 };
 
-static std::set<Stream*> streams;
+struct Newest {
+  bool operator()(const Stream* a, const Stream* b) const { return a->number > b->number; }
+};
+
+static std::set<Stream*, Newest> streams;
 static std::set<Event*> events;
 static std::set<std::shared_ptr<Capture>> captures;
 
 static Stream* new_stream(unsigned flags, int priority) {
-  Stream* s = new Stream;
+  static size_t created = 0;
+  Stream* s = new Stream{created++};
   s->device = current_device();
   s->flags = flags;
   s->priority = priority;
