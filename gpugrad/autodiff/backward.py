@@ -145,17 +145,16 @@ class LogReading:
 
     Args:
         xp: the reading of the targets' gradients.
-        masked: whether a gradient of exactly 0 stays 0 in every product, also with an infinite
-            factor.
+        which: the rules of an op: "plain", "rules" or "masked".
     """
 
-    def __init__(self, xp: Reading, masked: bool) -> None:
-        self.xp, self._masked = xp, masked
+    def __init__(self, xp: Reading, which: str) -> None:
+        self.xp, self._which = xp, which
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         """The rules of an entry and their arguments, given the gradient of its result."""
         op, _, ids, shapes_and_dtypes, saved, _ = entry
-        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
+        rules = getattr(op, self._which) or op.rules_for(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
 
     def check_sum(self, total: Any, *parts: Any) -> None:

@@ -1,7 +1,7 @@
 """Gradients of targets with respect to sources, from a recorder's log.
 
 Checks the arguments and prepares the backward loop: the seeds, and the part of the log that is
-needed. Runs a second pass with masked products if a gradient on the CPU is NaN.
+needed. Runs a second pass with masked products if a gradient on the CPU is NaN: see `masked_pass`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
+from gpugrad.autodiff.masked_pass import MaskedPass
 from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
 from gpugrad.autodiff.recorder import Recorder, link, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
@@ -25,7 +26,7 @@ from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.settings import as_written, mixed_modes, numerics
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, next_id, tensor, wrap
 from gpugrad.errors import (
     ArgumentError,
     DeviceError,
@@ -62,6 +63,7 @@ def differentiate(
         sources = [recorder.source(s) for s in sources]
     trace = current.trace
     start = len(trace.program.steps) if trace is not None else 0
+    first = next_id()
     try:
         grads = _differentiate(recorder, targets, seeds, sources, stops, trace)
     except MemoryError as error:
@@ -69,6 +71,10 @@ def differentiate(
     if trace is not None:
         for step in trace.program.steps[start:]:
             step.backward = True
+    if recorders:
+        for outer in threads.stack:
+            if isinstance(outer, Recorder):
+                outer.passes.append((first, next_id()))
     if scales:
         mark_gradients(recorder.log, targets, grads)
     return grads
@@ -93,13 +99,21 @@ def _differentiate(
     with np.errstate(all="ignore"), here, dtypes:
         # a replay under gg.debug.nans could not tell a NaN that masked products do not have
         always = checks and on_host and trace is not None and numerics()
+        nan: bool | None = False
         for masked in (True,) if always else (False, True):
-            reading = reading_of(masked, first, *(s._data for s in seeds[:1] if s is not None))
+            which = "masked" if masked else "plain" if on_host else "rules"
+            reading = reading_of(which, first, *(s._data for s in seeds[:1] if s is not None))
+            begin = [
+                (number_any(target), _seed(reading, target, seed))
+                for target, seed in zip(targets, seeds, strict=True)
+            ]
+            if nan:
+                reading = MaskedPass(reading, array_reading(which, first), begin, recorder, keep)
             if checks and numerics():
                 reading = CheckedReading(reading)
             grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
-            for target, seed in zip(targets, seeds, strict=True):
-                grads.add(number_any(target), _seed(reading, target, seed))
+            for serial, g in begin:
+                grads.add(serial, g)
             walk: Any = reversed(recorder.log)
             if trace is not None:
                 walk = trace.entries(walk)
@@ -114,11 +128,12 @@ def _differentiate(
             except NumericsError:
                 if masked or not on_host:
                     raise
+                nan = True
                 continue  # the NaN may be one that masked products do not have
             finally:
                 if trace is not None or profiles:
                     walk.close()  # also after an error, which would hold it
-            if masked or not _any_nan(results, recorder.log, trace):
+            if masked or (nan := _any_nan(results, recorder.log, trace)) is False:
                 break
     return results
 
@@ -134,15 +149,17 @@ def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
     return needed
 
 
-def reading_of(masked: bool, *arrays: Any) -> LogReading:
+def reading_of(which: str, *arrays: Any) -> LogReading:
     """The LogReading of a backward pass that begins with `arrays`."""
     if recorders and any(not recorder.passive for recorder in threads.stack):
-        kind: type[LogReading] = OnTensors
-        xp: Any = TENSOR
-    else:
-        kind = OnMixedArrays if len(ARRAYS) > 1 else LogReading
-        xp = backend.reading(*arrays)
-    return kind(xp, masked)
+        return OnTensors(TENSOR, which)
+    return array_reading(which, *arrays)
+
+
+def array_reading(which: str, *arrays: Any) -> LogReading:
+    """The same for a pass that no outer recorder sees."""
+    kind = OnMixedArrays if len(ARRAYS) > 1 else LogReading
+    return kind(backend.reading(*arrays), which)
 
 
 _NOTHING = contextlib.nullcontext()
@@ -173,15 +190,17 @@ def _result(xp: Any, g: Any, source: Tensor) -> Any:
 # ---- NaN, which may come of 0 * inf --------------------------------------------------------
 
 
-def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool:
+def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool | None:
     """Whether a gradient on the CPU has a NaN, which may come of 0 * inf in a masked branch.
+
+    None if only a replay can know, and cannot act on it.
 
     Checking the gradients costs less than masking every product, so the masked pass only runs if
     there is a NaN. On a GPU the check would wait for the device.
     """
     grads = [g.values if type(g) is IndexedSlices else g for g in results if g is not None]
     if trace is not None and trace.nested:  # a replay cannot choose: always mask
-        return any(is_traced(g._data) for g in grads)
+        return None if any(is_traced(g._data) for g in grads) else False
     if trace is None or not trace.abstract:
         for g in grads:
             if is_nan(backend.innermost_array(g._data), log):
@@ -189,7 +208,7 @@ def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool:
     if trace is None:
         return False
     if trace.moved:  # too late to call the function instead
-        return True
+        return None
     on_host = [g for g in grads if type(backend.innermost_array(g._data)) is np.ndarray]
     if traced := [wrap(unwrap_to_traced(g._data)) for g in on_host if is_traced(g._data)]:
         # a replay that finds a NaN calls the function instead

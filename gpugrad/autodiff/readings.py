@@ -34,22 +34,22 @@ class OnTensors(LogReading):
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         """The rules of an entry, and its saved arrays as Tensors."""
         op, out, ids, shapes_and_dtypes, saved, _ = entry
-        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
+        rules = getattr(op, self._which) or op.rules_for(len(ids))
         return TENSOR, rules, shapes_and_dtypes, revive(op, saved, out, ids)
 
 
 class OnMixedArrays(LogReading):
     """Rules on arrays of several libraries and devices, of `vmap`, or of a trace."""
 
-    def __init__(self, xp: Reading, masked: bool) -> None:
-        super().__init__(xp, masked)
+    def __init__(self, xp: Reading, which: str) -> None:
+        super().__init__(xp, which)
         self._plain = current_trace() is None and not EXAMPLES  # no array wraps another
         self._several_gpus = gpu_count() > 1
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         """The rules of an entry in the reading of its own arrays, fused on a GPU."""
         op, _, ids, shapes_and_dtypes, saved, params = entry
-        rules = (op.masked if self._masked else op.rules) or op.rules_for(len(ids))
+        rules = getattr(op, self._which) or op.rules_for(len(ids))
         xp = self._reading(g, saved, params)
         if op.kind == "elementwise" and xp is not NUMPY and not xp.nesting:
             wanted = [r is not None and i in needed for i, r in zip(ids, rules, strict=True)]
@@ -79,7 +79,7 @@ class CheckedReading(LogReading):
     """Rules whose results are checked: see `gg.debug.nans`."""
 
     def __init__(self, reading: LogReading) -> None:
-        super().__init__(reading.xp, reading._masked)
+        super().__init__(reading.xp, reading._which)
         self._reading, self.for_grads = reading, reading.for_grads  # type: ignore[method-assign]
 
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:

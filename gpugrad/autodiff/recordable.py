@@ -47,6 +47,11 @@ class Recordable:
     jvps: Any = None
     linear: Any = False
 
+    @property
+    def plain(self) -> Any:
+        """The rules of a pass whose NaN a second pass looks at: no product in them is masked."""
+        return self.rules
+
     def rules_for(self, n: int) -> Sequence[Rule]:
         """The rules of one call with `n` inputs, if `rules` is empty."""
         raise NotImplementedError

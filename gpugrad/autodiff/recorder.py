@@ -216,6 +216,7 @@ class Recorder(LogGrowing):
         watched: the watched Tensors, by id, and their serial numbers then: a write changes them.
         dead: serial numbers of results behind an op without a gradient.
         barriers: those ops, for `explain`.
+        passes: the backward passes that it has recorded, each by two serial numbers around its own.
     """
 
     def __init__(self) -> None:
@@ -230,6 +231,7 @@ class Recorder(LogGrowing):
         self.barriers: list[Barrier] = []
         self.watched: dict[int, tuple[weakref.ref[Tensor], int]] = {}
         self._views: list[tuple[weakref.ref[Tensor], int]] = []
+        self.passes: list[tuple[int, int]] = []
         self._bytes = self._new_bytes = 0
 
     def source(self, x: Tensor) -> Tensor:

@@ -112,8 +112,28 @@ class Reading:
         setattr(self, name, function)
         return function
 
+    @cached_property
+    def unmasked(self) -> Reading:
+        """The same reading with plain products in place of masked ones."""
+        return _Unmasked(self)
+
     def __repr__(self) -> str:
         return f"<the {self.__name__} reading of the ops>"
+
+
+class _Unmasked(Reading):
+    def __init__(self, xp: Reading) -> None:
+        super().__init__(xp.__name__)
+        self._xp, self.nesting = xp, xp.nesting
+
+    @cached_property
+    def masked_multiply(self) -> Any:
+        return self._xp.multiply
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._xp, name)
+        setattr(self, name, value)
+        return value
 
 
 _readings: list[Reading] = []

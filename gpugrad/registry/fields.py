@@ -47,7 +47,7 @@ class Gradient:
         differentiable: False if the gradient is None.
         linear: True if the op is jointly linear in its arrays: its JVP is the op itself. ``"each"``
             if it is linear in each array separately (a product).
-        singular: whether partials can be infinite; a gradient of exactly 0 then stays 0.
+        singular: whether partials can be infinite; a gradient that a mask made 0 then stays 0.
         outputs: number of results; if more than 1, the result and ``g`` are tuples.
         unused: positions in ``g`` where a rule accepts None for the gradient of an unused result;
             at the others it gets zeros.

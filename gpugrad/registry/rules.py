@@ -136,13 +136,22 @@ class DeclaredRules(Gradient, Recordable):
     @cached_property
     def rules(self) -> tuple[Any, ...]:
         """The rules `vjp`, bound, one for each input; none if the op is variadic."""
+        return self._bound(masked=self.singular)
+
+    @cached_property
+    def plain(self) -> tuple[Any, ...]:
+        """The same without masked products, for a pass that a second one may follow."""
+        return self._bound(masked=False) if self.singular else self.rules
+
+    def _bound(self, masked: bool) -> tuple[Any, ...]:
         vjp, d = self.declared.vjp, self.declared.d
         if callable(vjp):
             return () if self.variadic else _Joint(_bind_rule(vjp, self, "vjp"), len(self.arrays))
         if d is not None:
-            return tuple(_bind_partial(p, self) for p in d)
+            return tuple(_bind_partial(p, self, masked) for p in d)
+        xp = "xp.unmasked" if self.singular and not masked else "xp"
         return tuple(
-            _missing_rule(self.name, k) if r is ... else r and _bind_rule(r, self, "vjp")
+            _missing_rule(self.name, k) if r is ... else r and _bind_rule(r, self, "vjp", xp=xp)
             for k, r in enumerate(vjp or ())
         )
 
@@ -154,7 +163,7 @@ class DeclaredRules(Gradient, Recordable):
     def masked(self) -> tuple[Any, ...]:
         """The rules for a pass in which a gradient of exactly 0 meets an infinite factor."""
         if self.declared.masked:
-            return tuple(_bind_rule(r, self, "masked") for r in self.declared.masked)
+            return tuple(r and _bind_rule(r, self, "masked") for r in self.declared.masked)
         if type(self.rules) is _Joint:
             return _Joint(_sheltered(self.rules.rule), len(self.rules))
         if self.partials is None:
@@ -200,7 +209,9 @@ def _names(function: Rule) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def _bind_rule(rule: Rule, op: DeclaredRules, kind: str, body: str = "{}", **scope: Any) -> Rule:
+def _bind_rule(
+    rule: Rule, op: DeclaredRules, kind: str, body: str = "{}", xp: str = "xp", **scope: Any
+) -> Rule:
     """``rule(xp, g, out, axis)`` as a function of (xp, g, saved, params) that looks them up.
 
     `body` is an expression of the call: a single one, so that it adds no frame. It may name what is
@@ -209,7 +220,7 @@ def _bind_rule(rule: Rule, op: DeclaredRules, kind: str, body: str = "{}", **sco
     parameters, args = ["xp", "g", "s", "k", *("i" * op.variadic)], []
     for name in _names(rule):
         if name in op._given(kind):
-            args.append("g" if name == "t" else name)
+            args.append({"t": "g", "xp": xp}.get(name, name))
         elif name in op.saves:
             args.append(f"s[{op.saves.index(name)}]")
         else:
@@ -273,17 +284,17 @@ _TIMES = _SMALL + "product(xp, g, {0})"
 _SCOPE = {"conj": conjugate, "numpy": NUMPY, "product": _product}
 
 
-def _bind_partial(partial: Any, op: DeclaredRules) -> Rule:
+def _bind_partial(partial: Any, op: DeclaredRules, masked: bool) -> Rule:
     """The VJP g * conj(d) of a partial derivative d: a number, or a function of named values.
 
-    Where d can be infinite and g is exactly 0 (`op.singular`), their product is 0.
+    If it is masked, their product is 0 where g is exactly 0 and d infinite.
     """
     if not callable(partial):
         if partial == 1:
             return for_ops.identity
         text = "lambda xp, g, s, k: " + _TIMES.format("d")
         return eval(compiled(text, "eval"), {"d": partial, **_SCOPE})
-    if op.singular:
+    if masked:
         return _bind_rule(partial, op, "d", "xp.masked_multiply(g, conj(xp, {}))")
     if getattr(op, "cpu", None) is True:
         loop = with_loop(op, _bind_rule(partial, op, "d", "product(xp, g, {0})"))
@@ -314,4 +325,10 @@ def _sheltered(rule: Rule) -> Rule:
 
 
 def _masked_rule(partial: Rule) -> Rule:
-    return lambda xp, g, s, k: xp.masked_multiply(g, conjugate(xp, partial(xp, g, s, k)))
+    def masked(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+        d = partial(xp, g, saved, params)
+        if type(d) not in SCALARS and d.dtype.kind == "b":  # a mask: 0 also for an infinite g
+            return xp.where(d, g, 0)
+        return xp.masked_multiply(g, conjugate(xp, d))
+
+    return masked

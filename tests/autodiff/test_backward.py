@@ -66,7 +66,7 @@ def test_backward_loop_computes_the_gradients_of_a_handwritten_log(target):
         (OPS["multiply"], 3, (1, 2), (None, None), saved, None),
         (OPS["exp"], 4, (3,), (None,), (z,), None),
     ]
-    reading = reading_of(False, z)
+    reading = reading_of("plain", z)
     grads = Gradients(reading, keep={1, 2}, stops=set())
     grads.add(target, gg.constant(1.0).numpy())
     backward(reversed(log), grads, {1, 2, 3, 4}, reading)

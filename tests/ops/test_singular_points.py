@@ -1,7 +1,8 @@
 """Gradients at singular points: behind an overflow, and behind a mask.
 
 A gradient of exactly 0 absorbs an infinite factor only if an op such as `where` chose another
-branch. The 0 of 1 / inf behind an overflow is none: that gradient must be right, infinite or NaN.
+branch. The 0 of 1 / inf behind an overflow is none, nor that of ``square`` at 0: the gradient must
+be right, infinite or NaN.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import pytest
 from taping import tape_gradient, taped
 
 import gpugrad as gg
-from gpugrad.errors import DeviceError, GpugradError
+from gpugrad.errors import DeviceError, GpugradError, NumericsError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -286,10 +287,79 @@ def test_mask_absorbs_an_infinite_tangent(f):
         assert g.tolist() == [0.0, 0.0]
 
 
-def test_a_zero_cotangent_masks_an_infinite_slope_also_where_no_mask_made_it():
+STEEP = {  # infinite slopes at 0, where the value is 0
+    "sqrt": gg.sqrt,
+    "power": lambda x: x**0.5,
+    "power of an array": lambda x: x ** (0.5 * gg.ones_like(gg.stop_gradient(x))),
+    "cbrt": gg.cbrt,
+    "acosh": lambda x: gg.acosh(1 + x),
+}
+BLOCKED = {  # the gradient is 0 whatever x is
+    "where": lambda y, x: gg.where(x != x, y * y, 0 * x),
+    "product with a mask": lambda y, x: gg.sin(y) * (x > 0),
+    "constant 0": lambda y, x: gg.exp(y) * gg.zeros_like(x),
+    "index": lambda y, x: gg.square(gg.stack([y, x + 1]))[1] * 0 + gg.stack([y, x])[1] * 0,
+    "relu of a square": lambda y, x: gg.relu(gg.square(y) - 1),
+    "relu at its kink": lambda y, x: gg.relu(-gg.square(y)),
+    "clip": lambda y, x: gg.tanh(gg.clip(y, 1.0, 2.0)),
+    "maximum of several": lambda y, x: gg.max(gg.stack([y, x + 1])) * 0,
+    "matrix product": lambda y, x: gg.sum(
+        gg.reshape(gg.where(x != x, y, 0), (1, 1)) @ gg.ones((1, 2), device=x.device)
+    ),
+    "masked score": lambda y, x: gg.masked_softmax(
+        gg.stack([y, x, 1 + x]), gg.stack([x != x, x == x, x == x])
+    )[1] * 0,
+    "product with a function's result": lambda y, x: gg.grad(gg.relu)(x - 1) * y,
+}  # fmt: skip
+LIVE = {  # it is 0 at this point only
+    "square": lambda y, x: gg.square(y),
+    "product": lambda y, x: y * y,
+    "power": lambda y, x: y**2 + y**3.0,
+    "cosine": lambda y, x: gg.cos(y),
+    "norm": lambda y, x: gg.vecdot(gg.stack([y, y]), gg.stack([y, y])),
+    "matrix product": lambda y, x: gg.sum(gg.reshape(y, (1, 1)) @ gg.reshape(y, (1, 1))),
+    "product with x": lambda y, x: x * y,
+    "difference": lambda y, x: gg.exp(y) - gg.sin(y),
+    "branch taken": lambda y, x: gg.where(x == x, gg.square(y), 0),
+    "beside a mask": lambda y, x: gg.sum(
+        gg.where(gg.arange(2, device=x.device) > 0, gg.stack([y, y]), 0) ** 2
+    ),
+}
+
+
+@pytest.mark.parametrize("steep", STEEP)
+@pytest.mark.parametrize("outer", [*BLOCKED, *(f"live {name}" for name in LIVE)])
+def test_zero_times_infinity_is_zero_only_where_a_mask_made_the_zero(steep, outer, cuda):
+    live = outer.startswith("live")
+    g = LIVE[outer.removeprefix("live ")] if live else BLOCKED[outer]
+
+    def f(x):
+        return g(STEEP[steep](x), x)
+
+    x = gg.constant(0.0)
+    *gradients, on_device = _in_every_mode(f, x, cuda)
+    gradients.append(gg.hessian(f)(x).item())
+    assert np.isnan(gradients).all() if live else gradients == [0.0] * len(gradients)
+    assert on_device == 0 or np.isnan(on_device)  # no second pass on a device
+    if live:
+        assert np.isnan(gg.jvp(f, [x], [gg.ones_like(x)])[1].item())
+
+
+def test_zero_of_another_source_or_of_a_seed_is_that_of_a_mask():
+    a, x = gg.constant(0.0), gg.zeros(2)
+    with gg.GradientTape(persistent=True) as tape:
+        tape.watch([a, x])
+        y = gg.square(a) * gg.sqrt(x)
+        z = gg.sqrt(x)
+    assert tape.gradient(y, x).tolist() == [0.0, 0.0]  # whatever x is: a is held at 0
+    assert tape.gradient(y, [a, x])[1].tolist() == [0.0, 0.0]
+    assert tape.gradient(z, x, gg.constant([0.0, 1.0])).tolist() == [0.0, np.inf]
+    with gg.debug.nans(), pytest.raises(NumericsError, match="gradient of sqrt"):
+        gg.grad(lambda x: gg.square(gg.sqrt(x)))(0.0)
+
+
+def test_second_derivatives_at_a_kink_are_those_of_its_side_without_a_gradient():
     x, one = gg.zeros(2), gg.ones(2)
-    assert gg.grad(lambda x: gg.sum(gg.square(gg.sqrt(x))))(x).tolist() == [0.0, 0.0]
-    assert np.isnan(gg.jvp(lambda x: gg.square(gg.sqrt(x)), [x], [one])[1]).all()
     for f in (lambda x: gg.sum(gg.abs(x) ** 2), lambda x: gg.linalg.vector_norm(x) ** 2):
         (second,) = gg.hvp(lambda x, f=f: f(x) + gg.sum(x * x), [x], [one])
         assert second.tolist() == [2.0, 2.0]  # of 4

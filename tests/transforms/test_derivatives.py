@@ -193,7 +193,7 @@ def test_masked_branch_does_not_poison_products(f, expected):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_unmasked_gradient_stays_infinite_or_nan():
     x = gg.constant([0.0, 1.0])
-    assert gg.grad(lambda x: gg.sum(x * gg.log(x)))(x).tolist()[0] == -np.inf
+    assert np.isnan(gg.grad(lambda x: gg.sum(x * gg.log(x)))(x).tolist()[0])
     assert np.isnan(gg.grad(lambda x: gg.sum(gg.sqrt(x) * gg.log(x) * gg.nan))(x).tolist()[0])
 
 

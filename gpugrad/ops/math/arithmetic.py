@@ -279,6 +279,7 @@ sign = elementwise(
 power = elementwise(
     "power(x, y)",
     vjp=[_power_x, _power_y],
+    singular=True,
     kinds="fc",
     domain=((0.5, 2), (-2, 2)),
     forward=_power,
@@ -302,8 +303,8 @@ square = elementwise(
 
 sqrt = analytic(
     "sqrt(x)",
-    "Square root. At 0 the slope is infinite, but a cotangent of exactly 0 stays 0: that of "
-    "``square(sqrt(x))`` is such a one, though its derivative is 1.",
+    "Square root. At 0 the slope is infinite: the gradient is 0 where a mask blocks it, and NaN "
+    "for ``square(sqrt(x))``.",
     lambda xp, out: 0.5 / unless_infinite(out),
     "[2. 3.]",
     "[4.0, 9.0]",

@@ -30,8 +30,22 @@ def _masked_softmax_ref(x, mask=None, is_causal=False):
     return e / np.maximum(e.sum(-1, keepdims=True), 1e-300)
 
 
+def _masked_softmax_vjp(xp, g, out, x_shape, mask):
+    """The rule reads `mask` so that a tape keeps it for the next one."""
+    return xp.sum_to(xp.softmax_grad(g, out), x_shape)
+
+
+def _masked_softmax_masked(xp, g, out, x_shape, mask, is_causal):
+    """A probability of 0 may also have underflowed; only the mask makes the gradient a masked 0."""
+    d = xp.softmax_grad(g, out)
+    if is_causal:
+        d = xp.where(constants(xp).tri(*d.shape[-2:], dtype=bool), d, 0)
+    return xp.sum_to(d if mask is None else xp.where(mask, d, 0), x_shape)
+
+
 @op(
-    vjp=[lambda xp, g, out, x_shape: xp.sum_to(xp.softmax_grad(g, out), x_shape), None],
+    vjp=[_masked_softmax_vjp, None],
+    masked=[_masked_softmax_masked, None],
     jvp=[lambda xp, t, out: xp.softmax_grad(xp.where(out == 0, 0, t), out), None],
     arrays=("x", "mask"),
     batch="stack",

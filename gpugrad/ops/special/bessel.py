@@ -152,7 +152,8 @@ def _order_op(signature, domain, vjp, vjp_of_order=...):
     """`scipy_op` for a function of an order and x; only x has a gradient."""
     forward = library_of_order(signature.partition("(")[0])
     samples = _orders(*domain, integers=vjp_of_order is None)
-    return scipy_op(signature, forward=forward, samples=samples, vjp=[vjp_of_order, vjp])
+    rules = {"vjp": [vjp_of_order, vjp], "singular": True}  # the second kind at 0
+    return scipy_op(signature, forward=forward, samples=samples, **rules)
 
 
 def _half_difference(f, v, x):

@@ -80,6 +80,7 @@ polygamma = scipy_op(
     "polygamma(n, x)",
     forward=library_of_order("polygamma"),
     vjp=[None, _polygamma_x],
+    singular=True,
     samples=_order_samples,
 )(
     doc="n-th derivative of `digamma`; `n` is a non-negative integer, without a gradient.",
@@ -89,6 +90,7 @@ polygamma = scipy_op(
 zeta = scipy_op(
     "zeta(x, q)",
     vjp=[..., lambda xp, g, x, q: xp.masked_multiply(g, -x * xp.zeta(x + 1, q))],
+    singular=True,
     domain=((1.5, 4), (0.5, 3)),
     captures=True,
 )(

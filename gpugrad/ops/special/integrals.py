@@ -136,7 +136,11 @@ def _expn_samples(rng):
 
 
 expn = scipy_op(
-    "expn(n, x)", forward=library_of_order("expn"), vjp=[None, _expn_x], samples=_expn_samples
+    "expn(n, x)",
+    forward=library_of_order("expn"),
+    vjp=[None, _expn_x],
+    singular=True,
+    samples=_expn_samples,
 )(
     doc="Integral of exp(-x t) / t^n from 1 to infinity; `n` is an integer, without a gradient.",
     example=("1, [1.0, 2.0]", "[0.2193839 0.0489005]"),

@@ -1,0 +1,178 @@
+"""The second backward pass after a NaN: tells the zeros of a mask from those of a flat slope.
+
+Where `where` takes the other branch, or an index leaves an element out, the gradient is 0 whatever
+the values of the sources are. Such an element is *blocked*: 0 times an infinite slope is 0 there.
+All others are *live*. If a live gradient happens to be 0, as that of ``square`` at 0, its product
+with an infinite slope has no value: it becomes NaN.
+
+The rules with masked products take every 0 for a blocked one. A rule is linear in the gradient, so
+three more calls of it, on plain arrays, tell which are:
+
+- With a positive number for each live element, first on the saved values, then with a small number
+  in place of each saved 0 that a source changes. The zeros of both results are blocked. So are the
+  zeros that jump in the second, as relu's at 0: a kink takes the side without a gradient.
+- With a one for each live 0: where the result is not finite, the gradient is NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.backward import Gradients, LogReading, Prepared
+from gpugrad.autodiff.recordable import Entry
+from gpugrad.autodiff.recorder import Recorder
+from gpugrad.core.backend import SCALARS, is_inexact
+from gpugrad.core.dtypes import finfo
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.trace.numerics import unchecked
+
+
+class MaskedPass(LogReading):
+    """Rules with masked products, whose results are NaN where a live 0 meets an infinite slope.
+
+    Second derivatives do not see which zeros were blocked in the pass that they differentiate. From
+    the entries of such a pass on, every 0 counts as blocked.
+
+    Args:
+        reading: the reading with masked products.
+        arrays: the same on arrays, which no outer recorder sees.
+        seeds: serial numbers and gradients that the pass begins with. Their zeros are blocked.
+        recorder: its log is walked.
+        sources: serial numbers of the sources.
+    """
+
+    def __init__(
+        self,
+        reading: LogReading,
+        arrays: LogReading,
+        seeds: Iterable[tuple[int, Any]],
+        recorder: Recorder,
+        sources: Iterable[int],
+    ) -> None:
+        super().__init__(reading.xp, "masked")
+        self._reading, self._arrays, self._passes = reading, arrays, recorder.passes
+        self.for_grads = reading.for_grads  # type: ignore[method-assign]
+        self._live = Gradients(arrays, set(), set())
+        """Positive numbers for live elements, 0 for blocked ones, by serial number."""
+        for i, g in seeds:
+            self._live.add(i, self._positive(_plain(g)))
+        self._sources = {i: 1 << k for k, i in enumerate(sources)}
+        """The sources that a value depends on, as the bits of an int, by serial number."""
+        for _, out, ids, *_ in recorder.log:
+            every = 0
+            for i in ids:
+                every |= self._sources.get(i, 0)
+            for o in _serials(out):
+                self._sources[o] = self._sources.get(o, 0) | every
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry, each followed by the calls that tell the zeros apart."""
+        xp, rules, fits, saved = self._reading.of(entry, g, needed)
+        if any(first < _serials(entry[1])[0] < last for first, last in self._passes):
+            self._live.clear()
+        live = self._live.take(entry[1], entry[0])
+        if live is None:  # every 0 is blocked
+            return xp, rules, fits, saved
+        zeros = self._live_zeros(live, g)
+
+        def told(k: int, rule: Any) -> Any:
+            def run(xp: Any, g: Any, saved: Any, params: Any) -> Any:
+                result = rule(xp, g, saved, params)
+                return result if result is None else self._told(result, entry, k, live, zeros)
+
+            return run
+
+        return xp, [r and told(k, r) for k, r in enumerate(rules)], fits, saved
+
+    def _told(self, result: Any, entry: Entry, k: int, live: Any, zeros: Any) -> Any:
+        """The gradient of input `k`, NaN where it has no value; notes which elements are live."""
+        here = self._call(entry, k, live, entry[4])
+        near = self._call(entry, k, live, self._near(entry, k))
+        xp = self._arrays.for_grads(here, near)
+        jumps = xp.logical_and(xp.equal(here, 0), xp.abs(near) > _small(near.dtype) ** 0.25)
+        self._live.add(entry[2][k], self._positive(xp.where(jumps, 0, near)), entry[3][k])
+        if type(result) is IndexedSlices or not any(map(_may_hold, _parts(zeros))):
+            return result
+        reached = self._call(entry, k, zeros, entry[4])
+        xp = self._arrays.for_grads(reached)
+        factor = xp.astype(xp.where(xp.isfinite(reached), 1.0, np.nan), result.dtype)
+        return result * wrap(factor) if isinstance(result, Tensor) else result * factor
+
+    def _call(self, entry: Entry, k: int, g: Any, saved: Any) -> Any:
+        """The rule of input `k` on another gradient and other saved values; dense."""
+        op, out, ids, fits, _, params = entry
+        xp, rules, _, saved = self._arrays.of((op, out, ids, fits, saved, params), g, ids)
+        rule: Any = list(rules)[k]  # a new list: rules of a joint one remember its result
+        with unchecked():
+            result = rule(xp, g, saved, params)
+        return result.to_dense(xp) if type(result) is IndexedSlices else result
+
+    def _near(self, entry: Entry, k: int) -> Any:
+        """Saved values, a small number for each 0 that changes with a source of input `k`.
+
+        A factor that does not change with them blocks: `a` in the gradient of ``a * sqrt(x)`` by x.
+        """
+        op, out, ids, _, saved, _ = entry
+        sources = self._sources.get(ids[k], 0)
+
+        def near(value: Any, i: int) -> Any:
+            if value is None or type(value) in SCALARS or not is_inexact(value.dtype):
+                return value
+            if not self._sources.get(i, 0) & sources:
+                return value
+            xp = self._arrays.for_grads(value)
+            return xp.astype(xp.where(xp.equal(value, 0), _small(value.dtype), value), value.dtype)
+
+        def near_all(value: Any, origin: Any) -> Any:
+            if origin is None:
+                return value
+            if origin == "all" or (origin == "out" and type(out) is not int):
+                serials = ids if origin == "all" else _serials(out)
+                return type(value)(near(v, i) for v, i in zip(value, serials, strict=True))
+            return near(value, out if origin == "out" else ids[origin])
+
+        return list(map(near_all, saved, op.origins)) if op.origins else saved
+
+    def _positive(self, g: Any) -> Any:
+        """Positive numbers, no two alike, where `g` is not 0, so that no sum of them cancels."""
+        xp = self._arrays.for_grads(g)
+        numbers = np.arange(np.prod(g.shape, dtype=int)).reshape(g.shape) * 0.6180339887498949 % 1
+        turned = 1 + 0.7j if g.dtype.kind == "c" else 1.0
+        return xp.where(xp.equal(g, 0), 0, ((0.5 + numbers) * turned).astype(g.dtype))
+
+    def _live_zeros(self, live: Any, g: Any) -> Any:
+        """Ones where `g` is 0 and live; of several results, a tuple."""
+        if type(live) is tuple:
+            return tuple(map(self._live_zeros, live, g))
+        if live is None or g is None:
+            return None
+        g = _plain(g)
+        xp = self._arrays.for_grads(live, g)
+        return xp.astype(xp.logical_and(xp.not_equal(live, 0), xp.equal(g, 0)), g.dtype)
+
+
+def _plain(g: Any) -> Any:
+    return g._data if isinstance(g, Tensor) else g
+
+
+def _serials(out: Any) -> tuple[int, ...]:
+    """The serial numbers of an entry's results."""
+    return (out,) if type(out) is int else tuple(o[0] for o in out)
+
+
+def _parts(g: Any) -> tuple[Any, ...]:
+    return g if type(g) is tuple else (g,)
+
+
+def _may_hold(g: Any) -> bool:
+    """Whether an array may hold a number that is not 0; a traced or batched one cannot be asked."""
+    return g is not None and (not isinstance(g, (np.ndarray, np.generic)) or bool(g.any()))
+
+
+def _small(dtype: Any) -> float:
+    """A number of that dtype whose square is a normal number."""
+    return float(finfo(dtype).smallest_normal ** 0.5)
