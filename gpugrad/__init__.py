@@ -151,7 +151,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.transforms.vmap import vectorized_map, vmap
 
 if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
-    from gpugrad import checkpoint, cuda, fft, linalg, nn, optim, random, special, testing
+    from gpugrad import checkpoint, cuda, fft, linalg, nn, optim, random, scipy, special, testing
     from gpugrad.cuda import prefetch_to_device
     from gpugrad.function import function
     from gpugrad.function.control.api import cond, scan, while_loop
@@ -201,7 +201,7 @@ true_divide = divide
 
 _NAMESPACES = (
     "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "numpy", "optim", "random",
-    "special", "testing", "train",
+    "scipy", "special", "testing", "train",
 )
 _ELSEWHERE = {
     "about": "kernels.about", "cond": "function.control.api", "mse": "nn",
@@ -292,31 +292,30 @@ __all__ = [
     "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "matvec", "max", "maximum", "mean",
     "median", "meshgrid", "min", "minimum", "mish", "mixed_precision", "mod", "modf", "moveaxis",
     "mse", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
-    "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile",
-    "nanstd", "nansum", "nanvar",
-    "ndim", "negative", "newaxis", "nextafter", "nn", "no_gradient", "nonzero", "not_equal",
-    "one_hot", "ones", "ones_like", "op", "optim", "outer", "packbits", "pad", "partition",
-    "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd", "polyder",
-    "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power",
-    "prefetch_to_device", "prod", "profile", "promote_types", "ptp", "put", "put_along_axis",
-    "putmask", "quantile", "rad2deg", "radians", "random", "ravel", "ravel_multi_index",
-    "raw_kernel", "real", "real_if_close", "reciprocal", "recompute_grad", "recurrence", "relu",
-    "relu6", "remainder", "repeat", "reshape", "resize", "result_type", "right_shift", "rint",
-    "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan", "scatter_along_axis",
-    "scatter_at", "scatter_rows", "searchsorted", "segment_max", "segment_mean", "segment_min",
-    "segment_prod", "segment_sqrt_n", "segment_sum", "select", "selu", "set_deterministic",
-    "set_device", "set_matmul_precision", "set_seed", "setdiff1d", "setitem", "setxor1d", "shape",
-    "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "sliding_window_view",
-    "slogdet", "softmax", "softmax_cross_entropy", "softmax_cross_entropy_grad", "softmax_grad",
-    "softplus", "softsign", "solve", "solve_triangular", "sort", "sort_complex", "spacing",
-    "sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt",
-    "square", "squared_difference", "squeeze", "stack", "std", "stop_gradient", "subtract", "sum",
-    "sum_to", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile",
-    "to_device", "top_k", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
-    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "true_divide",
-    "trunc", "uint8", "uint16", "uint32", "uint64", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unpackbits", "unravel_index", "unstack",
-    "unwrap", "value_and_grad", "vander", "var", "vdot", "vecdot", "vecmat", "vector_norm",
-    "vectorized_map", "vjp", "vmap", "vsplit", "vstack", "where", "while_loop", "zeros",
-    "zeros_like",
+    "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
+    "nansum", "nanvar", "ndim", "negative", "newaxis", "nextafter", "nn", "no_gradient", "nonzero",
+    "not_equal", "one_hot", "ones", "ones_like", "op", "optim", "outer", "packbits", "pad",
+    "partition", "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd",
+    "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "positive", "pow",
+    "power", "prefetch_to_device", "prod", "profile", "promote_types", "ptp", "put",
+    "put_along_axis", "putmask", "quantile", "rad2deg", "radians", "random", "ravel",
+    "ravel_multi_index", "raw_kernel", "real", "real_if_close", "reciprocal", "recompute_grad",
+    "recurrence", "relu", "relu6", "remainder", "repeat", "reshape", "resize", "result_type",
+    "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round", "rsqrt", "scan",
+    "scatter_along_axis", "scatter_at", "scatter_rows", "scipy", "searchsorted", "segment_max",
+    "segment_mean", "segment_min", "segment_prod", "segment_sqrt_n", "segment_sum", "select",
+    "selu", "set_deterministic", "set_device", "set_matmul_precision", "set_seed", "setdiff1d",
+    "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh",
+    "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
+    "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign", "solve",
+    "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",
+    "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt", "square", "squared_difference",
+    "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "swapaxes", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile", "to_device", "top_k", "trace",
+    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "uint8", "uint16",
+    "uint32", "uint64", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unpackbits", "unravel_index", "unstack", "unwrap", "value_and_grad", "vander",
+    "var", "vdot", "vecdot", "vecmat", "vector_norm", "vectorized_map", "vjp", "vmap", "vsplit",
+    "vstack", "where", "while_loop", "zeros", "zeros_like",
 ]

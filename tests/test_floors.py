@@ -14,15 +14,15 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
     "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
-    "function", "nn", "optim", "distributed", "data", "train", "testing", "__init__", "compat",
-    "examples",
+    "function", "scipy", "nn", "optim", "distributed", "data", "train", "testing", "__init__",
+    "compat", "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
 
 SHELVES = {
     "ops": [
         "_axes", "_blocks", "_slopes", "_roots", "_loops", "_scipy", "arrays", "math", "linalg",
-        "fft", "special", "random", "nn", "__init__",
+        "fft", "special", "random", "nn", "scipy", "__init__",
     ]
 }  # fmt: skip
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""

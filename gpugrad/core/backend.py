@@ -141,15 +141,19 @@ class LibraryReading(Reading):
         """The array library."""
         return self._load()
 
+    def scipy(self, name: str) -> Any:
+        """A module of SciPy, or of cupyx.scipy, for its arrays."""
+        return import_module(f"{self._scipy}.{name}")
+
     @cached_property
     def special(self) -> Any:
         """SciPy's special functions for its arrays."""
-        return import_module(f"{self._scipy}.special")
+        return self.scipy("special")
 
     @cached_property
     def linalg(self) -> Any:
         """SciPy's linear algebra for its arrays."""
-        return import_module(f"{self._scipy}.linalg")
+        return self.scipy("linalg")
 
     @cached_property
     def add_reduce(self) -> Any:

@@ -13,11 +13,11 @@ from gpugrad.core.backend import OPS
 
 def _declare(shelf: str) -> None:
     package = importlib.import_module(f"{__name__}.{shelf}")
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__name__}.{shelf}.{module.name}")
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
 
 
 for _shelf in ("arrays", "math"):
     _declare(_shelf)
-for _shelf in ("linalg", "fft", "special", "random", "nn"):
+for _shelf in ("linalg", "fft", "special", "random", "nn", "scipy"):
     OPS.defer(functools.partial(_declare, _shelf))
