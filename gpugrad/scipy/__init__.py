@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
     from gpugrad import fft, linalg, special
+    from gpugrad.scipy import sparse
 
-__all__ = ["fft", "linalg", "special"]
+__all__ = ["fft", "linalg", "sparse", "special"]
 
 _OURS = ("fft", "linalg", "special")
 
