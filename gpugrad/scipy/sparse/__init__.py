@@ -1,4 +1,4 @@
-"""SciPy's ``sparse`` on Tensors: arrays whose entries are differentiable and whose pattern is fixed.
+"""SciPy's ``sparse`` on Tensors: arrays of differentiable entries at the places of a fixed pattern.
 
 The data is a Tensor or a Variable on either device. Gradients live on the pattern: nothing has the
 size of the full array. `linalg` solves systems and differentiates the solutions.

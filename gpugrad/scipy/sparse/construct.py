@@ -15,7 +15,7 @@ from gpugrad.core.backend import as_dtype
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.sparse.arrays import Sparse, coo_array, csr_array
+from gpugrad.scipy.sparse.arrays import Sparse, coo_array, coo_matrix, csr_array, dia_matrix
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
 
 
@@ -126,13 +126,8 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     """
     a, b = (sparse(x).sum_of_places().tocoo() for x in (A, B))
 
-    def ones(x: Any) -> Any:
-        at = x.pattern.at.copy()
-        at.data = np.ones_like(at.data)
-        return at
-
-    left = a._moved(SCIPY.kron(a.pattern.at, ones(b), format="coo"))
-    right = b._moved(SCIPY.kron(ones(a), b.pattern.at, format="coo"))
+    left = a._moved(SCIPY.kron(a.pattern.at, b.pattern.ones, format="coo"))
+    right = b._moved(SCIPY.kron(a.pattern.ones, b.pattern.at, format="coo"))
     return left.with_data(left.data * right.data).asformat(format)
 
 
@@ -161,9 +156,8 @@ def triu(A: Any, k: int = 0, format: str | None = None) -> Any:
 
 def find(A: Any) -> tuple[Any, Any, Tensor]:
     """Rows, columns and values of the elements other than 0; the values are differentiable."""
-    coo = sparse(A).copy()
+    coo = sparse(A).tocsr().tocoo()
     coo.eliminate_zeros()
-    coo = coo.tocoo()
     return coo.row, coo.col, coo.data
 
 
@@ -227,21 +221,13 @@ def _diags(build: Any, diagonals: Any, offsets: Any, shape: Any, format: Any, dt
 
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells."""
-    from gpugrad.scipy.sparse.arrays import dia_matrix
-
     shape = m if n is None else (m, n)
     return dia_matrix((data, diags), shape=shape).asformat(format)
 
 
 def _constant(at: Any, format: Any, device: Any) -> Any:
-    a = coo_array(at, device=device) if isinstance(at, SCIPY.sparray) else _matrix(at, device)
-    return a.asformat(format)
-
-
-def _matrix(at: Any, device: Any) -> Any:
-    from gpugrad.scipy.sparse.arrays import coo_matrix
-
-    return coo_matrix(at, device=device)
+    kind = coo_array if isinstance(at, SCIPY.sparray) else coo_matrix
+    return kind(at, device=device).asformat(format)
 
 
 def eye_array(

@@ -17,9 +17,9 @@ from scipy.sparse.linalg import LinearOperator
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.ops.scipy.sparse.solutions import ITERATIVE  # noqa: F401
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse, csr_array, dense
+from gpugrad.scipy.sparse.arrays import Sparse, csr_array
+from gpugrad.scipy.sparse.structure import dense
 
 __all__ = [
     "LinearOperator",
@@ -118,14 +118,10 @@ def splu(A: Any, *args: Any, **options: Any) -> SuperLU:
     >>> print(lu.solve(np.array([2.0, 2.0])))
     [1.  0.5]
     """
-    a = _system("splu", A, np.zeros(0) if not construct.sparse(A).shape[0] else _first(A))[0]
+    a = construct.sparse(A)
     factors = SuperLU(a)
-    factors.solve(_first(a))  # factorizes now, so that a singular one raises here
+    factors.solve(np.zeros(a.shape[0], a.dtype))  # factorizes, so that a singular one raises here
     return factors
-
-
-def _first(A: Any) -> Any:
-    return np.zeros(construct.sparse(A).shape[0], construct.sparse(A).dtype)
 
 
 def factorized(A: Any) -> Callable[[Any], Tensor]:
@@ -402,7 +398,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Tensor:
         return xp.sqrt(xp.ravel(a.with_data(xp.abs(a.data) ** 2).sum(axis)))
     if ord == 1:
         return xp.ravel(abs(a).sum(axis))
-    if ord in (math.inf, -math.inf, 0) or not np.isscalar(ord):
+    if not isinstance(ord, (int, float)) or ord == 0 or math.isinf(ord):
         raise NotImplementedError(f"norm: ord={ord!r} along an axis is not implemented.")
     return xp.ravel(abs(a).power(ord).sum(axis)) ** (1 / ord)
 

@@ -61,6 +61,13 @@ class Pattern:
             self._there[key] = on(getattr(self, name), device)
         return self._there[key]
 
+    @property
+    def ones(self) -> Any:
+        """A SciPy array with a 1 at each place."""
+        at = self.at.copy()
+        at.data = np.ones_like(at.data)
+        return at
+
     @functools.cached_property
     def is_distinct(self) -> bool:
         """Whether no entry stands twice."""

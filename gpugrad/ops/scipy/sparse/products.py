@@ -70,7 +70,10 @@ def _stacked(xp, x, is_batched, n):
 
 
 def batch_of(name):
-    """The vmap rule of an op of a matrix and right-hand sides: one call for all examples."""
+    """The vmap rule of an op of a matrix and right-hand sides: one call for all examples.
+
+    An iterative method gets one matrix at a time: it ends by the norm of a whole residual.
+    """
 
     def batch(xp, batched, data, indices, indptr, b, *, shape=None, adjoint=False, **how):
         call = getattr(xp, name)
@@ -85,6 +88,13 @@ def batch_of(name):
             out = call(data, indices, indptr, wide, shape=shape, adjoint=adjoint, **how)
             out = xp.reshape(out, (out.shape[0], *columns.shape[1:]))
             return xp.moveaxis(out, -1, 0)
+        if how.get("method") not in (None, "lu", "triangular"):
+            examples = []
+            for i in range(n):
+                given = zip((data, indices, indptr, b), batched, strict=True)
+                one = [xp.getitem(x, index=(i,)) if is_one else x for x, is_one in given]
+                examples.append(call(*one, shape=shape, adjoint=adjoint, **how))
+            return xp.stack(examples, axis=0)
         arrays, shape = _blocks(xp, data, indices, indptr, shape, n)
         b = _stacked(xp, b, batched[3], n)
         out = call(*arrays, b, shape=shape, adjoint=adjoint, **how)
