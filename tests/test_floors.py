@@ -174,6 +174,7 @@ EDITED = {
     ("gpugrad.array_api.methods", "Variable"): "an index gives the Tensor of its value",
     ("gpugrad.testing.cuda.shim", "launch"): "for a while kernels run on the CPU",
     ("gpugrad.random", "Generator"): "the methods of Generator are the functions of this namespace",
+    ("gpugrad.scipy.sparse.structure", "Tensor"): "its operators leave sparse operands to these",
 }
 """The objects of other modules that a module may edit, and why."""
 

@@ -1,0 +1,1 @@
+"""Records of sparse matrices: products on a pattern, and solutions of systems."""

@@ -1,0 +1,275 @@
+"""Sparse arrays from others, and from diagonals: stacks, blocks, triangles and products.
+
+Each function computes the pattern with SciPy's function of its name, over positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.backend import as_dtype
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import DTypeError
+from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.sparse.arrays import Sparse, coo_array, coo_matrix, csr_array, dia_matrix
+from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
+
+
+def issparse(x: Any) -> bool:
+    """Whether `x` is a sparse array of gpugrad's or SciPy's."""
+    return isinstance(x, Sparse) or SCIPY.issparse(x)
+
+
+def isspmatrix(x: Any) -> bool:
+    """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's."""
+    return (
+        isinstance(x, Sparse) and not x.is_array if isinstance(x, Sparse) else SCIPY.isspmatrix(x)
+    )
+
+
+def sparse(x: Any) -> Any:
+    """`x` itself, or the sparse array of a dense one or of SciPy's."""
+    return x if isinstance(x, Sparse) else csr_array(x)
+
+
+def _joined(arrays: list[Any], build: Callable[[list[Any]], Any]) -> Any:
+    """The array that SciPy builds of several, from positions in the data of all."""
+    kind = np.result_type(*(a.dtype for a in arrays))
+    data, patterns, start = [], [], 0
+    for a in arrays:
+        a = a.sum_of_places()
+        at = a.pattern.at.copy()
+        at.data = at.data + start
+        start += at.data.size
+        patterns.append(at)
+        data.append(xp.ravel(xp.astype(a.data, kind)))
+    whole = csr_array._made(xp.concat(data), arrays[0].pattern)
+    return whole._moved(build(patterns))
+
+
+def _cast(a: Any, dtype: Any) -> Any:
+    return a if dtype is None else a.astype(dtype)
+
+
+def hstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
+    """Sparse arrays beside each other, as SciPy's `hstack`.
+
+    >>> a = gg.scipy.sparse.eye_array(2)
+    >>> gg.scipy.sparse.hstack([a, a]).shape
+    (2, 4)
+    """
+    arrays = [sparse(b) for b in blocks]
+    return _cast(_joined(arrays, lambda ats: SCIPY.hstack(ats, format=format)), dtype)
+
+
+def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
+    """Sparse arrays below each other, as SciPy's `vstack`.
+
+    >>> a = gg.scipy.sparse.eye_array(2)
+    >>> gg.scipy.sparse.vstack([a, a]).shape
+    (4, 2)
+    """
+    arrays = [sparse(b) for b in blocks]
+    return _cast(_joined(arrays, lambda ats: SCIPY.vstack(ats, format=format)), dtype)
+
+
+def block_array(blocks: Any, *, format: str | None = None, dtype: Any = None) -> Any:
+    """An array of blocks in rows and columns, where None is a block of zeros.
+
+    >>> a = gg.scipy.sparse.eye_array(2)
+    >>> gg.scipy.sparse.block_array([[a, None], [None, a]]).shape
+    (4, 4)
+    """
+    return _blocks(SCIPY.block_array, blocks, format, dtype)
+
+
+def bmat(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
+    """`block_array`, which returns a matrix if all blocks are matrices."""
+    return _blocks(SCIPY.bmat, blocks, format, dtype)
+
+
+def _blocks(build: Any, blocks: Any, format: str | None, dtype: Any) -> Any:
+    rows = [[None if b is None else sparse(b) for b in row] for row in blocks]
+    arrays = [b for row in rows for b in row if b is not None]
+    if not arrays:
+        raise DTypeError("block_array: no block is an array.")
+
+    def built(ats: list[Any]) -> Any:
+        rest = iter(ats)
+        grid = [[None if b is None else next(rest) for b in row] for row in rows]
+        return build(grid, format=format)
+
+    return _cast(_joined(arrays, built), dtype)
+
+
+def block_diag(mats: Any, format: str | None = None, dtype: Any = None) -> Any:
+    """An array of blocks along its diagonal.
+
+    >>> a = gg.scipy.sparse.eye_array(2)
+    >>> gg.scipy.sparse.block_diag([a, a]).nnz
+    4
+    """
+    arrays = [sparse(b) for b in mats]
+    return _cast(_joined(arrays, lambda ats: SCIPY.block_diag(ats, format=format)), dtype)
+
+
+def kron(A: Any, B: Any, format: str | None = None) -> Any:
+    """Kronecker product of two sparse arrays.
+
+    >>> a = gg.scipy.sparse.eye_array(2)
+    >>> gg.scipy.sparse.kron(a, [[1.0, 2.0]]).shape
+    (2, 4)
+    """
+    a, b = (sparse(x).sum_of_places().tocoo() for x in (A, B))
+
+    left = a._moved(SCIPY.kron(a.pattern.at, b.pattern.ones, format="coo"))
+    right = b._moved(SCIPY.kron(a.pattern.ones, b.pattern.at, format="coo"))
+    return left.with_data(left.data * right.data).asformat(format)
+
+
+def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
+    """Kronecker sum of two square sparse arrays: kron(I, A) + kron(B, I)."""
+    a, b = sparse(A), sparse(B)
+    if any(x.ndim != 2 or x.shape[0] != x.shape[1] for x in (a, b)):
+        raise ValueError(f"kronsum: A {a.shape} and B {b.shape} must be square.")
+    total = kron(eye_array(b.shape[0], dtype=a.dtype), a) + kron(
+        b, eye_array(a.shape[0], dtype=b.dtype)
+    )
+    return total.asformat(format)
+
+
+def tril(A: Any, k: int = 0, format: str | None = None) -> Any:
+    """The entries on and below a diagonal."""
+    a = sparse(A)
+    return a._moved(SCIPY.tril(a.pattern.at, k, format=format or a.format))
+
+
+def triu(A: Any, k: int = 0, format: str | None = None) -> Any:
+    """The entries on and above a diagonal."""
+    a = sparse(A)
+    return a._moved(SCIPY.triu(a.pattern.at, k, format=format or a.format))
+
+
+def find(A: Any) -> tuple[Any, Any, Tensor]:
+    """Rows, columns and values of the elements other than 0; the values are differentiable."""
+    coo = sparse(A).tocsr().tocoo()
+    coo.eliminate_zeros()
+    return coo.row, coo.col, coo.data
+
+
+def _diagonals(diagonals: Any, offsets: Any, shape: Any, make: Any) -> Any:
+    offsets = [int(k) for k in np.atleast_1d(np.asarray(offsets))]
+    if len(offsets) == 1 and (
+        np.ndim(diagonals) == 0
+        or getattr(diagonals, "ndim", 0) == 1
+        or (isinstance(diagonals, (list, tuple)) and np.ndim(diagonals[0]) == 0)
+    ):
+        diagonals = [diagonals]
+    rows = [d if isinstance(d, Tensor) else asarray(d) for d in diagonals]
+    rows = [xp.reshape(d, (1,)) if d.ndim == 0 else d for d in rows]
+    kind = np.result_type(*(d.dtype for d in rows))
+    positions, start = [], 1
+    for d in rows:
+        positions.append(np.arange(start, start + d.size))
+        start += d.size
+    data = xp.concat([xp.astype(d, kind) for d in rows])
+    at = make(positions, offsets)
+    return data, at
+
+
+def diags_array(
+    diagonals: Any,
+    /,
+    *,
+    offsets: Any = 0,
+    shape: Any = None,
+    format: str | None = None,
+    dtype: Any = None,
+) -> Any:
+    """A sparse array of diagonals, each of its own length or one number; differentiable by them.
+
+    >>> print(gg.scipy.sparse.diags_array([[1.0, 2.0], [5.0]], offsets=[0, 1]).toarray())
+    [[1. 5.]
+     [0. 2.]]
+    """
+    return _diags(SCIPY.diags_array, diagonals, offsets, shape, format, dtype)
+
+
+def diags(
+    diagonals: Any,
+    offsets: Any = 0,
+    shape: Any = None,
+    format: str | None = None,
+    dtype: Any = None,
+) -> Any:
+    """`diags_array`, which returns a matrix."""
+    matrix = lambda d, **how: SCIPY.dia_matrix(SCIPY.diags_array(d, **how))  # noqa: E731
+    return _diags(matrix, diagonals, offsets, shape, format, dtype)
+
+
+def _diags(build: Any, diagonals: Any, offsets: Any, shape: Any, format: Any, dtype: Any) -> Any:
+    data, at = _diagonals(
+        diagonals, offsets, shape, lambda d, k: build(d, offsets=k, shape=shape, dtype=np.int64)
+    )
+    whole = coo_array._made(data, Pattern(SCIPY.coo_array((1, 1), dtype=np.int64)))
+    return _cast(whole._moved(at).asformat(format), dtype)
+
+
+def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
+    """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells."""
+    shape = m if n is None else (m, n)
+    return dia_matrix((data, diags), shape=shape).asformat(format)
+
+
+def _constant(at: Any, format: Any, device: Any) -> Any:
+    kind = coo_array if isinstance(at, SCIPY.sparray) else coo_matrix
+    return kind(at, device=device).asformat(format)
+
+
+def eye_array(
+    m: int,
+    n: int | None = None,
+    *,
+    k: int = 0,
+    dtype: Any = float,
+    format: str | None = None,
+    device: Any = None,
+) -> Any:
+    """A sparse array with ones on a diagonal."""
+    at = SCIPY.eye_array(m, n, k=k, dtype=as_dtype(dtype))
+    return _constant(at, format or "dia", device)
+
+
+def eye(
+    m: int,
+    n: int | None = None,
+    k: int = 0,
+    dtype: Any = float,
+    format: str | None = None,
+    device: Any = None,
+) -> Any:
+    """A sparse matrix with ones on a diagonal."""
+    return _constant(SCIPY.eye(m, n, k, as_dtype(dtype)), format or "dia", device)
+
+
+def identity(n: int, dtype: Any = "d", format: str | None = None, device: Any = None) -> Any:
+    """The identity as a sparse matrix."""
+    return eye(n, dtype=dtype, format=format, device=device)
+
+
+def random_array(
+    shape: Any, *, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
+) -> Any:
+    """A sparse array with random entries at random places, drawn by SciPy."""
+    return _constant(SCIPY.random_array(shape, density=density, dtype=dtype, rng=rng), format, None)
+
+
+def random(
+    m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
+) -> Any:
+    """A sparse matrix with random entries at random places, drawn by SciPy."""
+    return _constant(SCIPY.random(m, n, density, dtype=dtype, rng=rng), format, None)
