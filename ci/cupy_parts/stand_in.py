@@ -23,8 +23,8 @@ import pytest
 
 IS_NUMPY = os.environ["STAND_IN"] == "numpy"
 EVERY = int(os.environ.get("EVERY", "1"))
-SCIPYS = """fft linalg special ndimage signal signal.windows sparse sparse.linalg interpolate stats
-spatial spatial.distance""".split()
+SCIPYS = "fft linalg special ndimage signal signal.windows sparse sparse.linalg interpolate stats"
+SCIPYS = [*SCIPYS.split(), "spatial", "spatial.distance"]
 
 
 class _Absent(type):

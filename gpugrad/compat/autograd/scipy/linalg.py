@@ -25,6 +25,7 @@ def _cholesky(a: Any, lower: bool = False, **others: Any) -> Any:
     return factor if lower else gg.matrix_transpose(factor)
 
 
+# SciPy's arguments differ from those of `gg.linalg`
 _OWN = {"solve_triangular": _solve_triangular, "cholesky": _cholesky}
 
 
