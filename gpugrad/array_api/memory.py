@@ -13,7 +13,7 @@ from gpugrad.array_api import writes
 from gpugrad.array_api.numpy_adapters import ravel, reshape
 from gpugrad.array_api.numpy_calls import call
 from gpugrad.core.backend import TENSOR, as_dtype, innermost_array
-from gpugrad.core.tensor import Tensor, new, tensor
+from gpugrad.core.tensor import Tensor, new
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View, arranged
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError, reraise
@@ -267,8 +267,6 @@ def _scatter(name: str) -> Any:
     """``scatter_add`` and the like, as CuPy's methods."""
 
     def method(self: Tensor, slices: Any, value: Any) -> None:
-        if self.dtype.kind in "biu":  # as CuPy casts
-            value = TENSOR.astype(tensor(value), self.dtype)
         getattr(np, name).at(self, slices, value)
 
     method.__doc__ = f"Write ``{name}`` of elements and values at an index that may repeat."

@@ -131,6 +131,8 @@ def _at(ufunc: Any, x: Any, index: Any, *values: Any) -> None:
     title = _title(ufunc, "at")
     if not isinstance(x, Tensor):
         raise DTypeError(f"{title}: it writes to a Tensor, got a {type(x).__name__}.")
+    if x.dtype.kind in "biu":  # as NumPy casts
+        values = tuple(TENSOR.astype(tensor(v), x.dtype) for v in values)
     if ufunc not in (np.add, np.subtract):
         array = np.array(on_values(title, np.asarray, (x,), {}))
         on_values(title, lambda a, *rest: ufunc.at(array, *rest), (x, index, *values), {})
@@ -196,8 +198,11 @@ def run_ufunc(function: Any, *args: Any, own: bool = False, **keywords: Any) -> 
         if isinstance(args[0], (list, tuple)) and holds_tensor(args[0]):
             args = (tensor(args[0]), *args[1:])
         args = tuple(tensor(x) if type(x) is not np.ndarray and is_array(x) else x for x in args)
-        args = tuple(doubles(args)) if own else args
-        if function.__name__ != "at" and not any(isinstance(x, Tensor) for x in (*args, *outs)):
+        is_at = function.__name__ == "at"
+        if own:
+            read = doubles(args)
+            args = (args[0], args[1], *read[2:]) if is_at else tuple(read)  # an index stays
+        if not is_at and not any(isinstance(x, Tensor) for x in (*args, *outs)):
             args = (tensor(args[0]), *args[1:])
     return as_tensors(function(*args, **keywords), (*args, *outs))
 

@@ -62,6 +62,9 @@ CALLS = {
     "reduceat": lambda xp, a, f: xp.add.reduceat(a, [0, 2], axis=1),
     "outer": lambda xp, a, f: xp.subtract.outer(a, [1.0, 2.0]),
     "at": lambda xp, a, f: _out(xp, lambda o: xp.add.at(o, ([0, 0], 1), 2.0), a.copy()),
+    "at of floats on integers": lambda xp, a, f: _out(
+        xp, lambda o: (xp.add.at(o, [0, 0], 1.5), xp.subtract.at(o, ([],), 1)), xp.ones(3, "i4")
+    ),
     "maximum at": lambda xp, a, f: _out(xp, lambda o: xp.maximum.at(o, [0, 0], 0.5), a.copy()),
     "sum": lambda xp, a, f: [xp.sum(a, 0, "f4", None, True), a.sum(1, "f4"), a.sum(axis=0)],
     "sum out": lambda xp, a, f: _out(xp, lambda o: a.sum(0, None, o), xp.zeros(4)),
