@@ -11,6 +11,7 @@ from gpugrad.function.passes.rewrite import is_cast
 from gpugrad.kernels.codegen import code as code_module
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype, read
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.layout import contiguous
 from gpugrad.trace.program import Step, Value
 
 
@@ -22,8 +23,7 @@ def _input(
     Each element of the shape is a row, or else the last axis holds the columns.
     """
     own = value.shape
-    if strides is None:
-        strides = [math.prod(own[d + 1 :]) for d in range(len(own))]
+    strides = contiguous(own) if strides is None else strides
     steps = [0] * (len(shape) - len(own))
     steps += [0 if n == 1 else step for n, step in zip(own, strides, strict=True)]
     if by_row or not shape:
@@ -37,7 +37,7 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     if not any(strides) or not n:
         return "0"
     step = strides[-1]
-    if list(strides) == [step * math.prod(shape[d + 1 :]) for d in range(len(shape))]:
+    if [*strides] == [step * s for s in contiguous(shape)]:
         return f"row * {step}"
     for length, stride in zip(shape, strides, strict=True):
         n //= length

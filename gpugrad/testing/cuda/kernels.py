@@ -49,6 +49,8 @@ def call_gradients(op: Any, args: Sequence[Any], masked: bool = False) -> dict[i
         and rule is not None
         and not getattr(rule, "is_missing", False)
     ]
+    if not at:
+        return {}
     with np.errstate(all="ignore"):
         out = np.asarray(op.bare(NUMPY)(*args))
     values = dict(zip(op.arrays, args, strict=True)) | {"out": out}
