@@ -137,6 +137,27 @@ def test_expm_multiply_equals_scipys_and_has_gradients():
     check_grads(lambda data, b: gg.sum(L.expm_multiply(square(data / 4), b)), [DATA, B])
 
 
+def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
+    v0, a = np.ones(5), SQUARE + SQUARE.T
+    np.testing.assert_allclose(
+        L.eigsh(s.csr_array(a), 2, sigma=0.0)[0], sp.linalg.eigsh(a, 2, sigma=0.0)[0]
+    )
+    u, w, vt = L.svds(s.csr_array(SQUARE), 2, v0=v0)
+    np.testing.assert_allclose(w, sp.linalg.svds(SQUARE, 2)[1])
+    np.testing.assert_allclose((u * w) @ vt @ vt.T, SQUARE @ vt.T.numpy())
+
+    def loss(data):
+        values, vectors = L.eigsh(square(data) + square(data).T, 2, v0=v0)
+        weights = np.arange(5)[:, None]
+        return (
+            gg.sum(gg.sin(values))
+            + gg.sum(weights * vectors**2)
+            + L.svds(square(data), 1, v0=v0)[1][0]
+        )
+
+    check_grads(loss, [DATA])
+
+
 def test_a_variable_is_read_at_each_product():
     v = gg.Variable(SQUARE.data)
     a = square(v)
@@ -199,6 +220,8 @@ def test_memory_is_linear_in_the_entries():
         (lambda: L.spsolve(s.csr_array((5, 5)), B), SingularMatrixError),
         (lambda: L.splu(s.csc_array(np.ones((2, 2)))), RuntimeError),
         (lambda: L.spsolve_triangular(s.csr_array((5, 5)), B), np.linalg.LinAlgError),
+        (lambda: L.eigsh(s.csr_array(SQUARE * 1j), 2), TypeError),
+        (lambda: L.eigsh(s.csr_array(SQUARE), 2, M=SQUARE), NotImplementedError),
         (lambda: L.norm(s.csr_array(SQUARE), 2), NotImplementedError),
     ],
 )
