@@ -40,8 +40,6 @@ LIKE_SCIPY = [
     lambda m, a: a.multiply(np.ones((5, 1))), lambda m, a: a.power(2), lambda m, a: a.sqrt(),
     lambda m, a: a.sum(), lambda m, a: a.sum(0), lambda m, a: a.sum(-1), lambda m, a: a.mean(1),
     lambda m, a: a.diagonal(1), lambda m, a: a.trace(), lambda m, a: a.astype("float32"),
-    lambda m, a: (a != 0).astype(int).sum(0) if m is sp else a.with_data(
-        np.ones(a.data.shape, int) * (a.data.numpy() != 0)).sum(0),
     lambda m, a: a.tocsc().tocoo().tocsr(), lambda m, a: a.todia(), lambda m, a: a.reshape(4, 5),
     lambda m, a: a.tocsr()[1:3], lambda m, a: a.tocsc()[:, 1], lambda m, a: a.tocsr()[2, 1],
     lambda m, a: a.tocsr()[[0, 1], [1, 2]], lambda m, a: a.tocsr()[[3, 0]][:, ::-1],
@@ -56,6 +54,7 @@ LIKE_SCIPY = [
     lambda m, a: m.spdiags(C.T, [0, 1, -1], 4, 4), lambda m, a: m.csr_array((3, 2)) @ V[:2],
     lambda m, a: m.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0]))).tocsr(),
     lambda m, a: m.csr_array(([1.0, 2.0], [1, 1], [0, 2, 2]), shape=(2, 2)) @ V[:2],
+    lambda m, a: a.tocsr() > 0.5, lambda m, a: a.tocsr() != a.tocsr() * 2,
     lambda m, a: m.csr_matrix(WIDE) * V, lambda m, a: m.csc_matrix(WIDE).sum(0),
     lambda m, a: m.csr_matrix(SQUARE) ** 2, lambda m, a: m.dia_matrix(SQUARE) * B.numpy(),
     lambda m, a: m.csr_array(WIDE.toarray()), lambda m, a: (a * 1j).conj().T @ np.ones(5),

@@ -16,14 +16,6 @@ from gpugrad.scipy.sparse.linalg.systems import system
 from gpugrad.scipy.sparse.structure import dense
 
 
-def on_host(a: Any) -> Any:
-    """SciPy's array of the values of a sparse array."""
-    coo = a.tocoo()
-    return scipy.sparse.coo_array(
-        (coo.data.numpy(), coo.pattern.at.coords), shape=coo.shape
-    ).tocsr()
-
-
 class _Report:
     """The status of a solver, which its op writes: 0, or the number of iterations."""
 
@@ -34,7 +26,7 @@ def _operator(M: Any) -> Any:
     """A preconditioner as SciPy's operator, whose values are constants."""
     if M is None or isinstance(M, LinearOperator):
         return M
-    M = on_host(M) if isinstance(M, Sparse) else M
+    M = M.on_host().tocsr() if isinstance(M, Sparse) else M
     return scipy.sparse.linalg.aslinearoperator(M.numpy() if isinstance(M, Tensor) else M)
 
 

@@ -13,7 +13,6 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.arrays import csr_array
-from gpugrad.scipy.sparse.linalg.iterative import on_host
 from gpugrad.scipy.sparse.linalg.systems import spsolve, system
 from gpugrad.scipy.sparse.structure import dense
 
@@ -48,7 +47,7 @@ def eigsh(A: Any, k: int = 6, *, return_eigenvectors: bool = True, **options: An
         raise DTypeError("eigsh: a complex array is not implemented: use gg.linalg.eigh.")
     if options.get("M") is not None:
         raise NotImplementedError("eigsh: generalized problems, with M, are not implemented.")
-    values, vectors = scipy.sparse.linalg.eigsh(on_host(a), k, **options)
+    values, vectors = scipy.sparse.linalg.eigsh(a.on_host(), k, **options)
     pairs = [_pair(a, *pair) for pair in zip(values, vectors.T, strict=True)]
     found = xp.stack([value for value, _ in pairs])
     return (found, xp.stack([v for _, v in pairs], axis=1)) if return_eigenvectors else found
