@@ -40,8 +40,6 @@ LIKE_SCIPY = [
     lambda m, a: a.multiply(np.ones((5, 1))), lambda m, a: a.power(2), lambda m, a: a.sqrt(),
     lambda m, a: a.sum(), lambda m, a: a.sum(0), lambda m, a: a.sum(-1), lambda m, a: a.mean(1),
     lambda m, a: a.diagonal(1), lambda m, a: a.trace(), lambda m, a: a.astype("float32"),
-    lambda m, a: (a != 0).astype(int).sum(0) if m is sp else a.with_data(
-        np.ones(a.data.shape, int) * (a.data.numpy() != 0)).sum(0),
     lambda m, a: a.tocsc().tocoo().tocsr(), lambda m, a: a.todia(), lambda m, a: a.reshape(4, 5),
     lambda m, a: a.tocsr()[1:3], lambda m, a: a.tocsc()[:, 1], lambda m, a: a.tocsr()[2, 1],
     lambda m, a: a.tocsr()[[0, 1], [1, 2]], lambda m, a: a.tocsr()[[3, 0]][:, ::-1],
@@ -56,6 +54,7 @@ LIKE_SCIPY = [
     lambda m, a: m.spdiags(C.T, [0, 1, -1], 4, 4), lambda m, a: m.csr_array((3, 2)) @ V[:2],
     lambda m, a: m.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0]))).tocsr(),
     lambda m, a: m.csr_array(([1.0, 2.0], [1, 1], [0, 2, 2]), shape=(2, 2)) @ V[:2],
+    lambda m, a: a.tocsr() > 0.5, lambda m, a: a.tocsr() != a.tocsr() * 2,
     lambda m, a: m.csr_matrix(WIDE) * V, lambda m, a: m.csc_matrix(WIDE).sum(0),
     lambda m, a: m.csr_matrix(SQUARE) ** 2, lambda m, a: m.dia_matrix(SQUARE) * B.numpy(),
     lambda m, a: m.csr_array(WIDE.toarray()), lambda m, a: (a * 1j).conj().T @ np.ones(5),
@@ -137,6 +136,27 @@ def test_expm_multiply_equals_scipys_and_has_gradients():
     check_grads(lambda data, b: gg.sum(L.expm_multiply(square(data / 4), b)), [DATA, B])
 
 
+def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
+    v0, a = np.ones(5), SQUARE + SQUARE.T
+    np.testing.assert_allclose(
+        L.eigsh(s.csr_array(a), 2, sigma=0.0)[0], sp.linalg.eigsh(a, 2, sigma=0.0)[0]
+    )
+    u, w, vt = L.svds(s.csr_array(SQUARE), 2, v0=v0)
+    np.testing.assert_allclose(w, sp.linalg.svds(SQUARE, 2)[1])
+    np.testing.assert_allclose((u * w) @ vt @ vt.T, SQUARE @ vt.T.numpy())
+
+    def loss(data):
+        values, vectors = L.eigsh(square(data) + square(data).T, 2, v0=v0)
+        weights = np.arange(5)[:, None]
+        return (
+            gg.sum(gg.sin(values))
+            + gg.sum(weights * vectors**2)
+            + L.svds(square(data), 1, v0=v0)[1][0]
+        )
+
+    check_grads(loss, [DATA])
+
+
 def test_a_variable_is_read_at_each_product():
     v = gg.Variable(SQUARE.data)
     a = square(v)
@@ -199,6 +219,8 @@ def test_memory_is_linear_in_the_entries():
         (lambda: L.spsolve(s.csr_array((5, 5)), B), SingularMatrixError),
         (lambda: L.splu(s.csc_array(np.ones((2, 2)))), RuntimeError),
         (lambda: L.spsolve_triangular(s.csr_array((5, 5)), B), np.linalg.LinAlgError),
+        (lambda: L.eigsh(s.csr_array(SQUARE * 1j), 2), TypeError),
+        (lambda: L.eigsh(s.csr_array(SQUARE), 2, M=SQUARE), NotImplementedError),
         (lambda: L.norm(s.csr_array(SQUARE), 2), NotImplementedError),
     ],
 )

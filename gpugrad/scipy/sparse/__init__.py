@@ -13,6 +13,8 @@ size of the full array. `linalg` solves systems and differentiates the solutions
 
 from __future__ import annotations
 
+from scipy.sparse import SparseEfficiencyWarning, SparseWarning
+
 from gpugrad.scipy.sparse import linalg
 from gpugrad.scipy.sparse.arrays import (
     coo_array,
@@ -23,6 +25,7 @@ from gpugrad.scipy.sparse.arrays import (
     csr_matrix,
     dia_array,
     dia_matrix,
+    spmatrix,
 )
 from gpugrad.scipy.sparse.construct import (
     block_array,
@@ -48,6 +51,8 @@ from gpugrad.scipy.sparse.construct import (
 )
 
 __all__ = [
+    "SparseEfficiencyWarning",
+    "SparseWarning",
     "block_array",
     "block_diag",
     "bmat",
@@ -74,6 +79,7 @@ __all__ = [
     "random",
     "random_array",
     "spdiags",
+    "spmatrix",
     "tril",
     "triu",
     "vstack",

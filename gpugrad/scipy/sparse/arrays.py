@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -238,6 +239,35 @@ class Sparse(Structure):
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
+    def _compared(self, other: Any, how: Callable[[Any, Any], Any]) -> Any:
+        """A sparse array of bools, by SciPy on the host; without a derivative."""
+        if isinstance(other, Sparse):
+            other = other.on_host()
+        elif isinstance(other, Tensor):
+            other = other.numpy()
+        result = how(self.on_host(), other)
+        return type(self)(result, device=self.device) if SCIPY.issparse(result) else result
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared(other, operator.eq)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compared(other, operator.ne)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, operator.ge)
+
+    __hash__ = object.__hash__
+
     def __pow__(self, n: Any) -> Any:
         if self.is_array:
             return self.power(n)
@@ -294,25 +324,31 @@ class dia_array(Sparse):
     format = "dia"
 
 
-class csr_matrix(csr_array):
+class spmatrix(Sparse):
+    """The base class of matrices, for `isinstance`."""
+
+    is_array = False
+
+
+class csr_matrix(spmatrix, csr_array):
     """`csr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
 
     is_array = False
 
 
-class csc_matrix(csc_array):
+class csc_matrix(spmatrix, csc_array):
     """`csc_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
 
     is_array = False
 
 
-class coo_matrix(coo_array):
+class coo_matrix(spmatrix, coo_array):
     """`coo_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
 
     is_array = False
 
 
-class dia_matrix(dia_array):
+class dia_matrix(spmatrix, dia_array):
     """`dia_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
 
     is_array = False

@@ -26,9 +26,7 @@ def issparse(x: Any) -> bool:
 
 def isspmatrix(x: Any) -> bool:
     """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's."""
-    return (
-        isinstance(x, Sparse) and not x.is_array if isinstance(x, Sparse) else SCIPY.isspmatrix(x)
-    )
+    return not x.is_array if isinstance(x, Sparse) else SCIPY.isspmatrix(x)
 
 
 def sparse(x: Any) -> Any:

@@ -55,7 +55,8 @@ class Structure:
     __hash__ = object.__hash__
 
     def __init_subclass__(cls) -> None:
-        _CLASSES.setdefault((cls.format, cls.is_array), cls)
+        if cls.format:
+            _CLASSES.setdefault((cls.format, cls.is_array), cls)
 
     def __init__(
         self,
@@ -358,6 +359,12 @@ class Structure:
         )
 
     todense = toarray
+
+    def on_host(self) -> Any:
+        """SciPy's array of the values."""
+        at = self.pattern.at.copy()
+        at.data = self.data.numpy()
+        return at
 
     def _entries(self) -> Tensor:
         """The data in the order of the pattern's `row`, `col` and `flat`."""

@@ -158,7 +158,9 @@ def _matmul_samples(rng):
     linear="each",
     kinds="fci",
     batch=batch_of("csr_matmul"),
-    ref=lambda *matrix, shape, adjoint=False: full(*matrix[:3], shape, adjoint) @ matrix[3],
+    ref=lambda data, indices, indptr, b, shape, adjoint=False: (
+        full(data, indices, indptr, shape, adjoint) @ b
+    ),
     samples=_matmul_samples,
     errors=errors_of("csr_matmul"),
     captures=False,

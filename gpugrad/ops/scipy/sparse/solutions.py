@@ -7,6 +7,7 @@ adjoint is one more system with the conjugate transpose, solved by the same func
 import threading
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class SingularSparseError(SingularMatrixError, RuntimeError):
 
 # ---- solutions ---------------------------------------------------------------------------
 
-_kept: dict[tuple, tuple] = {}
+_kept: dict[Any, Any] = {}
 _keeping = threading.Lock()
 
 

@@ -1,0 +1,138 @@
+"""Direct solvers of sparse systems: SuperLU's, and substitution in triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.scipy.sparse import construct
+from gpugrad.scipy.sparse.arrays import Sparse, csr_array
+from gpugrad.scipy.sparse.structure import dense
+
+
+def system(name: str, A: Any, b: Any) -> tuple[Any, Tensor]:
+    """A square sparse array, and a right-hand side that fits."""
+    a = construct.sparse(A)
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"{name}: matrix must be square, its shape is {a.shape}.")
+    b = dense(b, a)
+    if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
+        raise ShapeError(f"{name}: b of shape {b.shape} does not fit a matrix of shape {a.shape}.")
+    return a, b
+
+
+def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+    """Solution of A x = b by SuperLU, differentiable by the entries of A and by b.
+
+    The factors are kept for the backward pass. On a GPU they are computed on the host.
+
+    Args:
+        A: square sparse array of shape (n, n).
+        b: array of shape (n,) or (n, k), or a sparse one.
+        permc_spec, use_umfpack: without effect.
+
+    Returns:
+        Tensor of the shape of `b`; a vector if `b` is of shape (n, 1), as SciPy's; sparse if it is.
+
+    Raises:
+        SingularMatrixError: A is singular, where SciPy warns and returns NaN. It is a RuntimeError,
+            too, as SciPy's `splu` raises.
+
+    >>> a = gg.scipy.sparse.diags_array([[2.0, 4.0]], offsets=[0])
+    >>> print(gg.scipy.sparse.linalg.spsolve(a, [2.0, 2.0]))
+    [1.  0.5]
+    """
+    is_sparse = construct.issparse(b)
+    a, b = system("spsolve", A, construct.sparse(b).toarray() if is_sparse else b)
+    x = a.on_rows_form("csr_solve", b)
+    if is_sparse:
+        return csr_array(x)
+    return xp.squeeze(x, 1) if x.ndim == 2 and x.shape[1] == 1 else x
+
+
+class SuperLU:
+    """The factors of a sparse array, as `splu` returns them; SuperLU keeps them.
+
+    Attributes:
+        shape: (n, n).
+        nnz: number of entries of the array.
+    """
+
+    def __init__(self, a: Sparse) -> None:
+        self._a, self.shape, self.nnz = a, a.shape, a.nnz
+
+    def solve(self, rhs: Any, trans: str = "N") -> Tensor:
+        """Solution for a right-hand side of shape (n,) or (n, k).
+
+        Args:
+            rhs: the right-hand side.
+            trans: "N" for the array itself, "T" for its transpose, "H" for the conjugate one.
+        """
+        if trans not in ("N", "T", "H"):
+            raise ArgumentError(f"solve: trans={trans!r} must be 'N', 'T' or 'H'.")
+        a = self._a if trans == "N" else self._a.T
+        a, b = system("solve", a.conj() if trans == "H" else a, rhs)
+        return a.on_rows_form("csr_solve", b)
+
+
+def splu(A: Any, *args: Any, **options: Any) -> SuperLU:
+    """The factors of a sparse array, whose solutions are differentiable by its entries.
+
+    Args:
+        A: square sparse array.
+        args, options: SuperLU's, without effect.
+
+    Raises:
+        SingularMatrixError: A is singular; a RuntimeError too, as SciPy's.
+
+    >>> lu = gg.scipy.sparse.linalg.splu(gg.scipy.sparse.csc_array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> print(lu.solve(np.array([2.0, 2.0])))
+    [1.  0.5]
+    """
+    a = construct.sparse(A)
+    factors = SuperLU(a)
+    factors.solve(np.zeros(a.shape[0], a.dtype))  # factorizes, so that a singular one raises here
+    return factors
+
+
+def factorized(A: Any) -> Callable[[Any], Tensor]:
+    """The function that solves A x = b for `b`, with the factors of `splu`."""
+    return splu(A).solve
+
+
+def spsolve_triangular(
+    A: Any,
+    b: Any,
+    lower: bool = True,
+    overwrite_A: bool = False,
+    overwrite_b: bool = False,
+    unit_diagonal: bool = False,
+) -> Tensor:
+    """Solution of A x = b for a triangular sparse array.
+
+    Args:
+        A: sparse array of shape (n, n); the other triangle is not read.
+        b: array of shape (n,) or (n, k).
+        lower: which triangle.
+        unit_diagonal: whether to take the diagonal for ones, and not to read it.
+        overwrite_A, overwrite_b: without effect.
+
+    Raises:
+        SingularMatrixError: an element of the diagonal is 0 or missing.
+
+    >>> a = gg.scipy.sparse.csr_array([[2.0, 0.0], [1.0, 1.0]])
+    >>> print(gg.scipy.sparse.linalg.spsolve_triangular(a, [2.0, 3.0]))
+    [1. 2.]
+    """
+    a, b = system("spsolve_triangular", A, b)
+    part, k = (construct.tril, -1) if lower else (construct.triu, 1)
+    a = part(a, k if unit_diagonal else 0, format="csr")
+    if unit_diagonal:
+        a = a + construct.eye_array(a.shape[0], dtype=a.dtype, device=a.device)
+    options = (("lower", bool(lower)),)
+    return a.on_rows_form("csr_solve", b, method="triangular", options=options)
