@@ -3,8 +3,12 @@
 All are differentiable to any order, except with respect to the order of a Bessel function, `n` of
 `polygamma`, `expn` and `yn`, `x` of `zeta`, and parameters of hypergeometric functions and
 polynomials; each op's docstring says so. The incomplete gamma and beta functions and their
-inverses have gradients with respect to their parameters too. `jv`, `jn`, `yv`, `iv`, `ive`, `kv`
-and `kve` run on the CPU only and raise `DeviceError` elsewhere.
+inverses have gradients with respect to their parameters too. Functions that CuPy lacks run on the
+CPU only and raise `DeviceError` elsewhere: Bessel functions of any order (`jv`, `jn`, `yv`, `iv`,
+`ive`, `kn`, `kv`, `kve`, `spherical_in`, `spherical_kn`), Airy, Kelvin, Struve and hypergeometric
+functions, `fresnel`, `wofz` and its relatives, Student's t, and the polynomials `eval_*`.
+
+16-bit floats stay 16-bit, as everywhere in gpugrad; `gg.scipy.special` has SciPy's dtypes.
 
 >>> print(gg.special.gammaln([1.0, 5.0]))
 [0.        3.1780539]

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import special
 
 import gpugrad.special as ours
+from gpugrad.core.backend import BFLOAT16
 from gpugrad.numpy.namespace import namespace
 
 _look_up, _scipys = namespace(special)
@@ -32,17 +33,23 @@ def __getattr__(name: str) -> Any:
     return _widening(function, theirs) if isinstance(theirs, np.ufunc) else function
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @functools.cache
 def _widening(function: Callable[..., Any], ufunc: Any) -> Callable[..., Any]:
-    """The function, whose arguments of 8 and 16 bits get the dtype of SciPy's loop for them."""
+    """The function, whose arguments get the dtypes of SciPy's loop for them; bfloat16 has none."""
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        kinds = [getattr(x, "dtype", type(x)) for x in args]
-        if any(isinstance(k, np.dtype) and k.itemsize <= 2 for k in kinds):
+        dtypes = {x.dtype for x in args if hasattr(x, "dtype")}
+        unlike = len(dtypes) > 1 or any(dtype.itemsize <= 2 for dtype in dtypes)
+        if unlike and BFLOAT16 not in dtypes:
+            kinds = [getattr(x, "dtype", type(x)) for x in args]
             loop = ufunc.resolve_dtypes((*kinds, *[None] * ufunc.nout))
             args = tuple(
-                x.astype(to) if getattr(x, "dtype", to).itemsize <= 2 else x
+                x.astype(to) if hasattr(x, "dtype") and x.dtype != to else x
                 for x, to in zip(args, loop, strict=False)
             )
         return function(*args, **keywords)

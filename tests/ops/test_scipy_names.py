@@ -170,6 +170,10 @@ def test_special_of_scipys_namespace_has_scipys_dtypes(name, dtype):
 
 def test_special_of_scipys_namespace_has_every_name_and_its_gradients():
     assert not {n for n in scipy.special.__all__ if not hasattr(gg.scipy.special, n)}
+    half = gg.zeros(2, dtype="bfloat16")
+    assert gg.scipy.special.erf(half).dtype == half.dtype  # SciPy has none
+    counts, x = np.array([1, 2]), np.array([0.5, 0.5], "float32")
+    assert gg.scipy.special.bdtr(gg.asarray(counts), 2, gg.asarray(x)).dtype == np.float64
     slope = gg.grad(lambda x: gg.scipy.special.erf(gg.astype(x, "float16")))
     assert slope(gg.constant(0.0)).item() == pytest.approx(2 / np.pi**0.5, 1e-3)
 

@@ -2,9 +2,12 @@
 
 import sys
 
-from gpugrad import fft, linalg, special
+from gpugrad import fft, linalg
 from gpugrad.compat.names import forwarding
+from gpugrad.scipy import special
 
 __getattr__, __dir__ = forwarding(__name__, own=globals())
 # so that ``from gpugrad.compat.cupyx.scipy.special import erf`` finds the module
-sys.modules.update({f"{__name__}.{m.__name__[8:]}": m for m in (fft, linalg, special)})
+sys.modules.update(
+    {f"{__name__}.{m.__name__.rpartition('.')[2]}": m for m in (fft, linalg, special)}
+)
