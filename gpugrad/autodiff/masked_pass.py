@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.backward import Gradients, LogReading, Prepared
+from gpugrad.autodiff.readings import each_saved
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.autodiff.recorder import Recorder
 from gpugrad.core.backend import SCALARS, is_inexact
@@ -90,11 +91,14 @@ class MaskedPass(LogReading):
 
     def _told(self, result: Any, entry: Entry, k: int, live: Any, zeros: Any) -> Any:
         """The gradient of input `k`, NaN where it has no value; notes which elements are live."""
-        here = self._call(entry, k, live, entry[4])
-        near = self._call(entry, k, live, self._near(entry, k))
-        xp = self._arrays.for_grads(here, near)
-        jumps = xp.logical_and(xp.equal(here, 0), xp.abs(near) > _small(near.dtype) ** 0.25)
-        self._live.add(entry[2][k], self._positive(xp.where(jumps, 0, near)), entry[3][k])
+        here = reached = self._call(entry, k, live, entry[4])
+        changed = self._near(entry, k)
+        if any(a is not b for a, b in zip(each_saved(changed), each_saved(entry[4]), strict=True)):
+            near = self._call(entry, k, live, changed)
+            xp = self._arrays.for_grads(here, near)
+            jumps = xp.logical_and(xp.equal(here, 0), xp.abs(near) > _small(near.dtype) ** 0.25)
+            reached = xp.where(jumps, 0, near)
+        self._live.add(entry[2][k], self._positive(reached), entry[3][k])
         if type(result) is IndexedSlices or not any(map(_may_hold, _parts(zeros))):
             return result
         reached = self._call(entry, k, zeros, entry[4])
@@ -124,6 +128,8 @@ class MaskedPass(LogReading):
                 return value
             if not self._sources.get(i, 0) & sources:
                 return value
+            if isinstance(value, (np.ndarray, np.generic)) and np.all(value):
+                return value
             xp = self._arrays.for_grads(value)
             return xp.astype(xp.where(xp.equal(value, 0), _small(value.dtype), value), value.dtype)
 
@@ -138,11 +144,10 @@ class MaskedPass(LogReading):
         return list(map(near_all, saved, op.origins)) if op.origins else saved
 
     def _positive(self, g: Any) -> Any:
-        """Positive numbers, no two alike, where `g` is not 0, so that no sum of them cancels."""
+        """Positive numbers where `g` is not 0, so unlike that no differences of them are 0."""
         xp = self._arrays.for_grads(g)
-        numbers = np.arange(np.prod(g.shape, dtype=int)).reshape(g.shape) * 0.6180339887498949 % 1
-        turned = 1 + 0.7j if g.dtype.kind == "c" else 1.0
-        return xp.where(xp.equal(g, 0), 0, ((0.5 + numbers) * turned).astype(g.dtype))
+        numbers = np.resize(_NUMBERS, g.shape) * (1 + 0.7j if g.dtype.kind == "c" else 1)
+        return xp.where(xp.equal(g, 0), 0, numbers.astype(g.dtype))
 
     def _live_zeros(self, live: Any, g: Any) -> Any:
         """Ones where `g` is 0 and live; of several results, a tuple."""
@@ -153,6 +158,9 @@ class MaskedPass(LogReading):
         g = _plain(g)
         xp = self._arrays.for_grads(live, g)
         return xp.astype(xp.logical_and(xp.not_equal(live, 0), xp.equal(g, 0)), g.dtype)
+
+
+_NUMBERS = 0.5 + np.arange(4093) * 0.6180339887498949 % 1
 
 
 def _plain(g: Any) -> Any:

@@ -15,9 +15,9 @@ cosdg = scipy_op("cosdg(x)", lambda xp, x: -_DEGREE * xp.sindg(x), domain=(-99, 
 tandg = scipy_op("tandg(x)", lambda xp, out: _DEGREE * (1 + out * out), domain=(-70, 70))(
     doc="Tangent of degrees.", example=("[0.0, 45.0]", "[0. 1.]")
 )
-cotdg = scipy_op("cotdg(x)", lambda xp, out: -_DEGREE * (1 + out * out), domain=(20, 160))(
-    doc="Cotangent of degrees.", example=("[45.0, 90.0]", "[1. 0.]")
-)
+cotdg = scipy_op(
+    "cotdg(x)", lambda xp, out: -_DEGREE * (1 + out * out), domain=(20, 160), singular=True
+)(doc="Cotangent of degrees.", example=("[45.0, 90.0]", "[1. 0.]"))
 radian = scipy_op("radian(d, m, s)", *(_DEGREE / 60**k for k in range(3)))(
     doc="Radians of degrees, minutes and seconds.", example=("180.0, 0.0, 0.0", "3.1415927")
 )

@@ -82,7 +82,7 @@ def _f_m(xp, phi, m):
     return xp.where(near, 0.5 * xp.elliptic_moment(xp.where(near, phi, 0), small, 1, 1), far)
 
 
-_INCOMPLETE = {"domain": ((-1.4, 1.4), (-2, 0.9)), "captures": True}
+_INCOMPLETE = {"domain": ((-1.4, 1.4), (-2, 0.9)), "singular": True, "captures": True}
 
 ellipkinc = scipy_op(
     "ellipkinc(phi, m)", lambda xp, phi, m: _integrand(xp, phi, m, 0, 0), _f_m, **_INCOMPLETE

@@ -131,10 +131,11 @@ lpmv = scipy_op(
     vjp=[
         None,
         ...,
-        lambda xp, g, out, m, v, x: (
-            g * ((v + m) * xp.lpmv(m, v - 1, x) - v * x * out) / (1 - x * x)
+        lambda xp, g, out, m, v, x: xp.masked_multiply(
+            g, ((v + m) * xp.lpmv(m, v - 1, x) - v * x * out) / (1 - x * x)
         ),
     ],
+    singular=True,
     samples=counted([[0, 1, 2]], (2.2, 4), (-0.8, 0.8)),
     errors=[([1, np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )(
