@@ -36,7 +36,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
 
-TRIED = ("1.16.3", "1.17.0", "1.17.1")
+TRIED = ("1.17.0", "1.17.1")
 
 
 class Names(types.ModuleType):
