@@ -21,6 +21,7 @@ parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run
 args = peers.parse_args(parser)
 
 import numpy as np
+from scipy import signal
 
 import gpugrad as gg
 
@@ -28,6 +29,8 @@ SIDE = 64 if args.small else 1000
 RNG = np.random.default_rng(0)
 IMAGE = RNG.standard_normal((SIDE, SIDE))
 POINTS = np.stack(np.meshgrid(*[np.arange(SIDE) * 0.99 + 0.3] * 2, indexing="ij"))
+LINE, TAPS = RNG.standard_normal(SIDE * SIDE), RNG.standard_normal(64)
+B, A = signal.butter(4, 0.2)
 LABELS = RNG.integers(0, 100, IMAGE.shape)
 
 Row = tuple[str, Callable[..., Any], list[np.ndarray]]
@@ -43,6 +46,11 @@ ROWS: dict[str, Row] = {
     "rotate": ("ndimage", lambda s, x: s.rotate(x, 20.0, reshape=False), [IMAGE]),
     "zoom": ("ndimage", lambda s, x: s.zoom(x, 1.5), [IMAGE]),
     "mean of labels": ("ndimage", lambda s, x: s.mean(x, LABELS, np.arange(100)), [IMAGE]),
+    "lfilter": ("signal", lambda s, x, b, a: s.lfilter(b, a, x), [LINE, B, A]),
+    "sosfilt": ("signal", lambda s, x, sos: s.sosfilt(sos, x), [LINE, signal.tf2sos(B, A)]),
+    "convolve": ("signal", lambda s, x, h: s.convolve(x, h, "same"), [LINE, TAPS]),
+    "fftconvolve": ("signal", lambda s, x, h: s.fftconvolve(x, h, "same"), [LINE, TAPS]),
+    "stft": ("signal", lambda s, x: abs(s.stft(x, nperseg=256)[2]), [LINE]),
 }
 
 

@@ -36,7 +36,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
 
-TRIED = ("1.16.3", "1.17.0", "1.17.1")
+TRIED = ("1.17.0", "1.17.1")
 
 
 class Names(types.ModuleType):
@@ -372,10 +372,10 @@ _PLAIN = (*SCALARS, str, bytes, type(None), np.ndarray, np.generic)
 
 
 def _values(x: Any) -> Any:
-    """An argument of SciPy's own functions; raises TypeError for what they do not know."""
+    """An argument of SciPy's own functions; raises TypeError for what they must not get."""
     if isinstance(x, Tensor):
         array = x._read()._data
-        if type(array) is not np.ndarray or array.dtype.kind not in "biufc":
+        if threads.stack or type(array) is not np.ndarray or array.dtype.kind not in "biufc":
             raise TypeError
         return array if array.ndim else array[()]  # SciPy asks np.isscalar
     if isinstance(x, (list, tuple)):
@@ -388,7 +388,8 @@ def _values(x: Any) -> Any:
 def public(function: Any, scipys: Any) -> Any:
     """A function of Tensors that creates its constants on the device of its arguments.
 
-    Where no tape, trace or vmap follows, SciPy's own runs on NumPy arrays: it takes less time.
+    SciPy's own runs on numbers, and on NumPy arrays where no tape, trace or vmap follows: it takes
+    less time.
     """
     if isinstance(function, type) or not callable(function):
         return function
@@ -396,14 +397,13 @@ def public(function: Any, scipys: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         values = (*args, *keywords.values())
-        if not threads.stack:
-            try:
-                plain = [_values(x) for x in values]
-            except TypeError:
-                plain = None
-            if plain is not None:
-                named = dict(zip(keywords, plain[len(args) :], strict=True))
-                return _tensors(scipys(*plain[: len(args)], **named), plain)
+        try:
+            plain = [_values(x) for x in values]
+        except TypeError:
+            pass
+        else:
+            named = dict(zip(keywords, plain[len(args) :], strict=True))
+            return _tensors(scipys(*plain[: len(args)], **named), plain)
         for x in values:
             if isinstance(x, Tensor):
                 with device(x.device):

@@ -9,6 +9,7 @@ import pytest
 import scipy.signal as S
 
 import gpugrad as gg
+from gpugrad.scipy.signal import _ON_VALUES, _reader
 
 G = gg.scipy.signal
 rng = np.random.default_rng(0)
@@ -277,19 +278,23 @@ def flat(value):
 
 
 def tensors(value):
+    if isinstance(value, tuple):
+        return tuple(map(tensors, value))
     return gg.constant(value) if isinstance(value, np.ndarray) else value
 
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in CALLS}))
 def test_signal_has_scipys_values(name, recorded):
-    """A tape makes it compute with ops; else SciPy's own function runs."""
+    """On numbers, and without a tape, SciPy's own function runs: so ask for the other, too."""
     for _, args, kw in (call for call in CALLS if call[0] == name):
         tape = gg.GradientTape() if recorded else contextlib.nullcontext()
         with warnings.catch_warnings(), tape:
             warnings.simplefilter("ignore")
             expected = flat(getattr(S, name)(*args, **kw))
-            result = flat(getattr(G, name)(*map(tensors, args), **kw))
+            of_ops = recorded and name not in _ON_VALUES
+            ours = _reader().read("scipy.signal._signal_api") if of_ops else G
+            result = flat(getattr(ours, name)(*map(tensors, args), **kw))
         assert len(result) == len(expected)
         for ours, theirs in zip(result, expected, strict=True):
             if theirs is None or isinstance(theirs, dict):
@@ -338,6 +343,7 @@ ERRORS = [
     ("filtfilt", (b, a, x[:3])), ("istft", (im, 1.0, "hann", 99)), ("medfilt", (x, 4)),
     ("symiirorder1", (x[:5], 0.5, 0.9)), ("symiirorder2", (x[:5], 0.9, 0.3)),
     ("convolve2d", (im.astype("e"), k.astype("e"))), ("correlate", (im > 0, k > 0)),
+    ("correlate2d", (im > 0, k > 0)),
 ]  # fmt: skip
 
 

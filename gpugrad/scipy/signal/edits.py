@@ -65,6 +65,10 @@ EDITS = {
             "x = np.asarray(x, dtype)"
         ),
         "_sosfilt(sos, x, zi)\n": "x, zi = _sosfilt(sos, x, zi)\n",
+        # the method keeps NumPy's bools, but not ours
+        "_convolve2d(in1, in2.conj(), 0": (
+            "_convolve2d(in1, in2.conj() if in2.dtype.kind == 'c' else in2, 0"
+        ),
         # NumPy drops the imaginary part in this assignment; a Tensor would refuse it
         "Obs[:, 0] = lfilter(b, a, np.zeros(m), zi=zi)[0]": (
             "Obs[:, 0] = np.real(lfilter(b, a, np.zeros(m), zi=zi)[0])"
