@@ -178,6 +178,7 @@ def test_splines_equal_scipys_in_every_order_and_mode(order, mode):
     _check("affine_transform", IMAGE, np.array([0.7, 1.3]), 0.4, (5, 8), **more)
     _check("shift", IMAGE, (1.3, -9.7), **more)
     _check("shift", LINE, 2.6, prefilter=False, **more)
+    _check("geometric_transform", LINE, lambda i: (i[0] * 0.7 - 1.1,), (12,), **more)
     _check("rotate", IMAGE, 33.0, **more)
     _check("zoom", IMAGE, (1.7, 0.6), **more)
     with warnings.catch_warnings():
@@ -214,6 +215,7 @@ def test_fourier_filters_equal_scipys():
         "sum",
         "sum_labels",
         "mean",
+        "median",
         "variance",
         "standard_deviation",
         "minimum",
@@ -280,6 +282,12 @@ GRADIENTS = {
     "fourier shift": (lambda x, s: gg.real(nd.fourier_shift(x, s)), IMAGE, [0.4, 1.2]),
     "variance": (lambda x: nd.variance(x, LABELS, [1, 2, 3]), IMAGE),
     "center": (lambda x: gg.stack(nd.center_of_mass(x * x, LABELS, 2)), IMAGE),
+    "middle": (lambda x: nd.median(x, LABELS, [0, 3]), IMAGE),
+    "mapping": (
+        lambda x, a: nd.geometric_transform(x, lambda i: (i[0] * a + 0.1, i[1] + a), order=2),
+        IMAGE,
+        0.3,
+    ),
     "least": (lambda x: nd.minimum(x, LABELS, [0, 3]), IMAGE),
 }
 

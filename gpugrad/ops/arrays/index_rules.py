@@ -165,12 +165,38 @@ def add_at(name: str, xp: Any, out: Any, index: Any, values: Any) -> None:
             out[index] += values
         elif xp is NUMPY and _is_rows(index, out.ndim):
             _add_rows(name, out, index, values)
+        elif xp is NUMPY and values.size >= LARGE and (run := _longest_run(index, out.shape)):
+            axis, start, stop = run
+            places = index[axis]
+            whole = (slice(None),) * axis
+            first = slice(places[start], places[stop - 1] + 1)
+            out[(*whole, first)] += values[(*whole, slice(start, stop))]
+            rest = np.r_[:start, stop : places.size]
+            atomic_add(np, out, (*whole, places[rest]), values[(*whole, rest)])
         elif xp is NUMPY or not deterministic():
             atomic_add(xp.lib, out, index, values)
         else:
             _add_in_order(xp, out, index, values)
     except IndexError as error:
         raise index_error(name, out.shape, error) from error
+
+
+def _longest_run(index, shape):
+    """(axis, start, stop) of places in steps of 1, if they are most of an index along one axis.
+
+    The index of a padded array is one: a slice takes a fifth of the time of ``np.add.at``.
+    """
+    if type(index) is not tuple or any(p != slice(None) for p in index[:-1]):
+        return None
+    places = index[-1]
+    fits = isinstance(places, np.ndarray) and places.ndim == 1 and places.dtype.kind == "i"
+    if not fits or not places.size:
+        return None
+    ends = np.r_[0, np.flatnonzero(np.diff(places) != 1) + 1, places.size]
+    k = np.argmax(np.diff(ends))
+    start, stop = int(ends[k]), int(ends[k + 1])
+    axis, inside = len(index) - 1, places[start] >= 0 and places[stop - 1] < shape[len(index) - 1]
+    return (axis, start, stop) if inside and 2 * (stop - start) > places.size else None
 
 
 _ATOMIC = frozenset(("int32", "uint32", "uint64", "float16", "float32", "float64"))

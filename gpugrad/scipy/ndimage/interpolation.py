@@ -197,6 +197,24 @@ def affine_transform(input, matrix, offset, output_shape, **spline):
     return _interpolate(input, where, shape, **spline)
 
 
+@as_scipy(direct=common.INTEGERS + "fd")
+def geometric_transform(input, mapping, output_shape, extra_arguments, extra_keywords, **spline):
+    """The spline at ``mapping(index)``, a tuple of numbers or Tensors for each index of the result.
+
+    Differentiable by `input`, `cval` and by Tensors that the mapping computes with.
+
+    >>> half = lambda index: (index[0] / 2,)
+    >>> print(gg.scipy.ndimage.geometric_transform([0.0, 2.0, 4.0], half, order=1))
+    [0. 1. 2.]
+    """
+    shape = tuple(int(length) for length in output_shape)
+    indices = np.ndindex(*shape)
+    points = [mapping(i, *extra_arguments, **(extra_keywords or {})) for i in indices]
+    t = xp.reshape(xp.astype(array(points, input), DOUBLE), (-1, input.ndim))
+    where = xp.reshape(xp.permute_dims(t, (1, 0)), (input.ndim, *shape))
+    return _interpolate(input, where, shape, **spline)
+
+
 def _range(n: int, x: Tensor) -> Tensor:
     return asarray(np.arange(float(n)), device=x.device)
 

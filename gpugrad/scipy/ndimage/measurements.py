@@ -168,6 +168,22 @@ def maximum(input, labels, index):
 
 
 @_measured
+def median(input, labels, index):
+    """The median of the elements with each label; NaN if there are none.
+
+    >>> print(gg.scipy.ndimage.median([1.0, 2.0, 4.0], labels=[1, 2, 1], index=[1, 2]))
+    [2.5 2. ]
+    """
+    of = _groups(input, labels, index, "biu")
+    values = xp.take(of.x, xp.lexsort((of.x, of.rows)), axis=0)
+    counts = xp.astype(of.counts(), np.dtype("int64"))
+    first, last = xp.cumulative_sum(counts) - counts, max(of.x.shape[0] - 1, 0)
+    middle = [xp.clip(first + (counts - k) // 2, 0, last) for k in (1, 0)]
+    means = (xp.take(values, middle[0], axis=0) + xp.take(values, middle[1], axis=0)) / 2
+    return of.of_labels(xp.where(counts > 0, means, np.nan))
+
+
+@_measured
 def extrema(input, labels, index):
     """Minima and maxima, which are differentiable, and their positions.
 
@@ -188,6 +204,8 @@ def center_of_mass(input, labels, index):
     >>> print(*gg.scipy.ndimage.center_of_mass([[0.0, 1.0], [0.0, 3.0]]))
     0.75 1.0
     """
+    if not input.ndim:
+        raise IndexError("center_of_mass: an input of no axes has no positions")
     total, means = sum_labels(input, labels, index), []
     for k, n in enumerate(input.shape):
         at = np.arange(float(n)).reshape([-1 if i == k else 1 for i in range(input.ndim)])

@@ -447,3 +447,19 @@ def test_batch_norm_of_many_numbers_gives_the_running_statistics_of_few():
     expected = [0.7 * old[0] + 0.3 * x.mean((0, 2)), 0.7 * old[1] + 0.3 * x.var((0, 2), ddof=1)]
     for actual, desired in zip(new, expected, strict=True):
         np.testing.assert_allclose(actual, desired, 1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("mode", ["symmetric", "wrap", "edge"])
+def test_the_adjoint_of_padding_adds_each_element_once(axis, mode):
+    shape = [50, 60, 70]
+    places = np.pad(np.arange(shape[axis]), (2, 3), mode)
+    index = (*[slice(None)] * axis, places)
+    values = np.random.default_rng(0).normal(size=np.zeros(shape)[index].shape)
+    expected = np.zeros(shape)
+    np.add.at(expected, index, values)
+    result = gg.scatter_at(values, index=index, shape=tuple(shape)).numpy()
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+    beyond = (*[slice(None)] * axis, np.r_[1 : shape[axis] + 1, 5, 5, 5, 5, 5])
+    with pytest.raises(gg.errors.IndexOutOfBoundsError):
+        gg.scatter_at(values, index=beyond, shape=tuple(shape))
