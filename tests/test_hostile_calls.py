@@ -402,7 +402,8 @@ SAMPLES = {  # by the parameter's name
     **dict.fromkeys(("key", "query", "value"), M[None]),
     **dict.fromkeys(("N", "n", "n_rows"), 3),
     **dict.fromkeys(("arrays", "operands"), (M,)),
-    "M": 4, "alpha": V, "arrays_and_dtypes": (M,), "axes": [0], "axis": 0, "beta": 1.0,
+    "A": V, "M": 4, "dln": 0.1, "mu": 0.5, "target": 7,
+    "alpha": V, "arrays_and_dtypes": (M,), "axes": [0], "axis": 0, "beta": 1.0,
     "c_and_lower": (gg.eye(2), True), "choicelist": [[1.0, 2.0]], "choices": [M, M],
     "condlist": [[True, False]], "dimensions": (2, 3), "dtype": "float32", "element": 1.0,
     "fill_value": 1.0, "filt": [0.0, 1.0, 0.0], "func": lambda x, axis: gg.sum(x, axis=axis),
@@ -428,7 +429,6 @@ SAMPLES_OF = {
     "multivariate_normal": {"cov": gg.eye(2)},
     "piecewise": {"x": V},
     "spherical_jn": {"n": 1},
-    **dict.fromkeys(("fht", "ifht"), {"dln": 0.1, "mu": 0.5}),
 }
 ELSEWHERE = {
     "op", "elementwise", "raw_kernel",  # declarations
