@@ -33,6 +33,7 @@ def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
     assert not loaded & {"numpy.random", "difflib", "pathlib", "html"}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -243,6 +243,7 @@ def test_what_a_worker_process_cannot_get_raises():
 @pytest.mark.parametrize(
     ("stop", "processes"), [*((stop, False) for stop in (0, 1, 4, 5, 6, 8)), (4, True)]
 )
+@pytest.mark.thin(3)
 def test_a_loader_resumes_exactly(dataset, stop, processes):
     def loader():
         return DataLoader(

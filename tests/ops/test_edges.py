@@ -727,6 +727,7 @@ MODES = {
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", COUNTING)
+@pytest.mark.thin(3)
 def test_16_bit_values_beyond_the_largest_count_are_right_in_every_mode(name, mode, dtype):
     x = gg.asarray(32.0 * np.random.default_rng(0).integers(1, 9, MANY), dtype=dtype)
     y, exact = MODES[mode](COUNTING[name], x), COUNTING[name](gg.astype(x, "float64"))
