@@ -165,3 +165,7 @@ def complaints(title, function, arguments, third, also=(), passed_on="clipnorm")
         if complaint:
             wrong.append(f"{title}({place}={value!r:.60}) {complaint:.200}")
     return wrong
+
+
+ENDLESS = ("hyp1f1",)
+"""Ops whose function of SciPy does not return for huge arguments: its series has too many terms."""

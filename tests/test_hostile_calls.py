@@ -414,6 +414,9 @@ SAMPLES = {  # by the parameter's name
     "subscripts": "ij->i", "values": 1.0, "x1": V, "x2": [1.5],
 }  # fmt: skip
 SAMPLES_OF = {
+    **{k: {"args": (2,)} for k in ("dft", "hadamard", "helmert", "hilbert", "invhilbert")},
+    **{k: {"args": (2,)} for k in ("invpascal", "pascal")},
+    "solve_triangular": {"a": M, "b": V, "lower": True},
     "choose": {"a": AT, "choices": [AT, AT]},
     "cho_factor": {"a": gg.eye(2)},
     "load_torch": {

@@ -1,8 +1,28 @@
 """Forwards that call SciPy's special functions on the CPU, and CuPy's on a GPU."""
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 from gpugrad.core.backend import NUMPY
-from gpugrad.errors import DeviceError
+from gpugrad.errors import ArgumentError, DeviceError, GpugradError, reraise
 from gpugrad.registry.on_arrays import typed
+
+
+def of_numbers(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """A function that SciPy computes on the host: its errors name it."""
+    name = name or function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except GpugradError as error:
+            reraise(error, name, {}, {})
+        except Exception as error:
+            raise ArgumentError(f"{name}: {error}") from error
+
+    return call
 
 
 def library_has(xp, name):

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 import pytest
+from hostile import ENDLESS
 from taping import tape_gradient, taped
 
 import gpugrad as gg
@@ -73,7 +74,9 @@ def _value_and_gradient(op, sample, k, inner, x):
     return None if gradient is None else (value.item(), gradient.item())
 
 
-DIFFERENTIABLE = sorted(n for n, op in gg.OPS.items() if op.differentiable and _first_sample(op))
+DIFFERENTIABLE = sorted(
+    n for n, op in gg.OPS.items() if op.differentiable and n not in ENDLESS and _first_sample(op)
+)
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)

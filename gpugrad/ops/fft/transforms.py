@@ -136,7 +136,7 @@ def _along_one(name, run, what, x, n, returns, example, **record):
     """Declare a transform along one axis."""
 
     def transform(
-        xp, x, /, n=None, axis=-1, norm=None, overwrite_x=False, workers=None, *, plan=None
+        xp, x, /, n=None, axis=-1, norm="backward", overwrite_x=False, workers=None, *, plan=None
     ):
         if n is not None:
             need_length(name, n)  # in `s` -1 would be the length of `x`
@@ -232,7 +232,7 @@ def _along_several(name, run, what, last=None, *, x, s, axes, returns, example, 
     """Declare a transform along several axes; along two if `last` is the default of `axes`."""
 
     def transform(
-        xp, x, /, s=None, axes=last, norm=None, overwrite_x=False, workers=None, *, plan=None
+        xp, x, /, s=None, axes=last, norm="backward", overwrite_x=False, workers=None, *, plan=None
     ):
         return run(xp, name, x, s, axes, norm)
 

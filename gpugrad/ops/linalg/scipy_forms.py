@@ -9,7 +9,7 @@ from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor, tensor
-from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.errors import ArgumentError, DTypeError, saying_where
 from gpugrad.ops.arrays.shape import matrix_transpose
 from gpugrad.ops.linalg import factors
 from gpugrad.ops.linalg import solve as equations
@@ -179,13 +179,13 @@ def solve_triangular(
         ArgumentError: `trans` is none of these, or `check_finite` finds a value that is not.
         ShapeError: the shapes do not match.
         SingularMatrixError: there is a 0 on the diagonal.
-        TypeError: `lower` is missing.
+        DTypeError: `lower` is missing.
 
     >>> print(gg.linalg.solve_triangular([[2.0, 0.0], [1.0, 1.0]], [2.0, 3.0], lower=True))
     [1. 2.]
     """
     if lower is None:
-        raise TypeError("solve_triangular: lower= is missing. Pass True or False.")
+        raise DTypeError("solve_triangular: lower= is missing. Pass True or False.")
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ArgumentError(f"solve_triangular: trans={trans!r} is not 0, 1 or 2, 'N', 'T' or 'C'.")
     need_finite("solve_triangular", check_finite, a, b)

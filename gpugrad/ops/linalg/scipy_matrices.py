@@ -12,6 +12,7 @@ from gpugrad.core.devices import default_device, put
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.ops._scipy import of_numbers
 from gpugrad.registry.record import op
 
 
@@ -197,7 +198,7 @@ def _constant(name: str, example: str) -> Callable[..., Tensor]:
     >>> gg.linalg.{name}(2).shape
     {example}
     """
-    return matrix
+    return of_numbers(matrix)
 
 
 hadamard = _constant("hadamard", "(2, 2)")
@@ -209,6 +210,7 @@ pascal = _constant("pascal", "(2, 2)")
 invpascal = _constant("invpascal", "(2, 2)")
 
 
+@of_numbers
 def bandwidth(a: Any) -> tuple[int, int]:
     """Numbers of diagonals below and above the main one that are not 0.
 

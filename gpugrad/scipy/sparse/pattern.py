@@ -8,7 +8,6 @@ runs SciPy's routine on it, and the positions in the result say which data to ga
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import Device, put
+from gpugrad.core.forking import cached_property
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 
@@ -68,7 +68,7 @@ class Pattern:
         at.data = np.ones_like(at.data)
         return at
 
-    @functools.cached_property
+    @cached_property
     def is_distinct(self) -> bool:
         """Whether no entry stands twice."""
         at = self.at
@@ -76,7 +76,7 @@ class Pattern:
             return np.unique(np.ravel_multi_index(at.coords, at.shape)).size == at.nnz
         return at.format == "dia" or not _duplicates(at)
 
-    @functools.cached_property
+    @cached_property
     def rows_form(self) -> Any:
         """The same in CSR form; of a CSC array its transpose, which has the same data."""
         at = self.at
@@ -86,32 +86,32 @@ class Pattern:
             return at.T
         return at if at.format == "csr" else at.tocsr()
 
-    @functools.cached_property
+    @cached_property
     def indices(self) -> Any:
         """The columns in `rows_form`."""
         return self.rows_form.indices
 
-    @functools.cached_property
+    @cached_property
     def indptr(self) -> Any:
         """Where each row starts in `rows_form`."""
         return self.rows_form.indptr
 
-    @functools.cached_property
+    @cached_property
     def entries(self) -> Any:
         """The same in COO form, with the positions as data."""
         return self.at.tocoo(copy=False)
 
-    @functools.cached_property
+    @cached_property
     def row(self) -> Any:
         """The row of each of the `entries`."""
         return self.entries.coords[0].astype(np.int64, copy=False)
 
-    @functools.cached_property
+    @cached_property
     def col(self) -> Any:
         """The column of each of the `entries`."""
         return self.entries.coords[-1].astype(np.int64, copy=False)
 
-    @functools.cached_property
+    @cached_property
     def flat(self) -> Any:
         """The index of each of the `entries` in the raveled full array."""
         entries = self.entries

@@ -4,7 +4,6 @@ A solution is differentiated by the equation that it satisfies, whichever functi
 adjoint is one more system with the conjugate transpose, solved by the same function.
 """
 
-import threading
 import warnings
 import weakref
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import host
+from gpugrad.core.forking import new_lock
 from gpugrad.errors import ArgumentError, DeviceError, ShapeError, SingularMatrixError
 from gpugrad.ops.scipy.sparse.products import (
     OF_TWO,
@@ -35,7 +35,7 @@ class SingularSparseError(SingularMatrixError, RuntimeError):
 # ---- solutions ---------------------------------------------------------------------------
 
 _kept: dict[Any, Any] = {}
-_keeping = threading.Lock()
+_keeping = new_lock()
 
 
 def _factors(data, indices, indptr, kind):
