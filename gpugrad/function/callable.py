@@ -83,7 +83,7 @@ class Function:
         self._latest: Plan | None = None  # the plan of the last call, if it may fit the next
         self._lock = new_rlock()
         self._counts = [0, 0, 0]
-        self._warned = self._in_graph = self._masks = False
+        self._warned = self._in_graph = False
         self._creating: set[Any] = set()
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -249,10 +249,7 @@ class Function:
         """The result of a program, or of the function itself where a replay would differ."""
         try:
             results = iter(plan.run(arrays, release))
-        except NotReplayable as error:
-            if error.masks and not self._masks:  # from now on, programs mask from the start
-                self._masks, self._latest = True, None
-                self._plans.clear()
+        except NotReplayable:
             self._counts[2] += count
             result = self._f(*args, **keywords)
             if release:
@@ -312,7 +309,6 @@ class Function:
 
         def traced() -> tuple[Tracing, Any, list[Any]]:
             trace = new(passes=self._options.passes)
-            trace.masks = self._masks
             try:
                 with trace:
                     inputs = self._signature.inputs(trace, args, keywords, [])

@@ -26,10 +26,9 @@ class NotReplayable(Exception):
 
     Attributes:
         once: whether the next call can be replayed.
-        masks: whether a program with masked products could be.
     """
 
-    once = masks = False
+    once = False
 
 
 def check_shapes(loose: Sequence[tuple[int, tuple[int, ...]]], arrays: Sequence[Any]) -> None:

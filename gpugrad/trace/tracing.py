@@ -65,7 +65,6 @@ class Tracing(Listener):
 
     abstract = False  # whether the arrays only carry shapes and dtypes
     nested = False  # whether its program is part of another one, as a branch or a loop body
-    masks = False  # whether gradients mask products from the start: see `masked_pass`
     sees_reads = False  # whether `numbered` is called with the Tensors that ops read
 
     def __init__(

@@ -366,13 +366,3 @@ def test_second_derivatives_at_a_kink_are_those_of_its_side_without_a_gradient()
     for f in (lambda x: gg.sum(gg.abs(x) ** 2), lambda x: gg.linalg.vector_norm(x) ** 2):
         (second,) = gg.hvp(lambda x, f=f: f(x) + gg.sum(x * x), [x], [one])
         assert second.tolist() == [2.0, 2.0]  # of 4
-
-
-def test_a_function_that_met_a_masked_nan_replays_with_masks_from_then_on():
-    """The call that meets it runs the Python function, the next one traces anew, once."""
-    f = gg.function(gg.grad(lambda x: gg.sum(gg.where(x > 0, gg.sqrt(x), 0.0) * x)))
-    plain, kinked = np.array([1.0, 4.0]), np.array([4.0, 0.0])
-    for k, x in enumerate((plain, plain, kinked, kinked, plain, kinked)):
-        root = np.sqrt(x)
-        np.testing.assert_allclose(f(gg.asarray(x)).numpy(), 1.5 * root, err_msg=f"call {k}")
-    assert f.cache_info() == (4, 2, 1)
