@@ -7,6 +7,7 @@ their arrays.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -163,7 +164,9 @@ class LibraryReading(Reading):
 
     def scipy(self, name: str) -> Any:
         """A module of SciPy, or of cupyx.scipy, for its arrays."""
-        return import_module(f"{self._scipy}.{name}")
+        with warnings.catch_warnings():  # cupyx.scipy.signal imports what it calls experimental
+            warnings.simplefilter("ignore", FutureWarning)
+            return import_module(f"{self._scipy}.{name}")
 
     @cached_property
     def special(self) -> Any:

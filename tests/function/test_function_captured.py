@@ -30,8 +30,8 @@ CUT = {
             "matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr roots slogdet solve "
             "solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals tensorinv tensorsolve",
         "CuPy owns the plan and the work area of an FFT and may free them":
-            "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn "
-            "rfft rfft2 rfftn trigonometric_transform",
+            "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft "
+            "ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn trigonometric_transform",
         "CuPy uses an FFT where that is faster": "convolve correlate poly polymul",
         "the shape of its result depends on values that the host reads":
             "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
@@ -42,9 +42,13 @@ CUT = {
         "not in CuPy: composed of several functions, with numbers from the host":
             "betainc_grad_a betainc_grad_b digamma expn gamma_reparameterized gamma_score "
             "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
+        "reads the pattern of a sparse matrix, or solves, on the host":
+            "csr_lstsq csr_matmul csr_sampled csr_solve",
         "CuPy copies a list of counts from the host": "repeat",
         "not checked in CuPy's sources, and in no training step": "bin_edges isin "
-            "pivots_to_permutation",
+            "correlate_windows cosdg cotdg linear_filter lpmv pivots_to_permutation radian "
+            "rate_filter sindg sph_harm_y spherical_yn spline_coefficients tandg wright_bessel "
+            "zetac",
     }.items()
     for name in names.split()
 }  # fmt: skip

@@ -132,6 +132,7 @@ def test_random_programs_give_gradients_of_their_inputs_shape_in_float32(program
 
 # A length is itself data: a kernel's width, a polynomial's degree, bins, classes, a summed label.
 LENGTH_IS_DATA = {
+    "rate_filter",
     "bilinear_sample", "bilinear_sample_grads", "bin_counts", "conv1d", "conv2d", "convolution",
     "convolution_input_grad",
     "convolution_weight_grad", "convolve", "correlate", "digitize", "einsum", "grid_sample",

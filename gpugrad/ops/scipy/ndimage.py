@@ -152,6 +152,8 @@ def spline_coefficients(xp, x, /, *, order, axis, mode, adjoint=False):
     """
     if order not in (2, 3, 4, 5):
         raise ArgumentError(f"spline_coefficients: order={order} must be 2, 3, 4 or 5.")
+    if not isinstance(mode, str):
+        raise ArgumentError(f"spline_coefficients: mode={mode!r:.40} is no name of SciPy's.")
     axis = check_axis("spline_coefficients", axis, x.shape)
     return _filtered(xp, x, order, axis, mode, adjoint)
 
