@@ -207,6 +207,9 @@ _EDGE = "p = 0 is the edge of its domain, where terms of second derivatives are 
 OUTSIDE_ITS_DOMAIN = {
     "beta_moment": "x and y add up to 1; elsewhere some of its terms are NaN",
     **dict.fromkeys(("bdtr", "bdtrc", "nbdtr", "nbdtrc"), _EDGE),
+    "chdtri": "its first argument is a probability",
+    "csr_lstsq": "it iterates up to a tolerance",
+    "spherical_in": "its second derivative at 0 is a limit that no formula of it has",
 }
 
 
