@@ -53,6 +53,11 @@ def _cast(a: Any, dtype: Any) -> Any:
     return a if dtype is None else a.astype(dtype)
 
 
+def _stacked(build: Any, blocks: Any, format: str | None, dtype: Any) -> Any:
+    joined = _joined([sparse(b) for b in blocks], lambda ats: build(ats, format=format))
+    return _cast(joined, dtype)
+
+
 def hstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
     """Sparse arrays beside each other, as SciPy's `hstack`.
 
@@ -60,8 +65,7 @@ def hstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
     >>> gg.scipy.sparse.hstack([a, a]).shape
     (2, 4)
     """
-    arrays = [sparse(b) for b in blocks]
-    return _cast(_joined(arrays, lambda ats: SCIPY.hstack(ats, format=format)), dtype)
+    return _stacked(SCIPY.hstack, blocks, format, dtype)
 
 
 def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
@@ -71,8 +75,7 @@ def vstack(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
     >>> gg.scipy.sparse.vstack([a, a]).shape
     (4, 2)
     """
-    arrays = [sparse(b) for b in blocks]
-    return _cast(_joined(arrays, lambda ats: SCIPY.vstack(ats, format=format)), dtype)
+    return _stacked(SCIPY.vstack, blocks, format, dtype)
 
 
 def block_array(blocks: Any, *, format: str | None = None, dtype: Any = None) -> Any:

@@ -141,7 +141,7 @@ def minres(
 
 
 def _least(method: str, A: Any, b: Any, damp: float, x0: Any, **options: Any) -> tuple[Any, ...]:
-    """(x, residual, damped residual): a damped system is one with more rows."""
+    """(x, residual, its norm): a damped system is one with more rows."""
     a = construct.sparse(A)
     b = dense(b, a)
     if b.ndim != 1 or b.shape[0] != a.shape[0]:
@@ -156,7 +156,8 @@ def _least(method: str, A: Any, b: Any, damp: float, x0: Any, **options: Any) ->
     given = tuple((k, v) for k, v in sorted(options.items()) if v is not None)
     a = a if a.format == "csr" else a.tocsr()
     x = a.on_rows_form("csr_lstsq", rhs, method=method, options=given)
-    return (x if x0 is None else x0 + x), rhs - a @ x, construct.sparse(A)
+    residual = rhs - a @ x
+    return (x if x0 is None else x0 + x), residual, xp.vector_norm(residual)
 
 
 def lsqr(
@@ -189,8 +190,7 @@ def lsqr(
     [2.]
     """
     how = {"atol": atol, "btol": btol, "conlim": conlim, "iter_lim": iter_lim}
-    x, residual, _ = _least("lsqr", A, b, damp, x0, **how)
-    return x, residual, xp.vector_norm(residual)
+    return _least("lsqr", A, b, damp, x0, **how)
 
 
 def lsmr(
@@ -206,8 +206,7 @@ def lsmr(
 ) -> tuple[Any, ...]:
     """Least squares by LSMR; arguments and results as `lsqr`."""
     how = {"atol": atol, "btol": btol, "conlim": conlim, "maxiter": maxiter}
-    x, residual, _ = _least("lsmr", A, b, damp, x0, **how)
-    return x, residual, xp.vector_norm(residual)
+    return _least("lsmr", A, b, damp, x0, **how)
 
 
 def aslinearoperator(A: Any) -> Any:
