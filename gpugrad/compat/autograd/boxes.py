@@ -7,7 +7,7 @@ plain values, so a program computes with NumPy wherever nothing is differentiate
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -147,6 +147,12 @@ def leaves_of(nest: Any) -> list[Any]:
     found: list[Any] = []
     map_leaves(found.append, nest)
     return found
+
+
+def pack(nest: Any, leaves: Iterable[Any]) -> Any:
+    """The nest with other leaves, in order."""
+    left = iter(leaves)
+    return map_leaves(lambda _: next(left), nest)
 
 
 def holds_box(nest: Any) -> bool:

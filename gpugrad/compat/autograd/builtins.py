@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from gpugrad.compat.autograd.core import VSpace, notrace_primitive
+from gpugrad.compat.autograd.core import notrace_primitive
+from gpugrad.compat.autograd.vector_spaces import VSpace
 
 isinstance_, type_ = builtins.isinstance, builtins.type
 tuple_, list_, dict_ = builtins.tuple, builtins.list, builtins.dict

@@ -1,15 +1,16 @@
-"""Derivatives of functions of one nested argument; primitives and their rules; vector spaces.
+"""Derivatives of functions of one nested argument; primitives and their rules.
 
 Gradients by complex numbers are not conjugated: the gradient of ``f`` at ``z`` is ``f'(z)`` for a
 holomorphic ``f``, where gpugrad's is its conjugate.
 """
 
+# ruff: noqa: F401  # autograd has its vector spaces here
 from __future__ import annotations
 
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ import gpugrad
 from gpugrad.compat.autograd.boxes import (
     ArrayBox,
     Box,
-    apply,
     as_tensor,
     box,
     conj,
@@ -27,8 +27,10 @@ from gpugrad.compat.autograd.boxes import (
     leaves_of,
     lowered,
     map_leaves,
+    pack,
     unbox,
 )
+from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -37,18 +39,13 @@ Function = Callable[..., Any]
 # ---- derivatives ------------------------------------------------------------------------
 
 
-def _pack(nest: Any, leaves: Sequence[Any]) -> Any:
-    left = iter(leaves)
-    return map_leaves(lambda _: next(left), nest)
-
-
 def _of_tensors(fun: Function, x: Any) -> tuple[list[Tensor], Function, list[Any]]:
     """The leaves of `x` as Tensors, `fun` as a function of them, and a list for its results."""
     tensors = [as_tensor(leaf) for leaf in leaves_of(x)]
     found: list[Any] = []
 
     def of_tensors(*tensors: Any) -> Any:
-        found.append(fun(_pack(x, [ArrayBox(t) for t in tensors])))
+        found.append(fun(pack(x, [ArrayBox(t) for t in tensors])))
         if not holds_box(found[-1]):
             warnings.warn("Output seems independent of input.", stacklevel=4)
         return [as_tensor(leaf) for leaf in leaves_of(found[-1])]
@@ -67,9 +64,9 @@ def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
         fitted = [conj(_fit(u, v)) for u, v in zip(given, values, strict=True)]
         grads = pull(fitted)
         pairs = zip(grads, tensors, strict=True)
-        return lowered(_pack(x, [conj(gg.zeros_like(t) if d is None else d) for d, t in pairs]))
+        return lowered(pack(x, [conj(gg.zeros_like(t) if d is None else d) for d, t in pairs]))
 
-    return vjp, lowered(_pack(found[-1], values))
+    return vjp, lowered(pack(found[-1], values))
 
 
 def _cotangent(leaf: Any) -> Tensor:
@@ -93,7 +90,7 @@ def make_jvp(fun: Function, x: Any) -> Function:
         tangents = [_fit(t, p) for t, p in zip(given, tensors, strict=True)]
         values, moved = gg.jvp(of_tensors, tensors, tangents)
         nest = found[-1]
-        return lowered(_pack(nest, values)), lowered(_pack(nest, moved))
+        return lowered(pack(nest, values)), lowered(pack(nest, moved))
 
     return jvp
 
@@ -161,7 +158,7 @@ class _Call:
             with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
             with_jvp.defjvp(self._tangents)
             outs = with_jvp(*sources)
-        return box(_pack(self.ans, outs))
+        return box(pack(self.ans, outs))
 
     def _results(self) -> list[Tensor]:
         return [gg.asarray(np.asarray(leaf)) for leaf in leaves_of(self.ans)]
@@ -177,7 +174,7 @@ class _Call:
         if rule is None:
             raise NotImplementedError(f"VJP of {_name(self.primitive)} not defined")
         args, ans = self._now()
-        g = lowered(_pack(self.ans, [conj(u) for u in upstream]))
+        g = lowered(pack(self.ans, [conj(u) for u in upstream]))
         grads = rule(tuple(self.argnums), ans, args, self.kwargs)(g)
         found: list[Tensor] = []
         for k, grad in zip(self.argnums, grads, strict=True):
@@ -310,161 +307,3 @@ def notrace_primitive(f_raw: Function) -> Function:
         return f_raw(*map(getval, args), **kwargs)
 
     return f_wrapped
-
-
-# ---- vector spaces ----------------------------------------------------------------------
-
-
-class VSpace:
-    """The vector space of a value: its zeros, ones, random vectors and sums.
-
-    Args:
-        value: a number, an array, or nested lists, tuples and dicts of them.
-    """
-
-    mappings: ClassVar[dict[Any, Any]] = {}
-    """Makers of the spaces of types that a library has registered."""
-    iscomplex = False
-
-    def __init__(self, value: Any) -> None:
-        self.shape = map_leaves(vspace, getval(value))
-
-    @classmethod
-    def register(cls, value_type: Any, vspace_maker: Any = None) -> None:
-        """Say what the vector space of a type's values is."""
-        VSpace.mappings[value_type] = vspace_maker or cls
-
-    def _map(self, f: Function, *nests: Any) -> Any:
-        return map_leaves(f, self.shape, *nests)
-
-    @property
-    def size(self) -> int:
-        """The number of real numbers in a vector."""
-        return sum(space.size for space in leaves_of(self.shape))
-
-    def zeros(self) -> Any:
-        """The vector 0."""
-        return self._map(lambda space: space.zeros())
-
-    def ones(self) -> Any:
-        """The sum of the standard basis."""
-        return self._map(lambda space: space.ones())
-
-    def randn(self) -> Any:
-        """A vector of normal random numbers of ``numpy.random``."""
-        return self._map(lambda space: space.randn())
-
-    def standard_basis(self) -> Any:
-        """The vectors with a single 1, one after the other."""
-        for number, space in enumerate(leaves_of(self.shape)):
-            for vector in space.standard_basis():
-                parts = [s.zeros() for s in leaves_of(self.shape)]
-                parts[number] = vector
-                yield _pack(self.shape, parts)
-
-    def add(self, x: Any, y: Any) -> Any:
-        """The sum of two vectors; None counts as 0."""
-        return y if x is None else map_leaves(lambda a, b: a + b, x, y)
-
-    mut_add = add
-
-    def scalar_mul(self, x: Any, a: Any) -> Any:
-        """A multiple of a vector."""
-        return map_leaves(lambda leaf: leaf * a, x)
-
-    def inner_prod(self, x: Any, y: Any) -> Any:
-        """The real inner product of two vectors."""
-        products: list[Any] = []
-        self._map(lambda space, a, b: products.append(space.inner_prod(a, b)), x, y)
-        return sum(products)
-
-    def covector(self, x: Any) -> Any:
-        """The covector of a vector, which is its conjugate."""
-        return self._map(lambda space, leaf: space.covector(leaf), x)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.__dict__ == other.__dict__
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}_{self.__dict__}"
-
-
-class ArrayVSpace(VSpace):
-    """The vector space of an array or a number."""
-
-    def __init__(self, value: Any) -> None:
-        value = np.asarray(getval(value))
-        self.shape, self.dtype = value.shape, value.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of real numbers in a vector."""
-        return int(np.prod(self.shape)) * (2 if self.iscomplex else 1)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    _units: tuple[Any, ...] = (1.0,)
-
-    def zeros(self) -> Any:
-        """The vector 0."""
-        return np.zeros(self.shape, self.dtype)
-
-    def ones(self) -> Any:
-        """The sum of the standard basis."""
-        return np.full(self.shape, sum(self._units), self.dtype)
-
-    def randn(self) -> Any:
-        """A vector of normal random numbers of ``numpy.random``."""
-        return np.asarray(sum(unit * np.random.randn(*self.shape) for unit in self._units)).astype(
-            self.dtype
-        )
-
-    def standard_basis(self) -> Any:
-        """The vectors with a single unit, one after the other."""
-        for index in np.ndindex(*self.shape):
-            for unit in self._units:
-                vector = self.zeros()
-                vector[index] = unit
-                yield vector
-
-    def inner_prod(self, x: Any, y: Any) -> Any:
-        """The real inner product of two vectors."""
-        return apply("real", apply("sum", apply("multiply", apply("conj", x), y)))
-
-    def covector(self, x: Any) -> Any:
-        """The covector of a vector, which is its conjugate."""
-        return apply("conj", x) if self.iscomplex else x
-
-
-class ComplexArrayVSpace(ArrayVSpace):
-    """The vector space of a complex array or number over the real numbers."""
-
-    iscomplex = True
-    _units = (1.0, 1.0j)
-
-
-def vspace(value: Any) -> VSpace:
-    """The vector space of a value.
-
-    Raises:
-        TypeError: the value is no floating number, array or nest of them.
-
-    >>> from gpugrad.compat.autograd.extend import vspace
-    >>> vspace([1.0, {"a": np.ones(2)}]).size
-    3
-    """
-    value = getval(value)
-    registered = VSpace.mappings.get(type(value))
-    if registered is not None:
-        made: VSpace = registered(value)
-        return made
-    if isinstance(value, (list, tuple, dict)):
-        return VSpace(value)
-    if isinstance(value, (np.ndarray, np.inexact, float, complex)):
-        return (ComplexArrayVSpace if np.iscomplexobj(value) else ArrayVSpace)(value)
-    raise TypeError(f"Can't find vector space for value {value} of type {type(value)}.")

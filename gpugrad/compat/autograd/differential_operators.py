@@ -9,10 +9,10 @@ from typing import Any
 
 import gpugrad as gg
 import gpugrad.compat.autograd.numpy as np
-from gpugrad.compat.autograd.boxes import as_tensor, box, holds_box, leaves_of, map_leaves
-from gpugrad.compat.autograd.core import _pack, vspace
+from gpugrad.compat.autograd.boxes import as_tensor, box, holds_box, leaves_of, map_leaves, pack
 from gpugrad.compat.autograd.core import make_jvp as _make_jvp
 from gpugrad.compat.autograd.core import make_vjp as _make_vjp
+from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import unary_to_nary
 
 Function = Callable[..., Any]
@@ -183,10 +183,10 @@ def checkpoint(fun: Function) -> Function:
         nests: list[Any] = []
 
         def on_tensors(*tensors: Any) -> Any:
-            nests.append(fun(*box(_pack(args, tensors)), **kwargs))
+            nests.append(fun(*box(pack(args, tensors)), **kwargs))
             return [as_tensor(leaf) for leaf in leaves_of(nests[-1])]
 
         outs = gg.recompute_grad(on_tensors)(*map_leaves(as_tensor, leaves_of(args)))
-        return box(_pack(nests[-1], outs))
+        return box(pack(nests[-1], outs))
 
     return run

@@ -3,7 +3,6 @@
 # ruff: noqa: F401
 from gpugrad.compat.autograd.boxes import Box
 from gpugrad.compat.autograd.core import (
-    VSpace,
     def_linear,
     defjvp,
     defjvp_argnum,
@@ -13,6 +12,6 @@ from gpugrad.compat.autograd.core import (
     defvjp_argnums,
     notrace_primitive,
     primitive,
-    vspace,
 )
 from gpugrad.compat.autograd.tracer import JVPNode, SparseObject, VJPNode, register_notrace
+from gpugrad.compat.autograd.vector_spaces import VSpace, vspace

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from gpugrad.compat.autograd.core import make_jvp, make_vjp, vspace
+from gpugrad.compat.autograd.core import make_jvp, make_vjp
+from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import get_name, unary_to_nary
 
 TOL = RTOL = EPS = 1e-6

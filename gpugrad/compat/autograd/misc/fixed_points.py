@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.compat.autograd.boxes import getval, map_leaves
-from gpugrad.compat.autograd.core import defvjp, make_vjp, primitive, vspace
+from gpugrad.compat.autograd.core import defvjp, make_vjp, primitive
+from gpugrad.compat.autograd.vector_spaces import vspace
 
 
 @primitive

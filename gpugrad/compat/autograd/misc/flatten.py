@@ -8,8 +8,7 @@ from typing import Any
 import numpy as _np
 
 import gpugrad.compat.autograd.numpy as np
-from gpugrad.compat.autograd.boxes import getval, leaves_of
-from gpugrad.compat.autograd.core import _pack
+from gpugrad.compat.autograd.boxes import getval, leaves_of, pack
 
 
 def _sorted(nest: Any) -> Any:
@@ -44,7 +43,7 @@ def flatten(value: Any) -> tuple[Any, Callable[[Any], Any]]:
             np.reshape(flat[stop - int(_np.prod(s)) : stop], s) if s else flat[stop - 1]
             for stop, s in pieces
         ]
-        return _pack(nest, parts)
+        return pack(nest, parts)
 
     return flat, unflatten
 

@@ -1,4 +1,4 @@
 """The vector spaces of NumPy's arrays."""
 
 # ruff: noqa: F401
-from gpugrad.compat.autograd.core import ArrayVSpace, ComplexArrayVSpace, VSpace
+from gpugrad.compat.autograd.vector_spaces import ArrayVSpace, ComplexArrayVSpace, VSpace
