@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.forking import import_module
 from gpugrad.core.settings import mixed_modes
 from gpugrad.kernels.cpu.large import LARGE
 
@@ -304,14 +305,20 @@ def _numpys_parameters(op: Any, keywords: Sequence[str]) -> list[inspect.Paramet
     return list(named.values())
 
 
+_NUMPYS = {"arrays": ["numpy"], "math": ["numpy"], "linalg": ["numpy.linalg", "numpy"]}
+_NUMPYS["fft"] = ["numpy.fft"]
+"""NumPy imports some of them when they are first asked for: a fork waits for `import_module`."""
+
+
 def numpys_function(op: Any) -> Any:
     """NumPy's function with the name of an op, or None."""
     if not op.home.startswith("gpugrad.ops."):  # a user's op is no function of NumPy
         return None
     if op.ufunc is not None:
         return op.ufunc
-    homes = {"arrays": (np,), "math": (np,), "linalg": (np.linalg, np), "fft": (np.fft,)}
-    found = [f for h in homes.get(op.home.split(".")[2], ()) if (f := getattr(h, op.name, None))]
+    part = op.home.removeprefix("gpugrad.ops.").partition(".")[0]
+    modules = [import_module(name) for name in _NUMPYS.get(part, ())]
+    found = [f for m in modules if (f := getattr(m, op.name, None)) is not None]
     return found[0] if found and not isinstance(found[0], type) else None
 
 
