@@ -152,10 +152,18 @@ def spline_coefficients(xp, x, /, *, order, axis, mode, adjoint=False):
     """
     if order not in (2, 3, 4, 5):
         raise ArgumentError(f"spline_coefficients: order={order} must be 2, 3, 4 or 5.")
-    if not isinstance(mode, str):
-        raise ArgumentError(f"spline_coefficients: mode={mode!r:.40} is no name of SciPy's.")
+    _check_mode("spline_coefficients", mode)
     axis = check_axis("spline_coefficients", axis, x.shape)
     return _filtered(xp, x, order, axis, mode, adjoint)
+
+
+_MODES = ["reflect", "grid-mirror", "constant", "grid-constant", "nearest", "mirror", "grid-wrap"]
+_MODES += ["wrap"]
+
+
+def _check_mode(name, mode):
+    if not (isinstance(mode, str) and mode in _MODES):
+        raise ArgumentError(f"{name}: mode={mode!r:.40} is none of {', '.join(_MODES)}.")
 
 
 def _filtered(xp, x, order, axis, mode, adjoint):
@@ -291,6 +299,9 @@ def spline_at(xp, x, coordinates, /, *, order, mode):
     >>> print(gg.spline_at([0.0, 2.0, 4.0], [[0.25, 1.5]], order=1, mode="mirror"))
     [0.5 3. ]
     """
+    if order not in (0, 1, 2, 3, 4, 5):
+        raise ArgumentError(f"spline_at: order={order!r:.40} must be 0, 1, 2, 3, 4 or 5.")
+    _check_mode("spline_at", mode)
     if coordinates.ndim < 1 or coordinates.shape[0] != x.ndim:
         raise ShapeError(f"spline_at: coordinates of {coordinates.shape} in {x.shape}.")
     all_taps = []

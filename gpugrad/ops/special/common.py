@@ -56,12 +56,20 @@ def counted(integers, *domains):
     return samples
 
 
+_MOST = 10**7
+
+
 def library_of_order(name):
     """`library` for functions of an order and others, where integers do not widen float32."""
     function = library(name)
 
     def forward(xp, n, *xs):
         need_real(xp, n)
+        if xp.lib is np and (o := np.asarray(n)).dtype.kind in "iu" and o.size:
+            if not -_MOST <= o.min() <= o.max() <= _MOST:
+                raise ArgumentError(
+                    f"{name}: the order must be {_MOST} at most: SciPy counts to it."
+                )
         out = function(xp, *map(xp.lib.asarray, (n, *xs)))  # CuPy's polygamma takes arrays only
         # SciPy's yn gives float64 for integer orders, CuPy's for all
         arrays = any(hasattr(x, "dtype") for x in xs)

@@ -6,12 +6,13 @@ product and the sampled outer product are each other's derivatives, so they suff
 """
 
 import math
+import weakref
 
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
-from gpugrad.errors import DTypeError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -27,12 +28,29 @@ def checked(name, data, indices, indptr, shape, *dense):
             f"{name}: data {data.shape}, indices {indices.shape} and indptr {indptr.shape} are no "
             f"CSR matrix of shape {tuple(shape)}: (nnz,), (nnz,) and ({shape[0] + 1},) are."
         )
+    if type(indices) is np.ndarray:
+        _check_places(name, indices, indptr, shape)
     for x, rows in dense:
         if x.ndim not in (1, 2) or x.shape[0] != rows:
             raise ShapeError(
                 f"{name}: {x.shape} beside a matrix of shape {tuple(shape)} is not ({rows},) or "
                 f"({rows}, k)."
             )
+
+
+_checked: dict[int, tuple] = {}
+
+
+def _check_places(name, indices, indptr, shape):
+    """Raise if an entry lies outside of the matrix: SciPy's products would read other memory."""
+    known = _checked.get(id(indices))
+    if known and known[0]() is indices and known[1]() is indptr and known[2] == tuple(shape):
+        return
+    ends = indptr[0] == 0 and indptr[-1] == indices.size and bool((indptr[1:] >= indptr[:-1]).all())
+    if not ends or (indices.size and not 0 <= indices.min() <= indices.max() < shape[1]):
+        raise ArgumentError(f"{name}: an entry lies outside of a matrix of shape {tuple(shape)}.")
+    refs = weakref.ref(indices, lambda _, i=id(indices): _checked.pop(i, None)), weakref.ref(indptr)
+    _checked[id(indices)] = (*refs, tuple(shape))
 
 
 def _rows(lib, indices, indptr):
