@@ -167,5 +167,5 @@ def complaints(title, function, arguments, third, also=(), passed_on="clipnorm")
     return wrong
 
 
-ENDLESS = ("hyp1f1",)
-"""Ops whose function of SciPy does not return for huge arguments: its series has too many terms."""
+ENDLESS = ("hyp1f1", "lpmv")
+"""Ops whose function of SciPy does not return for huge or infinite arguments: it counts to them."""

@@ -65,11 +65,10 @@ def library_of_order(name):
 
     def forward(xp, n, *xs):
         need_real(xp, n)
-        if xp.lib is np and (o := np.asarray(n)).dtype.kind in "iu" and o.size:
-            if not -_MOST <= o.min() <= o.max() <= _MOST:
-                raise ArgumentError(
-                    f"{name}: the order must be {_MOST} at most: SciPy counts to it."
-                )
+        orders = np.asarray(n) if xp.lib is np else np.empty(0)
+        is_counted = orders.dtype.kind in "iu" and orders.size
+        if is_counted and not -_MOST <= orders.min() <= orders.max() <= _MOST:
+            raise ArgumentError(f"{name}: the order must be {_MOST} at most: SciPy counts to it.")
         out = function(xp, *map(xp.lib.asarray, (n, *xs)))  # CuPy's polygamma takes arrays only
         # SciPy's yn gives float64 for integer orders, CuPy's for all
         arrays = any(hasattr(x, "dtype") for x in xs)

@@ -7,6 +7,7 @@ product and the sampled outer product are each other's derivatives, so they suff
 
 import math
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def checked(name, data, indices, indptr, shape, *dense):
             )
 
 
-_checked: dict[int, tuple] = {}
+_checked: dict[int, tuple[Any, ...]] = {}
 
 
 def _check_places(name, indices, indptr, shape):
@@ -49,8 +50,9 @@ def _check_places(name, indices, indptr, shape):
     ends = indptr[0] == 0 and indptr[-1] == indices.size and bool((indptr[1:] >= indptr[:-1]).all())
     if not ends or (indices.size and not 0 <= indices.min() <= indices.max() < shape[1]):
         raise ArgumentError(f"{name}: an entry lies outside of a matrix of shape {tuple(shape)}.")
-    refs = weakref.ref(indices, lambda _, i=id(indices): _checked.pop(i, None)), weakref.ref(indptr)
-    _checked[id(indices)] = (*refs, tuple(shape))
+    key = id(indices)
+    forget = weakref.ref(indices, lambda _: _checked.pop(key, None))
+    _checked[key] = forget, weakref.ref(indptr), tuple(shape)
 
 
 def _rows(lib, indices, indptr):
