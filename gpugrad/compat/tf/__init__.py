@@ -1,0 +1,344 @@
+"""TensorFlow's names: a program for TensorFlow's tape runs with one import changed.
+
+Tensors are gpugrad's: dtypes are NumPy's, shapes are tuples (``x.get_shape()`` has TensorFlow's
+methods), and operands of two dtypes are promoted where TensorFlow raises. Strings, ragged and
+sparse Tensors and Keras' layers are not there. `install` puts this package in place of TensorFlow,
+for programs that import it; ``python -m gpugrad.compat.tf PATH...`` lists the names that programs
+use and that are missing. Tried with programs that run in TensorFlow 2.21.
+
+>>> import gpugrad.compat.tf as tf
+>>> x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
+>>> with tf.GradientTape() as tape:
+...     y = tf.reduce_sum(tf.matmul(x, x, transpose_b=True))
+>>> tape.gradient(y, x).numpy().tolist()
+[[8.0, 12.0], [8.0, 12.0]]
+"""
+
+# ruff: noqa: F401  # TensorFlow's names
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import logging
+import sys
+import types
+from typing import Any
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad import (
+    AggregationMethod,
+    ForwardAccumulator,
+    GradientTape,
+    Graph,
+    IndexedSlices,
+    UnconnectedGradients,
+    grad_pass_through,
+    gradients,
+    no_gradient,
+    recompute_grad,
+    stop_gradient,
+)
+from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf import arrays, control, data, linalg, math, nn, random, saving, state
+from gpugrad.compat.tf.control import TensorArray, function
+from gpugrad.compat.tf.convert import TensorShape, TensorSpec, tensor
+from gpugrad.compat.tf.state import Module, Variable
+from gpugrad.core import nest as _nest
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError, GpugradError
+
+__version__ = "2.21.0"
+"""The version of TensorFlow whose names these are."""
+
+newaxis = None
+bool = np.dtype("bool")
+bfloat16 = gg.bfloat16
+half, double = np.dtype("float16"), np.dtype("float64")
+float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
+int8, int16, int32, int64 = (np.dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+complex64, complex128 = np.dtype("complex64"), np.dtype("complex128")
+DType = np.dtype
+
+
+def as_dtype(type_value) -> Any:
+    """The NumPy dtype of a name or a dtype."""
+    return np.dtype(type_value)
+
+
+def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
+    """Print values, in a traced function at each call."""
+    stream = output_stream if hasattr(output_stream, "write") else sys.stderr
+    builtins.print(*inputs, sep=sep, end=end, file=stream)
+
+
+def device(device_name) -> Any:
+    """A context for a device: "/CPU:0" or "/GPU:0"."""
+    kind, _, number = (
+        str(device_name).rpartition("/")[2].lower().removeprefix("device:").partition(":")
+    )
+    if kind == "gpu" and any(d.kind == "cuda" for d in gg.devices()):
+        return gg.device(f"cuda:{number or 0}")
+    return gg.device("cpu") if kind == "cpu" else contextlib.nullcontext()
+
+
+def name_scope(name=None, *others, **options) -> Any:
+    """A context that does nothing: names are not scoped."""
+    return contextlib.nullcontext(f"{name}/")
+
+
+def control_dependencies(control_inputs) -> Any:
+    """A context that does nothing: operations run in the order of the program."""
+    return contextlib.nullcontext()
+
+
+def init_scope() -> Any:
+    """A context that does nothing."""
+    return contextlib.nullcontext()
+
+
+def executing_eagerly() -> Any:
+    """Whether no function is being traced."""
+    from gpugrad.trace.array import current_trace
+
+    return current_trace() is None
+
+
+def get_logger() -> logging.Logger:
+    """The logger "tensorflow"."""
+    return logging.getLogger("tensorflow")
+
+
+def is_symbolic_tensor(tensor) -> Any:
+    """Whether a Tensor is being traced."""
+    return isinstance(tensor, Tensor) and not executing_eagerly()
+
+
+def clip_by_norm(t, clip_norm, axes=None, name=None) -> Any:
+    """A Tensor scaled down so that its norm is at most `clip_norm`."""
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
+    x = tensor(t)
+    squares = gg.sum(gg.square(x), axis=axes, keepdims=True)
+    size = gg.sqrt(gg.where(squares > 0, squares, gg.ones_like(squares)))
+    return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
+
+
+def _scaled(x, scale) -> Any:
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(x.values * scale, x.indices, x.dense_shape)
+    return x * scale
+
+
+def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None) -> Any:
+    """Gradients scaled down together so that their norm is at most `clip_norm`, and that norm."""
+    size = linalg.global_norm(t_list) if use_norm is None else use_norm
+    scale = clip_norm / gg.maximum(size, clip_norm)
+    scaled = [None if x is None else _scaled(x, scale) for x in t_list]
+    return scaled, size
+
+
+def _nothing(*args, **options) -> None:
+    """Nothing: there is no such setting here."""
+
+
+def _module(name: str, **members) -> types.ModuleType:
+    """A module of TensorFlow's with a few names; for others the error has the nearest ones."""
+    module = types.ModuleType(f"{__name__}.{name}")
+    module.__dict__.update(members)
+    look_up, names = forwarding(module.__name__, own=members)
+    module.__dict__.update(__getattr__=look_up, __dir__=names)
+    return module
+
+
+def _assert(name: str, test) -> Any:
+    def check(*values, message=None, summarize=None, name=None) -> None:
+        if not gg.all(test(*map(tensor, values))):
+            raise ArgumentError(f"tf.debugging.{check.__name__}: {message or values}")
+
+    check.__name__ = name
+    return check
+
+
+def _check_numerics(tensor, message="", name=None) -> Any:
+    """A Tensor without NaN and infinities, else ArgumentError."""
+    if not gg.all(gg.isfinite(x := tensor(tensor))):
+        raise ArgumentError(f"{message} : Tensor had NaN or Inf values")
+    return x
+
+
+dtypes = _module(
+    "dtypes",
+    as_dtype=as_dtype,
+    cast=arrays.cast,
+    complex=arrays.complex,
+    DType=np.dtype,
+    saturate_cast=arrays.saturate_cast,
+    bool=bool,
+    float16=float16,
+    float32=float32,
+    float64=float64,
+    int8=int8,
+    int16=int16,
+    int32=int32,
+    int64=int64,
+    uint8=uint8,
+    complex64=complex64,
+    complex128=complex128,
+    bfloat16=bfloat16,
+)
+autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=ForwardAccumulator)
+nest = _module(
+    "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
+)
+errors = _module(
+    "errors",
+    OpError=GpugradError,
+    InvalidArgumentError=GpugradError,
+    AbortedError=GpugradError,
+    FailedPreconditionError=GpugradError,
+    NotFoundError=GpugradError,
+    InternalError=GpugradError,
+    OutOfRangeError=StopIteration,
+    UnimplementedError=NotImplementedError,
+    ResourceExhaustedError=MemoryError,
+)
+debugging = _module(
+    "debugging",
+    set_log_device_placement=_nothing,
+    check_numerics=_check_numerics,
+    enable_check_numerics=_nothing,
+    **{
+        f"assert_{name}": _assert(f"assert_{name}", getattr(gg, name))
+        for name in ("equal", "less", "less_equal", "greater", "greater_equal")
+    },
+    assert_near=_assert("assert_near", lambda x, y: gg.isclose(x, y, rtol=1e-5, atol=1e-5)),
+    assert_positive=_assert("assert_positive", lambda x: x > 0),
+    assert_non_negative=_assert("assert_non_negative", lambda x: x >= 0),
+)
+optimizers = _module(
+    "optimizers",
+    **{
+        name: getattr(state, name)
+        for name in dir(state)
+        if isinstance(getattr(state, name), type) and hasattr(getattr(state, name), "_make")
+    },
+)
+
+train = _module(
+    "train",
+    Checkpoint=saving.Checkpoint,
+    CheckpointManager=saving.CheckpointManager,
+    latest_checkpoint=saving.latest_checkpoint,
+    list_variables=saving.list_variables,
+)
+
+
+def _list_devices(device_type=None) -> list[Any]:
+    """The devices of a kind, "CPU" or "GPU"."""
+    kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
+    return [
+        types.SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
+        for d in gg.devices()
+        if d.kind in kinds
+    ]
+
+
+config = _module(
+    "config",
+    list_physical_devices=_list_devices,
+    list_logical_devices=_list_devices,
+    run_functions_eagerly=control.run_functions_eagerly,
+    functions_run_eagerly=control.functions_run_eagerly,
+    set_visible_devices=_nothing,
+    set_soft_device_placement=_nothing,
+    set_logical_device_configuration=_nothing,
+    optimizer=_module(
+        "config.optimizer",
+        set_experimental_options=_nothing,
+        set_jit=_nothing,
+        get_experimental_options=dict,
+    ),
+    experimental=_module(
+        "config.experimental",
+        set_memory_growth=_nothing,
+        list_physical_devices=_list_devices,
+        set_virtual_device_configuration=_nothing,
+        VirtualDeviceConfiguration=dict,
+    ),
+    LogicalDeviceConfiguration=dict,
+)
+experimental = _module("experimental", numpy=importlib.import_module("gpugrad.numpy"))
+_MODULES = {
+    "autodiff": autodiff,
+    "config": config,
+    "data": data,
+    "debugging": debugging,
+    "dtypes": dtypes,
+    "errors": errors,
+    "experimental": experimental,
+    "linalg": linalg,
+    "math": math,
+    "nest": nest,
+    "nn": nn,
+    "optimizers": optimizers,
+    "random": random,
+    "train": train,
+}
+_look_up, _names = forwarding(
+    __name__,
+    arrays,
+    control,
+    linalg,
+    math,
+    random,
+    types.SimpleNamespace(initializers=gg.nn.initializers),
+    own=globals(),
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "compat":
+        value: Any = _module(
+            "compat", v1=importlib.import_module(f"{__name__}.v1"), v2=sys.modules[__name__]
+        )
+    elif name in ("keras", "ragged", "sparse", "strings", "estimator", "saved_model", "io"):
+        raise AttributeError(f"gpugrad.compat.tf has no {name}: see docs/tensorflow.md.", name=name)
+    else:
+        value = _look_up(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return _names()
+
+
+def install() -> None:
+    """Let ``import tensorflow`` find this package, before anything has imported TensorFlow.
+
+    Raises:
+        ImportError: TensorFlow itself is imported already.
+
+    >>> import gpugrad.compat.tf
+    >>> gpugrad.compat.tf.install()
+    >>> import tensorflow as tf
+    >>> tf.square(3.0).numpy().item()
+    9.0
+    """
+    loaded = sys.modules.get("tensorflow")
+    own = sys.modules[__name__]
+    if loaded is not None and loaded is not own:
+        raise ImportError(
+            "gpugrad.compat.tf.install: TensorFlow is imported already. Call install() before the "
+            "first import of tensorflow and of libraries that use it."
+        )
+    compat = __getattr__("compat")
+    modules = {**_MODULES, "compat": compat, "compat.v1": compat.v1, "compat.v2": own}
+    modules["experimental.numpy"] = experimental.numpy
+    sys.modules["tensorflow"] = own
+    for name, module in modules.items():
+        sys.modules[f"tensorflow.{name}"] = module

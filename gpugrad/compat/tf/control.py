@@ -1,0 +1,357 @@
+"""tf.function and control flow."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.compat.tf.arrays import constant
+from gpugrad.compat.tf.convert import TensorSpec, tensor
+from gpugrad.core import nest
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import DTypeError, ShapeError, TraceError
+
+
+class ConcreteFunction:
+    """A function of fixed shapes and dtypes, as `Function.get_concrete_function` gives it."""
+
+    def __init__(self, function: Function, specs) -> None:
+        self._function, self._specs = function, specs
+        self.name = function.__name__
+
+    def __call__(self, *args, **keywords) -> Any:
+        """The result for Tensors; numbers are those that the function was made for."""
+        args = args + tuple(self._specs[0][len(args) :])
+        kept = {k: v for k, v in self._specs[1].items() if not isinstance(v, TensorSpec)}
+        return self._function(*args, **{**kept, **keywords})
+
+    @property
+    def structured_input_signature(self) -> Any:
+        """The specs of the arguments."""
+        return self._specs
+
+    @property
+    def graph(self) -> Any:
+        """The program: see `gpugrad.function`'s ``lower``."""
+        args = nest.map_structure(_example, self._specs[0])
+        return self._function.traced.lower(*args, **nest.map_structure(_example, self._specs[1]))
+
+
+def _example(spec) -> Any:
+    if not isinstance(spec, TensorSpec):
+        return spec
+    return gg.zeros(tuple(n or 1 for n in spec.shape or ()), dtype=spec.dtype)
+
+
+class Function:
+    """`tf.function`: traced once for each signature and replayed, on `gpugrad.function`.
+
+    Python's ``if`` and ``while`` on values of Tensors cannot be traced, and are not rewritten as
+    AutoGraph does. A function with them runs eagerly from then on; a warning says so, once.
+    """
+
+    def __init__(self, f: Callable[..., Any], input_signature=None) -> None:
+        functools.update_wrapper(self, f)
+        self.__name__ = getattr(f, "__name__", type(f).__name__)
+        self.python_function, self.input_signature = f, input_signature
+        self.traced = gg.function(f)
+        self._eager = False
+
+    def __call__(self, *args, **keywords) -> Any:
+        """The result, by a replay or a new trace."""
+        if self.input_signature is not None:
+            args = self._checked(args)
+        if self._eager or _run_eagerly[0]:
+            return _values(self.python_function(*args, **keywords))
+        args, keywords = nest.map_structure(_argument, (args, keywords))
+        try:
+            return _values(self.traced(*args, **keywords))
+        except TraceError as error:
+            self._eager = True
+            warnings.warn(
+                f"tf.function: {self.__name__} runs eagerly, because it cannot be traced. {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return _values(self.python_function(*args, **keywords))
+
+    def _checked(self, args) -> Any:
+        """The arguments as Tensors that fit ``input_signature=``."""
+        own = args[: len(args) - len(self.input_signature)]  # `self` of a method
+        tensors = []
+        for spec, value in zip(self.input_signature, args[len(own) :], strict=True):
+            x = nest.map_structure(lambda v, s=spec: tensor(v, getattr(s, "dtype", None)), value)
+            if isinstance(spec, TensorSpec) and not spec.is_compatible_with(x):
+                raise DTypeError(
+                    f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does "
+                    f"not fit {spec}."
+                )
+            tensors.append(x)
+        return (*own, *tensors)
+
+    def __get__(self, instance, owner=None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def get_concrete_function(self, *args, **keywords) -> ConcreteFunction:
+        """The function for arguments like these, Tensors or TensorSpecs."""
+        args = args or tuple(self.input_signature or ())
+        return ConcreteFunction(self, (args, keywords))
+
+    def experimental_get_tracing_count(self) -> int:
+        """How often it was traced."""
+        return int(self.traced.cache_info().traces)
+
+    def pretty_printed_concrete_signatures(self) -> str:
+        """How many traces there are."""
+        return f"{self.__name__}: {self.traced.cache_info().traces} traces"
+
+    def __repr__(self) -> str:
+        return f"<tf.function {self.__name__}>"
+
+
+_run_eagerly = [False]
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether `tf.function` calls the Python function each time, for debugging."""
+    _run_eagerly[0] = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Whether `run_functions_eagerly` is on."""
+    return _run_eagerly[0]
+
+
+def _argument(x) -> Any:
+    return tensor(x) if isinstance(x, np.ndarray) else x
+
+
+def _values(result) -> Any:
+    """A result with the value of each Variable, and Tensors of arrays."""
+    return nest.map_structure(
+        lambda x: x.value() if isinstance(x, gg.Variable) else _argument(x), result
+    )
+
+
+def function(func=None, input_signature=None, autograph=True, *others, **options) -> Any:
+    """A traced function; see `Function`.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     return tf.reduce_sum(x ** 2)
+    >>> f(tf.constant([1.0, 2.0])).numpy().item()
+    5.0
+    """
+    if func is None:
+        return functools.partial(function, input_signature=input_signature, autograph=autograph)
+    return Function(func, input_signature)
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None) -> Any:
+    """The result of one of two functions."""
+    return gg.cond(tensor(pred), true_fn, false_fn)
+
+
+def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) -> Any:
+    """The result of the function beside the first condition that holds, else of `default`."""
+    (pred, f), *rest = pred_fn_pairs
+    if not rest:
+        return cond(pred, f, f if default is None else default)
+    return cond(pred, f, lambda: case(rest, default))
+
+
+def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
+    """The result of the function of that number, of the last one for other numbers."""
+    pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns))
+    pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]  # of (number, function)
+    index = tensor(branch_index)
+    return case([(index == i, f) for i, f in pairs], default or pairs[-1][1])
+
+
+def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **options) -> Any:
+    """`body` again and again while `cond` holds, on values of a list, tuple or dict."""
+    start = nest.map_structure(lambda v: v if isinstance(v, TensorArray) else tensor(v), loop_vars)
+    arrays = any(isinstance(v, TensorArray) for v in nest.flatten(start))
+    call: Any = (lambda f, v: f(**v)) if isinstance(start, dict) else (lambda f, v: f(*v))
+
+    def advance(values) -> Any:
+        new = call(body, values)
+        new = new if isinstance(new, (list, tuple, dict)) else [new]
+        leaves = [v if isinstance(v, TensorArray) else tensor(v) for v in nest.flatten(new)]
+        return nest.pack(start, leaves)
+
+    if arrays or maximum_iterations is not None:
+        values, n = start, 0
+        while (maximum_iterations is None or n < int(maximum_iterations)) and bool(
+            call(cond, values)
+        ):
+            values, n = advance(values), n + 1
+        return values
+    return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
+
+
+def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) -> Any:
+    """A function of each part along the first axis, the results stacked."""
+    elems = nest.map_structure(tensor, elems)
+    n = nest.flatten(elems)[0].shape[0]
+    results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in np.arange(n).tolist()]
+    if not results:
+        spec = fn_output_signature or dtype or nest.flatten(elems)[0].dtype
+        return gg.zeros(
+            (0, *(getattr(spec, "shape", None) or ())), dtype=getattr(spec, "dtype", spec)
+        )
+    leaves = [nest.flatten(r) for r in results]
+    return nest.pack(
+        results[0], [gg.stack([tensor(x) for x in column]) for column in zip(*leaves, strict=True)]
+    )
+
+
+def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) -> Any:
+    """A function of each part along the first axis, all at once."""
+    return gg.vectorized_map(fn, nest.map_structure(tensor, elems))
+
+
+def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
+    """`fn` of the result so far and of each part along the first axis; all results stacked."""
+    elems = nest.map_structure(tensor, elems)
+    if initializer is None:
+        first = nest.map_structure(lambda x: x[-1 if reverse else 0], elems)
+        rest = nest.map_structure(lambda x: x[:-1] if reverse else x[1:], elems)
+        later = scan(fn, rest, first, reverse=reverse)
+        join = lambda a, b: gg.concat([b, a[None]] if reverse else [a[None], b])  # noqa: E731
+        both = zip(nest.flatten(first), nest.flatten(later), strict=True)
+        return nest.pack(first, [join(a, b) for a, b in both])
+
+    def step(carry, x) -> Any:
+        new = nest.pack(carry, [tensor(v) for v in nest.flatten(fn(carry, x))])
+        return new, new
+
+    return gg.scan(step, nest.map_structure(tensor, initializer), elems, reverse=reverse)[1]
+
+
+def foldl(fn, elems, initializer=None, *others, **options) -> Any:
+    """The last result of `scan`."""
+    return nest.map_structure(lambda x: x[-1], scan(fn, elems, initializer))
+
+
+def foldr(fn, elems, initializer=None, *others, **options) -> Any:
+    """`foldl` from the last part on."""
+    return nest.map_structure(lambda x: x[0], scan(fn, elems, initializer, reverse=True))
+
+
+def py_function(func=None, inp=None, Tout=None, name=None) -> Any:
+    """A Python function of Tensors, which is differentiated."""
+    return func(*(() if inp is None else inp))
+
+
+def numpy_function(func=None, inp=None, Tout=None, *others, **options) -> Any:
+    """A function of NumPy arrays, which has no gradient."""
+    result = func(*(np.asarray(tensor(x).numpy()) for x in inp))
+    return nest.map_structure(constant, result)
+
+
+def custom_gradient(f=None) -> Any:
+    """A function with a gradient of its own: see `gpugrad.custom_gradient`."""
+    return gg.custom_gradient(f)
+
+
+def group(*inputs, name=None, **options) -> None:
+    """Nothing: in TensorFlow 2 operations have run already."""
+
+
+def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name=None) -> list[Any]:
+    """Second derivatives of a sum by each x, of shape (*x.shape, *x.shape), inside a Graph."""
+    found = []
+    for x in xs if isinstance(xs, (list, tuple)) else [xs]:
+        (slope,) = gg.gradients(ys, [x])
+        flat = gg.ravel(slope)
+        rows = [gg.gradients(flat[i], [x])[0] for i in np.arange(flat.size).tolist()]
+        rows = [gg.zeros_like(x) if row is None else row for row in rows]
+        found.append(gg.reshape(gg.stack(rows), (*x.shape, *x.shape)))
+    return found
+
+
+class TensorArray:
+    """A list of Tensors that grows; its methods return it, as in TensorFlow.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> array = tf.TensorArray(tf.float32, size=2)
+    >>> array.write(0, 1.0).write(1, 2.0).stack().numpy().tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(
+        self,
+        dtype,
+        size=0,
+        dynamic_size=False,
+        clear_after_read=None,
+        *others,
+        element_shape=None,
+        **options,
+    ) -> None:
+        self.dtype, self.element_shape = np.dtype(dtype), element_shape
+        self.dynamic_size = dynamic_size
+        self._items: list[Any] = [None] * int(size)
+
+    def write(self, index, value, name=None) -> TensorArray:
+        """With an element at an index."""
+        index, value = int(index), tensor(value, like=self.dtype)
+        if value.dtype != self.dtype:
+            raise DTypeError(
+                f"TensorArray.write: the value is {value.dtype}, the array {self.dtype}."
+            )
+        if index >= len(self._items) and not self.dynamic_size:
+            raise ShapeError(
+                f"TensorArray.write: index {index} of an array of size {len(self._items)}: give "
+                "dynamic_size=True."
+            )
+        self._items += [None] * (index + 1 - len(self._items))
+        self._items[index] = value
+        return self
+
+    def read(self, index, name=None) -> Tensor:
+        """The element at an index, zeros if it was not written."""
+        return self._filled()[int(index)]
+
+    def _filled(self) -> list[Any]:
+        known = next((x for x in self._items if x is not None), None)
+        shape = known.shape if known is not None else tuple(self.element_shape or ())
+        return [gg.zeros(shape, dtype=self.dtype) if x is None else x for x in self._items]
+
+    def stack(self, name=None) -> Tensor:
+        """All elements along a new first axis."""
+        return gg.stack(self._filled())
+
+    def concat(self, name=None) -> Tensor:
+        """All elements one after the other."""
+        return gg.concat(self._filled())
+
+    def gather(self, indices, name=None) -> Tensor:
+        """Some elements along a new first axis."""
+        return gg.take(self.stack(), tensor(indices), axis=0)
+
+    def unstack(self, value, name=None) -> TensorArray:
+        """With the parts of a Tensor along the first axis as elements."""
+        self._items = list(gg.unstack(tensor(value, like=self.dtype)))
+        return self
+
+    def split(self, value, lengths, name=None) -> TensorArray:
+        """With parts of a Tensor of given lengths as elements."""
+        ends = np.cumsum(np.asarray(lengths))[:-1].tolist()
+        self._items = list(gg.split(tensor(value), ends))
+        return self
+
+    def size(self, name=None) -> Tensor:
+        """The number of elements."""
+        return gg.constant(len(self._items), "int32")
+
+    def __len__(self) -> int:
+        return len(self._items)

@@ -1,0 +1,455 @@
+"""TensorFlow 1's graphs: a tree of calls that a Session runs.
+
+A `Node` notes a function and its arguments, among which are other Nodes. ``Session.run`` computes
+what is fetched as one `gpugrad.function`, traced once for each set of fetches and shapes of feeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.compat.tf import arrays, control, state
+from gpugrad.compat.tf.convert import TensorShape, tensor
+from gpugrad.core import nest
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError, ShapeError, TapeError
+
+
+class Graph:
+    """What has been declared: Variables and placeholders."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, RefVariable] = {}
+        self.collections: dict[str, list[Any]] = {}
+        self.names: dict[str, int] = {}
+
+    def unique_name(self, name: str) -> str:
+        """The name, with a number if it was used before."""
+        self.names[name] = n = self.names.get(name, 0) + 1
+        return name if n == 1 else f"{name}_{n - 1}"
+
+    @contextlib.contextmanager
+    def as_default(self) -> Iterator[Graph]:
+        """Declare in this graph until the block ends."""
+        graphs.append(self)
+        try:
+            yield self
+        finally:
+            graphs.remove(self)
+
+    def get_collection(self, name: str, scope=None) -> list[Any]:
+        """Variables by TensorFlow's name of their collection."""
+        own = self.collections.get(name, [])
+        variables = list(self.variables.values())
+        if name == "trainable_variables":
+            own = [v for v in variables if v.trainable]
+        elif name in ("variables", "global_variables"):
+            own = variables
+        return [v for v in own if scope is None or v.name.startswith(scope)]
+
+    def finalize(self) -> None:
+        """Nothing: a graph may grow."""
+
+
+graphs = [Graph()]
+scopes: list[str] = []
+
+
+def get_default_graph() -> Graph:
+    """The graph in which things are declared."""
+    return graphs[-1]
+
+
+def reset_default_graph() -> None:
+    """Forget what was declared."""
+    graphs[-1] = Graph()
+    shapes.clear()
+
+
+class Node:
+    """A call that a Session makes: a function and its arguments, among which are other Nodes."""
+
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __init__(self, f: Callable[..., Any], args=(), keywords=None) -> None:
+        self._f, self._args, self._keywords = f, args, keywords or {}
+        name = self._keywords.get("name") or getattr(f, "__name__", "node")
+        self.name = f"{get_default_graph().unique_name('/'.join([*scopes, str(name)]))}:0"
+
+    def value(self, run: Run) -> Any:
+        """The result of the call."""
+        args, keywords = run.of((self._args, self._keywords))
+        return self._f(*args, **keywords)
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape, with None where it depends on a feed."""
+        return TensorShape(static(self)[0])
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return static(self)[1]
+
+    def get_shape(self) -> TensorShape:
+        """The shape."""
+        return self.shape
+
+    def set_shape(self, shape) -> None:
+        """Nothing: shapes are computed."""
+
+    @property
+    def op(self) -> Node:
+        """Itself."""
+        return self
+
+    @property
+    def graph(self) -> Graph:
+        """The default graph."""
+        return get_default_graph()
+
+    def eval(self, feed_dict=None, session=None) -> Any:
+        """The value in a session, by default the one in whose block this is."""
+        return (session or get_default_session()).run(self, feed_dict)
+
+    def run(self, feed_dict=None, session=None) -> None:
+        """Run it in a session."""
+        (session or get_default_session()).run(self, feed_dict)
+
+    def __getitem__(self, index) -> Node:
+        return Node(operator.getitem, (self, index))
+
+    def __iter__(self) -> Iterator[Node]:
+        n = self.shape[0]
+        if n is None:
+            raise ShapeError("A Tensor whose first axis depends on a feed cannot be iterated over.")
+        return (self[i] for i in range(n))
+
+    def __bool__(self) -> bool:
+        raise TapeError("A Tensor of a graph has no value before a Session runs it: use tf.cond.")
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor {self.name!r}>"
+
+
+def _add_operators() -> None:
+    """Give Nodes the operators of Tensors."""
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor".split():  # noqa: SIM905
+        f = getattr(operator, f"__{name}__")
+        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
+        setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
+    for name in ["lt", "le", "gt", "ge"]:
+        f = getattr(operator, name)
+        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
+    for name in ["neg", "abs", "invert"]:
+        f = getattr(operator, name)
+        setattr(Node, f"__{name}__", lambda a, f=f: Node(f, (a,)))
+
+
+def _like(value, node: Node) -> Any:
+    return value if isinstance(value, (Node, int, float, complex, bool)) else Node(tensor, (value,))
+
+
+_add_operators()
+
+
+class Placeholder(Node):
+    """A value that ``feed_dict`` gives."""
+
+    def __init__(self, dtype, shape=None, name=None, default=None) -> None:
+        super().__init__(Placeholder, (), {"name": name or "Placeholder"})
+        self._dtype, self._default = np.dtype(dtype), default
+        self._shape = None if shape is None else TensorShape(shape)
+
+    def value(self, run: Run) -> Any:
+        """The default; a feed comes before it."""
+        if self._default is None:
+            raise ArgumentError(
+                f"Session.run: the placeholder {self.name!r} has no value: give feed_dict=."
+            )
+        return run.of(self._default)
+
+    def check(self, value) -> Tensor:
+        """A feed as a Tensor of the placeholder's dtype.
+
+        Raises:
+            ShapeError: it does not fit the shape.
+        """
+        x = (
+            value
+            if isinstance(value, Tensor)
+            else gg.asarray(np.asarray(value).astype(self._dtype))
+        )
+        if self._shape is not None and not self._shape.is_compatible_with(x.shape):
+            raise ShapeError(
+                f"Session.run: the feed of {self.name!r} has shape {x.shape}, the placeholder "
+                f"{self._shape}."
+            )
+        return x
+
+    def example(self, length: int) -> Tensor:
+        """A Tensor of zeros, with a length for None."""
+        lengths = () if self._shape is None else self._shape
+        return gg.zeros(tuple(length if n is None else n for n in lengths), dtype=self._dtype)
+
+
+class RefVariable(Node):
+    """A Variable, which has a value once its initializer has run."""
+
+    def __init__(
+        self,
+        initial_value=None,
+        trainable=True,
+        collections=None,
+        validate_shape=True,
+        caching_device=None,
+        name=None,
+        variable_def=None,
+        dtype=None,
+        *others,
+        **options,
+    ) -> None:
+        super().__init__(RefVariable, (), {"name": name or "Variable"})
+        self.trainable, self._dtype = trainable, dtype
+        self._initial = initial_value
+        self.variable: Any = None
+        get_default_graph().variables[self.name] = self
+
+    def start(self, run: Run) -> None:
+        """Give it the initial value."""
+        value = self._initial() if callable(self._initial) else self._initial
+        value = run.of(value)
+        self.restore(tensor(value) if self._dtype is None else arrays.cast(value, self._dtype))
+
+    def value(self, run: Run | None = None) -> Any:
+        """What an op reads."""
+        if run is None:
+            return self
+        if self.variable is None:
+            if run.abstract:
+                self.start(run)
+                made: Any = self.variable
+                self.variable = None
+                return made.value()
+            raise ArgumentError(
+                f"Session.run: the Variable {self.name!r} has no value: run "
+                "tf.global_variables_initializer() first."
+            )
+        return self.variable
+
+    @property
+    def initializer(self) -> Node:
+        """Gives it the initial value."""
+        return Effect(lambda run: self.start(run), "init")
+
+    def initialized_value(self) -> Node:
+        """The initial value."""
+        return Node(arrays.identity, (self._initial,))
+
+    def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
+        """Replace the value."""
+        return Update(self, "assign", value)
+
+    def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Node:
+        """Add to the value."""
+        return Update(self, "assign_add", delta)
+
+    def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Node:
+        """Subtract from the value."""
+        return Update(self, "assign_sub", delta)
+
+    def load(self, value, session=None) -> None:
+        """Replace the value now."""
+        self.variable.assign(tensor(value, like=self.variable.dtype))
+
+    def restore(self, value) -> None:
+        """Give it a value, which may be the first one."""
+        if self.variable is None:
+            self.variable = state.Variable(value, self.trainable, name=self.name)
+        else:
+            self.variable.assign(value)
+
+
+class Update(Node):
+    """A Variable's update; its value is the new one."""
+
+    def __init__(self, variable: RefVariable, how: str, value) -> None:
+        super().__init__(Update, (), {"name": how})
+        self._update = variable, how, value
+
+    def value(self, run: Run) -> Any:
+        """Update it."""
+        variable, how, value = self._update
+        own: Any = variable
+        getattr(run.of(variable), how)(run.of(value))
+        return own.variable.value()
+
+
+class Effect(Node):
+    """An operation without a value."""
+
+    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
+        super().__init__(Effect, (), {"name": name})
+        self._do = do
+
+    def value(self, run: Run) -> None:
+        """Do it."""
+        self._do(run)
+
+
+class Run:
+    """The values of Nodes in one run, each computed once.
+
+    Args:
+        feed: values of Nodes that are given.
+        abstract: whether only shapes matter, so that Variables need no value.
+    """
+
+    def __init__(self, feed: dict[Node, Any], abstract=False) -> None:
+        self._values: dict[int, Any] = {id(node): value for node, value in feed.items()}
+        self.abstract = abstract
+
+    def of(self, structure) -> Any:
+        """A structure with the value of each Node."""
+        if isinstance(structure, Node):
+            if id(structure) not in self._values:
+                self._values[id(structure)] = structure.value(self)
+            return self._values[id(structure)]
+        if isinstance(structure, slice):
+            return slice(*map(self.of, (structure.start, structure.stop, structure.step)))
+        if nest.children(structure) is None or isinstance(structure, TensorShape):
+            return structure
+        return nest.pack(structure, [self.of(leaf) for leaf in nest.flatten(structure)])
+
+
+shapes: dict[int, Any] = {}
+
+
+def static(node: Node) -> tuple[tuple[Any, ...], Any]:
+    """The shape and dtype of a Node, by two runs on zeros with other lengths for None."""
+    if id(node) not in shapes:
+        found = []
+        for length in (2, 3):
+            run = Zeros(length)
+            with gg.Graph().as_default():
+                x = run.of(node)
+            found.append(x if hasattr(x, "shape") else tensor(x))
+        a, b = found
+        if len(a.shape) != len(b.shape):
+            raise ShapeError(f"{node.name}: the number of axes depends on a feed.")
+        shape = tuple(m if m == n else None for m, n in zip(a.shape, b.shape, strict=True))
+        shapes[id(node)] = shape, a.dtype, node
+    return shapes[id(node)][:2]
+
+
+class Zeros(Run):
+    """A run on zeros, for shapes."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__({}, abstract=True)
+        self._length = length
+
+    def of(self, structure) -> Any:
+        """A structure with a value of the right shape for each Node."""
+        if isinstance(structure, Placeholder):
+            return structure.example(self._length)
+        return super().of(structure)
+
+
+class Session:
+    """Runs Nodes."""
+
+    def __init__(self, target="", graph=None, config=None) -> None:
+        self.graph = graph or get_default_graph()
+        self._functions: dict[Any, Any] = {}
+        self._blocks: list[Any] = []
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
+        """The values of Nodes in a structure, as NumPy arrays.
+
+        Args:
+            fetches: Nodes in lists, tuples and dicts.
+            feed_dict: values of placeholders, or of other Nodes.
+
+        Raises:
+            ShapeError: a feed does not fit its placeholder.
+            ArgumentError: a placeholder or a Variable has no value.
+        """
+        feed = {
+            node: node.check(value) if isinstance(node, Placeholder) else tensor(value)
+            for node, value in (feed_dict or {}).items()
+        }
+        leaves = nest.flatten(fetches)
+        for leaf in leaves:
+            if not isinstance(leaf, Node):
+                raise ArgumentError(f"Session.run: {leaf!r:.60} cannot be fetched.")
+        nodes = tuple(feed)
+        key = tuple(map(id, leaves)), tuple(map(id, nodes))
+        if key not in self._functions:  # which keeps the nodes, so that no other has their id
+            self._functions[key] = self._function(leaves, nodes), leaves, nodes
+        results = self._functions[key][0](list(feed.values()))
+        return nest.pack(fetches, [_fetched(x) for x in results])
+
+    def _function(self, leaves: list[Node], nodes: tuple[Node, ...]) -> Callable[..., Any]:
+        def compute(values: list[Any]) -> list[Any]:
+            run = Run(dict(zip(nodes, values, strict=True)))
+            with gg.Graph().as_default():
+                return [_read(run.of(leaf)) for leaf in leaves]
+
+        starts = any(
+            isinstance(leaf, Effect) and leaf.name.split(":")[0].split("_")[0] == "init"
+            for leaf in leaves
+        )
+        return compute if starts else control.Function(compute)
+
+    def __enter__(self) -> Session:
+        block = self.graph.as_default()
+        block.__enter__()
+        self._blocks.append(block)
+        sessions.append(self)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        sessions.remove(self)
+        self._blocks.pop().__exit__(None, None, None)
+
+    def as_default(self) -> Session:
+        """Itself, for a ``with`` block."""
+        return self
+
+    def close(self) -> None:
+        """Forget the traces."""
+        self._functions.clear()
+
+
+class InteractiveSession(Session):
+    """A Session that is the default one from the start."""
+
+    def __init__(self, target="", graph=None, config=None) -> None:
+        super().__init__(target, graph, config)
+        sessions.append(self)
+
+
+sessions: list[Session] = []
+
+
+def get_default_session() -> Session:
+    """The session in whose block this is."""
+    if not sessions:
+        raise ArgumentError("No session is the default one: use `with tf.Session():` or session=.")
+    return sessions[-1]
+
+
+def _read(x) -> Any:
+    return x.value() if isinstance(x, gg.Variable) else x
+
+
+def _fetched(x) -> Any:
+    return nest.map_structure(lambda v: v.numpy()[()] if isinstance(v, Tensor) else v, x)

@@ -1,0 +1,174 @@
+"""tf.train.Checkpoint on safetensors files: the Variables of objects, by their paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gpugrad as gg
+from gpugrad.compat.tf.state import Module
+from gpugrad.errors import CheckpointError
+
+
+def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    if isinstance(x, gg.Variable):
+        yield path, x
+        return
+    if id(x) in seen:
+        return
+    if isinstance(x, dict):
+        parts: Any = x.items()
+    elif isinstance(x, (list, tuple)):
+        parts = enumerate(x)
+    elif isinstance(x, (Module, gg.nn.Module, Checkpoint)):
+        parts = vars(x).items()
+    else:
+        return
+    seen.add(id(x))
+    for key, part in parts:
+        yield from _paths(part, f"{path}/{key}".strip("/"), seen)
+
+
+class Restored:
+    """What `Checkpoint.restore` found."""
+
+    def __init__(self, missing: list[str], unexpected: list[str]) -> None:
+        self._missing, self._unexpected = missing, unexpected
+
+    def assert_existing_objects_matched(self) -> Restored:
+        """Itself.
+
+        Raises:
+            CheckpointError: a Variable has no value in the file.
+        """
+        if self._missing:
+            raise CheckpointError(f"restore: the file has no values of {', '.join(self._missing)}.")
+        return self
+
+    def assert_consumed(self) -> Restored:
+        """Itself.
+
+        Raises:
+            CheckpointError: a Variable has no value in the file, or a value no Variable.
+        """
+        if self._unexpected:
+            raise CheckpointError(
+                f"restore: no Variables are called {', '.join(self._unexpected)}."
+            )
+        return self.assert_existing_objects_matched()
+
+    def expect_partial(self) -> Restored:
+        """Itself."""
+        return self
+
+
+class Checkpoint:
+    """Saves and restores the Variables in objects, by the names of keywords and attributes.
+
+    >>> import gpugrad.compat.tf as tf, tempfile
+    >>> v = tf.Variable(3.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = tf.train.Checkpoint(v=v).write(f"{folder}/model")
+    ...     _ = v.assign(0.0)
+    ...     _ = tf.train.Checkpoint(v=v).restore(path).assert_consumed()
+    >>> v.numpy().item()
+    3.0
+    """
+
+    def __init__(self, root=None, **parts) -> None:
+        if root is not None:
+            self.root = root
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def _variables(self) -> dict[str, Any]:
+        objects = {k: v for k, v in vars(self).items() if k != "root"}
+        root = vars(self).get("root")
+        inside = vars(root) if root is not None and not isinstance(root, (dict, list)) else root
+        parts: dict[str, Any] = dict(inside or {})
+        return dict(_paths({**parts, **objects}, "", set()))
+
+    def write(self, file_prefix, options=None) -> str:
+        """Write the file, and return its path."""
+        gg.checkpoint.save(file_prefix, self._variables())
+        return str(file_prefix)
+
+    def save(self, file_prefix, options=None) -> str:
+        """`write` to the next of the paths "prefix-1", "prefix-2", ..."""
+        numbers = [n for n, _ in _numbered(Path(file_prefix))]
+        Path(file_prefix).parent.mkdir(parents=True, exist_ok=True)
+        return self.write(f"{file_prefix}-{max(numbers, default=0) + 1}")
+
+    def read(self, save_path, options=None) -> Restored:
+        """Give the Variables the values of a file."""
+        values, _ = gg.checkpoint.load(save_path)
+        own = self._variables()
+        for name in own.keys() & values.keys():
+            own[name].assign(values[name])
+        return Restored(sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys()))
+
+    def restore(self, save_path, options=None) -> Restored:
+        """`read`; nothing if the path is None."""
+        return Restored([], []) if save_path is None else self.read(save_path)
+
+
+def _numbered(prefix: Path) -> list[tuple[int, Path]]:
+    pattern = re.compile(re.escape(prefix.name) + r"-(\d+)")
+    folder = prefix.parent
+    names = os.listdir(folder) if folder.is_dir() else []
+    matches = ((pattern.fullmatch(name), folder / name) for name in names)
+    return sorted((int(match[1]), path) for match, path in matches if match)
+
+
+class CheckpointManager:
+    """The last `max_to_keep` Checkpoints in a folder."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory,
+        max_to_keep: int | None,
+        *others,
+        checkpoint_name="ckpt",
+        **options,
+    ) -> None:
+        self._checkpoint, self._keep = checkpoint, max_to_keep
+        self._prefix = Path(directory) / checkpoint_name
+
+    def save(self, checkpoint_number=None, *others, **options) -> str:
+        """Save, and remove the oldest."""
+        if checkpoint_number is None:
+            path = self._checkpoint.save(self._prefix)
+        else:
+            self._prefix.parent.mkdir(parents=True, exist_ok=True)
+            path = self._checkpoint.write(f"{self._prefix}-{int(checkpoint_number)}")
+        for old in self.checkpoints[: -self._keep] if self._keep else []:
+            os.remove(old)
+        return path
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths, the oldest first."""
+        return [str(path) for _, path in _numbered(self._prefix)]
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The last path; None if there is none."""
+        return self.checkpoints[-1] if self.checkpoints else None
+
+
+def latest_checkpoint(checkpoint_dir, latest_filename=None) -> str | None:
+    """The path in a folder with the highest number; None if there is none."""
+    folder = Path(checkpoint_dir)
+    names = os.listdir(folder) if folder.is_dir() else []
+    numbered = [(int(n), name) for name in names if (n := name.rpartition("-")[2]).isdigit()]
+    return str(folder / max(numbered)[1]) if numbered else None
+
+
+def list_variables(ckpt_dir_or_file) -> list[tuple[str, list[int]]]:
+    """Names and shapes in a file."""
+    values, _ = gg.checkpoint.load(ckpt_dir_or_file)
+    return [(name, list(x.shape)) for name, x in values.items()]

@@ -1,0 +1,241 @@
+"""Variables, modules and optimizers with TensorFlow's arguments."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.compat.tf.convert import tensor
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
+
+
+class Variable(gg.Variable):
+    """`gpugrad.Variable` with TensorFlow's arguments: Python ints make int32.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> tf.Variable([1, 2]).assign_add([1, 1]).numpy().tolist()
+    [2, 3]
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        initial_value=None,
+        trainable=None,
+        validate_shape=True,
+        caching_device=None,
+        name=None,
+        variable_def=None,
+        dtype=None,
+        import_scope=None,
+        constraint=None,
+        *others,
+        shape=...,
+        **options,
+    ) -> None:
+        if callable(initial_value) and not isinstance(initial_value, Tensor):
+            initial_value = initial_value()
+        if initial_value is None:
+            raise ArgumentError("Variable: an initial_value is needed.")
+        if dtype is None or isinstance(initial_value, Tensor):
+            initial_value = tensor(initial_value)
+        name = f"{name or 'Variable'}:0"
+        trainable = True if trainable is None else bool(trainable)
+        extra = {} if shape is ... else {"shape": None if shape is None else tuple(shape)}
+        super().__init__(initial_value, trainable, name, dtype, **extra)
+
+    def assign(self, value, use_locking=None, name=None, read_value=True) -> Any:
+        """Replace the value."""
+        return super().assign(self._own_dtype(value), use_locking, name, read_value)
+
+    def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Any:
+        """Add to the value."""
+        return super().assign_add(self._own_dtype(delta), use_locking, name, read_value)
+
+    def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Any:
+        """Subtract from the value."""
+        return super().assign_sub(self._own_dtype(delta), use_locking, name, read_value)
+
+    def _own_dtype(self, value) -> Any:
+        return value if isinstance(value, (Tensor, np.ndarray)) else tensor(value, like=self.dtype)
+
+    def initialized_value(self) -> Tensor:
+        """The value."""
+        return self.value()
+
+    def get_shape(self) -> Any:
+        """The shape."""
+        return self.shape
+
+
+class Module:
+    """An object that finds the Variables and Modules in its attributes, in the order of names.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> class Line(tf.Module):
+    ...     def __init__(self):
+    ...         super().__init__(name="line")
+    ...         self.slope, self.offset = tf.Variable(2.0), tf.Variable(1.0, trainable=False)
+    >>> len(Line().variables), len(Line().trainable_variables)
+    (2, 1)
+    """
+
+    def __init__(self, name=None) -> None:
+        if name is not None and not name.isidentifier():
+            raise ArgumentError(f"Module: name={name!r} is not a Python identifier.")
+        self._name = name or _snake(type(self).__name__)
+
+    @property
+    def name(self) -> str:
+        """The name; by default that of the class."""
+        return getattr(self, "_name", _snake(type(self).__name__))
+
+    @property
+    def name_scope(self) -> Any:
+        """A context that does nothing: names are not scoped."""
+        return contextlib.nullcontext(f"{self.name}/")
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method itself: names are not scoped."""
+        return method
+
+    def _flatten(self, recursive=True, predicate=None) -> Iterator[Any]:
+        seen: set[int] = set()
+        for x in _walk(self, seen):
+            if x is not self and (predicate is None or predicate(x)):
+                yield x
+
+    @property
+    def variables(self) -> tuple[Any, ...]:
+        """All Variables inside."""
+        return tuple(x for x in self._flatten() if isinstance(x, gg.Variable))
+
+    @property
+    def trainable_variables(self) -> tuple[Any, ...]:
+        """Variables inside that are trained."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def non_trainable_variables(self) -> tuple[Any, ...]:
+        """Variables inside that are not trained."""
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def submodules(self) -> tuple[Any, ...]:
+        """Modules inside."""
+        return tuple(x for x in self._flatten() if isinstance(x, Module))
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _walk(x, seen: set[int]) -> Iterator[Any]:
+    """Variables and Modules in attributes, lists and dicts, level by level."""
+    if isinstance(x, (list, tuple)):
+        parts = list(x)
+    elif isinstance(x, dict):
+        parts = [x[key] for key in sorted(x, key=str)]
+    elif isinstance(x, Module):
+        parts = [value for _, value in sorted(vars(x).items())]
+    else:
+        return
+    flat: list[Any] = []
+    for part in parts:
+        flat += _containers(part)
+    modules = []
+    for part in flat:
+        if id(part) not in seen and isinstance(part, (gg.Variable, Module)):
+            seen.add(id(part))
+            yield part
+            modules.append(part)
+    for part in modules:
+        yield from _walk(part, seen)
+
+
+def _containers(x) -> list[Any]:
+    if isinstance(x, (list, tuple)):
+        return list(itertools.chain.from_iterable(map(_containers, x)))
+    if isinstance(x, dict):
+        return list(itertools.chain.from_iterable(_containers(x[k]) for k in sorted(x, key=str)))
+    return [x]
+
+
+class _Optimizer:
+    """A gpugrad optimizer with Keras' arguments."""
+
+    _make: Any
+
+    def __init__(self, learning_rate=None, **options) -> None:
+        learning_rate = options.pop("lr", learning_rate)
+        options.pop("name", None)
+        known = {k: v for k, v in options.items() if v is not None}
+        args = () if learning_rate is None else (learning_rate,)
+        self._own = type(self)._make(*args, **known)
+
+    def apply_gradients(self, grads_and_vars, *others, **options) -> None:
+        """One step by pairs of a gradient and a Variable."""
+        self._own.apply_gradients(list(grads_and_vars))
+
+    def apply(self, grads, trainable_variables) -> None:
+        """One step by gradients and Variables."""
+        self._own.apply_gradients(list(zip(grads, trainable_variables, strict=True)))
+
+    def minimize(self, loss, var_list, grad_loss=None, name=None, tape=None) -> None:
+        """One step down a loss: a function without arguments, or a value beside its tape."""
+        if tape is None:
+            with gg.GradientTape() as tape:
+                value = loss()
+        else:
+            value = loss
+        variables = var_list() if callable(var_list) else list(var_list)
+        self.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate; may be set."""
+        return self._own.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value) -> None:
+        self._own.learning_rate = value
+
+    lr = learning_rate
+
+    @property
+    def iterations(self) -> Any:
+        """The number of steps taken."""
+        return self._own.iterations
+
+    @property
+    def variables(self) -> Any:
+        """The state."""
+        return self._own.variables
+
+
+def _optimizer(make, **defaults) -> type:
+    own = functools.partial(make, **defaults)
+    return type(
+        make.__name__, (_Optimizer,), {"_make": own, "__doc__": f"`gpugrad.optim.{make.__name__}`."}
+    )
+
+
+SGD = _optimizer(gg.optim.SGD)
+Adam = _optimizer(gg.optim.Adam, epsilon=1e-7)
+AdamW = _optimizer(gg.optim.AdamW, epsilon=1e-7)
+Adamax = _optimizer(gg.optim.Adamax, epsilon=1e-7)
+Nadam = _optimizer(gg.optim.NAdam, epsilon=1e-7)
+Adagrad = _optimizer(gg.optim.Adagrad)
+Adadelta = _optimizer(gg.optim.Adadelta)
+RMSprop = _optimizer(gg.optim.RMSprop)
+Lion = _optimizer(gg.optim.Lion)

@@ -1,0 +1,169 @@
+"""Values, dtypes and shapes of gpugrad.compat.tf are TensorFlow's, over a table of calls.
+
+tests/golden/tensorflow.txt holds what TensorFlow returned; the test marked peers compares it with
+the installed TensorFlow, and `python tests/compat/test_tf_values.py` writes it again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tensorflow.txt"
+
+CALLS = """
+constant([1, 2, 3])  constant(2.5)  constant(1 + 2j)  constant([[True], [False]])  constant(7, shape=[2, 2])
+constant(P)  convert_to_tensor([1.5, 2])  cast(A, "int32")  cast([1, 2], "float64")  saturate_cast([300.0, -5.0], "uint8")
+identity(A)  zeros([2, 3])  ones([2], "int32")  zeros_like(B)  ones_like(K)  fill([2, 2], 3)  eye(3)  eye(2, 3, [2])
+range(5)  range(1, 10, 3)  range(0.0, 1.0, 0.25)  linspace(0.0, 1.0, 5)  linspace([0.0, 1.0], [2.0, 4.0], 3)
+shape(B)  size(B)  rank(B)  reshape(B, [3, -1])  transpose(B)  transpose(C3, [2, 0, 1])  expand_dims(A, 0)  squeeze(ones([1, 3, 1]))
+squeeze(ones([1, 3, 1]), [2])  concat([B, B], 0)  concat([B, B], axis=-1)  stack([A, A])  stack([A, A], axis=1)  unstack(B, axis=1)
+split(K, 2)  split(B, [1, 2], axis=1)  split(range(6), [2, -1, 1])  tile(A, [2])  tile(B, [1, 2])  repeat([1, 2, 3], 2)
+repeat(B, [1, 2], axis=0)  broadcast_to(A, [2, 3])  pad(B, [[1, 0], [0, 2]])  pad(B, [[1, 1], [1, 1]], "REFLECT")
+pad(B, [[0, 0], [1, 1]], constant_values=9.0)  reverse(B, [1])  roll(A, 1, 0)  sort(A, direction="DESCENDING")  argsort(A)
+searchsorted([1.0, 3.0, 5.0], [0.0, 3.0, 4.0])  searchsorted([1.0, 3.0, 5.0], [3.0], side="right")  unique([4, 2, 4, 1])
+where([True, False, True])  where(A > 1, A, 0.0)  where([True, False], [1, 2], [3, 4])  clip_by_value(A, 0.0, 1.0)
+one_hot([0, 2], 3)  one_hot([0, 2], 3, on_value=5, off_value=1)  one_hot([[0], [2]], 3, axis=0)
+gather(B, [1, 0, 1])  gather(B, [2, 0], axis=1)  gather(C3, [[0, 1], [2, 0]], axis=2, batch_dims=1)  gather(C3, [0, 1], batch_dims=1)
+gather_nd(B, [[0, 1], [1, 2]])  gather_nd(C3, [[0, 1]])  gather_nd(C3, [[0], [1]], batch_dims=1)  boolean_mask(A, [True, False, True])
+slice(B, [0, 1], [2, -1])  strided_slice(A, [0], [3], [2])  scatter_nd([[1], [1], [3]], [5.0, 6.0, 7.0], [5])
+tensor_scatter_nd_add(A, [[0], [0]], [1.0, 2.0])  tensor_scatter_nd_update(A, [[2]], [9.0])  tensor_scatter_nd_sub(A, [[1]], [1.0])
+tensor_scatter_nd_max(A, [[0]], [9.0])  tensor_scatter_nd_min(A, [[0]], [-9.0])  sequence_mask([1, 3])  sequence_mask([1, 3], 4, "int32")
+meshgrid([1, 2], [3, 4, 5])  ensure_shape(B, [2, None])  complex(A, A)  boolean_mask(B, [[True, False, True], [False, True, False]])
+add([1, 2], [3, 4])  add(A, 1)  subtract(P, 1.0)  multiply(A, 2)  divide([1, 2], 2)  truediv(K, 3)  floor(A)  math.floordiv(K, 3)  math.floormod(K, 3)
+truncatemod(K, 3)  pow(A, 2.0)  pow(2, 3)  maximum(A, 1.0)  minimum(K, 3)  equal(A, 1.0)  less(K, 3)  logical_and([True], [False])
+math.squared_difference(A, 1.0)  math.divide_no_nan(A, 0.0)  math.multiply_no_nan(A, 0.0)  math.xlogy(0.0, 0.0)  math.xdivy(0.0, 0.0)
+abs(A)  exp(A)  math.log(2.0)  math.log1p(A)  sqrt(2.0)  square(K)  math.rsqrt(4.0)  sigmoid(A)  tanh(A)  math.erf(A)  math.lgamma(3.5)  math.digamma(2.5)
+math.softplus(A)  math.softsign(A)  math.ceil(A)  round([0.5, 1.5, 2.5])  sign(A)  negative(K)  math.reciprocal(4.0)  atan2(1.0, 2.0)
+math.igamma(2.0, 3.0)  math.igammac(2.0, 3.0)  math.betainc(2.0, 3.0, 0.4)  math.zeta(3.0, 1.0)  math.polygamma(1.0, 2.0)  math.erfinv(0.3)  math.bessel_i0e(1.0)
+math.real(Z)  math.imag(Z)  math.conj(Z)  math.angle(Z)  abs(Z)  math.is_nan([math_nan, 1.0])  math.is_finite([math_inf, 1.0])  add_n([A, A, A])
+reduce_sum(B)  reduce_sum(B, axis=1)  reduce_sum(K)  reduce_sum(B, [0, 1], keepdims=True)  reduce_mean(B, 0)  reduce_mean(K)  reduce_mean([1, 2])
+reduce_max(B, -1)  reduce_min(K)  reduce_prod(K)  reduce_any([True, False])  reduce_all([[True, False]], axis=0)  reduce_logsumexp(B, axis=1)
+math.reduce_std(B)  math.reduce_variance(B, 1)  math.reduce_euclidean_norm(B, 1)  math.count_nonzero([0, 1, 2])
+argmax(B)  argmax(B, axis=1)  argmin(B, 1)  argmax(A, output_type="int32")  cumsum(A)  cumsum(A, exclusive=True)  cumsum(K, reverse=True)
+cumsum(A, exclusive=True, reverse=True)  math.cumprod(A)  math.cumprod(A, exclusive=True)  math.cumulative_logsumexp(A)
+math.top_k(A, 2)  math.in_top_k([0, 1], B, 2)  math.l2_normalize(B, axis=1)  math.segment_sum(B, [0, 0])  math.segment_mean(A, [0, 0, 1])
+math.unsorted_segment_sum(A, [2, 0, 2], 3)  math.unsorted_segment_max(A, [1, 0, 1], 2)  math.bincount([1, 1, 3])  math.bincount([1, 1, 3], minlength=6)
+math.confusion_matrix([0, 1, 1], [0, 1, 0])  math.polyval([1.0, 2.0, 3.0], 2.0)
+matmul(B, B, transpose_b=True)  matmul(B, B, transpose_a=True)  linalg.matvec(B, A)  tensordot(B, B, [[1], [1]])  einsum("ij,kj->ik", B, B)
+linalg.diag(A)  linalg.diag_part(S)  linalg.set_diag(S, A)  linalg.band_part(S, 1, 0)  linalg.band_part(S, -1, 0)  linalg.tensor_diag(A)  linalg.tensor_diag_part(S)
+linalg.trace(S)  linalg.det(S)  linalg.inv(S)  linalg.solve(S, T)  linalg.cholesky(S)  linalg.cholesky_solve(linalg.cholesky(S), T)
+linalg.triangular_solve(linalg.cholesky(S), T)  linalg.lstsq(transpose(B), T)  linalg.svd(B, compute_uv=False)  linalg.eigvalsh(S)  linalg.expm(S)  linalg.slogdet(S)  linalg.logdet(S)
+linalg.adjoint(Z2)  linalg.cross(A, [1.0, 0.0, 0.0])  linalg.norm(B)  linalg.norm(B, axis=1)  linalg.norm(B, 1, axis=0)  norm(B, ord=math_inf)  linalg.norm(B, axis=[0, 1])
+linalg.global_norm([A, B])  linalg.matrix_rank(S)  linalg.pinv(B)  linalg.normalize(A)  linalg.sqrtm(S)  linalg.lu(S)
+clip_by_norm(A, 1.0)  clip_by_norm(B, 1.0, axes=[1])  clip_by_global_norm([A, B], 1.0)
+nn.relu(A)  nn.relu6(A)  nn.elu(A)  nn.selu(A)  nn.leaky_relu(A)  nn.gelu(A)  nn.gelu(A, approximate=True)  nn.silu(A)  nn.crelu(A)  nn.softmax(B)  nn.softmax(B, axis=0)  nn.log_softmax(B)
+nn.bias_add(B, A)  nn.moments(B, [0])  nn.moments(B, axes=[0, 1], keepdims=True)  nn.batch_normalization(B, 0.5, 2.0, 1.0, 3.0, 1e-3)  nn.l2_loss(A)
+nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 2], logits=B)  nn.softmax_cross_entropy_with_logits(labels=SB, logits=B)
+nn.sigmoid_cross_entropy_with_logits(labels=SB, logits=B)  nn.weighted_cross_entropy_with_logits(SB, B, 2.0)  nn.log_poisson_loss(SB, B)  nn.log_poisson_loss(SB, B, True)
+nn.embedding_lookup(B, [1, 0])  nn.conv2d(I, W, 1, "VALID")  nn.conv2d(I, W, 2, "SAME")  nn.conv2d(I, W, [1, 2, 1, 1], "SAME")  nn.conv2d(I, W, 1, [[0, 0], [1, 2], [0, 1], [0, 0]])
+nn.conv2d(I, W, 1, "SAME", dilations=2)  nn.conv1d(I[0], W[0], 1, "SAME")  nn.conv1d(I[0], W[0], 2, "VALID")  nn.conv3d(I[None], W[None], [1, 1, 1, 1, 1], "SAME")
+nn.depthwise_conv2d(I, W, [1, 1, 1, 1], "SAME")  nn.conv2d_transpose(I, W2, [2, 10, 8, 3], 2)  nn.conv2d_transpose(I, W2, [2, 6, 5, 3], 1, "VALID")
+nn.conv2d_transpose(I, W2, [2, 9, 7, 3], 2, "SAME")  nn.conv1d_transpose(I[0], W2[0], [5, 8, 3], 2)
+nn.max_pool2d(I, 2, 2, "SAME")  nn.max_pool2d(I, [2, 3], 1, "VALID")  nn.max_pool(I, 3, 2, "SAME")  nn.avg_pool2d(I, 2, 2, "SAME")  nn.avg_pool2d(I, 3, 2, "VALID")
+nn.max_pool1d(I[0], 2, 2, "SAME")  nn.avg_pool1d(I[0], 2, 2, "VALID")  nn.local_response_normalization(I, 1, 1.0, 0.5, 0.7)
+map_fn(lambda r: r * 2, B)  scan(lambda a, x: a + x, A)  scan(lambda a, x: a + x, A, initializer=1.0)  foldl(lambda a, x: a * x, A)  foldr(lambda a, x: a - x, A)
+scan(lambda a, x: a * x, A, reverse=True)  while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + 2.0), [0, 0.0])
+case([(less(2, 1), lambda: 1), (less(1, 2), lambda: 2)], default=lambda: 3)  switch_case(constant(1), [lambda: 10, lambda: 20, lambda: 30])
+numpy_function(lambda a: a * 2, [A], "float32")  TensorArray("float32", 3).unstack(A).write(1, 7.0).stack()
+"""  # fmt: skip
+
+
+def inputs(tf) -> dict[str, object]:
+    """The arguments of the table's calls, and every name of a TensorFlow."""
+    rng = np.random.default_rng(0)
+    f = lambda *shape: tf.constant(rng.normal(size=shape).astype("float32"))  # noqa: E731
+    b = f(2, 3)
+    root = f(3, 3)
+    return {
+        "A": tf.constant([0.5, 2.0, -1.5]), "B": b, "C3": f(2, 2, 3), "K": tf.constant([5, -3, 7, 2]),
+        "P": np.array([1.0, 2.5]), "S": tf.matmul(root, root, transpose_b=True) + tf.eye(3),
+        "T": f(3, 2), "Z": tf.constant([1 + 2j, -3j]), "Z2": tf.constant([[1 + 2j, -3j]]),
+        "SB": tf.nn.softmax(b * 2), "I": f(2, 5, 4, 2), "W": f(3, 2, 2, 3), "W2": f(2, 2, 3, 2),
+        "math_nan": math.nan, "math_inf": math.inf,
+    }  # fmt: skip
+
+
+class _Scope(dict):  # names of the table first, then of TensorFlow
+    def __init__(self, tf) -> None:
+        super().__init__(inputs(tf))
+        self._tf = tf
+
+    def __missing__(self, name: str) -> object:
+        return getattr(self._tf, name)
+
+
+def calls() -> list[str]:
+    return [call.strip() for line in CALLS.strip().splitlines() for call in line.split("  ")]
+
+
+def digest(value: object) -> str:
+    """The dtype, shape and two sums of a result, which tell of most differences."""
+    if isinstance(value, (list, tuple)):
+        return " | ".join(map(digest, value))
+    array = np.asarray(value.numpy() if hasattr(value, "numpy") else value)
+    wide = array.astype("complex128" if array.dtype.kind == "c" else "float64").ravel()
+    weights = np.cos(np.arange(wide.size))
+    sums = [x for z in (wide.sum(), wide @ weights) for x in (np.real(z), np.imag(z))]
+    return f"{array.dtype} {list(array.shape)} " + " ".join(f"{x:.5g}" for x in sums)
+
+
+def matches(found: str, expected: str) -> bool:
+    """Whether two digests agree up to rounding."""
+    if len(found.split()) != len(expected.split()):
+        return False
+    for a, b in zip(found.split(), expected.split(), strict=True):
+        try:
+            x, y = float(a), float(b)
+        except ValueError:
+            if a != b:
+                return False
+            continue
+        if not (x == y or abs(x - y) <= 2e-3 * max(1.0, abs(y)) or (x != x and y != y)):
+            return False
+    return True
+
+
+def results(name: str) -> dict[str, str]:
+    scope = _Scope(importlib.import_module(name))
+    found = {}
+    for call in calls():
+        try:
+            found[call] = digest(eval(call, {"__builtins__": {}}, scope))
+        except Exception as error:
+            found[call] = f"{type(error).__name__}: {str(error)[:80]!r}"
+    return found
+
+
+def golden() -> dict[str, str]:
+    lines = GOLDEN.read_text(encoding="utf-8").splitlines()
+    return dict(line.split("  =  ", 1) for line in lines)
+
+
+def different(found: dict[str, str], expected: dict[str, str]) -> list[str]:
+    return [
+        f"{call}: {found[call]}, expected {expected.get(call)}"
+        for call in found
+        if not matches(found[call], expected.get(call, ""))
+    ]
+
+
+def test_calls_return_what_tensorflow_returns():
+    assert not different(results("gpugrad.compat.tf"), golden())
+
+
+@pytest.mark.peers
+def test_the_golden_file_holds_what_tensorflow_returns():
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    assert not different(results("tensorflow"), golden())
+
+
+if __name__ == "__main__":
+    module = sys.argv[1] if len(sys.argv) > 1 else "tensorflow"
+    lines = [f"{call}  =  {text}" for call, text in results(module).items()]
+    GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
