@@ -108,7 +108,8 @@ def axes(value: Any) -> Any:
     if value is None or isinstance(value, int):
         return value
     found = ints(value)
-    return found if isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) else found[0]
+    several = isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) > 0
+    return found if several else found[0]
 
 
 def layout(name: str, data_format: str | None) -> bool:

@@ -18,7 +18,12 @@ _OPS = table(
 ) | {"cross": op(gg.linalg.cross, "a", "b")}
 
 einsum = gg.einsum
-tensordot = op(gg.tensordot, "a", "b")
+
+
+def tensordot(a, b, axes, name=None) -> Tensor:
+    """The sum of products over axes: a number of them, or lists for each operand."""
+    axes = axes.numpy().tolist() if isinstance(axes, Tensor) else axes
+    return gg.tensordot(*together(a, b), axes=axes)
 
 
 def adjoint(matrix, name=None) -> Tensor:
