@@ -11,6 +11,7 @@ from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry, Recordable, Rule, split_rule
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.holders import opened
 from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.tensor import Tensor, new_number, next_id
 from gpugrad.core.user_code import user_line
@@ -137,6 +138,7 @@ def watched_in(*values: Any) -> list[Tensor]:
     """The Tensors in an op's parameters, also in lists, that a recorder of this thread knows."""
     watched: list[Tensor] = []
     for value in values:
+        value = opened(value)
         if isinstance(value, (tuple, list)):
             watched += watched_in(*value)
         elif isinstance(value, Tensor) and is_inexact(value.dtype):

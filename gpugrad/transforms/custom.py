@@ -17,37 +17,20 @@ from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
-from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_array, is_inexact
+from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, saying_where
 from gpugrad.trace.array import current_trace
-from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
+from gpugrad.transforms.accesses import Accesses, is_number, watched_in_objects
 from gpugrad.transforms.derivatives import grad, jacobian, vjp
 
 Function = Callable[..., Any]
-
-
-class Accesses(Listener):
-    """A listener that notes which trainable Variables are read, and records nothing."""
-
-    def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-
-    def touched(self, variable: Variable) -> None:
-        """Note that a Variable was read."""
-        if variable.trainable:
-            self.variables[variable._id] = variable
-
-    def __enter__(self) -> Accesses:
-        return self.listen()
-
-    def __exit__(self, *exc: object) -> None:
-        self.leave()
 
 
 class _CustomCall:
@@ -138,10 +121,6 @@ class _CustomCall:
         return g._data
 
 
-def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, (Tensor, int, float, complex, np.generic)) or is_array(leaf)
-
-
 def custom_gradient(f: Function | None = None) -> Function:
     """Give a function its own gradient; a decorator.
 
@@ -160,6 +139,7 @@ def custom_gradient(f: Function | None = None) -> Function:
     traced with `f`, up to three derivatives.
 
     Raises:
+        DTypeError: `f` reads a watched Tensor in an object among its arguments.
         StructureError: `grad_fn` takes no `variables` though `f` reads some, or it returned the
             wrong number of gradients.
         ShapeError: it returned a gradient whose shape is not the argument's.
@@ -195,8 +175,17 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
     # the values of Variables now: a later assign must not reach grad_fn
     values = [x._read() if isinstance(x, Variable) else x for x in nest.flatten((args, keywords))]
     args, keywords = nest.pack((args, keywords), values)
-    with Accesses() as read:
+    held = {}
+    if recorders and not all(is_input):
+        held = watched_in_objects(f, args, keywords)
+    with Accesses(held) as read:
         pair = f(*args, **keywords)
+    for i in read.used - read.variables.keys() - {x._id for x in inputs}:
+        raise DTypeError(
+            f"{name}: it reads a Tensor in {held[i]}, which a tape watches: the gradient would be "
+            "lost. Pass the Tensor itself, or in a list, tuple, dict or dataclass; or let the "
+            f"class of {held[i]} return it by `__gpugrad_tensor__(self, dtype)`."
+        )
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
         raise StructureError(f"{name}: a custom_gradient function must return (result, grad_fn).")
     result, grad_fn = pair
@@ -218,7 +207,8 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
 
 def _as_input(leaf: Any) -> Any:
     """A number or array among the arguments, as a Tensor that only `f` and `grad_fn` see."""
-    if not _is_number(leaf) or isinstance(leaf, Variable):
+    leaf = opened(leaf)
+    if not is_number(leaf) or isinstance(leaf, Variable):
         return leaf
     x = tensor(leaf)
     if graphs:

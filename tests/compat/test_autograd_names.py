@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 import warnings
 
 import numpy as onp
@@ -162,6 +163,8 @@ def test_what_is_refused_says_so():
     lacking = extend.primitive(onp.sin)
     for error, words, call in (
         (NotImplementedError, "VJP of sin", lambda: ag.grad(lambda x: lacking(x))(1.0)),
+        (TypeError, "sin: argument 0, a SimpleNamespace, .*'w'",
+         lambda: ag.grad(lambda x: lacking(types.SimpleNamespace(w=x)))(1.0)),
         (TypeError, "scalar-output", lambda: ag.grad(np.sin)(X)),
         (TypeError, "differentiate w.r.t. type <class 'int'>", lambda: ag.grad(np.sin)(3)),
         (TypeError, "vector space", lambda: extend.vspace("text")),

@@ -111,6 +111,7 @@ def primitive(f_raw: Function) -> Function:
 
     Raises:
         NotImplementedError: an argument is differentiated, and no rule is for it.
+        TypeError: an object among the arguments has a differentiated value as an attribute.
 
     >>> from gpugrad.compat.autograd import grad
     >>> from gpugrad.compat.autograd.extend import defvjp, primitive
@@ -123,6 +124,7 @@ def primitive(f_raw: Function) -> Function:
     @functools.wraps(f_raw, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
         if not holds_box(args):
+            _refuse_owners(f_raw, args)
             return f_raw(*args, **kwargs)
         argnums = [k for k, a in enumerate(args) if _differentiated(a)]
         values = map_leaves(getval, args)
@@ -133,6 +135,19 @@ def primitive(f_raw: Function) -> Function:
     f_wrapped.fun = f_raw  # type: ignore[attr-defined]
     f_wrapped._is_autograd_primitive = True  # type: ignore[attr-defined]
     return f_wrapped
+
+
+def _refuse_owners(f_raw: Function, args: Any) -> None:
+    """Raise if an object among the arguments of a primitive has a box, whose rule nobody asks."""
+    for k, a in enumerate(args):
+        attributes = {} if isinstance(a, type) or callable(a) else getattr(a, "__dict__", {})
+        for name, value in attributes.items():
+            if holds_box(value):
+                raise TypeError(
+                    f"{_name(f_raw)}: argument {k}, a {type(a).__name__}, has a differentiated "
+                    f"value as its attribute {name!r}, to which the primitive's rules do not "
+                    "apply. Pass it as an argument, or in a list, tuple or dict."
+                )
 
 
 def _differentiated(nest: Any) -> list[Tensor]:
