@@ -270,15 +270,19 @@ class RecordedCall(Recordable):
         name: the function's name.
         gradients: function of a reading and of one gradient for each result, that returns one for
             each input.
-        unused: see `Recordable`.
+        unused, push: see `Recordable`.
     """
 
     outputs = 0  # `g` is a tuple even for one result
 
     def __init__(
-        self, name: str, gradients: Callable[..., Sequence[Any]], unused: Sequence[int] = ()
+        self,
+        name: str,
+        gradients: Callable[..., Sequence[Any]],
+        unused: Sequence[int] = (),
+        push: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
     ) -> None:
-        self.name, self._gradients, self.unused = name, gradients, unused
+        self.name, self._gradients, self.unused, self.push = name, gradients, unused, push
 
     def rules_for(self, n: int) -> Sequence[Rule]:
         """One rule for each input; the first that runs computes the gradients of all."""

@@ -166,8 +166,10 @@ def custom_gradient(f: Function | None = None) -> Function:
     return with_own_gradient
 
 
-def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
-    """The result of a custom_gradient function, recorded with its own gradient."""
+def _with_own_gradient(
+    f: Function, name: str, args: Any, keywords: Any, jvp: Function | None = None
+) -> Any:
+    """The result of a custom_gradient function, recorded with its own gradient, and its `jvp`."""
     args, keywords = nest.map_structure(_as_input, (args, keywords))
     positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
     inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
@@ -201,7 +203,8 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
         )
     if recorders:
         call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
-        outs = _record(call, outs, inputs, variables)
+        push = None if jvp is None else functools.partial(_push, jvp, args)
+        outs = _record(call, outs, inputs, variables, push)
     return nest.pack(result, outs)
 
 
@@ -216,8 +219,29 @@ def _as_input(leaf: Any) -> Any:
     return copy(x)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
 
 
+def _push(jvp: Function, args: Any, tangents: Sequence[Any]) -> list[Tensor]:
+    """The tangents of the results by a rule of `custom_jvp`."""
+    _, pushed = jvp(args, _beside(args, tangents))
+    return [tensor(t) for t in nest.flatten(pushed)]
+
+
+def _beside(args: Any, tangents: Sequence[Any]) -> Any:
+    """Tangents in the structure of arguments, zeros for missing ones; None beside integers."""
+    rest = iter(tangents)
+
+    def tangent(x: Any) -> Any:
+        t = next(rest) if isinstance(x, Tensor) else None
+        return zeros_for(x) if t is None and isinstance(x, Tensor) and is_inexact(x.dtype) else t
+
+    return nest.map_structure(tangent, args)
+
+
 def _record(
-    call: _CustomCall, outs: list[Tensor], inputs: list[Tensor], variables: list[Variable]
+    call: _CustomCall,
+    outs: list[Tensor],
+    inputs: list[Tensor],
+    variables: list[Variable],
+    push: Function | None,
 ) -> list[Tensor]:
     """The results of a call, offered to the recorders of this thread."""
     sources = [*inputs, *variables]
@@ -231,7 +255,8 @@ def _record(
     if Batched in ARRAYS:  # each example may get its own gradient with respect to a shared value
         outs = [wrap(give_each_example(out._data)) for out in outs]
         sources = meet_levels(*sources, *outs)[: len(sources)]
-    RecordedCall(call.name, call.gradients).record(outs, sources)
+        push = None
+    RecordedCall(call.name, call.gradients, push=push).record(outs, sources)
     return outs
 
 
@@ -261,16 +286,14 @@ def custom_jvp(f: Function) -> Function:
     CALLABLE("custom_jvp", "f", f)
     rules: list[Function] = []
 
-    @custom_gradient
+    name = getattr(f, "__name__", type(f).__name__)
+
     def transposed(*args: Any) -> Any:
         def grad_fn(*upstream: Any) -> Any:
             leaves = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
             tangents = [zeros_for(x) if is_inexact(x.dtype) else None for x in leaves]
             watched = [t for t in tangents if t is not None]
-            rest = iter(tangents)
-            structure = nest.map_structure(
-                lambda x: next(rest) if isinstance(x, Tensor) else None, args
-            )
+            structure = _beside(args, tangents)
             with GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(watched)
                 _, pushed = rules[-1](args, structure)
@@ -283,9 +306,8 @@ def custom_jvp(f: Function) -> Function:
     @functools.wraps(f)
     def with_own_jvp(*args: Any) -> Any:
         if not rules:
-            name = getattr(f, "__name__", type(f).__name__)
             raise ArgumentError(f"custom_jvp: {name} has no rule yet; set it with @{name}.defjvp.")
-        return transposed(*args)
+        return _with_own_gradient(transposed, name, args, {}, rules[-1])
 
     def defjvp(rule: Function) -> Function:
         rules.append(rule)
