@@ -1,4 +1,4 @@
-"""Objects that hold a Tensor: their gradients arrive, or the call raises; none is lost in silence."""
+"""Objects that hold a Tensor: the gradient arrives, or the call raises; none is lost."""
 
 import numpy as np
 import pytest
@@ -93,8 +93,9 @@ def test_a_gradient_arrives_or_the_call_raises(name):
         for kind in (Holder, Opaque, Sequence):
             try:
                 got = _gradient(f, held, kind(held))
-            except (gg.errors.GpugradError, TypeError) as error:
-                assert kind is not Holder, error
+            except (gg.errors.GpugradError, TypeError):
+                if kind is Holder:
+                    raise
                 continue
             np.testing.assert_allclose(got.numpy(), exact, 1e-6)
 
@@ -107,7 +108,8 @@ def test_sources_optimizers_and_transforms_take_holders():
         y = gg.multiply(h, h)
     g = tape.gradient(y, [h, {"a": h}])
     assert g[0].tolist() == g[1]["a"].tolist() == tape.gradient(y, h).tolist() == [2.0, 4.0]
-    assert tape.jacobian(y, h).shape == (2, 2) and "is not None" in tape.explain(y, h)
+    assert tape.jacobian(y, h).shape == (2, 2)
+    assert "is not None" in tape.explain(y, h)
     optimizer = gg.optim.SGD(0.5)
     optimizer.apply_gradients([(g[0], h)])
     assert v.tolist() == [0.0, 0.0]
@@ -154,5 +156,5 @@ def test_a_holder_must_return_a_tensor():
         def __gpugrad_tensor__(self, dtype=None):
             return 3.0
 
-    with pytest.raises(gg.errors.DTypeError, match="Wrong.__gpugrad_tensor__"):
+    with pytest.raises(gg.errors.DTypeError, match=r"Wrong\.__gpugrad_tensor__"):
         gg.exp(Wrong())
