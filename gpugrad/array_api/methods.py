@@ -15,7 +15,7 @@ from gpugrad.array_api.info import VERSIONS
 from gpugrad.array_api.memory import MEMORY
 from gpugrad.core import backend, devices, dlpack
 from gpugrad.core.backend import SCALARS
-from gpugrad.core.tensor import Tensor, new, tensor, wrap
+from gpugrad.core.tensor import Tensor, holds_tensor, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError
 from gpugrad.ops.arrays import arrange, creation, gather, indexing, join, select, sort
@@ -46,7 +46,8 @@ def _comparison(op: Any) -> Any:
             return creation.full(self.shape, op is comparison.not_equal, bool, device=self.device)
         if isinstance(other, Tensor) or type(other) in SCALARS or hasattr(other, "dtype"):
             return op(self, other)
-        return op(self, other) if isinstance(other, (list, tuple)) else NotImplemented
+        is_read = isinstance(other, (list, tuple)) or holds_tensor(other)
+        return op(self, other) if is_read else NotImplemented
 
     return method
 

@@ -131,6 +131,9 @@ class ForwardAccumulator(ForwardGrowing):
         """The tangents of an op's results: computed on Tensors if a recorder encloses this one."""
         op, serial, ids, shapes_and_dtypes, saved, params = entry
         tangents = [self.known.get(i) for i in ids]
+        if op.push is not None:
+            pairs = zip(op.push(tangents), outs, strict=True)
+            return [t if t.dtype == o.dtype else TENSOR.astype(t, o.dtype) for t, o in pairs]
         how = tangent_by(op)
         if how == "transposed":
             alive = revive(op, saved, serial, ids)

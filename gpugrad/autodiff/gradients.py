@@ -23,10 +23,11 @@ from gpugrad.core import backend, nest
 from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import formulas_on, full_on_device_of
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.settings import as_written, mixed_modes, numerics
-from gpugrad.core.tensor import Tensor, next_id, tensor, wrap
+from gpugrad.core.tensor import Tensor, holds_tensor, next_id, tensor, wrap
 from gpugrad.errors import (
     ArgumentError,
     DeviceError,
@@ -283,7 +284,7 @@ def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[
     """The Tensors of a structure, which may hold None `with_none`; DTypeError for others."""
     if isinstance(structure, Tensor):
         return [structure]
-    leaves = nest.flatten(structure)
+    leaves = [opened(leaf) for leaf in nest.flatten(structure)]
     if with_none and structure is not None:
         leaves = [leaf for leaf in leaves if leaf is not None]
     for leaf in leaves:
@@ -306,7 +307,7 @@ def pack_tensors(structure: Any, values: Sequence[Any]) -> Any:
     leaves = nest.flatten(structure)
     if len(leaves) > len(values):  # some are None
         rest = iter(values)
-        values = [next(rest) if isinstance(x, Tensor) else x for x in leaves]
+        values = [next(rest) if holds_tensor(x) else x for x in leaves]
     return nest.pack(structure, values)
 
 

@@ -16,6 +16,7 @@ from gpugrad.autodiff.gradients import (
     fill_unconnected,
 )
 from gpugrad.autodiff.recorder import Recorder
+from gpugrad.core.holders import opened
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.nest import flatten_like
 from gpugrad.core.tensor import Tensor, tensor
@@ -178,6 +179,7 @@ def gradients(
             return [leaf for part in value for leaf in as_list(what, part)]
         if isinstance(value, dict) or value is None:
             raise DTypeError(f"gradients: {what} must be a Tensor or a list of Tensors.")
+        value = opened(value)
         return [value if isinstance(value, Tensor) else tensor(value)]
 
     targets, sources = as_list("ys", ys), as_list("xs", xs)

@@ -34,6 +34,7 @@ class Recordable:
         origins: the source of each saved value's serial number: the position of an input,
             ``"out"``, ``"all"`` (a list of all inputs), or None if it is not an array.
         partials, jvps, linear: derivatives for forward mode; see `forward`.
+        push: function of the inputs' tangents that returns those of all results; it goes first.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Recordable:
     partials: Any = None
     jvps: Any = None
     linear: Any = False
+    push: Any = None
 
     @property
     def plain(self) -> Any:

@@ -11,6 +11,7 @@ from gpugrad.autodiff.dead_branches import STRIDE, LogGrowing, grow
 from gpugrad.autodiff.explain import Barrier
 from gpugrad.autodiff.recordable import Entry, Recordable, Rule, split_rule
 from gpugrad.core.backend import is_inexact
+from gpugrad.core.holders import opened
 from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.tensor import Tensor, new_number, next_id
 from gpugrad.core.user_code import user_line
@@ -137,6 +138,7 @@ def watched_in(*values: Any) -> list[Tensor]:
     """The Tensors in an op's parameters, also in lists, that a recorder of this thread knows."""
     watched: list[Tensor] = []
     for value in values:
+        value = opened(value)
         if isinstance(value, (tuple, list)):
             watched += watched_in(*value)
         elif isinstance(value, Tensor) and is_inexact(value.dtype):
@@ -268,15 +270,19 @@ class RecordedCall(Recordable):
         name: the function's name.
         gradients: function of a reading and of one gradient for each result, that returns one for
             each input.
-        unused: see `Recordable`.
+        unused, push: see `Recordable`.
     """
 
     outputs = 0  # `g` is a tuple even for one result
 
     def __init__(
-        self, name: str, gradients: Callable[..., Sequence[Any]], unused: Sequence[int] = ()
+        self,
+        name: str,
+        gradients: Callable[..., Sequence[Any]],
+        unused: Sequence[int] = (),
+        push: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
     ) -> None:
-        self.name, self._gradients, self.unused = name, gradients, unused
+        self.name, self._gradients, self.unused, self.push = name, gradients, unused, push
 
     def rules_for(self, n: int) -> Sequence[Rule]:
         """One rule for each input; the first that runs computes the gradients of all."""

@@ -27,6 +27,7 @@ from gpugrad.autodiff.recorder import Recorder, link, note_view, number_any
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
@@ -280,6 +281,7 @@ class GradientTape(Recorder):
         [[2.0, 0.0], [0.0, 4.0]]
         """
         zero = as_unconnected(unconnected_gradients) is UnconnectedGradients.ZERO
+        target = opened(target)
         if not isinstance(target, Tensor):
             raise DTypeError(f"jacobian: one Tensor is needed as target, got {target!r:.60}.")
         leaves = flatten_tensors("sources", sources, with_none=True)
@@ -365,6 +367,7 @@ class GradientTape(Recorder):
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         as_unconnected(unconnected_gradients)
+        target, source = opened(target), opened(source)
         for what, t in (("target", target), ("source", source)):
             if not isinstance(t, Tensor):
                 raise DTypeError(f"batch_jacobian: one Tensor is needed as {what}, got {t!r:.60}.")
@@ -399,7 +402,8 @@ class GradientTape(Recorder):
         >>> tape.explain(y, x)[:27]
         'The source was not watched:'
         """
-        for t in flatten_tensors("explain", [target, source]):
+        target, source = flatten_tensors("explain", [target, source])
+        for t in (target, source):
             number_any(t)
         if not (self._usable or self._explains):
             raise TapeError(

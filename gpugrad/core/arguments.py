@@ -27,6 +27,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
+from gpugrad.core.holders import opened
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,6 +213,7 @@ _NO_PARAMETERS = (set, frozenset, bytes, bytearray, types.FunctionType, types.Bu
 
 def check_unusual(op: Any, parameter: str, value: Any) -> Any:
     """An op's parameter of an unusual type, or DTypeError; a list of axes becomes a tuple."""
+    value = opened(value)
     if type(value) is list and parameter == "axis":
         return tuple(value)
     if type(value) is complex and "c" not in op.kinds:

@@ -10,6 +10,7 @@ import numpy as np
 from gpugrad.core import backend, devices
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only, to_numpy
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError, reraise
@@ -31,6 +32,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     >>> gg.constant([1.0, 2.0])
     Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
     """
+    value = opened(value, dtype)
     if holds_tensor(value):
         return _convert_tensor(tensor(value), dtype, shape, device)
     if not isinstance(value, np.ndarray) and backend.is_array(value):  # stays where it is
@@ -84,12 +86,15 @@ def _convert_tensor(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
 def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return `value` as a Tensor: a Tensor itself, a Variable's value, else `constant`.
 
+    An object whose class has ``__gpugrad_tensor__(self, dtype)`` is the Tensor which that returns.
+
     Raises:
         DTypeError: `value` is a Tensor with a dtype other than `dtype` (cast it with astype).
 
     >>> gg.convert_to_tensor(2.0).dtype.name
     'float32'
     """
+    value = opened(value, dtype)
     if not isinstance(value, IndexedSlices) and not holds_tensor(value):
         return constant(value, dtype)
     t = tensor(value)

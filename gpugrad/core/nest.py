@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core.holders import HOLDER
 from gpugrad.errors import StructureError
 
 
@@ -22,6 +23,8 @@ def children(structure: Any) -> list[tuple[Any, Any]] | None:
 @functools.lru_cache(1024)  # these checks take most of the time of a walk
 def _child_lister(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
     """The function that lists the children of containers of a type; None for a type of leaves."""
+    if hasattr(kind, HOLDER):
+        return None
     if issubclass(kind, (list, tuple, ValuesView)):
         return lambda structure: list(enumerate(structure))
     if issubclass(kind, Mapping):
@@ -34,7 +37,9 @@ def _child_lister(kind: type) -> Callable[[Any], list[tuple[Any, Any]]] | None:
 
 def is_constant(leaf: Any) -> bool:
     """Whether a leaf is no number, such as None, a name or a function: it has no gradient."""
-    return leaf is None or isinstance(leaf, (str, bytes, np.dtype)) or callable(leaf)
+    if leaf is None or isinstance(leaf, (str, bytes, np.dtype)):
+        return True
+    return callable(leaf) and not hasattr(type(leaf), HOLDER)
 
 
 def flatten(structure: Any) -> list[Any]:

@@ -18,8 +18,10 @@ from gpugrad.core.devices import Device
 from gpugrad.core.forking import new_lock
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import to_numpy
+from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.listening import graphs, threads
+from gpugrad.core.listening import graphs, recorders, threads
+from gpugrad.core.user_code import called_by_conversion
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 
 _DOUBLE = frozenset(map(np.dtype, ("float64", "complex128")))
@@ -113,6 +115,8 @@ class Tensor:
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A new NumPy array with the values (copied from the GPU if they are there)."""
+        if recorders:
+            self._values_read()
         return devices.host(self._values())
 
     def tolist(self) -> Any:
@@ -151,7 +155,8 @@ class Tensor:
             raise DTypeError(
                 f"A tensor watched by an active tape was about to become {what}, which would cut "
                 "its gradient. Use gpugrad's function of that name, which takes lists of tensors "
-                "too, or say that you mean it: x.numpy(), or gg.stop_gradient(x)."
+                "too, or say that you mean it: x.numpy(), or gg.stop_gradient(x). A class with an "
+                "`__array__` returns its tensor by `__gpugrad_tensor__(self, dtype)`."
             )
         return self._data
 
@@ -237,8 +242,22 @@ class Tensor:
         """The array, for Python to read values from, which a trace refuses."""
         return self._data
 
+    def _values_read(self) -> None:
+        """Tell the recorders that Python reads the values.
+
+        Raises:
+            DTypeError: gpugrad is converting an object, whose `__array__` reads a watched tensor.
+        """
+        stack = threads.stack
+        for recorder in stack:
+            recorder.values_read(self)
+        if stack and called_by_conversion():
+            self._handed_out("a constant, by a method that converts its owner to an array")
+
     def _on_host(self) -> Any:
         """The values, which are copied if they are on a GPU."""
+        if recorders:
+            self._values_read()
         values = self._values()
         return values if type(values) is np.ndarray else devices.host(values)
 
@@ -338,10 +357,12 @@ def _unpickle(values: np.ndarray[Any, Any], device: str) -> Tensor:
 
 
 def holds_tensor(value: Any) -> bool:
-    """Whether a value is a Tensor, or nested lists with a Tensor in them."""
-    if isinstance(value, (list, tuple)):
-        return any(holds_tensor(v) for v in value)
-    return isinstance(value, Tensor)
+    """Whether a value is a Tensor or an object that holds one, or nested lists with one in them."""
+    if type(value) in backend.SCALARS:
+        return False
+    if isinstance(value, Tensor) or hasattr(type(value), HOLDER):
+        return True
+    return isinstance(value, (list, tuple)) and any(map(holds_tensor, value))
 
 
 def operand(x: Any, *others: Any) -> Tensor:
@@ -390,6 +411,8 @@ def tensor(x: Any, *others: Any, double: frozenset[Any] = _DOUBLE) -> Tensor:
         return wrap(devices.copy_array(x))
     if isinstance(x, IndexedSlices):
         return x.to_dense()
+    if hasattr(kind, HOLDER):
+        return tensor(opened(x))
     if isinstance(x, (list, tuple)) and holds_tensor(x):
         return TENSOR.stack(list(x))
     beside = (y for y in others if isinstance(y, Tensor) or backend.is_array(y))

@@ -50,6 +50,30 @@ def user_level() -> int:
     return _user_frame()[1] - 1
 
 
+_CONVERSIONS = frozenset(
+    ("__array__", "__array_interface__", "__array_struct__", "__dlpack__", "__getitem__")
+) | {"__float__", "__complex__", "__int__", "__index__"}
+"""Methods by which NumPy and Python read the numbers of an object."""
+
+
+@functools.lru_cache(1024)
+def _is_ours(file: str) -> bool:
+    return file.startswith(LIBRARIES[:2]) and not file.startswith(EXAMPLES)
+
+
+def called_by_conversion() -> bool:
+    """Whether gpugrad is reading the numbers of a user's object, whose method has led here."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    entered = ""  # the user's function that gpugrad has called, perhaps through NumPy
+    while frame is not None and not _is_ours(frame.f_code.co_filename):
+        if not is_library(frame.f_code.co_filename):
+            entered = frame.f_code.co_name
+        frame = frame.f_back
+    return frame is not None and entered in _CONVERSIONS
+
+
 layer_calls: set[CodeType] = set()
 """Code of the methods that call a layer. Their `self` has its path as the attribute `_path`."""
 

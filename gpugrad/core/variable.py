@@ -12,6 +12,7 @@ from gpugrad.core.backend import TENSOR, as_array, innermost_array, is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.format import format_values
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack, recorders, threads
 from gpugrad.core.replaceable import Replaceable
@@ -169,7 +170,7 @@ class Variable(Replaceable):
         """A plain array of `value` with the Variable's dtype, on its device."""
         for recorder in threads.stack:
             recorder.assigned(self)
-        own = self._data
+        own, value = self._data, opened(value)
         if isinstance(value, IndexedSlices):
             value = value.to_dense()
         if isinstance(value, Tensor) and backend.READINGS[type(value._data)].nesting > 1:

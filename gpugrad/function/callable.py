@@ -97,12 +97,14 @@ class Function:
             if threads.stack:
                 leave_ended_blocks()
             if threads.stack:
+                args, keywords = self._signature.opened(args, keywords)
                 if tapes_only() and not numerics():
                     return self._recorded(args, keywords)
                 return self._f(*args, **keywords)
         latest = self._latest
         if latest is not None and not keywords and (fitting := latest.fits(args)) is not None:
             return self._replayed(latest, fitting, args, keywords, None)
+        args, keywords = self._signature.opened(args, keywords)
         key, arrays = self._signature.key(args, keywords)
         release = None
         if self._signature.donate:
@@ -208,10 +210,11 @@ class Function:
         return measure(plan.program, plan.replay)
 
     def _arrays(self, args: Any, keywords: Any) -> list[Any]:
-        return self._signature.key(args, keywords)[1]
+        return self._signature.key(*self._signature.opened(args, keywords))[1]
 
     def _plan(self, args: Any, keywords: Any) -> Plan:
         """The plan for arguments like these; before the first call, trace and undo the effects."""
+        args, keywords = self._signature.opened(args, keywords)
         key, _ = self._signature.key(args, keywords)
         plan = self._plans.get(key)
         if plan is not None:

@@ -84,6 +84,10 @@ class _CapturingTrace(Tracing):
         if not is_traced(x._data):
             self.captured.add(x._id)
 
+    def values_read(self, tensor: Tensor) -> None:
+        """Note a Tensor whose values Python reads: an outer tape may watch it."""
+        self.captured.add(tensor._id)
+
 
 def differentiable(result: Any) -> list[Tensor]:
     """The Tensors of a result that may have gradients; tapes know its Variables by themselves.

@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.core import backend, devices, nest, settings
 from gpugrad.core.backend import BFLOAT16, is_array
 from gpugrad.core.devices import gpu_count
+from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Element, Shared, View
@@ -169,6 +170,14 @@ class Signature:
         args, keywords = self.mapped(traced, args, keywords)
         return args, keywords, [inputs.get(id(x), x) for x in wanted]
 
+    def opened(self, args: Any, keywords: Any) -> tuple[Any, Any]:
+        """The arguments with Tensors in place of the objects that hold them, but static ones."""
+        if _are_tensors(args, keywords):
+            return args, keywords
+        if any(hasattr(type(leaf), HOLDER) for leaf in self.leaves(args, keywords)):
+            args, keywords = self.mapped(opened, args, keywords)
+        return args, keywords
+
     def leaves(self, args: Any, keywords: Any) -> list[Any]:
         """The leaves of the arguments that are not static."""
         if self._static:
@@ -255,6 +264,7 @@ class Signature:
 
     def _by_value(self, at: Any, value: Any) -> Any:
         """A hashable that is equal for equal values of a static argument."""
+        value = opened(value)
         if isinstance(value, Variable):
             name = self._names[at] if isinstance(at, int) and at < len(self._names) else at
             raise ArgumentError(

@@ -39,6 +39,7 @@ class Steps(Function):
         If `alone`, nothing records or traces the call, so that Tensors are split without ops.
         """
         k, at = self._steps, 0
+        args, keywords = self._signature.opened(args, keywords)
 
         def cut(leaf: Any) -> Any:
             if alone and type(leaf) is Tensor:

@@ -8,8 +8,9 @@ from typing import Any
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, is_array
 from gpugrad.core.convert import constant
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.tensor import Tensor, tensor, wrap
+from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, ShapeError, StructureError, TraceError
 
@@ -32,7 +33,7 @@ def split_arrays(result: Any) -> tuple[Any, list[Any]]:
     """
     arrays: list[Any] = []
     leaves: list[Any] = []
-    for leaf in nest.flatten(result):
+    for leaf in map(opened, nest.flatten(result)):
         if isinstance(leaf, Variable):
             leaves.append(leaf)
         elif isinstance(leaf, Tensor):
@@ -66,8 +67,8 @@ def fill_holes(form: Any, arrays: Iterator[Any]) -> Any:
 
 
 def is_array_like(leaf: Any) -> bool:
-    """Whether a leaf is a Tensor, an array or IndexedSlices; a number is not."""
-    return isinstance(leaf, (Tensor, IndexedSlices)) or is_array(leaf)
+    """Whether a leaf is or holds a Tensor, an array or IndexedSlices; a number is not."""
+    return isinstance(leaf, IndexedSlices) or holds_tensor(leaf) or is_array(leaf)
 
 
 def _is_number(leaf: Any) -> bool:

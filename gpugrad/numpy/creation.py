@@ -10,6 +10,7 @@ from gpugrad import ops  # noqa: F401  # the ops that creation of Tensors from T
 from gpugrad.array_api.numpy_adapters import laid_out
 from gpugrad.core.backend import TENSOR, as_dtype, is_array
 from gpugrad.core.devices import default_device, device, put
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, holds_tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.errors import ArgumentError, DTypeError, reraise
@@ -67,7 +68,8 @@ def array(
     >>> np.array(1.5, ndmin=2)
     Tensor([[1.5]], shape=(1, 1), dtype=float64, device=cpu)
     """
-    if isinstance(object, Tensor) or holds_tensor(object) or _is_foreign(object):
+    object = opened(object, dtype)
+    if holds_tensor(object) or _is_foreign(object):
         x = _of_tensors(object, dtype, copy, device)
     elif copy is False:
         x = creation.asarray(object, dtype=dtype, device=device, copy=False)
@@ -87,6 +89,7 @@ def _of_tensors(value: Any, dtype: Any, copy: bool | None, on: Any) -> Tensor:
     if isinstance(value, (list, tuple)):
         items = [_of_tensors(v, None, None, on) for v in value]
         return creation.asarray(TENSOR.stack(items), dtype=dtype, device=on)
+    value = opened(value)
     if not isinstance(value, Tensor) and not _is_foreign(value):
         return wrap(put(_of_numbers(value, dtype, "K"), _device(on)))
     real = dtype is not None and as_dtype(dtype).kind != "c"

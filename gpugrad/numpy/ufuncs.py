@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.array_api.numpy_protocols import op_of_ufunc, run_ufunc
 from gpugrad.core.backend import SCALARS, is_array
 from gpugrad.core.devices import default_device, meet, put
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.registry.on_tensors import UFUNC_METHODS, function_with
@@ -99,6 +100,7 @@ def docstring_of(numpys: Any) -> str:
 
 def _read(x: Any, *others: Any) -> Tensor:
     """The Tensor for an argument; numbers and lists are on the device of the Tensors beside it."""
+    x = opened(x)
     if isinstance(x, Tensor):
         return x._read()
     if is_array(x):

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS, is_inexact
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.user_code import user_level
@@ -130,7 +131,7 @@ def check_pairs(
     for pair in items:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ArgumentError(f"{name}: expected pairs (gradient, Variable), got {pair!r:.60}.")
-        gradient, variable = pair
+        gradient, variable = pair[0], opened(pair[1])
         if not isinstance(variable, Variable):
             raise DTypeError(
                 f"{name}: expected pairs (gradient, Variable), got a {type(variable).__name__} in "

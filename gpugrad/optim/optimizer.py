@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from gpugrad.autodiff.scaled_losses import marked, scale_of
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.arguments import COUNT, FLAG
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.known_as import hint
 from gpugrad.core.tensor import Tensor
@@ -203,6 +204,7 @@ class Optimizer(Stepping):
         >>> print(optimizer.minimize(lambda: v * v), v.value())
         16.0 2.0
         """
+        loss = opened(loss)
         if isinstance(loss, Tensor):
             value: Tensor = loss
             if tape is None or var_list is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpugrad.core import devices, nest
 from gpugrad.core.backend import READINGS
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
@@ -273,7 +274,8 @@ class Stateful:
 
 def flatten_variables(variables: Any) -> list[Variable]:
     """The Variables in a nested structure, or the trainable ones of a Module; or DTypeError."""
-    leaves = nest.flatten(getattr(variables, "trainable_variables", variables))
+    variables = getattr(variables, "trainable_variables", variables)
+    leaves = [opened(v) for v in nest.flatten(variables)]
     for v in leaves:
         if not isinstance(v, Variable):
             raise DTypeError(f"Expected Variables, got a {type(v).__name__} {v!r:.60}.")

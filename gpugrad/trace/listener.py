@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from gpugrad.core.host_memory import keep_freed_memory, untouched
 from gpugrad.core.listening import Stack, current_stack, recorders, set_stack, threads
+from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 
@@ -126,6 +127,9 @@ class Listener:
 
     def touched(self, variable: Variable) -> None:
         """Called when a Variable is read."""
+
+    def values_read(self, tensor: Tensor) -> None:
+        """Called when Python reads the values of a Tensor."""
 
     def assigned(self, variable: Variable) -> None:
         """Called before a Variable gets another value."""

@@ -17,37 +17,20 @@ from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
-from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_array, is_inexact
+from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import is_training, training
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError, StructureError, saying_where
 from gpugrad.trace.array import current_trace
-from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
+from gpugrad.transforms.accesses import Accesses, is_number, watched_in_objects
 from gpugrad.transforms.derivatives import grad, jacobian, vjp
 
 Function = Callable[..., Any]
-
-
-class Accesses(Listener):
-    """A listener that notes which trainable Variables are read, and records nothing."""
-
-    def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-
-    def touched(self, variable: Variable) -> None:
-        """Note that a Variable was read."""
-        if variable.trainable:
-            self.variables[variable._id] = variable
-
-    def __enter__(self) -> Accesses:
-        return self.listen()
-
-    def __exit__(self, *exc: object) -> None:
-        self.leave()
 
 
 class _CustomCall:
@@ -138,10 +121,6 @@ class _CustomCall:
         return g._data
 
 
-def _is_number(leaf: Any) -> bool:
-    return isinstance(leaf, (Tensor, int, float, complex, np.generic)) or is_array(leaf)
-
-
 def custom_gradient(f: Function | None = None) -> Function:
     """Give a function its own gradient; a decorator.
 
@@ -160,6 +139,7 @@ def custom_gradient(f: Function | None = None) -> Function:
     traced with `f`, up to three derivatives.
 
     Raises:
+        DTypeError: `f` reads a watched Tensor in an object among its arguments.
         StructureError: `grad_fn` takes no `variables` though `f` reads some, or it returned the
             wrong number of gradients.
         ShapeError: it returned a gradient whose shape is not the argument's.
@@ -186,8 +166,10 @@ def custom_gradient(f: Function | None = None) -> Function:
     return with_own_gradient
 
 
-def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
-    """The result of a custom_gradient function, recorded with its own gradient."""
+def _with_own_gradient(
+    f: Function, name: str, args: Any, keywords: Any, jvp: Function | None = None
+) -> Any:
+    """The result of a custom_gradient function, recorded with its own gradient, and its `jvp`."""
     args, keywords = nest.map_structure(_as_input, (args, keywords))
     positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
     inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
@@ -195,8 +177,17 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
     # the values of Variables now: a later assign must not reach grad_fn
     values = [x._read() if isinstance(x, Variable) else x for x in nest.flatten((args, keywords))]
     args, keywords = nest.pack((args, keywords), values)
-    with Accesses() as read:
+    held = {}
+    if recorders and not all(is_input):
+        held = watched_in_objects(f, args, keywords)
+    with Accesses(held) as read:
         pair = f(*args, **keywords)
+    for i in read.used - read.variables.keys() - {x._id for x in inputs}:
+        raise DTypeError(
+            f"{name}: it reads a Tensor in {held[i]}, which a tape watches: the gradient would be "
+            "lost. Pass the Tensor itself, or in a list, tuple, dict or dataclass; or let the "
+            f"class of {held[i]} return it by `__gpugrad_tensor__(self, dtype)`."
+        )
     if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not callable(pair[1]):
         raise StructureError(f"{name}: a custom_gradient function must return (result, grad_fn).")
     result, grad_fn = pair
@@ -212,13 +203,15 @@ def _with_own_gradient(f: Function, name: str, args: Any, keywords: Any) -> Any:
         )
     if recorders:
         call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
-        outs = _record(call, outs, inputs, variables)
+        push = None if jvp is None else functools.partial(_push, jvp, args)
+        outs = _record(call, outs, inputs, variables, push)
     return nest.pack(result, outs)
 
 
 def _as_input(leaf: Any) -> Any:
     """A number or array among the arguments, as a Tensor that only `f` and `grad_fn` see."""
-    if not _is_number(leaf) or isinstance(leaf, Variable):
+    leaf = opened(leaf)
+    if not is_number(leaf) or isinstance(leaf, Variable):
         return leaf
     x = tensor(leaf)
     if graphs:
@@ -226,8 +219,29 @@ def _as_input(leaf: Any) -> Any:
     return copy(x)  # grad_fn reads it later: ``leaf[i] = v`` must not reach it
 
 
+def _push(jvp: Function, args: Any, tangents: Sequence[Any]) -> list[Tensor]:
+    """The tangents of the results by a rule of `custom_jvp`."""
+    _, pushed = jvp(args, _beside(args, tangents))
+    return [tensor(t) for t in nest.flatten(pushed)]
+
+
+def _beside(args: Any, tangents: Sequence[Any]) -> Any:
+    """Tangents in the structure of arguments, zeros for missing ones; None beside integers."""
+    rest = iter(tangents)
+
+    def tangent(x: Any) -> Any:
+        t = next(rest) if isinstance(x, Tensor) else None
+        return zeros_for(x) if t is None and isinstance(x, Tensor) and is_inexact(x.dtype) else t
+
+    return nest.map_structure(tangent, args)
+
+
 def _record(
-    call: _CustomCall, outs: list[Tensor], inputs: list[Tensor], variables: list[Variable]
+    call: _CustomCall,
+    outs: list[Tensor],
+    inputs: list[Tensor],
+    variables: list[Variable],
+    push: Function | None,
 ) -> list[Tensor]:
     """The results of a call, offered to the recorders of this thread."""
     sources = [*inputs, *variables]
@@ -241,7 +255,8 @@ def _record(
     if Batched in ARRAYS:  # each example may get its own gradient with respect to a shared value
         outs = [wrap(give_each_example(out._data)) for out in outs]
         sources = meet_levels(*sources, *outs)[: len(sources)]
-    RecordedCall(call.name, call.gradients).record(outs, sources)
+        push = None
+    RecordedCall(call.name, call.gradients, push=push).record(outs, sources)
     return outs
 
 
@@ -271,16 +286,14 @@ def custom_jvp(f: Function) -> Function:
     CALLABLE("custom_jvp", "f", f)
     rules: list[Function] = []
 
-    @custom_gradient
+    name = getattr(f, "__name__", type(f).__name__)
+
     def transposed(*args: Any) -> Any:
         def grad_fn(*upstream: Any) -> Any:
             leaves = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
             tangents = [zeros_for(x) if is_inexact(x.dtype) else None for x in leaves]
             watched = [t for t in tangents if t is not None]
-            rest = iter(tangents)
-            structure = nest.map_structure(
-                lambda x: next(rest) if isinstance(x, Tensor) else None, args
-            )
+            structure = _beside(args, tangents)
             with GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(watched)
                 _, pushed = rules[-1](args, structure)
@@ -293,9 +306,8 @@ def custom_jvp(f: Function) -> Function:
     @functools.wraps(f)
     def with_own_jvp(*args: Any) -> Any:
         if not rules:
-            name = getattr(f, "__name__", type(f).__name__)
             raise ArgumentError(f"custom_jvp: {name} has no rule yet; set it with @{name}.defjvp.")
-        return transposed(*args)
+        return _with_own_gradient(transposed, name, args, {}, rules[-1])
 
     def defjvp(rule: Function) -> Function:
         rules.append(rule)

@@ -17,6 +17,7 @@ from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.from_python import numbers_only
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
@@ -57,6 +58,7 @@ def _sources(f: Function, n: int, structure: Any) -> tuple[Any, Any]:
 
 def _source(leaf: Any, alone: bool) -> Any:
     """The Tensor to differentiate by in place of a leaf; a constant beside others stays."""
+    leaf = opened(leaf)
     if hasattr(leaf, "named_variables"):
         return {name: v for name, v in leaf.named_variables() if v.trainable}
     if nest.is_constant(leaf) and not alone:
@@ -94,6 +96,7 @@ def _split(
 
 
 def _scalar(y: Any, f: Function) -> Tensor:
+    y = opened(y)
     if isinstance(y, Tensor) and not y.ndim and is_inexact(y.dtype):
         return y
     about = f"a Tensor of {y.dtype} {y.shape}" if isinstance(y, Tensor) else f"a {type(y).__name__}"

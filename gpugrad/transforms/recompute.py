@@ -22,7 +22,8 @@ from gpugrad.core.variable import Variable
 from gpugrad.errors import TapeError
 from gpugrad.ops.random.draws import noting, repeating
 from gpugrad.trace.tracing import Tracing
-from gpugrad.transforms.custom import Accesses, custom_gradient
+from gpugrad.transforms.accesses import Accesses
+from gpugrad.transforms.custom import custom_gradient
 
 Function = Callable[..., Any]
 

@@ -12,6 +12,7 @@ from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError, saying_where
@@ -146,6 +147,7 @@ def _collect(name: str, result: Any, level: Level, out_axes: Any) -> Any:
         if leaf is not result and nest.is_constant(leaf):
             outs.append(leaf)
             continue
+        leaf = opened(leaf)
         out = tensor(leaf) if isinstance(leaf, IndexedSlices) or axis is not None else leaf
         if axis is not None:
             axis = _from_zero("out_axes", out, axis, out.ndim + 1)

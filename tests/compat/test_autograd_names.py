@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 import warnings
 
 import numpy as onp
@@ -158,10 +159,39 @@ def test_primitives_serve_both_modes_to_any_order():
     check_grads(solve, modes=["rev"], order=2)(0.5)
 
 
+def test_rules_of_a_library_go_before_ours_each_in_its_mode():
+    raw = lambda x: x * 2.0  # noqa: E731
+    both, used = extend.primitive(raw), []
+    extend.defvjp(both, lambda ans, x: lambda g: used.append("vjp") or g * 2.0)
+    rule = extend.primitive(lambda g: used.append("jvp") or g * 2.0)  # has no derivative itself
+    extend.defjvp(both, lambda g, ans, x: rule(g))
+    onp.testing.assert_allclose(ag.make_jvp(both)(X)(X)[1], 2 * X)
+    onp.testing.assert_allclose(ag.elementwise_grad(both)(X), 2.0)
+    assert used == ["jvp", "vjp"]
+    linear = extend.primitive(raw)
+    extend.defvjp(linear, lambda ans, x: lambda g: linear(g))
+    extend.defjvp(linear, lambda g, ans, x: linear(g))  # itself, also where it is transposed
+    check_grads(linear, modes=["fwd", "rev"], order=3)(X)
+    assert np.linalg.cond is np.linalg.cond  # rules belong to one object
+    extend.defjvp(np.linalg.det, lambda g, ans, x: 7.0)
+    try:
+        assert ag.make_jvp(np.linalg.det)(M)(M)[1] == 7.0
+        onp.testing.assert_allclose(
+            ag.grad(np.linalg.det)(M), onp.linalg.det(M) * onp.linalg.inv(M).T
+        )
+    finally:
+        del ag.core.primitive_jvps[np.linalg.det]
+
+
 def test_what_is_refused_says_so():
     lacking = extend.primitive(onp.sin)
     for error, words, call in (
         (NotImplementedError, "VJP of sin", lambda: ag.grad(lambda x: lacking(x))(1.0)),
+        (
+            TypeError,
+            "sin: argument 0, a SimpleNamespace, .*'w'",
+            lambda: ag.grad(lambda x: lacking(types.SimpleNamespace(w=x)))(1.0),
+        ),
         (TypeError, "scalar-output", lambda: ag.grad(np.sin)(X)),
         (TypeError, "differentiate w.r.t. type <class 'int'>", lambda: ag.grad(np.sin)(3)),
         (TypeError, "vector space", lambda: extend.vspace("text")),

@@ -329,6 +329,8 @@ ROWS = {
     "boxcox at 0": (special.boxcox, [2.0, 0.0], [0.5, np.log(2.0) ** 2 / 2]),
     "gammainc at 0": (special.gammainc, [[1.0, 2.0, 0.5], [0.0] * 3], [[0.0] * 3, [1.0, 0.0, inf]],
                       FINITE),
+    "gammainc where x^a underflows": (
+        lambda x: 1e29 * special.gammainc(3.0, x), [[1e-14]], [[5.0]], FINITE),
     "betainc at its bounds": (lambda x: special.betainc(2.0, 3.0, x), [[0.0, 1.0]], [[0.0, 0.0]]),
     "spherical_jn(1) at 0": (lambda x: special.spherical_jn(1, x), [0.0], [1 / 3]),
     # ---- tables and indices

@@ -63,6 +63,16 @@ def test_custom_jvp_applies_in_both_modes_and_under_vmap():
     near(gg.hessian(lambda x: gg.sum(scaled(x, 2)))(X), np.diag(-6 * np.sin(X.numpy())))
 
 
+def test_forward_mode_runs_the_rule_of_custom_jvp_once_and_transposes_nothing():
+    cube, calls = gg.custom_jvp(lambda x: x**3), []
+    cube.defjvp(lambda ps, ts: calls.append(1) or (cube(*ps), ts[0] * 3.0 * ps[0] ** 2.0))
+    assert float(gg.jvp(cube, [2.0], [1.0])[1]) == 12.0
+    assert calls == [1]
+    assert float(gg.jvp(gg.grad(cube), [2.0], [1.0])[1]) == 12.0
+    assert float(gg.grad(lambda x: gg.jvp(cube, [x], [1.0])[1])(2.0)) == 12.0
+    assert float(gg.jvp(lambda x: gg.jvp(cube, [x], [1.0])[1], [2.0], [1.0])[1]) == 12.0
+
+
 def test_custom_jvp_without_a_rule_raises_with_a_hint():
     @gg.custom_jvp
     def lonely(x):

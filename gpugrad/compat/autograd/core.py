@@ -7,6 +7,7 @@ holomorphic ``f``, where gpugrad's is its conjugate.
 # ruff: noqa: F401  # autograd has its vector spaces here
 from __future__ import annotations
 
+import contextvars
 import functools
 import warnings
 from collections.abc import Callable, Sequence
@@ -39,13 +40,23 @@ Function = Callable[..., Any]
 # ---- derivatives ------------------------------------------------------------------------
 
 
-def _of_tensors(fun: Function, x: Any) -> tuple[list[Tensor], Function, list[Any]]:
+_in_forward_mode = contextvars.ContextVar("in forward mode", default=False)
+"""Whether the innermost derivative that is being computed is by forward mode."""
+
+
+def _of_tensors(
+    fun: Function, x: Any, forward: bool = False
+) -> tuple[list[Tensor], Function, list[Any]]:
     """The leaves of `x` as Tensors, `fun` as a function of them, and a list for its results."""
     tensors = [as_tensor(leaf) for leaf in leaves_of(x)]
     found: list[Any] = []
 
     def of_tensors(*tensors: Any) -> Any:
-        found.append(fun(pack(x, [ArrayBox(t) for t in tensors])))
+        before = _in_forward_mode.set(forward)
+        try:
+            found.append(fun(pack(x, [ArrayBox(t) for t in tensors])))
+        finally:
+            _in_forward_mode.reset(before)
         if not holds_box(found[-1]):
             warnings.warn("Output seems independent of input.", stacklevel=4)
         return [as_tensor(leaf) for leaf in leaves_of(found[-1])]
@@ -82,7 +93,7 @@ def _fit(g: Tensor, like: Tensor) -> Tensor:
 
 def make_jvp(fun: Function, x: Any) -> Function:
     """The function ``v -> (value, J v)`` of `fun` at `x`, by forward mode."""
-    tensors, of_tensors, found = _of_tensors(fun, x)
+    tensors, of_tensors, found = _of_tensors(fun, x, forward=True)
 
     def jvp(v: Any) -> tuple[Any, Any]:
         given: list[Any] = []
@@ -107,10 +118,11 @@ def primitive(f_raw: Function) -> Function:
     """A function whose derivatives are given by `defvjp` or `defjvp`; it gets plain values.
 
     Arguments and results may be nested lists, tuples and dicts. One of the two rules serves both
-    modes, to any order; `defvjp` wins. Keyword arguments are not differentiated.
+    modes, to any order; with both, each mode has its own. Keyword arguments are not differentiated.
 
     Raises:
         NotImplementedError: an argument is differentiated, and no rule is for it.
+        TypeError: an object among the arguments has a differentiated value as an attribute.
 
     >>> from gpugrad.compat.autograd import grad
     >>> from gpugrad.compat.autograd.extend import defvjp, primitive
@@ -123,16 +135,40 @@ def primitive(f_raw: Function) -> Function:
     @functools.wraps(f_raw, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def f_wrapped(*args: Any, **kwargs: Any) -> Any:
         if not holds_box(args):
+            _refuse_owners(f_raw, args)
             return f_raw(*args, **kwargs)
-        argnums = [k for k, a in enumerate(args) if _differentiated(a)]
-        values = map_leaves(getval, args)
-        if not argnums:
-            return f_raw(*values, **kwargs)
-        return _Call(f_wrapped, argnums, args, values, kwargs).run()
+        return call_with_rules(f_wrapped, args, kwargs)
 
     f_wrapped.fun = f_raw  # type: ignore[attr-defined]
     f_wrapped._is_autograd_primitive = True  # type: ignore[attr-defined]
     return f_wrapped
+
+
+def has_rules(f: Function) -> bool:
+    """Whether a library has set rules for a function that is differentiable without."""
+    return f in primitive_vjps or (f in primitive_jvps and _in_forward_mode.get())
+
+
+def call_with_rules(primitive: Any, args: Any, kwargs: Any) -> Any:
+    """A call with boxes of a function, its attribute `fun` of plain values, by its rules."""
+    argnums = [k for k, a in enumerate(args) if _differentiated(a)]
+    values = map_leaves(getval, args)
+    if not argnums:
+        return primitive.fun(*values, **kwargs)
+    return _Call(primitive, argnums, args, values, kwargs).run()
+
+
+def _refuse_owners(f_raw: Function, args: Any) -> None:
+    """Raise if an object among the arguments of a primitive has a box, whose rule nobody asks."""
+    for k, a in enumerate(args):
+        attributes = {} if isinstance(a, type) or callable(a) else getattr(a, "__dict__", {})
+        for name, value in attributes.items():
+            if holds_box(value):
+                raise TypeError(
+                    f"{_name(f_raw)}: argument {k}, a {type(a).__name__}, has a differentiated "
+                    f"value as its attribute {name!r}, to which the primitive's rules do not "
+                    "apply. Pass it as an argument, or in a list, tuple or dict."
+                )
 
 
 def _differentiated(nest: Any) -> list[Tensor]:
@@ -152,7 +188,10 @@ class _Call:
 
     def run(self) -> Any:
         sources = [t for k in self.argnums for t in _differentiated(self.args[k])]
-        if self.primitive in primitive_vjps or self.primitive not in primitive_jvps:
+        by_jvp = self.primitive in primitive_jvps
+        if self.primitive in primitive_vjps and not _in_forward_mode.get():
+            by_jvp = False
+        if not by_jvp:
             outs = gg.custom_gradient(lambda *tensors: (self._results(), self._gradients))(*sources)
         else:
             with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
@@ -205,7 +244,11 @@ class _Call:
             )
             by_argument.append(lowered(nest))
         rule = primitive_jvps[self.primitive]
-        moved = rule(tuple(self.argnums), by_argument, ans, args, self.kwargs)
+        before = _in_forward_mode.set(False)  # the rule may be transposed, and call this primitive
+        try:
+            moved = rule(tuple(self.argnums), by_argument, ans, args, self.kwargs)
+        finally:
+            _in_forward_mode.reset(before)
         results = [unbox(x) if isbox(x) else gg.asarray(np.asarray(x)) for x in leaves_of(ans)]
         pairs = zip(map(_cotangent, leaves_of(moved)), results, strict=True)
         return results, [_fit(t, r) for t, r in pairs]

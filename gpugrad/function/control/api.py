@@ -21,6 +21,7 @@ from gpugrad.core import devices, nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, innermost_array, is_array
 from gpugrad.core.devices import full_on_device_of
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
@@ -64,6 +65,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     """
     CALLABLE("cond", "true_fn", true_fn)
     CALLABLE("cond", "false_fn", false_fn)
+    pred = opened(pred)
     if is_array(pred):
         pred = tensor(pred)
     if isinstance(pred, Tensor) and pred.size != 1:

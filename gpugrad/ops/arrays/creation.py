@@ -12,8 +12,9 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
+from gpugrad.core.holders import opened
 from gpugrad.core.samples import shaped
-from gpugrad.core.tensor import Tensor, argument, tensor, wrap
+from gpugrad.core.tensor import Tensor, argument, holds_tensor, tensor, wrap
 from gpugrad.core.views import share
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, reraise, saying_where
 from gpugrad.registry.record import op
@@ -104,6 +105,7 @@ def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None
     >>> print(gg.full(2, 7.0))
     [7. 7.]
     """
+    fill_value = opened(fill_value, dtype)
     if isinstance(fill_value, Tensor):
         value = asarray(fill_value, dtype=dtype, device=device)
     else:
@@ -227,7 +229,7 @@ def linspace(
     >>> print(gg.linspace(0.0, 1.0, 3))
     [0.  0.5 1. ]
     """
-    num = _length("linspace", "num", num)
+    num, start, stop = _length("linspace", "num", num), opened(start), opened(stop)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         like = start if isinstance(start, Tensor) else stop
         real = np.float32 if like.dtype.kind in "biu" else np.empty(0, like.dtype).real.dtype
@@ -284,6 +286,7 @@ def asarray(
     >>> print(gg.asarray([1, 2], dtype=gg.float32))
     [1. 2.]
     """
+    obj = opened(obj, dtype)
     is_tensor = isinstance(obj, Tensor)
     if copy is not None and not isinstance(copy, (int, np.bool_)):
         raise DTypeError(f"asarray: copy must be True, False or None, got {copy!r:.60}.")
@@ -304,7 +307,7 @@ def asarray(
         if obj.dtype.kind not in "biufc" and obj.dtype != backend.BFLOAT16:
             raise DTypeError(f"asarray: dtype {obj.dtype} is not numeric.")
         return share(obj)
-    if not is_tensor and not (isinstance(obj, (list, tuple)) and _any_tensor(obj)):
+    if not (is_tensor or holds_tensor(obj)):
         need_copy(f"a {type(obj).__name__}")
         return constant(obj, dtype, device=device)
     x = tensor(obj)
@@ -345,12 +348,6 @@ def _is_on_gpu(obj: Any) -> bool:
     if device_of is None or not hasattr(obj, "__dlpack__"):
         return hasattr(obj, "__cuda_array_interface__")
     return int(device_of()[0]) != 1  # 1 is kDLCPU
-
-
-def _any_tensor(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_any_tensor(v) for v in value)
-    return isinstance(value, Tensor)
 
 
 _HERE = {"device": devices.CPU, "source": devices.CPU}

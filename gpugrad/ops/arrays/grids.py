@@ -9,6 +9,7 @@ import numpy as np
 from gpugrad.core import backend
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.arrays.creation import asarray, linspace, zeros_like
@@ -139,6 +140,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
     """
     if num < 0:
         raise ArgumentError(f"logspace: num must not be negative, got {num}.")
+    start, stop, base = map(opened, (start, stop, base))
     if any(isinstance(x, Tensor) for x in (start, stop, base)):
         zero = zeros_like(TENSOR.add(start, TENSOR.add(stop, base)))
         exponents = linspace(
@@ -169,6 +171,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
     >>> print(gg.geomspace(1.0, 8.0, 4))
     [1. 2. 4. 8.]
     """
+    start, stop = opened(start), opened(stop)
     ends = [x for x in (start, stop) if not isinstance(x, Tensor)]
     if num < 0 or any(np.any(np.equal(x, 0)) for x in ends):
         raise ArgumentError(f"geomspace: invalid sequence: start={start}, stop={stop}, num={num}.")

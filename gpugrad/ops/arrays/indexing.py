@@ -8,6 +8,7 @@ repeated indices add up.
 import numpy as np
 
 from gpugrad.core.backend import ARRAYS, SCALARS
+from gpugrad.core.holders import opened
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
@@ -47,6 +48,7 @@ def frozen_index(index):
     """
     if type(index) in BASIC:
         return index
+    index = opened(index)
     if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
         return wrap(index._kept())
     if type(index) is tuple:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpugrad.core import backend
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random.draws import Drawn
@@ -40,6 +41,7 @@ def check(name: str, test: Test, **arguments: Any) -> None:
     for what, value in arguments.items():
         if isinstance(value, (int, float)) and test[0](value):
             continue
+        value = opened(value)
         data = value._data if isinstance(value, Tensor) else value
         if isinstance(value, Tensor) and type(data) is not np.ndarray:
             continue

@@ -164,7 +164,8 @@ def _density(xp, a, x):
     ordinary = xp.logical_and(valid, xp.isfinite(a + x))
     a, x = xp.where(ordinary, a, 1), xp.where(ordinary, x, 1)
     inside = xp.where(x > 0, x, 1)
-    far = a / inside * _scale(xp, a, inside)
+    large = a > 1  # there x^a may underflow where x^(a - 1) does not
+    far = _scale(xp, xp.where(large, a - 1, a), inside) * xp.where(large, 1, a / inside)
     at_zero = x ** (a - 1) * xp.exp(-xp.gammaln(a))
     return mask_limits(xp, valid, ordinary, xp.where(x > 0, far, at_zero))
 
