@@ -18,7 +18,7 @@ import gpugrad.numpy as np
 from gpugrad.core.views import Element, Shared, View
 from gpugrad.integrations.library import library
 
-autoray = library("autoray", "autoray", "0.9.1")
+autoray = library("autoray.autoray", "autoray", "0.9.1")
 
 
 def _svd(x: Any, full_matrices: bool = False, **keywords: Any) -> Any:

@@ -5,8 +5,6 @@ finds it as an attribute of `BackendRetriever`. `pyhf.optimize.common._get_tenso
 ifs over the names of backends, is replaced by one that knows ours. Tried with pyhf 0.7.6.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,44 +29,30 @@ class GpugradBackend(on_tensors(backend, _names)):
     """pyhf's NumPy backend on Tensors."""
 
     array_type = gg.Tensor
+    to_numpy = staticmethod(lambda tensor_in: np.asarray(tensor_in).numpy())
+    poisson_dist = lambda self, *p: _distribution(np.random.poisson, self.poisson_logpdf, *p)
+    normal_dist = lambda self, *p: _distribution(np.random.normal, self.normal_logpdf, *p)
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.name, self.default_do_grad = "gpugrad", True
 
-    def poisson_dist(self, rate: Any) -> Any:
-        """Samples of a Poisson distribution, and their log probability."""
-        sample = lambda n: np.random.poisson(rate, size=(*n, *rate.shape))
-        return SimpleNamespace(sample=sample, log_prob=lambda x: self.poisson_logpdf(x, rate))
 
-    def normal_dist(self, mu: Any, sigma: Any) -> Any:
-        """Samples of a normal distribution, and their log probability."""
-        sample = lambda n: np.random.normal(mu, sigma, size=(*n, *mu.shape))
-        return SimpleNamespace(sample=sample, log_prob=lambda x: self.normal_logpdf(x, mu, sigma))
-
-    def to_numpy(self, tensor_in: Any) -> Any:
-        """The values, without their gradient."""
-        return np.asarray(tensor_in).numpy()
+def _distribution(draw: Any, log_prob: Any, *p: Any) -> Any:
+    sample = lambda shape: draw(*p, size=(*shape, *p[0].shape))
+    return SimpleNamespace(sample=sample, log_prob=lambda value: log_prob(value, *p))
 
 
-def wrap_objective(
-    objective: Any, data: Any, pdf: Any, stitch: Any, do_grad: bool, **_: Any
-) -> Any:
+def _wrap(objective: Any, data: Any, pdf: Any, stitch: Any, do_grad: bool = False, **_: Any) -> Any:
     """The objective of a fit as a function of NumPy arrays, with `do_grad` also its gradient."""
     value = lambda pars: objective(stitch(pars), data, pdf)[0]
     both = gg.value_and_grad(value) if do_grad else lambda pars: (value(pars),)
-
-    def func(pars: Any) -> Any:
-        numbers = [x.numpy()[()] for x in both(np.asarray(pars, dtype=float))]
-        return numbers if do_grad else numbers[0]
-
-    return func
+    numbers = lambda pars: [x.numpy()[()] for x in both(np.asarray(pars, dtype=float))]
+    return numbers if do_grad else lambda pars: numbers(pars)[0]
 
 
-def _get_tensor_shim(theirs: Any = common._get_tensor_shim) -> Any:
-    return wrap_objective if common.get_backend()[0].name == "gpugrad" else theirs()
-
-
+_theirs = common._get_tensor_shim
+_is_ours = lambda: common.get_backend()[0].name == "gpugrad"
+common._get_tensor_shim = lambda: _wrap if _is_ours() else _theirs()
 type(retriever).gpugrad_backend = GpugradBackend
 retriever._array_types.add(gg.Tensor)
-common._get_tensor_shim = _get_tensor_shim
