@@ -151,7 +151,9 @@ from gpugrad.core.variable import Variable
 from gpugrad.transforms.vmap import vectorized_map, vmap
 
 if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
-    from gpugrad import checkpoint, cuda, fft, linalg, nn, optim, random, scipy, special, testing
+    from gpugrad import (
+        bridge, checkpoint, cuda, fft, linalg, nn, optim, random, scipy, special, testing,
+    )
     from gpugrad.cuda import prefetch_to_device
     from gpugrad.function import function
     from gpugrad.function.control.api import cond, scan, while_loop
@@ -200,8 +202,8 @@ pow = power
 true_divide = divide
 
 _NAMESPACES = (
-    "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "numpy", "optim", "random",
-    "scipy", "special", "testing", "train",
+    "bridge", "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "numpy", "optim",
+    "random", "scipy", "special", "testing", "train",
 )
 _ELSEWHERE = {
     "about": "kernels.about", "cond": "function.control.api", "mse": "nn",
@@ -263,7 +265,7 @@ __all__ = [
     "bartlett", "batch_jacobian", "bfloat16", "binary_cross_entropy_with_logits", "bincount",
     "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
+    "bridge", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
     "checkpoint", "cholesky", "choose", "clip", "column_stack", "complex", "complex64",
     "complex128", "compress", "concat", "concatenate", "cond", "conj", "conjugate", "constant",
     "convert_to_tensor", "convolve", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",

@@ -28,7 +28,12 @@ COMPILING = ("gpugrad.testing.cuda.shim", "gpugrad.compat.cupy.kernels")
     [pytest.param(m, marks=needs_shim if m in COMPILING else ()) for m in ("gpugrad", *MODULES)],
 )
 def test_docstring_examples_run(name):
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        if "gpugrad.integrations needs" not in str(error):
+            raise
+        pytest.skip(str(error))
     runner, output = doctest.DocTestRunner(NearNumbers(), verbose=False), []
     for example in doctest.DocTestFinder().find(module, name, extraglobs={"gg": gg, "np": np}):
         runner.run(example, out=output.append)

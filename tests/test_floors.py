@@ -14,8 +14,8 @@ HOUSE = Path(__file__).parents[1] / "gpugrad"
 FLOORS = [
     "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
     "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
-    "function", "scipy", "nn", "optim", "distributed", "data", "train", "testing", "__init__",
-    "compat", "examples",
+    "bridge", "function", "scipy", "nn", "optim", "distributed", "data", "train", "testing",
+    "__init__", "compat", "integrations", "examples",
 ]  # fmt: skip
 """Folders and public namespaces. Each imports only from those before it."""
 
@@ -28,8 +28,8 @@ SHELVES = {
 """The same within a folder. (kernels/ and function/ have no order, but no circles either.)"""
 
 OPTIONAL = {
-    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "matplotlib", "mpi4py", "nvmath",
-    "scipy", "sklearn", "torch", "tqdm",
+    "array_api_compat", "cudnn", "cupy", "cupyx", "IPython", "jax", "matplotlib", "mpi4py",
+    "nvmath", "scipy", "sklearn", "torch", "tqdm",
 }  # fmt: skip
 """Libraries that a function may import when it is called."""
 
@@ -181,6 +181,8 @@ EDITED = {
 
 def _imported_objects(module):
     """The modules and classes of gpugrad that a module has imported, by their names there."""
+    if module.startswith("gpugrad.integrations."):  # needs the other library
+        return
     loaded = importlib.import_module(module)
     for node in ast.walk(_tree(MODULES[module])):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpugrad"):

@@ -1,6 +1,7 @@
 """The guides in docs/ tell the truth: their code runs, and prints what its comments say."""
 
 import contextlib
+import importlib.util
 import io
 import re
 import warnings
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import output_of
 
 import gpugrad as gg
 
@@ -47,6 +49,19 @@ def test_code_of_a_guide_runs_and_prints_what_its_comments_say(
         if comments := expected(code):
             lines = output.getvalue().splitlines()
             assert lines == comments, page.name
+
+
+NEEDS = re.compile(r"^```python needs (\w+)", re.MULTILINE)
+NEEDING = sorted({(page, name) for page in PAGES for name in NEEDS.findall(page.read_text())})
+
+
+@pytest.mark.parametrize(("page", "library"), NEEDING, ids=lambda part: getattr(part, "stem", part))
+def test_code_of_a_guide_that_needs_another_library_runs(page, library):
+    """In a process of its own: a library may be replaced, or print warnings when it is imported."""
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    code = "\n".join(blocks(page, f"python needs {library}"))
+    assert output_of("-c", code).splitlines() == expected(code)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

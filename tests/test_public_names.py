@@ -12,8 +12,8 @@ import gpugrad as gg
 
 GOLDEN = Path(__file__).parent / "golden" / "public_names.txt"
 MODULES = [
-    "gpugrad", "gpugrad.checkpoint", "gpugrad.cuda", "gpugrad.data", "gpugrad.data.augment",
-    "gpugrad.debug", "gpugrad.distributed", "gpugrad.errors",
+    "gpugrad", "gpugrad.bridge", "gpugrad.checkpoint", "gpugrad.cuda", "gpugrad.data",
+    "gpugrad.data.augment", "gpugrad.debug", "gpugrad.distributed", "gpugrad.errors",
     "gpugrad.fft", "gpugrad.linalg", "gpugrad.nn", "gpugrad.nn.functional",
     "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules", "gpugrad.random",
     "gpugrad.scipy", "gpugrad.scipy.ndimage", "gpugrad.scipy.sparse", "gpugrad.scipy.sparse.linalg",

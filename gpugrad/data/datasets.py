@@ -27,14 +27,16 @@ Array = np.ndarray[Any, Any]
 class Dataset(Protocol):
     """The protocol of datasets for `DataLoader`: a list has it, and so has a dataset of torch.
 
-    A dataset that also has ``take(indices)``, which returns a whole batch, is asked for batches.
+    A dataset that has ``__getitems__(indices)``, as torch's and Hugging Face's may, is asked for
+    the list of examples of a batch. A subclass of this class may have ``take(indices)`` instead,
+    which returns a whole batch. In other libraries `take` has other meanings and is not called.
     """
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Any: ...
 
 
-class Arrays:
+class Arrays(Dataset):
     """Arrays of one length, such as images and labels; an example has an element of each.
 
     Args:
@@ -74,7 +76,7 @@ class Arrays:
         return nest.map_structure(lambda a: a[indices], self.arrays)
 
 
-class Windows:
+class Windows(Dataset):
     """Pairs of a window of tokens and the same window one token later, for language models.
 
     Args:

@@ -17,11 +17,13 @@ import numpy as np
 
 from gpugrad.core import nest
 from gpugrad.core.arguments import ABOVE_0, COUNT, FLAG, FUNCTION, WHOLE, optional, takes
+from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.ranks import ranks
 from gpugrad.core.replaceable import raised_by_handler
 from gpugrad.core.tensor import Tensor
+from gpugrad.data.datasets import Dataset
 from gpugrad.data.workers import InProcess, InThread, end_all
-from gpugrad.errors import ArgumentError, DataError, saying_where
+from gpugrad.errors import ArgumentError, DataError, StructureError, saying_where
 from gpugrad.trace.profiling import timed_batches
 
 Array = np.ndarray[Any, Any]
@@ -64,6 +66,8 @@ class _Work(NamedTuple):
 
     def _examples(self, epoch: int, items: Sequence[Any]) -> list[Any]:
         results = []
+        if not isinstance(items[0], tuple) and hasattr(self.dataset, "__getitems__"):
+            items = _together(self.dataset, list(items))
         for item in items:
             index, example = item if isinstance(item, tuple) else (item, None)
             try:
@@ -98,8 +102,23 @@ def _range(items: Sequence[Any]) -> str:
 
 
 def _takes(dataset: Any) -> bool:
-    """Whether a dataset makes a whole batch; `take` of an array counts elements, not rows."""
-    return hasattr(dataset, "take") and not hasattr(dataset, "__dlpack__")
+    """Whether `dataset.take(indices)` makes a batch, as `gg.data.Dataset` says.
+
+    In other libraries `take` counts elements of an array, or examples from the first one on.
+    """
+    is_ours = Dataset in type(dataset).__mro__
+    return is_ours and hasattr(dataset, "take") and not hasattr(dataset, "__getitems__")
+
+
+def _together(dataset: Any, indices: list[int]) -> list[tuple[int, Any]]:
+    """The (index, example) pairs of a dataset that reads several examples at once."""
+    examples = dataset.__getitems__(indices)
+    if len(examples) != len(indices):
+        raise StructureError(
+            f"{type(dataset).__name__}.__getitems__ returned {len(examples)} examples for "
+            f"{len(indices)} indices."
+        )
+    return list(zip(indices, examples, strict=True))
 
 
 def _text(error: Exception) -> str:
@@ -141,9 +160,15 @@ def _columns(examples: list[Any]) -> Iterator[list[Any]]:
 def _stacked(column: list[Any]) -> Any:
     if isinstance(column[0], (str, bytes)) or column[0] is None:
         return column
-    if isinstance(column[0], Tensor):
-        column = [t.numpy() for t in column]
-    return np.stack(column)
+    return np.stack([_on_host(leaf) for leaf in column])
+
+
+def _on_host(leaf: Any) -> Any:
+    """A leaf that NumPy stacks: Tensors, and those of other libraries, become NumPy arrays."""
+    if isinstance(leaf, Tensor):
+        return leaf.numpy()
+    is_foreign = hasattr(leaf, "__dlpack__") and not isinstance(leaf, np.ndarray)
+    return np.asarray(from_dlpack(leaf, device="cpu")) if is_foreign else leaf
 
 
 @dataclasses.dataclass
@@ -160,8 +185,10 @@ class DataLoader:
     """Batches of a dataset; each iteration over the loader is one epoch.
 
     Args:
-        dataset: what has ``len`` and an example for each index, such as `Arrays`, a list or a
-            dataset of torch; or any iterable, which is iterated anew in each epoch.
+        dataset: what has ``len`` and an example for each index, such as `Arrays`, a list, a
+            dataset of torch or of Hugging Face; or any iterable, such as their `IterableDataset`,
+            which is iterated anew in each epoch, after ``set_epoch`` if it has that. If there is
+            ``__getitems__``, it gets the indices of a batch and returns a list of examples.
         batch_size: examples of a batch.
         shuffle: whether each epoch has a new order, which follows from `seed` and the epoch alone.
             An iterable is shuffled within a buffer of `shuffle_buffer` examples.
@@ -291,6 +318,8 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         epoch, done = self._position = self.upcoming()
         self._resumes = False
+        if not self._indexed and hasattr(self._work.dataset, "set_epoch"):
+            self._work.dataset.set_epoch(epoch)
         first, step = (ranks.rank, ranks.size) if self.shard else (0, 1)  # maps draw other numbers
         numbers = itertools.count(first, step)
         numbered = itertools.islice(zip(numbers, self._items(epoch), strict=False), done, None)
@@ -442,7 +471,9 @@ def _is_indexed(dataset: Any) -> bool:
             "DataLoader: a dict has no examples 0, 1, ...; if it holds arrays of one length, pass "
             "gg.data.Arrays(dict)."
         )
-    if hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
+    # those of torch inherit a __getitem__ that raises, and may have a length
+    is_stream = any(kind.__name__ == "IterableDataset" for kind in type(dataset).__mro__)
+    if not is_stream and hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__"):
         if getattr(dataset, "shape", None) == ():
             raise ArgumentError(f"DataLoader: an array of shape () has no examples: {dataset!r}.")
         return True

@@ -1,0 +1,30 @@
+"""TensorLy on Tensors: ``tensorly.set_backend("gpugrad")`` after this import.
+
+Leans on `tensorly.backend`: the code of its NumPy backend runs on `gpugrad.numpy`, and the list of
+names that `set_backend` accepts gets ``"gpugrad"``. Decompositions are differentiable, as
+``parafac`` and ``tucker`` with `gg.grad`. Tried with TensorLy 0.10.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpugrad as gg
+import gpugrad.numpy as np
+from gpugrad.integrations.library import library, on_tensors
+
+backend = library("tensorly.backend", "tensorly", "0.10", "0.9")
+numpy_backend = library("tensorly.backend.numpy_backend", "tensorly", "0.10", "0.9")
+
+_names = {"np": np, "scipy": gg.scipy}
+GpugradBackend = on_tensors(numpy_backend.NumpyBackend, _names, backend_name="gpugrad")
+
+
+def _to_numpy(tensor: Any) -> Any:
+    """The values, without their gradient."""
+    return np.asarray(tensor).numpy()
+
+
+GpugradBackend.register_method("to_numpy", _to_numpy)
+if "gpugrad" not in backend.BackendManager.available_backend_names:
+    backend.BackendManager.available_backend_names.append("gpugrad")
