@@ -1,0 +1,235 @@
+"""Runs after Keras' backend/numpy/core.py, in its namespace."""
+
+# ruff: noqa: D103
+from __future__ import annotations
+
+import builtins
+
+import numpy as numpy_itself
+from keras.src import tree
+from keras.src.backend.common import KerasVariable, standardize_dtype
+from keras.src.backend.common.dtypes import result_type
+from keras.src.backend.common.keras_tensor import KerasTensor
+from keras.src.backend.common.stateless_scope import StatelessScope
+from keras.src.backend.common.symbolic_scope import SymbolicScope
+
+import gpugrad as gg
+import gpugrad.numpy as np
+from gpugrad.trace.array import current_trace
+
+IS_THREAD_SAFE = True
+
+
+class Variable(KerasVariable):
+    """A Keras Variable whose value is in a `gpugrad.Variable`."""
+
+    def _initialize(self, value):
+        own = isinstance(value, gg.Variable)
+        self._value = value if own else gg.Variable(convert_to_tensor(value, self._dtype))
+        self._value.trainable = self._trainable
+
+    def _initialize_with_initializer(self, initializer):
+        self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype)))
+
+    def _direct_assign(self, value):
+        self._value.assign(convert_to_tensor(value, self._dtype))
+
+    def _convert_to_tensor(self, value, dtype=None):
+        return convert_to_tensor(value, dtype)
+
+    @property
+    def trainable(self):
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        self._trainable = bool(value)
+        if self._value is not None:
+            self._value.trainable = self._trainable
+
+    def __gpugrad_tensor__(self, dtype=None):
+        return convert_to_tensor(self, dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        return numpy_itself.asarray(convert_to_numpy(self), dtype=dtype)
+
+
+def is_tensor(x):
+    return isinstance(x, gg.Tensor)
+
+
+def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    if sparse or ragged:
+        kind = "sparse" if sparse else "ragged"
+        raise ValueError(f"`{kind}=True` is not supported with gpugrad backend")
+    dtype = None if dtype is None else standardize_dtype(dtype)
+    if isinstance(x, KerasVariable):
+        x = x.value
+    if isinstance(x, gg.Variable):
+        x = x.value()
+    if isinstance(x, gg.Tensor):
+        same = dtype is None or standardize_dtype(x.dtype) == dtype
+        return x if same else gg.astype(x, _dtype(dtype))
+    parts = tree.flatten(x) if isinstance(x, (list, tuple)) else []
+    if any(isinstance(part, (gg.Tensor, KerasVariable)) for part in parts):
+        x = gg.stack([convert_to_tensor(part) for part in x])
+        return x if dtype is None else gg.astype(x, _dtype(dtype))
+    if dtype is None and not hasattr(x, "dtype"):
+        dtype = result_type(*(getattr(part, "dtype", type(part)) for part in tree.flatten(x)))
+    array = numpy_itself.asarray(x)
+    return gg.asarray(array if dtype is None else array.astype(_dtype(dtype)))
+
+
+def _dtype(name):
+    return gg.bfloat16 if name == "bfloat16" else name
+
+
+def convert_to_numpy(x):
+    if isinstance(x, KerasVariable):
+        x = x.value
+    return x.numpy() if isinstance(x, gg.Tensor) else numpy_itself.array(x)
+
+
+def shape(x):
+    return tuple(x.shape)
+
+
+def cast(x, dtype):
+    return convert_to_tensor(x, dtype)
+
+
+def cond(pred, true_fn, false_fn):
+    if current_trace() is None or isinstance(pred, bool):
+        return true_fn() if pred else false_fn()
+    return gg.cond(convert_to_tensor(pred, "bool"), true_fn, false_fn)
+
+
+def vectorized_map(function, elements):
+    several = isinstance(elements, (list, tuple))
+    first = convert_to_tensor(elements[0] if several else elements)
+    parts = (
+        function([x[i] for x in elements] if several else elements[i])
+        for i in builtins.range(first.shape[0])
+    )
+    return tree.map_structure(lambda *xs: gg.stack([convert_to_tensor(x) for x in xs]), *parts)
+
+
+def compute_output_spec(fn, *args, **kwargs):
+    def run(length):
+        def blank(x):
+            if not isinstance(x, KerasTensor):
+                return x
+            lengths = [length if n is None else n for n in x.shape]
+            return gg.zeros(tuple(lengths), dtype=_dtype(x.dtype))
+
+        return fn(*tree.map_structure(blank, args), **tree.map_structure(blank, kwargs))
+
+    def spec(x, y):
+        if not is_tensor(x):
+            return x
+        lengths = [m if m == n else None for m, n in zip(x.shape, y.shape, strict=True)]
+        return KerasTensor(lengths, standardize_dtype(x.dtype))
+
+    with StatelessScope(), SymbolicScope():
+        open_ = any(
+            isinstance(x, KerasTensor) and None in x.shape for x in tree.flatten((args, kwargs))
+        )
+        first = run(83)
+        second = run(89) if open_ else first
+        flat = [spec(x, y) for x, y in zip(tree.flatten(first), tree.flatten(second), strict=True)]
+        return tree.pack_sequence_as(first, flat)
+
+
+def _places(indices):
+    return tuple(gg.unstack(convert_to_tensor(indices), axis=-1))
+
+
+def scatter(indices, values, shape):
+    values = convert_to_tensor(values)
+    return gg.index_add(gg.zeros(tuple(shape), dtype=values.dtype), values, index=_places(indices))
+
+
+def scatter_update(inputs, indices, updates, reduction=None):
+    x = convert_to_tensor(inputs)
+    updates, index = convert_to_tensor(updates, x.dtype), _places(indices)
+    if reduction is None:
+        return gg.index_put(x, updates, index=index)
+    if reduction == "add":
+        return gg.index_add(x, updates, index=index)
+    ufuncs = {"max": np.maximum, "min": np.minimum, "mul": np.multiply}
+    if reduction not in ufuncs:
+        raise ValueError(f"Unsupported reduction: {reduction}")
+    x = np.array(x)
+    ufuncs[reduction].at(x, index, updates)
+    return x
+
+
+def _part(starts, lengths):
+    return tuple(
+        builtins.slice(int(a), int(a) + int(n)) for a, n in zip(starts, lengths, strict=True)
+    )
+
+
+def slice(inputs, start_indices, shape):
+    if len(start_indices) != len(shape):
+        raise ValueError(
+            "Length of `start_indices` must match length of `shape`. "
+            f"Received: start_indices={start_indices}, shape={shape}"
+        )
+    return convert_to_tensor(inputs)[_part(start_indices, shape)]
+
+
+def slice_update(inputs, start_indices, updates):
+    x = convert_to_tensor(inputs)
+    updates = convert_to_tensor(updates, x.dtype)
+    return gg.setitem(x, updates, index=_part(start_indices, updates.shape))
+
+
+def while_loop(cond, body, loop_vars, maximum_iterations=None):
+    several = isinstance(loop_vars, (tuple, list))
+    values = tuple(loop_vars) if several else (loop_vars,)
+    values = tree.map_structure(convert_to_tensor, values)
+
+    def advance(values):
+        new = body(*values)
+        return tree.map_structure(
+            convert_to_tensor, tuple(new) if isinstance(new, (list, tuple)) else (new,)
+        )
+
+    if current_trace() is not None and maximum_iterations is None:
+        values = gg.while_loop(lambda v: convert_to_tensor(cond(*v), "bool"), advance, values)
+    else:
+        n = 0
+        while (maximum_iterations is None or n < maximum_iterations) and cond(*values):
+            values, n = advance(values), n + 1
+    return values if several else values[0]
+
+
+def stop_gradient(variable):
+    return gg.stop_gradient(convert_to_tensor(variable))
+
+
+def unstack(x, num=None, axis=0):
+    return list(gg.unstack(convert_to_tensor(x), axis=axis))
+
+
+class custom_gradient:
+    """A function that returns its result and a function of the upstream gradient."""
+
+    def __init__(self, fun):
+        self.fun = fun
+
+    def __call__(self, *args, **kwargs):
+        def call(*tensors):
+            result, gradient = self.fun(*tensors, **kwargs)
+            return result, lambda *g: gradient(*(), upstream=g[0] if len(g) == 1 else g)
+
+        return gg.custom_gradient(call)(*map(convert_to_tensor, args))
+
+
+def device_scope(device_name):
+    name = str(device_name).lower().replace("gpu", "cuda")
+    return gg.device(name.removesuffix(":0") if name.startswith("cpu") else name)
+
+
+remat = gg.recompute_grad

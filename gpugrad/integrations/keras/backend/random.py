@@ -1,0 +1,115 @@
+"""Runs after Keras' backend/numpy/random.py, in its namespace."""
+
+# ruff: noqa: D103
+from __future__ import annotations
+
+import weakref
+
+import numpy as numpy_itself
+from keras.src.backend.config import floatx
+from keras.src.backend.gpugrad.core import cast, convert_to_numpy, convert_to_tensor
+from keras.src.random.seed_generator import SeedGenerator, draw_seed, global_seed_generator
+
+import gpugrad as gg
+from gpugrad.trace.array import current_trace
+
+_streams = weakref.WeakKeyDictionary()
+
+
+def prepare_stream(generator):
+    """The stream of a SeedGenerator for traced functions; make it before the trace."""
+    if generator not in _streams:
+        words = convert_to_numpy(generator.state).astype("uint64").tolist()
+        _streams[generator] = gg.random.Generator(numpy_itself.random.SeedSequence(words))
+    return _streams[generator]
+
+
+def _generator(seed):
+    """The stream for a seed: a function of its numbers, but one that goes on inside of a trace."""
+    if current_trace() is not None and (seed is None or isinstance(seed, SeedGenerator)):
+        return prepare_stream(global_seed_generator() if seed is None else seed)
+    words = convert_to_numpy(draw_seed(seed)).astype("uint64").ravel().tolist()
+    return gg.random.Generator(numpy_itself.random.SeedSequence(words))
+
+
+def _shape(shape):
+    return tuple(int(n) for n in shape)
+
+
+def _parameter(x):
+    return x if isinstance(x, (int, float)) else convert_to_tensor(x)
+
+
+def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    draw = gg.random.normal(
+        _shape(shape), _parameter(mean), _parameter(stddev), generator=_generator(seed)
+    )
+    return cast(draw, dtype or floatx())
+
+
+def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
+    draw = gg.random.truncated_normal(_shape(shape), generator=_generator(seed))
+    return cast(draw * _parameter(stddev) + _parameter(mean), dtype or floatx())
+
+
+def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
+    draw = gg.random.uniform(
+        _shape(shape), _parameter(minval), _parameter(maxval), generator=_generator(seed)
+    )
+    return cast(draw, dtype or floatx())
+
+
+def randint(shape, minval, maxval, dtype="int32", seed=None):
+    low, high = int(minval), int(maxval)
+    draw = gg.random.integers(_shape(shape), low, high, generator=_generator(seed))
+    return cast(draw, dtype)
+
+
+def categorical(logits, num_samples, dtype="int64", seed=None):
+    logits = convert_to_tensor(logits)
+    shape = (logits.shape[0], int(num_samples))
+    draw = gg.random.categorical(logits[:, None, :], shape, generator=_generator(seed))
+    return cast(draw, dtype)
+
+
+def shuffle(x, axis=0, seed=None):
+    return gg.random.permutation(convert_to_tensor(x), axis=axis, generator=_generator(seed))
+
+
+def gamma(shape, alpha, dtype=None, seed=None):
+    draw = gg.random.gamma(_shape(shape), _parameter(alpha), generator=_generator(seed))
+    return cast(draw, dtype or floatx())
+
+
+def binomial(shape, counts, probabilities, dtype=None, seed=None):
+    counts = cast(counts, "int64")
+    draw = gg.random.binomial(
+        _shape(shape), counts, _parameter(probabilities), generator=_generator(seed)
+    )
+    return cast(draw, dtype or floatx())
+
+
+def beta(shape, alpha, beta, dtype=None, seed=None):
+    draw = gg.random.beta(
+        _shape(shape), _parameter(alpha), _parameter(beta), generator=_generator(seed)
+    )
+    return cast(draw, dtype or floatx())
+
+
+def dropout(inputs, rate, noise_shape=None, seed=None):
+    x = convert_to_tensor(inputs)
+    if noise_shape is not None:
+        noise_shape = tuple(
+            m if n is None else int(n) for m, n in zip(x.shape, noise_shape, strict=True)
+        )
+    return gg.nn.functional.dropout(x, rate, noise_shape=noise_shape, generator=_generator(seed))
+
+
+def prepare_streams(layers):
+    """Make the streams of all SeedGenerators of layers, before a trace."""
+    prepare_stream(global_seed_generator())
+    for layer in layers:
+        for generator in getattr(layer, "_seed_generators", ()):
+            prepare_stream(generator)
+
+
