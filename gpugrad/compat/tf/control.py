@@ -86,7 +86,7 @@ class Function:
         own = args[: len(args) - len(self.input_signature)]  # `self` of a method
         tensors = []
         for spec, value in zip(self.input_signature, args[len(own) :], strict=True):
-            x = nest.map_structure(lambda v, s=spec: tensor(v, getattr(s, "dtype", None)), value)
+            x = tensor(value, spec.dtype) if isinstance(spec, TensorSpec) else value
             if isinstance(spec, TensorSpec) and not spec.is_compatible_with(x):
                 raise DTypeError(
                     f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does "

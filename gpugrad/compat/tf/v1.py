@@ -295,6 +295,11 @@ class AdagradOptimizer(Optimizer):
         )
 
 
+def _glorot(make: Any) -> Callable[..., Any]:
+    """An initializer that takes one axis, too, as both fans."""
+    return lambda shape: make(shape * 2)[0] if len(shape) == 1 else make(shape)
+
+
 def _initializer(make: Callable[..., Any], **defaults) -> Callable[..., Any]:
     def initializer(*args, **keywords) -> Callable[..., Any]:
         settings = {**defaults, **dict(zip(defaults, args, strict=False)), **keywords}
@@ -312,8 +317,8 @@ random_uniform_initializer = _initializer(random.uniform, minval=0.0, maxval=Non
 truncated_normal_initializer = _initializer(random.truncated_normal, mean=0.0, stddev=1.0)
 zeros_initializer, ones_initializer = _initializer(arrays.zeros), _initializer(arrays.ones)
 constant_initializer = _initializer(arrays.fill, value=0)
-glorot_uniform_initializer = _initializer(gg.nn.initializers.glorot_uniform)
-glorot_normal_initializer = _initializer(gg.nn.initializers.glorot_normal)
+glorot_uniform_initializer = _initializer(_glorot(gg.nn.initializers.glorot_uniform))
+glorot_normal_initializer = _initializer(_glorot(gg.nn.initializers.glorot_normal))
 
 
 _eager = [True]

@@ -30,8 +30,14 @@ TRIED = "3.15"
 
 _OURS = "keras.src.backend.gpugrad"
 _HERE = Path(__file__).parent / "backend"
-_NAME_NUMPY = """keras.src.backend keras.src.layers.layer keras.src.models.model
-keras.src.export.saved_model keras.src.utils.traceback_utils keras.src.utils.backend_utils""".split()
+_NAME_NUMPY = [
+    "keras.src.backend",
+    "keras.src.layers.layer",
+    "keras.src.models.model",
+    "keras.src.export.saved_model",
+    "keras.src.utils.traceback_utils",
+    "keras.src.utils.backend_utils",
+]
 
 
 def _as_numpy(source: str) -> str:
@@ -49,7 +55,9 @@ def _on_gpugrad(source: str) -> str:
         source = source.replace(line, "")
     lines = [line for line in source.splitlines() if "keras.src.backend.jax" not in line]
     source = "\n".join(lines).replace("import numpy as np", "import gpugrad.numpy as np")
-    return source.replace("torch.utils.data.DataLoader", "()").replace("torch.no_grad()", "_pause()")
+    return source.replace("torch.utils.data.DataLoader", "()").replace(
+        "torch.no_grad()", "_pause()"
+    )
 
 
 class _Loader(importlib.abc.Loader):

@@ -39,6 +39,7 @@ class Variable(KerasVariable):
 
     @property
     def trainable(self):
+        """Whether optimizers train it."""
         return self._trainable
 
     @trainable.setter
@@ -220,6 +221,8 @@ class custom_gradient:
         self.fun = fun
 
     def __call__(self, *args, **kwargs):
+        """The result."""
+
         def call(*tensors):
             result, gradient = self.fun(*tensors, **kwargs)
             return result, lambda *g: gradient(*(), upstream=g[0] if len(g) == 1 else g)

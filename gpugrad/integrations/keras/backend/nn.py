@@ -7,7 +7,6 @@ from keras.src import backend
 from keras.src.backend.common.backend_utils import (
     check_conv_input_channels,
     check_conv_transpose_input_channels,
-    compute_conv_transpose_output_shape,
 )
 from keras.src.backend.gpugrad.core import cast, convert_to_tensor
 

@@ -111,5 +111,3 @@ def prepare_streams(layers):
     for layer in layers:
         for generator in getattr(layer, "_seed_generators", ()):
             prepare_stream(generator)
-
-

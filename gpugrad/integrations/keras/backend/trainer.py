@@ -68,7 +68,7 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
         if getattr(self, name) is None or force:
             if self.steps_per_execution > 1:
                 one = self._step(step)
-                several = lambda data: [one([d]) for d in data][-1]  # noqa: E731
+                several = lambda data: [one([d]) for d in data][-1]
                 setattr(self, name, several if name != "predict_function" else _each(one))
             else:
                 setattr(self, name, self._step(step))

@@ -1,0 +1,195 @@
+"""gpugrad.compat.tf beside its values: functions, Variables, modules, data, files, TensorFlow 1."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+import gpugrad.compat.tf as tf
+from gpugrad.compat.tf import v1
+from gpugrad.compat.tf.__main__ import missing
+
+
+@pytest.fixture(autouse=True)
+def new_graph():
+    v1.reset_default_graph()
+    yield
+    v1.enable_eager_execution()
+
+
+def test_a_function_that_cannot_be_traced_runs_eagerly_and_says_so_once():
+    @tf.function
+    def f(x):
+        return x * 2 if tf.reduce_sum(x) > 0 else -x
+
+    with pytest.warns(RuntimeWarning, match="f runs eagerly"):
+        assert f(tf.constant([1.0])).numpy() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert f(tf.constant([-1.0])).numpy() == 1
+
+
+def test_a_function_returns_values_of_variables_and_checks_its_signature():
+    v = tf.Variable(1.0)
+    f = tf.function(lambda: v.assign_add(1.0))
+    first = f()
+    f()
+    assert (first.numpy(), v.numpy()) == (2, 3)
+    g = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec([None], tf.int32)])
+    assert g([1, 2]).numpy().tolist() == [2, 3]
+    with pytest.raises(TypeError, match="does not fit TensorSpec"):
+        g([[1, 2]])
+    h = tf.function(lambda x, n: x * n).get_concrete_function(tf.TensorSpec([], tf.float32), n=3)
+    assert h(tf.constant(2.0)).numpy() == 6
+
+
+def test_gradients_inside_a_function_open_a_graph():
+    f = tf.function(lambda x: tf.gradients(x**3, x)[0])
+    assert f(tf.constant(2.0)).numpy() == 12
+    g = tf.function(lambda x: tf.hessians(tf.reduce_sum(x**3), [x])[0])
+    assert g(tf.constant([1.0, 2.0])).numpy().tolist() == [[6, 0], [0, 12]]
+
+
+def test_modules_find_variables_by_names_of_attributes():
+    class Dense(tf.Module):
+        def __init__(self, name=None):
+            super().__init__(name)
+            self.w = tf.Variable([1.0], name="w")
+            self.b = tf.Variable([0], trainable=False)
+
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = [Dense(), Dense("last")]
+            self.scale = tf.Variable(2.0)
+
+    net = Net()
+    assert [v.shape for v in net.variables] == [(), (1,), (1,), (1,), (1,)]
+    assert len(net.trainable_variables) == 3
+    assert [m.name for m in net.submodules] == ["dense", "last"]
+    assert net.layers[0].b.dtype == tf.int32
+    with pytest.raises(ValueError, match="not a Python identifier"):
+        Dense("a b")
+
+
+def test_optimizers_take_keras_arguments_and_minimize():
+    v = tf.Variable(3.0)
+    for optimizer in (tf.optimizers.SGD(0.1), tf.optimizers.Adam(learning_rate=0.1, name="a")):
+        before = float(v)
+        optimizer.minimize(lambda: v * v, [v])
+        assert 0 < float(v) < before
+    assert float(optimizer.learning_rate) == pytest.approx(0.1)
+
+
+def test_datasets_chain():
+    data = tf.data.Dataset.from_tensor_slices((np.arange(6), np.arange(6.0) * 2))
+    pairs = data.filter(lambda i, x: i != 3).map(lambda i, x: (i + 1, x)).batch(2)
+    assert [b.numpy().tolist() for b, _ in pairs] == [[1, 2], [3, 5], [6]]
+    assert len(data.batch(4)) == 2
+    assert len(data.batch(4, drop_remainder=True)) == 1
+    assert len(data.repeat(2).skip(3).take(20)) == 9
+    shuffled = [int(i) for i, _ in data.shuffle(3, seed=0)]
+    assert sorted(shuffled) == list(range(6))
+    windows = tf.data.Dataset.range(5).window(2, shift=1, drop_remainder=True)
+    assert [[int(x) for x in w] for w in windows] == [[0, 1], [1, 2], [2, 3], [3, 4]]
+    lengths = tf.data.Dataset.range(1, 4).map(tf.range).padded_batch(2)
+    assert [b.shape for b in lengths] == [(2, 2), (1, 3)]
+    merged = tf.data.Dataset.range(2).interleave(
+        lambda i: tf.data.Dataset.from_tensors(i).repeat(3), cycle_length=2
+    )
+    assert [int(x) for x in merged] == [0, 1, 0, 1, 0, 1]
+    assert int(tf.data.Dataset.range(5).reduce(0, lambda a, x: a + x)) == 10
+    with pytest.raises(ValueError, match="not one length"):
+        tf.data.Dataset.from_tensor_slices((np.arange(3), np.arange(4)))
+
+
+def test_checkpoints_name_what_does_not_match(tmp_path):
+    a, b = tf.Variable(1.0), tf.Variable([2, 3])
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(a=a, part=[b]), tmp_path, 2)
+    paths = [manager.save() for _ in range(3)]
+    assert manager.checkpoints == paths[1:]
+    assert tf.train.latest_checkpoint(tmp_path) == paths[2]
+    assert tf.train.list_variables(paths[2]) == [("a", []), ("part/0", [2])]
+    status = tf.train.Checkpoint(a=a, other=tf.Variable(0.0)).restore(paths[2])
+    with pytest.raises(ValueError, match="part/0"):
+        status.assert_consumed()
+    with pytest.raises(ValueError, match="no values of other"):
+        status.assert_existing_objects_matched()
+
+
+def test_a_session_trains_and_traces_once():
+    v1.disable_eager_execution()
+    x, y = v1.placeholder("float32", [None, 2]), v1.placeholder("float32")
+    w = v1.get_variable("w", [2, 1], initializer=v1.zeros_initializer())
+    loss = v1.reduce_mean(v1.square(v1.matmul(x, w)[:, 0] - y))
+    step = v1.train.AdamOptimizer(0.1).minimize(loss)
+    (slope,) = v1.gradients(loss, [w])
+    assert x.get_shape().as_list() == [None, 2]
+    assert slope.shape == (2, 1)
+    feed = {x: [[1.0, 2.0], [3.0, -1.0]], y: [1.0, 2.0]}
+    with v1.Session() as session:
+        with pytest.raises(ValueError, match="global_variables_initializer"):
+            session.run(loss, feed)
+        session.run(v1.global_variables_initializer())
+        losses = [session.run([step, loss], feed)[1] for _ in range(60)]
+        assert losses[-1] < 0.05 < losses[0]
+        assert session.run(slope, feed).shape == (2, 1)
+        session.run(w.assign([[1.0], [1.0]]))
+        assert w.eval().tolist() == [[1.0], [1.0]]
+        with pytest.raises(ValueError, match="has no value: give feed_dict"):
+            session.run(loss)
+        with pytest.raises(ValueError, match=r"has shape \(3,\)"):
+            session.run(loss, {x: [1.0, 2.0, 3.0], y: 0.0})
+        with pytest.raises(ValueError, match="cannot be fetched"):
+            session.run("loss")
+    with pytest.raises(RuntimeError, match="no value before a Session"):
+        bool(loss)
+
+
+def test_scopes_share_variables_and_a_saver_restores_them(tmp_path):
+    v1.disable_eager_execution()
+    with v1.variable_scope("net"):
+        a = v1.get_variable("a", [2])
+        with pytest.raises(ValueError, match="exists"):
+            v1.get_variable("a", [2])
+    with v1.variable_scope("net", reuse=True):
+        assert v1.get_variable("a", [2]) is a
+    assert [v.name for v in v1.trainable_variables("net")] == ["net/a:0"]
+    with v1.Session() as session:
+        session.run(v1.global_variables_initializer())
+        saver, values = v1.train.Saver(), session.run(a)
+        path = saver.save(session, str(tmp_path / "model"))
+        session.run(a.assign([0.0, 0.0]))
+        saver.restore(session, path)
+        assert session.run(a).tolist() == values.tolist()
+
+
+def test_missing_names_are_listed_with_lines():
+    source = (
+        "import tensorflow as tf\nfrom tensorflow import nn as n\nx = tf.foo(1)\ny = n.relu(x)\n"
+    )
+    source += "z = tf.strings.join(y)\ntf.math.bar()\nn.baz\n"
+    assert missing(source) == {"foo": [3], "math.bar": [6], "nn.baz": [7], "strings": [5]}
+    with pytest.raises(AttributeError, match="nearest names are relu"):
+        _ = tf.nn.relux
+    with pytest.raises(TypeError, match="no number"):
+        tf.constant("text")
+    with pytest.raises(OverflowError, match=r"tf\.int64"):
+        tf.constant(2**40)
+    assert gg.__name__ in tf.__name__
+
+
+def test_install_puts_it_in_tensorflows_place():
+    program = (
+        "import gpugrad.compat.tf as t; t.install()\n"
+        "import tensorflow as tf, tensorflow.experimental.numpy as tnp\n"
+        "from tensorflow.math import reduce_sum\n"
+        "print(reduce_sum(tf.constant([1, 2])).numpy(), tf is t, tnp.ones(2).shape)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "3 True (2,)\n", done.stderr
