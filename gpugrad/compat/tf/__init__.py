@@ -49,6 +49,7 @@ from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, GpugradError
+from gpugrad.trace.array import current_trace
 
 __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
@@ -102,8 +103,6 @@ def init_scope() -> Any:
 
 def executing_eagerly() -> Any:
     """Whether no function is being traced."""
-    from gpugrad.trace.array import current_trace
-
     return current_trace() is None
 
 

@@ -72,7 +72,7 @@ class Dataset:
     def from_generator(
         generator, output_types=None, output_shapes=None, args=(), output_signature=None, name=None
     ) -> Dataset:
-        """What a function's generator yields."""
+        """The elements that a function's generator yields."""
         types = output_signature if output_signature is not None else output_types
 
         def begin() -> Iterator[Any]:

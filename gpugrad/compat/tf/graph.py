@@ -22,7 +22,7 @@ from gpugrad.errors import ArgumentError, ShapeError, TapeError
 
 
 class Graph:
-    """What has been declared: Variables and placeholders."""
+    """The Variables and names that have been declared."""
 
     def __init__(self) -> None:
         self.variables: dict[str, RefVariable] = {}
@@ -229,7 +229,7 @@ class RefVariable(Node):
         self.restore(tensor(value) if self._dtype is None else arrays.cast(value, self._dtype))
 
     def value(self, run: Run | None = None) -> Any:
-        """What an op reads."""
+        """The Variable, for an op to read."""
         if run is None:
             return self
         if self.variable is None:

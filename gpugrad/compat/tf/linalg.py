@@ -89,7 +89,7 @@ def tensor_diag(diagonal, name=None) -> Tensor:
 
 
 def tensor_diag_part(input, name=None) -> Tensor:
-    """What `tensor_diag` puts in."""
+    """The inverse of `tensor_diag`: elements where both halves of an index are equal."""
     x = tensor(input)
     half = x.shape[: x.ndim // 2]
     n = int(gg.prod(gg.asarray(half)))

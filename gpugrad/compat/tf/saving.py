@@ -33,7 +33,7 @@ def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 class Restored:
-    """What `Checkpoint.restore` found."""
+    """The outcome of `Checkpoint.restore`."""
 
     def __init__(self, missing: list[str], unexpected: list[str]) -> None:
         self._missing, self._unexpected = missing, unexpected

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import gpugrad as gg
+from gpugrad.compat import tf
 from gpugrad.compat.tf import arrays, control, random
 from gpugrad.compat.tf.convert import ints, tensor
 from gpugrad.compat.tf.graph import (
@@ -355,8 +356,6 @@ def _deferred(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Let ``import tensorflow`` find this module, for programs of TensorFlow 1."""
-    from gpugrad.compat import tf
-
     tf.install()
     disable_eager_execution()
     own = sys.modules[__name__]
@@ -478,8 +477,6 @@ _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
 def __getattr__(name: str) -> Any:
-    from gpugrad.compat import tf
-
     if name in ("to_float", "to_double", "to_int32", "to_int64"):
         dtype = {"to_float": "float32", "to_double": "float64"}.get(name, name[3:])
         return functools.partial(_deferred(arrays.cast), dtype=dtype)

@@ -20,7 +20,7 @@ import importlib.util
 import os
 import sys
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,12 +105,9 @@ def _install() -> None:
             "gpugrad.integrations.keras: Keras is imported already. Import this module before the "
             "first import of keras."
         )
-    try:
-        found = version("keras")
-    except PackageNotFoundError:
-        raise ImportError(
-            "gpugrad.integrations.keras needs Keras: pip install 'keras>=3.15'."
-        ) from None
+    if importlib.util.find_spec("keras") is None:
+        raise ImportError("gpugrad.integrations needs keras. Install it: pip install keras==3.15.1")
+    found = version("keras")
     if not found.startswith(TRIED):
         warnings.warn(
             f"gpugrad.integrations.keras was tried with Keras {TRIED}, and this is {found}.",

@@ -8,7 +8,7 @@ import gpugrad as gg
 
 
 class NumpyLayer:
-    """What all layers inherit: a layer's results are plain Tensors, no views of its inputs."""
+    """The base of all layers: their results are plain Tensors, no views of the inputs."""
 
     def __call__(self, *args, **kwargs):
         """The layer's results."""
