@@ -29,6 +29,16 @@ with tempfile.TemporaryDirectory() as folder:
     model.save(folder + "/m.keras")
     again = keras.models.load_model(folder + "/m.keras")
 assert np.array_equal(before, again.predict(x, verbose=0))
+import gpugrad as gg
+with gg.GradientTape() as tape:
+    loss = keras.ops.mean(keras.ops.square(model(x) - y))
+gradients = tape.gradient(loss, model.trainable_variables)
+assert all(g.shape == v.shape for g, v in zip(gradients, model.trainable_variables, strict=True))
+v = gg.Variable([1.0, 2.0])
+optimizer = keras.optimizers.SGD(0.5)
+for _ in range(2):
+    optimizer.apply_gradients([(gg.ones(2), v)])
+assert v.numpy().tolist() == [0.0, 1.0]
 print("trained")
 """
 

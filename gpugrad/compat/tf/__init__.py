@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import importlib
+import importlib.util
 import logging
 import sys
 import types
@@ -304,7 +306,9 @@ def __getattr__(name: str) -> Any:
         value: Any = _module(
             "compat", v1=importlib.import_module(f"{__name__}.v1"), v2=sys.modules[__name__]
         )
-    elif name in ("keras", "ragged", "sparse", "strings", "estimator", "saved_model", "io"):
+    elif name == "keras":
+        value = _keras()
+    elif name in ("ragged", "sparse", "strings", "estimator", "saved_model", "io"):
         raise AttributeError(f"gpugrad.compat.tf has no {name}: see docs/tensorflow.md.", name=name)
     else:
         value = _look_up(name)
@@ -312,8 +316,32 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _keras() -> Any:
+    """Keras on gpugrad; tf.keras."""
+    try:
+        importlib.import_module("gpugrad.integrations.keras")
+        return importlib.import_module("keras")
+    except ImportError as error:
+        raise AttributeError(f"gpugrad.compat.tf.keras: {error}", name="keras") from error
+
+
 def __dir__() -> list[str]:
     return _names()
+
+
+class _KerasFinder:
+    """Finds ``tensorflow.keras`` and what is in it as ``keras``."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """A spec for tensorflow.keras and its modules, None for other names."""
+        if name != "tensorflow.keras" and not name.startswith("tensorflow.keras."):
+            return None
+        package = sys.modules[__name__]
+        loader = types.SimpleNamespace(
+            create_module=lambda spec: functools.reduce(getattr, name.split(".")[1:], package),
+            exec_module=lambda module: None,
+        )
+        return importlib.util.spec_from_loader(name, loader)  # type: ignore[arg-type]
 
 
 def install() -> None:
@@ -339,5 +367,6 @@ def install() -> None:
     modules = {**_MODULES, "compat": compat, "compat.v1": compat.v1, "compat.v2": own}
     modules["experimental.numpy"] = experimental.numpy
     sys.modules["tensorflow"] = own
+    sys.meta_path.append(_KerasFinder())
     for name, module in modules.items():
         sys.modules[f"tensorflow.{name}"] = module

@@ -28,6 +28,7 @@ from typing import Any
 TRIED = "3.15"
 """The version of Keras that this was tried with."""
 
+_OPTIMIZER = "keras.src.optimizers.base_optimizer"
 _OURS = "keras.src.backend.gpugrad"
 _HERE = Path(__file__).parent / "backend"
 _NAME_NUMPY = [
@@ -76,14 +77,15 @@ class _Loader(importlib.abc.Loader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name in _NAME_NUMPY:
+        if name in _NAME_NUMPY or name == _OPTIMIZER:
             found = importlib.machinery.PathFinder.find_spec(name, path)
             if found is None or found.origin is None:
                 return None
+            own = _HERE / "base_optimizer.py" if name == _OPTIMIZER else None
             return importlib.util.spec_from_file_location(
                 name,
                 found.origin,
-                loader=_Loader(Path(found.origin), _as_numpy),
+                loader=_Loader(Path(found.origin), _as_numpy, own),
                 submodule_search_locations=found.submodule_search_locations,
             )
         if name != _OURS and not name.startswith(f"{_OURS}."):

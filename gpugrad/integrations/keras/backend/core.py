@@ -49,7 +49,9 @@ class Variable(KerasVariable):
             self._value.trainable = self._trainable
 
     def __gpugrad_tensor__(self, dtype=None):
-        return convert_to_tensor(self, dtype)
+        value = self.value  # the gpugrad.Variable itself, which tapes know
+        same = dtype is None or standardize_dtype(value.dtype) == standardize_dtype(dtype)
+        return value if same else convert_to_tensor(value, dtype)
 
     def __array__(self, dtype=None, copy=None):
         return numpy_itself.asarray(convert_to_numpy(self), dtype=dtype)
