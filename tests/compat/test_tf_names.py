@@ -169,6 +169,16 @@ def test_scopes_share_variables_and_a_saver_restores_them(tmp_path):
         assert session.run(a).tolist() == values.tolist()
 
 
+def test_names_of_tensorflow_1_compute_at_once_until_a_graph_begins():
+    v = v1.Variable([1.0, 2.0])
+    assert v1.to_int32(v1.matrix_inverse([[0.5]])).numpy().tolist() == [[2]]
+    assert isinstance(v, tf.Variable)
+    assert v.assign_add([1.0, 1.0]).numpy().tolist() == [2, 3]
+    with v1.Graph().as_default():
+        assert "placeholder" in repr(v1.placeholder("float32")).lower()
+        assert not hasattr(v1.Variable(1.0), "numpy")
+
+
 def test_missing_names_are_listed_with_lines():
     source = (
         "import tensorflow as tf\nfrom tensorflow import nn as n\nx = tf.foo(1)\ny = n.relu(x)\n"

@@ -25,7 +25,7 @@ from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat import tf
-from gpugrad.compat.tf import arrays, control, random
+from gpugrad.compat.tf import arrays, control, random, state
 from gpugrad.compat.tf.convert import ints, tensor
 from gpugrad.compat.tf.graph import (
     Effect,
@@ -59,7 +59,12 @@ def placeholder_with_default(input, shape, name=None) -> Placeholder:
     return Placeholder(default.dtype, shape, name, default)
 
 
-Variable = RefVariable
+class Variable(RefVariable):
+    """A Variable of a graph; with eager execution `gpugrad.compat.tf.Variable`."""
+
+    def __new__(cls, *args, **keywords) -> Any:
+        """A Variable of either kind."""
+        return state.Variable(*args, **keywords) if executing_eagerly() else super().__new__(cls)
 
 
 def get_variable(

@@ -133,7 +133,7 @@ def compute_output_spec(fn, *args, **kwargs):
         lengths = [m if m == n else None for m, n in zip(x.shape, y.shape, strict=True)]
         return KerasTensor(lengths, standardize_dtype(x.dtype))
 
-    with StatelessScope(), SymbolicScope():
+    with StatelessScope(), SymbolicScope(), numpy_itself.errstate(all="ignore"):
         open_ = any(
             isinstance(x, KerasTensor) and None in x.shape for x in tree.flatten((args, kwargs))
         )
