@@ -341,7 +341,7 @@ class _KerasFinder:
             create_module=lambda spec: functools.reduce(getattr, name.split(".")[1:], package),
             exec_module=lambda module: None,
         )
-        return importlib.util.spec_from_loader(name, loader)  # type: ignore[arg-type]
+        return importlib.util.spec_from_loader(name, loader)
 
 
 def install() -> None:
