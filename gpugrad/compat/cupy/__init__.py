@@ -23,7 +23,8 @@ import gpugrad as gg
 from gpugrad import numpy as _numpy
 from gpugrad.compat.cupy import cuda, testing
 from gpugrad.compat.cupy.cuda import is_available
-from gpugrad.compat.cupy.kernels import ElementwiseKernel, RawKernel, RawModule, ReductionKernel
+from gpugrad.compat.cupy.kernels import ElementwiseKernel, ReductionKernel
+from gpugrad.compat.cupy.raw_kernels import RawKernel, RawModule
 from gpugrad.compat.names import forwarding
 from gpugrad.core.backend import cupy
 from gpugrad.core.tensor import Tensor as ndarray
