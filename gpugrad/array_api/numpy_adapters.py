@@ -276,6 +276,44 @@ def _cross(
     return TENSOR.moveaxis(TENSOR.cross(a, b, axis=-1), -1, axisc)
 
 
+def _pinv(a: Any, /, rcond: Any = None, *, rtol: Any = None) -> Any:
+    return public().linalg.pinv(a, rtol if rcond is None else rcond)
+
+
+def _matrix_rank(A: Any, /, tol: Any = None, *, rtol: Any = None) -> Any:
+    """``matrix_rank``, also of a vector, and by an absolute tolerance."""
+    A = tensor(A)
+    if A.ndim < 2:
+        return TENSOR.astype(TENSOR.any(A != 0), np.int64)
+    if tol is None:
+        return public().linalg.matrix_rank(A, rtol)
+    above = TENSOR.svdvals(A) > TENSOR.expand_dims(tensor(tol), axis=-1)
+    return TENSOR.sum(above, axis=-1)
+
+
+def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
+    """``lstsq``; NumPy's residuals have one axis, and are empty unless m > n is the rank."""
+    a = tensor(a)
+    rcond = None if rcond is not None and rcond < 0 else rcond  # the dtype's epsilon
+    x, residuals, rank, s = public().linalg.lstsq(a, b, rcond=rcond)
+    m, n = a.shape
+    is_nested = backend.READINGS[type(a._data)].nesting
+    is_known = m > n and (is_nested or rank.item() == n)
+    residuals = residuals.reshape(-1) if is_known else residuals.reshape(-1)[:0]
+    return x, residuals, TENSOR.astype(rank, np.int32), s
+
+
+def _windows(x: Any, window_shape: Any, /, axis: Any = None, *, writeable: bool = False) -> Any:
+    if writeable:
+        raise ArgumentError("numpy.sliding_window_view: its result is a copy: writeable=False.")
+    return public().sliding_window_view(x, window_shape, axis)
+
+
+def _bin_edges(name: str, a: Any, /, bins: Any = 10, **others: Any) -> Any:
+    """``histogram`` and its edges; NumPy estimates how many bins a rule by name needs."""
+    return NotImplemented if isinstance(bins, str) else getattr(public(), name)(a, bins, **others)
+
+
 def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         return TENSOR.svdvals(a)
@@ -334,7 +372,13 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "empty_like": functools.partial(_like, 0),
     "einsum": _einsum,
     "full_like": _full_like,
+    "histogram": functools.partial(_bin_edges, "histogram"),
+    "histogram_bin_edges": functools.partial(_bin_edges, "histogram_bin_edges"),
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
+    "lib.stride_tricks.sliding_window_view": _windows,
+    "linalg.lstsq": _lstsq,
+    "linalg.matrix_rank": _matrix_rank,
+    "linalg.pinv": _pinv,
     "linalg.svd": _svd,
     "ones_like": functools.partial(_like, 1),
     "outer": _outer_product,

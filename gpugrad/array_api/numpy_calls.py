@@ -94,9 +94,7 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
                 result = _in_dtype(title, candidate, *translated)
                 if result is not NotImplemented:
                     return result
-    result = on_values(title, function, args, keywords)
-    like = not holds_tensor((*args, *keywords.values()))  # called for `like=` alone
-    return tensor(result) if like and not own else result
+    return on_values(title, function, args, keywords)
 
 
 _TENSORS = frozenset((Tensor, Shared, Variable, View))
@@ -155,13 +153,13 @@ def _plan(function: Any) -> _Plan | None:
 @functools.cache
 def counterpart(function: Any) -> Callable[..., Any] | None:
     """Gpugrad's function for one of NumPy's, or None."""
-    home = public()
-    for part in function.__module__.split(".")[1:]:
-        home = getattr(home, part, None)
-    name = function.__name__
-    adapter = ADAPTERS.get(f"{function.__module__}.{name}".removeprefix("numpy."))
-    if adapter is not None:
+    name, (_, *path) = function.__name__, function.__module__.split(".")
+    adapter = ADAPTERS.get(".".join((*path, name)))
+    if adapter is not None or "lib" in path:  # gpugrad's `lib` is NumPy's, by this very door
         return adapter
+    home = public()
+    for part in path:
+        home = getattr(home, part, None)
     ours = getattr(home, NAMES.get(name, name), None)
     return ours if callable(ours) and not isinstance(ours, type) else None
 
@@ -358,7 +356,15 @@ def on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
             return type(x)(values(v) for v in x)
         return {k: values(v) for k, v in x.items()} if type(x) is dict else x
 
-    return function(*values(tuple(args)), **values(dict(keywords)))
+    return _writable(function(*values(tuple(args)), **values(dict(keywords))))
+
+
+def _writable(result: Any) -> Any:
+    """A result of NumPy as the caller's own: arrays that are a Tensor's memory are read-only."""
+    if type(result) is np.ndarray:
+        is_read_only = result.__array_interface__["data"][1]  # `flags` warns of broadcast arrays
+        return result.copy(order="K") if is_read_only else result
+    return type(result)(map(_writable, result)) if type(result) in (list, tuple) else result
 
 
 def _is_followed(args: Sequence[Any]) -> bool:
