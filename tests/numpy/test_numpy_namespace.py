@@ -154,6 +154,15 @@ CALLS = {
     "matmul": lambda xp, a, f: [xp.matmul(a.T, f), xp.einsum("ij,ij->j", a, f), xp.dot(a, f.T)],
     "stride tricks": lambda xp, a, f: xp.lib.stride_tricks.sliding_window_view(a, (2, 2)),
     "in place shape": lambda xp, a, f: _out(xp, lambda o: setattr(o, "shape", (2, 6)), a.copy()),
+    "order of what is written": lambda xp, a, f: [
+        _out(xp, lambda o, call=call: call(o, o.copy("K")), f.copy("K"))  # shared, at first
+        for call in (
+            lambda o, old: xp.exp(a, out=o), lambda o, old: o.__iadd__(a), lambda o, old: o.sort(0),
+            lambda o, old: o.__setitem__(..., a), lambda o, old: xp.cumsum(a, 0, out=o.T.T),
+            lambda o, old: o.put([1], 2.0), lambda o, old: xp.copyto(o, a),
+            lambda o, old: o.fill(1),
+        )
+    ],
     "resize": lambda xp, a, f: _out(xp, lambda o: o.resize((2, 7), refcheck=False), a.copy()),
 }  # fmt: skip
 
