@@ -605,8 +605,8 @@ def test_dlpack_shares_memory_read_only():
         capsule = view.__dlpack__(copy=False)
         there = np.from_dlpack(_Lent(view, capsule))
         assert np.shares_memory(there, x._data)
-        there[-1] += 1.0
-        assert view.tolist()[-1] == x.tolist()[-1] == there[-1]
+        x += 1.0
+        assert view.tolist() == there.tolist()
         assert gg.grad(lambda x: gg.sum(x * x))(x).tolist() == (2 * x).tolist()
     a = np.ones(3)
     shared, own = gg.from_dlpack(a), gg.from_dlpack(a, copy=True)
