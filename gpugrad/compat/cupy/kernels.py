@@ -44,6 +44,14 @@ class Kernel:
         """CuPy's own kernel."""
         return getattr(cupy(), type(self).__name__)(*self._definition, **self._options)
 
+    def _op(self, outputs: int) -> Any:
+        """The op's function."""
+        text = type(self).__name__, repr((self._definition, self._options)), outputs
+        key = (self, outputs) if self._d or self._vjp else text
+        if key not in _ops or not gg.OPS.has(_ops[key].op.name):
+            _ops[key] = _declare(self, outputs)
+        return _ops[key]
+
     def _apply(self, args: Sequence[Any], options: dict[str, Any], outputs: int) -> list[Any]:
         """The results of the op on Tensors and numbers."""
         for x in args:
@@ -52,13 +60,9 @@ class Kernel:
                     f"{self.name}: arguments are Tensors and numbers, got {type(x).__name__}. "
                     "Make it a Tensor by asarray."
                 )
-        text = type(self).__name__, repr((self._definition, self._options))
-        key = self if self._d or self._vjp else text
-        if (key, outputs) not in _ops or not gg.OPS.has(_ops[key, outputs].op.name):
-            _ops[key, outputs] = _declare(self, outputs)
         arrays = [x for x in args if isinstance(x, gg.Tensor)] or [gg.zeros(0)]
         template = tuple(... if isinstance(x, gg.Tensor) else x for x in args)
-        result = _ops[key, outputs](arrays, call=(template, tuple(options.items())))
+        result = self._op(outputs)(arrays, call=(template, tuple(options.items())))
         return list(result) if outputs > 1 else [result]
 
 
@@ -114,10 +118,17 @@ def evaluate(rule: Any, xp: Any, known: dict[str, Any]) -> Any:
     """A derivative rule of the values that its parameters name."""
     if not callable(rule):
         return rule
-    _, *names = inspect.signature(rule).parameters
+    is_kernel = isinstance(rule, _OfParameters)
+    named = rule.in_params if is_kernel else [*inspect.signature(rule).parameters.values()][1:]
+    names = [p.name for p in named]
     if missing := [n for n in names if n not in known]:
         raise ArgumentError(f"A derivative names {missing}; there are {sorted(known)}.")
-    return rule(xp, *(known[n] for n in names))
+    values = [known[n] for n in names]
+    if not is_kernel:
+        return rule(xp, *values)
+    values.append(known["out"])  # as an output, of which the shape alone matters
+    template = tuple(... if is_array(x) else x for x in values)
+    return getattr(xp, rule._op(1).op.name)([x for x in values if is_array(x)], call=(template, ()))
 
 
 class _Parameter(NamedTuple):
@@ -148,6 +159,19 @@ class _OfParameters(Kernel):
         self.params = [*self.in_params, *self.out_params]
         self.nin, self.nout, self.preamble = len(self.in_params), len(self.out_params), preamble
         super().__init__(name, definition, options, [p.name for p in self.in_params], d, vjp)
+
+    def set_derivatives(self, *, d: Any = None, vjp: Any = None) -> None:
+        """Declare the derivatives of a kernel that a program has made, with arguments of its class.
+
+        >>> import gpugrad.compat.cupy as cp
+        >>> cube = cp.ElementwiseKernel("T x", "T y", "y = x * x * x")
+        >>> cube.set_derivatives(d=[cp.ElementwiseKernel("T x", "T y", "y = 3 * x * x")])
+        >>> gg.grad(lambda x: cp.sum(cube(x)))(cp.arange(3.0)).tolist()
+        [0.0, 3.0, 12.0]
+        """
+        names = [p.name for p in self.in_params]
+        self._d, self._vjp = (_by_name(self.name, names, rules) for rules in (d, vjp))
+        _ops.pop((self, self.nout), None)
 
     def _start(self, args: Sequence[Any], options: dict[str, Any]) -> list[Any]:
         """The outputs, new or those among the arguments."""
@@ -263,8 +287,9 @@ class ElementwiseKernel(_OfParameters):
 
     Args:
         d: of a kernel with one output, partial derivatives by the inputs, in order or by name: a
-            number, or a function ``(xp, names...)`` of inputs and outputs.
-        vjp: instead, functions ``(xp, g, names...)`` that return the gradients.
+            number, a function ``(xp, names...)`` of inputs and outputs, or an ElementwiseKernel,
+            whose inputs have names of these and whose output has the shape of this kernel's.
+        vjp: instead, functions ``(xp, g, names...)``, or kernels, that return the gradients.
 
     Raises:
         KernelError: at a call on the CPU, if there is no C++ compiler, or the kernel fails.
