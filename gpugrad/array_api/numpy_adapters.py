@@ -132,6 +132,22 @@ def _line(x: Any) -> Tensor:
     return x if x.ndim else x.reshape(1)
 
 
+def _eig(a: Any, /) -> Any:
+    """``eig``: real if all eigenvalues are, as NumPy's."""
+    result = public().linalg.eig(a)
+    values = _real_if_all_are(result.eigenvalues)
+    if values.dtype.kind == "c":
+        return result
+    return result._replace(eigenvalues=values, eigenvectors=result.eigenvectors.real)
+
+
+def _real_if_all_are(x: Any) -> Any:
+    """A complex array as NumPy returns it: real if all imaginary parts are 0."""
+    if x.dtype.kind != "c" or backend.READINGS[type(x._data)].nesting:
+        return x
+    return x if np.any(x.imag._on_host()) else x.real
+
+
 def _poly(seq_of_zeros: Any, /) -> Any:
     x = _line(seq_of_zeros)
     return NotImplemented if x.ndim == 2 else public().poly(x)
@@ -171,8 +187,7 @@ def _roots(p: Any, /) -> Any:
         return TENSOR.astype(p[:0], np.result_type(p.dtype, np.float64))
     if nonzero[0] == nonzero[-1]:  # a constant times a power, whose roots NumPy makes float64
         return public().zeros(p.size - 1 - int(nonzero[0]), np.float64, device=p.device)
-    x = public().roots(p[int(nonzero[0]) :])
-    return x if x.dtype.kind != "c" or np.any(x.imag._on_host()) else x.real
+    return _real_if_all_are(public().roots(p[int(nonzero[0]) :]))
 
 
 def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Any:
@@ -376,6 +391,8 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "histogram_bin_edges": functools.partial(_bin_edges, "histogram_bin_edges"),
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "lib.stride_tricks.sliding_window_view": _windows,
+    "linalg.eig": _eig,
+    "linalg.eigvals": lambda a, /: _real_if_all_are(public().linalg.eigvals(a)),
     "linalg.lstsq": _lstsq,
     "linalg.matrix_rank": _matrix_rank,
     "linalg.pinv": _pinv,

@@ -240,13 +240,19 @@ def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
     """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
     if are_lists:
         return [
-            on_their_device(list(map(_double, v)), v) if type(v) in (list, tuple) else v
+            on_their_device([_array(x) for x in v], v) if type(v) in (list, tuple) else v
             for v in values
         ]
     read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
     if any(isinstance(v, Tensor) or is_array(v) for v in read):
         return on_their_device(read, values)
     return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def _array(value: Any) -> Any:
+    """An element of a list of arrays: lists of integers are not weak beside floats."""
+    is_list = isinstance(value, (list, tuple)) and bool(value) and numbers_only(value)
+    return np.asarray(value) if is_list else _double(value)
 
 
 def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
@@ -268,8 +274,8 @@ def _double(value: Any) -> Any:
         except ValueError:  # a list of arrays of several shapes
             return type(value)(_double(v) for v in value)
         return array if array.dtype.kind in "fc" else value
-    if isinstance(value, list) and not holds_tensor(value):
-        return [_double(v) for v in value]
+    if isinstance(value, list):
+        return [_array(v) for v in value] if holds_tensor(value) else [_double(v) for v in value]
     return value
 
 
