@@ -148,6 +148,12 @@ def _real_if_all_are(x: Any) -> Any:
     return x if np.any(x.imag._on_host()) else x.real
 
 
+def _real_fft(name: str, a: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
+    """``irfft`` or ``hfft``; of float16, NumPy's results are float16."""
+    result = getattr(public().fft, name)(a, n=n, axis=axis, norm=norm or "backward")
+    return TENSOR.astype(result, a.dtype) if a.dtype == np.float16 else result
+
+
 def _poly(seq_of_zeros: Any, /) -> Any:
     x = _line(seq_of_zeros)
     return NotImplemented if x.ndim == 2 else public().poly(x)
@@ -389,6 +395,8 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "full_like": _full_like,
     "histogram": functools.partial(_bin_edges, "histogram"),
     "histogram_bin_edges": functools.partial(_bin_edges, "histogram_bin_edges"),
+    "fft.hfft": functools.partial(_real_fft, "hfft"),
+    "fft.irfft": functools.partial(_real_fft, "irfft"),
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "lib.stride_tricks.sliding_window_view": _windows,
     "linalg.eig": _eig,
