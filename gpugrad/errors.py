@@ -21,6 +21,7 @@ __all__ = [
     "EXAMPLES",
     "LIBRARIES",
     "ArgumentError",
+    "ArgumentTypeError",
     "AxisError",
     "CheckpointError",
     "DTypeError",
@@ -55,6 +56,10 @@ class GpugradError(Exception):
 
 class ArgumentError(GpugradError, ValueError):
     """A value that the function does not accept."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A value of a Python type that the argument does not accept, as a string for an axis."""
 
 
 class ShapeError(ArgumentError):
@@ -395,7 +400,7 @@ def _meaning(error: Exception) -> tuple[type[GpugradError], str] | None:
         if "slice indices" in str(error):
             return DTypeError, "Pass ints."
         if re.search(_NOT_AN_INT, str(error)):
-            return ArgumentError, "Pass an int or a tuple of ints."
+            return ArgumentTypeError, "Pass an int or a tuple of ints."
         return DTypeError, "Convert with gg.astype(x, dtype) first."
     if isinstance(error, AttributeError):
         if re.search(r"'(int|float|bool|complex|str|list|tuple)' object has", str(error)):

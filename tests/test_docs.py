@@ -20,7 +20,11 @@ MODULES = sorted(
 )
 
 
-COMPILING = ("gpugrad.testing.cuda.shim", "gpugrad.compat.cupy.kernels")
+COMPILING = (
+    "gpugrad.testing.cuda.shim",
+    "gpugrad.compat.cupy.kernels",
+    "gpugrad.compat.cupy.raw_kernels",
+)
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,11 @@ class Flat:
         return TENSOR.ravel(self.base).__array__(*args, **keywords)
 
 
+def _set_flat(self: Tensor, value: Any) -> None:
+    """Write values to all elements in row-major order, again from the first after the last."""
+    writes.putmask(self, True, value)
+
+
 def _base(self: Tensor) -> Tensor | None:
     """The Tensor that a view has its elements of; None for others."""
     return self.root if type(self) is View else None
@@ -284,7 +289,7 @@ MEMORY = {
     "dump": _dump,
     "dumps": _dumps,
     "flags": property(Flags),
-    "flat": property(Flat),
+    "flat": property(Flat, _set_flat),
     "flatten": _flatten,
     "get": _get,
     "item": _item,

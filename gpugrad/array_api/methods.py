@@ -116,8 +116,8 @@ def _fill(self: Tensor, value: Any) -> None:
     self[...] = value
 
 
-def _sort(self: Tensor, axis: int = -1) -> None:
-    """Sort the elements in place along an axis, as NumPy's method; differentiable."""
+def _sort(self: Tensor, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
+    """Sort the elements in place along an axis, as NumPy's method; stable and differentiable."""
     self[...] = sort.sort(self, axis=axis)
 
 

@@ -94,9 +94,7 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
                 result = _in_dtype(title, candidate, *translated)
                 if result is not NotImplemented:
                     return result
-    result = on_values(title, function, args, keywords)
-    like = not holds_tensor((*args, *keywords.values()))  # called for `like=` alone
-    return tensor(result) if like and not own else result
+    return on_values(title, function, args, keywords)
 
 
 _TENSORS = frozenset((Tensor, Shared, Variable, View))
@@ -155,13 +153,13 @@ def _plan(function: Any) -> _Plan | None:
 @functools.cache
 def counterpart(function: Any) -> Callable[..., Any] | None:
     """Gpugrad's function for one of NumPy's, or None."""
-    home = public()
-    for part in function.__module__.split(".")[1:]:
-        home = getattr(home, part, None)
-    name = function.__name__
-    adapter = ADAPTERS.get(f"{function.__module__}.{name}".removeprefix("numpy."))
-    if adapter is not None:
+    name, (_, *path) = function.__name__, function.__module__.split(".")
+    adapter = ADAPTERS.get(".".join((*path, name)))
+    if adapter is not None or "lib" in path:  # gpugrad's `lib` is NumPy's, by this very door
         return adapter
+    home = public()
+    for part in path:
+        home = getattr(home, part, None)
     ours = getattr(home, NAMES.get(name, name), None)
     return ours if callable(ours) and not isinstance(ours, type) else None
 
@@ -242,13 +240,19 @@ def doubles(values: Sequence[Any], are_lists: bool = False) -> list[Any]:
     """Arrays as NumPy reads them: floats in lists are float64, a number beside an array is weak."""
     if are_lists:
         return [
-            on_their_device(list(map(_double, v)), v) if type(v) in (list, tuple) else v
+            on_their_device([_array(x) for x in v], v) if type(v) in (list, tuple) else v
             for v in values
         ]
     read = [_double(v) if isinstance(v, (list, tuple)) else v for v in values]
     if any(isinstance(v, Tensor) or is_array(v) for v in read):
         return on_their_device(read, values)
     return [np.asarray(v) if type(v) in SCALARS else v for v in read]
+
+
+def _array(value: Any) -> Any:
+    """An element of a list of arrays: lists of integers are not weak beside floats."""
+    is_list = isinstance(value, (list, tuple)) and bool(value) and numbers_only(value)
+    return np.asarray(value) if is_list else _double(value)
 
 
 def on_their_device(read: list[Any], given: Sequence[Any]) -> list[Any]:
@@ -270,8 +274,8 @@ def _double(value: Any) -> Any:
         except ValueError:  # a list of arrays of several shapes
             return type(value)(_double(v) for v in value)
         return array if array.dtype.kind in "fc" else value
-    if isinstance(value, list) and not holds_tensor(value):
-        return [_double(v) for v in value]
+    if isinstance(value, list):
+        return [_array(v) for v in value] if holds_tensor(value) else [_double(v) for v in value]
     return value
 
 
@@ -358,7 +362,15 @@ def on_values(title: str, function: Any, args: Any, keywords: Any) -> Any:
             return type(x)(values(v) for v in x)
         return {k: values(v) for k, v in x.items()} if type(x) is dict else x
 
-    return function(*values(tuple(args)), **values(dict(keywords)))
+    return _writable(function(*values(tuple(args)), **values(dict(keywords))))
+
+
+def _writable(result: Any) -> Any:
+    """A result of NumPy as the caller's own: arrays that are a Tensor's memory are read-only."""
+    if type(result) is np.ndarray:
+        is_read_only = result.__array_interface__["data"][1]  # `flags` warns of broadcast arrays
+        return result.copy(order="K") if is_read_only else result
+    return type(result)(map(_writable, result)) if type(result) in (list, tuple) else result
 
 
 def _is_followed(args: Sequence[Any]) -> bool:

@@ -7,6 +7,7 @@ differentiable and runs on the Tensor's device: see `numpy_calls`. Ufuncs are bo
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
+from gpugrad.core.views import arranged
 from gpugrad.errors import DTypeError
 from gpugrad.registry.on_tensors import BY_NUMPY
 
@@ -64,9 +66,7 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
         result = array_ufunc(self, ufunc, method, *inputs, **keywords)
         title, results = _title(ufunc, method), result if len(outs) > 1 else (result,)
         written = tuple(
-            r
-            if out is None
-            else write_out(title, out, r if where is True else TENSOR.where(where, r, out))
+            r if out is None else write_out(title, out, _stretched(r, out, where))
             for out, r in zip(outs, results, strict=True)
         )
         return written if len(outs) > 1 else written[0]
@@ -88,6 +88,17 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
     return on_values(_title(ufunc, method), getattr(ufunc, method), inputs, keywords)
 
 
+def _stretched(result: Any, out: Any, where: Any) -> Any:
+    """What a ufunc writes to `out`, to whose shape the result is broadcast."""
+    if where is not True:
+        return TENSOR.where(where, result, out)
+    shape = getattr(out, "shape", ())
+    is_wider = len(shape) >= result.ndim and result.shape != shape
+    if is_wider and all(a in (1, b) for a, b in zip(result.shape[::-1], shape[::-1], strict=False)):
+        return arranged(TENSOR.broadcast_to(result, shape), "C", copy=True)
+    return result
+
+
 def _call(
     ufunc: Any,
     function: Callable[..., Any],
@@ -103,7 +114,7 @@ def _call(
     """A ufunc's call with NumPy's keywords, by the op that corresponds to it.
 
     NumPy says which dtypes it would compute with, and whether `casting` allows that. Elements that
-    `where` leaves out are 0; NumPy leaves them uninitialized. `order` and `subok` change no value.
+    `where` leaves out are 0; NumPy leaves them uninitialized. `subok` changes nothing.
     """
     outs: Sequence[Any] = ()
     if dtype is not None or signature is not None or casting != "same_kind":
@@ -123,6 +134,8 @@ def _call(
         results = tuple(TENSOR.astype(r, d) for r, d in zip(results, outs, strict=True))
     if where is not True:
         results = tuple(TENSOR.where(where, r, public().zeros_like(r)) for r in results)
+    if order != "K":
+        results = tuple(arranged(r, order) for r in results)
     return results if ufunc.nout > 1 else results[0]
 
 
@@ -241,7 +254,20 @@ def array_function(
     known = (Tensor, *ARRAYS)
     if not all(issubclass(t, known) and not issubclass(t, np.ma.MaskedArray) for t in types):
         return NotImplemented
+    if _takes_like(function):
+        with self.device:
+            return getattr(public().numpy, function.__name__)(*args, **keywords)
     return call(function, args, keywords)
+
+
+@functools.cache
+def _takes_like(function: Any) -> bool:
+    """Whether a function makes arrays, and NumPy asks the Tensor that was passed as ``like=``."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # before NumPy 2.4 functions in C have no signature
+        parameters = inspect.signature(getattr(public().numpy, function.__name__)).parameters
+    return "like" in parameters
 
 
 class OnTheType:

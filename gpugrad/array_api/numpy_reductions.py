@@ -53,8 +53,14 @@ def _average(
     keepdims: bool = False,
     where: Any = True,
     ddof: Any = 0,
+    correction: Any = None,
+    mean: Any = None,
 ) -> Any:
-    """A mean, variance or standard deviation of the elements for which `where` holds."""
+    """A mean, variance or standard deviation of the elements for which `where` holds.
+
+    `mean` is the one that the caller has computed, with ``keepdims=True``.
+    """
+    ddof = ddof if correction is None else correction
     x = tensor(a) if dtype is None else TENSOR.astype(a, dtype)
     if name.startswith("nan"):
         options = {} if name == "nanmean" else {"correction": ddof}
@@ -62,15 +68,15 @@ def _average(
         return getattr(TENSOR, name)(masked, axis=axis, keepdims=keepdims, **options)
     mask = TENSOR.broadcast_to(where, x.shape)
 
-    def mean(values: Any, keep: bool, less: Any = 0) -> Any:
+    def average(values: Any, keep: bool, less: Any = 0) -> Any:
         total = TENSOR.sum(TENSOR.where(mask, values, 0), axis=axis, keepdims=keep)
         count = TENSOR.sum(TENSOR.astype(mask, total.real.dtype), axis=axis, keepdims=keep)
         return total / (count - less)
 
     if name == "mean":
-        return mean(x, keepdims)
-    distance = TENSOR.abs(TENSOR.where(mask, x - mean(x, True), 0))
-    variance = mean(distance * distance, keepdims, ddof)
+        return average(x, keepdims)
+    distance = TENSOR.abs(TENSOR.where(mask, x - (average(x, True) if mean is None else mean), 0))
+    variance = average(distance * distance, keepdims, ddof)
     return variance if name == "var" else TENSOR.sqrt(variance)
 
 

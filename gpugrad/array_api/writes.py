@@ -18,7 +18,7 @@ from gpugrad.core.from_python import no_value_lost, numbers_only
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
-from gpugrad.core.views import Element, Shared, View, sharing
+from gpugrad.core.views import Element, Shared, View, arranged, sharing
 from gpugrad.errors import (
     ArgumentError,
     DTypeError,
@@ -235,7 +235,16 @@ def _replace(x: Tensor, result: Tensor) -> None:
     trace = current_trace()
     if trace is not None:
         trace.writes(x)
-    x._data, x._id = result._data, result._id
+    x._data, x._id = _in_order_of(x, result)._data, result._id
+
+
+def _in_order_of(x: Tensor, result: Tensor) -> Tensor:
+    """The result with the memory order of `x`, which a write to its elements keeps."""
+    before: Any = x._data
+    if before.ndim < 2 or READINGS[type(before)].nesting:
+        return result
+    order = "C" if before.flags.c_contiguous else "F" if before.flags.f_contiguous else "K"
+    return arranged(result, order)
 
 
 def _own(x: Tensor, value: View | None) -> Any:

@@ -209,10 +209,10 @@ def formulas_on(array: Any) -> contextlib.AbstractContextManager[Any]:
 _HERE = contextlib.nullcontext()
 
 
-def copy_array(array: Any) -> Any:
+def copy_array(array: Any, order: str = "C") -> Any:
     """A copy of a plain array, on the same device."""
     with formulas_on(array):  # CuPy would copy to the current GPU
-        return array.copy()
+        return array.copy(order)
 
 
 def move(array: Any, d: Device) -> Any:

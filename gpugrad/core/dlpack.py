@@ -3,6 +3,7 @@
 A Tensor that shares its memory becomes a `Shared` one: tapes copy what they save of it, since the
 other library may write to it. On the CPU the protocol's read-only flag asks it not to; a library
 whose DLPack is too old for the flag gets a copy. Of a Variable or a view every library gets a copy.
+With ``copy=False`` a view and an older library get the memory, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.core.from_python import BFLOAT, UINT, from_host, relabeled
 from gpugrad.core.tensor import Tensor, next_id, tensor
-from gpugrad.core.views import Element, Shared, share, sharing
+from gpugrad.core.views import Element, Shared, View, share, sharing
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, saying_where
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # DLDeviceType
@@ -46,10 +47,13 @@ def dlpack(
         BufferError: the request cannot be met.
     """
     data = self._handed_out("another library's array")
-    if type(self) in _SHAREABLE:
-        data = _lent(self)
+    owner = self.root if type(self) is View and copy is False else self
+    if type(owner) in _SHAREABLE:
+        lent, data = _lent(owner), self._data
+        if data.size and not backend.may_share(data, lent):
+            raise BufferError("This view has elements of its own; use x.copy().")
     elif copy is False:
-        raise BufferError("The memory of a Variable or of a view is not shared; use x.copy().")
+        raise BufferError("The memory of a Variable is not shared; use v.value().copy().")
     else:
         data = devices.copy_array(data)
     if self.device.kind != "cpu":
@@ -63,9 +67,12 @@ def dlpack(
     shared = data.view(np.uint16) if is_bfloat16 else data.view()
     shared.flags.writeable = False
     if max_version is None or max_version < _READ_ONLY:
-        if copy is False:
-            raise BufferError("A tensor is read-only, and DLPack before 1.0 cannot say so.")
-        shared = shared.copy()
+        if copy is not False:
+            shared = shared.copy()
+        elif data.flags.writeable:
+            shared.flags.writeable = True
+        else:
+            raise BufferError("The memory is read-only, and DLPack before 1.0 cannot say so.")
     options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
     capsule = shared.__dlpack__(stream=stream, **options)
     return relabeled(capsule, UINT, BFLOAT) if is_bfloat16 else capsule

@@ -34,7 +34,8 @@ _NAMES = {
         LayerNorm = LayerNormalization; MaxPool2d = MaxPooling2d; Module = Layer Model
         RMSNorm = RMSNormalization; RNN = SimpleRNN; RNNCell = SimpleRNNCell
         TransformerBlock = TransformerEncoderLayer; Upsample = UpSampling2d
-        binary_cross_entropy = BCELoss; initializers = init
+        binary_cross_entropy = BCELoss; hardswish = hard_silu; initializers = init
+        scaled_dot_product_attention = dot_product_attention; silu = swish
     """,
     "a layer's argument": """
         activation = nonlinearity; affine = elementwise_affine; axis = dim

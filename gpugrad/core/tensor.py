@@ -283,7 +283,7 @@ class Tensor:
         if is_shared(data, 2 + 2 * len(views)) or any(
             sys.getrefcount(v._array) > ALONE for v in views if v._array is not data
         ):
-            data = self._data = devices.copy_array(data)
+            data = self._data = devices.copy_array(data, "K")
         return data
 
     if TYPE_CHECKING:  # gpugrad.array_api.methods adds these; this is for type checkers

@@ -379,6 +379,24 @@ _default = RandomState(0)
 _default._bit_generator._stream = default_generator()
 
 
+def get_random_state() -> RandomState:
+    """The state from which the functions of this module draw, as CuPy's function."""
+    return _default
+
+
+def set_random_state(rs: RandomState) -> None:
+    """Let the functions of this module draw from another state, as CuPy's function."""
+    global _default
+    if not isinstance(rs, RandomState):
+        raise DTypeError(f"set_random_state: a RandomState is needed, got a {type(rs).__name__}.")
+    _default = rs
+
+
+def reset_states() -> None:
+    """Seed the state of this module anew from the operating system, as CuPy's function."""
+    _default.seed()
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or not hasattr(RandomState, _ALIASES.get(name, name)):
         raise AttributeError(f"gpugrad.numpy.random has no {name!r}.")

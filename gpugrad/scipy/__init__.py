@@ -1,8 +1,7 @@
 """SciPy's namespaces on Tensors: SciPy's names, signatures, defaults and errors, on either device.
 
 The functions are made of ops, so they are recorded, differentiated, traced and batched by
-themselves. `fft` and `linalg` are gpugrad's own namespaces. Each is imported when it is
-first asked for.
+themselves. Each is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -11,18 +10,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
-    from gpugrad import fft, linalg
-    from gpugrad.scipy import ndimage, signal, sparse, special
+    from gpugrad.scipy import fft, linalg, ndimage, signal, sparse, special
 
 __all__ = ["fft", "linalg", "ndimage", "signal", "sparse", "special"]
-
-_OURS = ("fft", "linalg")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gpugrad.scipy' has no attribute {name!r}")
-    value = importlib.import_module(f"gpugrad.{name}" if name in _OURS else f"{__name__}.{name}")
+    value = importlib.import_module(f"{__name__}.{name}")
     globals()[name] = value
     return value
 

@@ -149,6 +149,9 @@ def test_numpy_functions_write_a_tensors_values_into_numpys_arrays():
 
 def test_numpy_computes_functions_that_gpugrad_lacks():
     x = gg.asarray(A)
+    for own in (np.atleast_1d(x), np.atleast_2d(x), x.numpy(), x.get()):
+        own[0] = 0.0  # a writable copy
+    assert x.tolist() == A.tolist()
     assert type(np.lib.scimath.sqrt(x)) is np.ndarray
     assert np.frexp(x)[1].tolist() == np.frexp(A)[1].tolist()
     assert np.allclose(x, A)
@@ -355,13 +358,17 @@ def test_numpy_ufuncs_refuse_a_cast_as_numpy_does():
         lambda like: np.identity(3, like=like), lambda like: np.eye(3, like=like),
         lambda like: np.full((2, 3), 1.5, like=like), lambda like: np.arange(3, like=like),
         lambda like: np.tri(3, like=like), lambda like: np.array([1, 2], like=like),
-        lambda like: np.fromfunction(np.add, (2, 2), like=like),
+        lambda like: np.fromfunction(np.add, (2, 2), like=like), lambda like: np.ones(3, like=like),
+        lambda like: np.asarray([0.1, 2], like=like), lambda like: np.asanyarray(A, like=like),
+        lambda like: np.asfortranarray(A, like=like), lambda like: np.require(A, "f4", like=like),
     ],
 )  # fmt: skip
 def test_numpy_functions_for_like_return_tensors(make):
-    made = make(gg.asarray(A))
-    assert isinstance(made, gg.Tensor)
-    np.testing.assert_array_equal(made.numpy(), make(None))
+    """They have NumPy's dtype, and keep a gradient."""
+    _same(made := make(x := gg.asarray(A)), make(None))
+    assert not made.ndim or made.flags.f_contiguous == make(None).flags.f_contiguous
+    for convert in (np.asarray, np.asanyarray, np.ascontiguousarray, np.require, np.array):
+        assert gg.grad(lambda x, convert=convert: gg.sum(convert(x, like=x) ** 2))(x) is not None
 
 
 @pytest.mark.parametrize("options", [{}, {"axis": 1}, {"axis": 0, "keepdims": True}], ids=str)
@@ -849,7 +856,7 @@ def test_pandas_reads_tensors():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [
     "data", "add", "exp", "sum", "mean skipna", "mean", "std", "where", "T", "concat", "dot",
-    "cumsum", "repr",
+    "cumsum", "repr", "rolling", "rolling max",
 ])  # fmt: skip
 def test_xarray_keeps_tensors_and_gradients(name):
     xarray = pytest.importorskip("xarray")
@@ -859,7 +866,8 @@ def test_xarray_keeps_tensors_and_gradients(name):
         "std": lambda d: d.std("a", ddof=1, skipna=False), "where": lambda d: d.where(d > 0, 0.0),
         "T": lambda d: d.T, "concat": lambda d: xarray.concat([d, d], "a"),
         "dot": lambda d: d.dot(d), "cumsum": lambda d: d.cumsum("b", skipna=False),
-        "repr": lambda d: d,
+        "repr": lambda d: d, "rolling": lambda d: d.rolling(a=2, min_periods=1).mean(),
+        "rolling max": lambda d: d.rolling(b=2, center=True).max().fillna(0.0),
     }  # fmt: skip
 
     def array(a):

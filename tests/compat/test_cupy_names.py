@@ -1,5 +1,7 @@
 """CuPy's names and call forms: kernels, `cuda` without a GPU, and errors."""
 
+import operator
+
 import numpy as np
 import pytest
 from gpugrad.compat.cupyx.scipy.special import erf
@@ -206,6 +208,26 @@ def test_cuda_on_a_device_is_cupys(cuda):
     assert not cp.cuda.Stream.null.ptr
 
 
+def test_modules_of_cupyx_scipy_are_scipys_on_tensors():
+    """Those of `gpugrad.scipy`, loaded when they are first used."""
+    from gpugrad.compat.cupyx.scipy.signal.windows import hann
+    from gpugrad.compat.cupyx.scipy.sparse.linalg import cg
+
+    from gpugrad.compat.cupyx.scipy import fft, ndimage
+
+    x = cp.asarray(X)
+    with fft.get_fft_plan(x, axes=(1,)) as plan:
+        cp.testing.assert_allclose(fft.fft(x, plan=plan), np.fft.fft(X))
+    assert ndimage.sobel(x).shape == hann(6).reshape(2, 3).shape
+    assert cg is gg.scipy.sparse.linalg.cg
+    assert "cg" in dir(cupyx.scipy.sparse.linalg)
+    assert cupyx.scipy.get_array_module(x) is cupyx.scipy
+    assert cupyx.scipy.get_array_module(X).__name__ == "scipy"
+    for name in ("nothing", "ndimage.nothing"):
+        with pytest.raises(AttributeError, match="nothing"):
+            operator.attrgetter(name)(cupyx.scipy)
+
+
 def test_names_are_numpys_and_cupys(capsys):
     x = cp.array([[1, 4], [9, 16]], "f8")
     assert {"ElementwiseKernel", "linspace", "linalg", "testing"} <= set(dir(cp))
@@ -222,6 +244,15 @@ def test_names_are_numpys_and_cupys(capsys):
         assert x[0].tolist() == expected
     assert (cp.Inf, cp.AxisError) == (np.inf, np.exceptions.AxisError)
     assert cp.trapz(x[0]).item() == 4.5
+    assert (cp.NINF, cp.asfarray([1]).dtype) == (-np.inf, "f8")
+    assert cp.msort(cp.asarray(X[::-1])).tolist() == X.tolist()
+    state = cp.random.get_random_state()
+    cp.random.set_random_state(cp.random.RandomState(3))
+    drawn = cp.random.rand(2).tolist()
+    cp.random.set_random_state(state)
+    assert drawn == cp.random.RandomState(3).rand(2).tolist() != cp.random.rand(2).tolist()
+    with pytest.raises(DTypeError, match="RandomState is needed, got a int"):
+        cp.random.set_random_state(3)
     calls = []
     noted = cp.memoize(for_each_device=True)(lambda n: calls.append(n) or n)
     assert [noted(1), noted(1)] == [1, 1]
@@ -229,7 +260,10 @@ def test_names_are_numpys_and_cupys(capsys):
     cp.clear_memo()
     assert noted(1)
     assert calls == [1, 1]
-    with cupyx.errstate(linalg="raise"):
+    with cupyx.errstate(linalg="raise"), cupyx.allow_synchronize(False):
         cp.show_config()
+    assert cupyx.seterr(linalg="raise") == cupyx.geterr()
+    assert "gpugrad" in cupyx.get_runtime_info()
+    assert isinstance(cupyx.empty_like_pinned(cupyx.zeros_pinned(2)), np.ndarray)
     assert "gpugrad" in capsys.readouterr().out
     assert "f: " in repr(cupyx.profiler.benchmark(lambda: None, n_repeat=2, name="f"))

@@ -37,7 +37,8 @@ def same(actual, expected):
         assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
         assert actual.flags.c_contiguous >= expected.flags.c_contiguous
         assert actual.flags.f_contiguous >= expected.flags.f_contiguous
-        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
+        rtol = 1e-2 if expected.dtype == np.float16 else 1e-6
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=rtol, atol=1e-12)
     else:
         assert actual == expected
 
@@ -111,7 +112,8 @@ CALLS = {
         f.flags.fnc, f.strides, a.base is None, a[0].base is None, list(a.shape),
     ],
     "writes": lambda xp, a, f: _out(xp, lambda o: (
-        o.put([0, 5], [1.0, 2.0]), o.partition(2, 1), o[0].fill(3), o.flat.__setitem__(7, 4.0),
+        setattr(o, "flat", [1.0, 2.0, 3.0]), o.sort(0, "stable"), o.put([0, 5], [1.0, 2.0]),
+        o.partition(2, 1), o[0].fill(3), o.flat.__setitem__(7, 4.0),
         xp.copyto(o[1:2], [[[7.0]]]), xp.fill_diagonal(o, 0.0),
     ), a.copy()),
     "statistics": lambda xp, a, f: [
@@ -122,6 +124,8 @@ CALLS = {
     "polynomials": lambda xp, a, f: [
         xp.poly1d([1.0, 2.0])(a), (xp.poly1d([1.0, 2]) * xp.poly1d([3.0, 1])).coeffs,
         xp.polyval([1.0, 2.0], a), xp.polynomial.polynomial.polyvander(a[0], 2),
+        xp.polynomial.polynomial.polyval(a, f), xp.polynomial.polynomial.polyval(a[0], f, False),
+        xp.polynomial.polynomial.polyvalfromroots(a, [1, 2]),
     ],
     "linalg": lambda xp, a, f: [xp.linalg.norm(a, axis=0), xp.linalg.inv(a[:, :3]), xp.fft.fft(a)],
     "types": lambda xp, a, f: [
@@ -141,9 +145,28 @@ CALLS = {
         xp.percentile(a.astype("f4"), [20], method="lower"),
         xp.quantile(a.astype("f4"), 0.2), xp.nanquantile(a.astype("f4"), [0.5], 1, method="hazen"),
     ],
+    "arguments that only NumPy has": lambda xp, a, f: [
+        xp.linalg.pinv(a, 0.5), xp.linalg.pinv(a, rcond=0.5), xp.linalg.matrix_rank(a, tol=2.0),
+        xp.linalg.matrix_rank(a[0]), xp.linalg.lstsq(a.T, a[0]), xp.linalg.lstsq(a, a[:, 0], -1),
+        xp.std(a, mean=xp.mean(a, keepdims=True)), xp.add(a, a, order="F"),
+        xp.fft.irfft(a.astype("f2")), xp.fft.hfft(a.astype("f2"), 3, 0, "ortho"),
+        xp.linalg.eig(a.T @ a).eigenvalues, xp.linalg.eigvals(a[:, :3]),
+        xp.concatenate([a.astype("f4"), [[1, 2, 3, 4]]]),
+        xp.choose([0, 1, 2, 0], a), xp.histogram_bin_edges(a, "auto"), xp.histogram(a, "fd")[0],
+        xp.add(a, 1, out=xp.ones((2, 3, 4))),
+    ],
     "matmul": lambda xp, a, f: [xp.matmul(a.T, f), xp.einsum("ij,ij->j", a, f), xp.dot(a, f.T)],
     "stride tricks": lambda xp, a, f: xp.lib.stride_tricks.sliding_window_view(a, (2, 2)),
     "in place shape": lambda xp, a, f: _out(xp, lambda o: setattr(o, "shape", (2, 6)), a.copy()),
+    "order of what is written": lambda xp, a, f: [
+        _out(xp, lambda o, call=call: call(o, o.copy("K")), f.copy("K"))  # shared, at first
+        for call in (
+            lambda o, old: xp.exp(a, out=o), lambda o, old: o.__iadd__(a), lambda o, old: o.sort(0),
+            lambda o, old: o.__setitem__(..., a), lambda o, old: xp.cumsum(a, 0, out=o.T.T),
+            lambda o, old: o.put([1], 2.0), lambda o, old: xp.copyto(o, a),
+            lambda o, old: o.fill(1),
+        )
+    ],
     "resize": lambda xp, a, f: _out(xp, lambda o: o.resize((2, 7), refcheck=False), a.copy()),
 }  # fmt: skip
 
@@ -213,6 +236,12 @@ DIFFERENTIABLE = {
     "reduce": lambda x: gnp.add.reduce(x * x, 0, None, None, True),
     "where": lambda x: gnp.sum(x * x, where=gnp.asarray(MASK), initial=1.0),
     "shape": lambda x: _reshaped(x * x), "put": lambda x: _put(x * x),
+    "std mean": lambda x: gnp.std(x, 1, mean=x[:, :1], ddof=1),
+    "polyval": lambda x: gnp.polynomial.polynomial.polyval(x[0], x),
+    "polyvalfromroots": lambda x: gnp.polynomial.polynomial.polyvalfromroots(x[0], x[:, 0]),
+    "pinv": lambda x: gnp.linalg.pinv(x, 1e-3),
+    "wider out": lambda x: gnp.exp(x, gnp.zeros((2, 3, 4))),
+    "sliding": lambda x: gnp.lib.stride_tricks.sliding_window_view(x, 2, axis=1),
 }  # fmt: skip
 
 
@@ -249,6 +278,7 @@ ERRORS = {
     "out dtype": (TypeError, lambda xp, a: xp.add(a, a, out=xp.zeros((3, 4), int))),
     "casting": (TypeError, lambda xp, a: a.astype(int, casting="safe")),
     "axis": (np.exceptions.AxisError, lambda xp, a: xp.sum(a, axis=5)),
+    "axis type": (TypeError, lambda xp, a: xp.sum(a, axis="a")),
     "unknown keyword": (TypeError, lambda xp, a: xp.sum(a, nothing=1)),
     "too many arguments": (TypeError, lambda xp, a: xp.sum(a, 0, None, None, True, 0, True, 1)),
     "order": (ValueError, lambda xp, a: xp.zeros(3, order="Q")),
@@ -260,6 +290,10 @@ ERRORS = {
     "range": (OverflowError, lambda xp, a: xp.array([1], "u1") + 300),
     "item": (ValueError, lambda xp, a: a.item()),
     "item index": (IndexError, lambda xp, a: a.item(99)),
+    "sliding": (
+        ValueError,
+        lambda xp, a: xp.lib.stride_tricks.sliding_window_view(a, 2, axis=(0, 1), writeable=True),
+    ),
     "dot out": (ValueError, lambda xp, a: xp.dot(a, a.T, out=xp.zeros((3, 3), "f4"))),
     "copyto": (TypeError, lambda xp, a: xp.copyto(a, 1j)),
     "singular": (np.linalg.LinAlgError, lambda xp, a: xp.linalg.inv(xp.zeros((2, 2)))),

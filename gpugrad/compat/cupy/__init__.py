@@ -23,10 +23,12 @@ import gpugrad as gg
 from gpugrad import numpy as _numpy
 from gpugrad.compat.cupy import cuda, testing
 from gpugrad.compat.cupy.cuda import is_available
-from gpugrad.compat.cupy.kernels import ElementwiseKernel, RawKernel, RawModule, ReductionKernel
+from gpugrad.compat.cupy.kernels import ElementwiseKernel, ReductionKernel
+from gpugrad.compat.cupy.raw_kernels import RawKernel, RawModule
 from gpugrad.compat.names import forwarding
 from gpugrad.core.backend import cupy
 from gpugrad.core.tensor import Tensor as ndarray
+from gpugrad.numpy import creation
 
 __version__ = gg.__version__
 
@@ -99,6 +101,20 @@ def show_config() -> None:
     print(gg.about())
 
 
+def asfarray(a: Any, dtype: Any = float) -> ndarray:
+    """A Tensor of floats."""
+    kind = np.dtype(dtype)
+    return creation.asarray(a, kind if kind.kind in "fc" else float)
+
+
+def msort(a: Any) -> ndarray:
+    """A copy sorted along the first axis."""
+    return _numpy.sort(a, axis=0)
+
+
+NINF, PZERO, NZERO = -np.inf, 0.0, -0.0
+disable_experimental_feature_warning = False
+
 _REMOVED_BY_NUMPY = {
     **dict.fromkeys(("Inf", "Infinity", "PINF", "infty"), "inf"),
     **dict.fromkeys(("NaN", "NAN"), "nan"),
@@ -110,7 +126,8 @@ _REMOVED_BY_NUMPY = {
 """CuPy's old names, and NumPy's for them."""
 
 _own = globals() | _REMOVED_BY_NUMPY
-_look_up, __dir__ = forwarding(__name__, _numpy, np.exceptions, own=_own)
+_sources = (_numpy, np.exceptions, np.lib.npyio, np.rec, np.lib.array_utils)  # where they are now
+_look_up, __dir__ = forwarding(__name__, *_sources, own=_own)
 
 
 def __getattr__(name: str) -> Any:

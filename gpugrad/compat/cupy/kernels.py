@@ -1,4 +1,4 @@
-"""CuPy's classes for kernels in CUDA C++, on Tensors: CuPy's own on a GPU, else see `on_host`.
+"""CuPy's elementwise and reduction kernels on Tensors: CuPy's own on a GPU, else see `on_host`.
 
 Each kernel is an op, so it is traced like one; with declared derivatives it has a gradient.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,10 +17,10 @@ import gpugrad as gg
 from gpugrad.compat.cupy import on_host
 from gpugrad.core.backend import cupy
 from gpugrad.core.forking import cached_property
-from gpugrad.errors import ArgumentError, DTypeError, KernelError, NoGradientError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError
 
 
-class _Kernel:
+class Kernel:
     """A kernel as an op of a list of arrays.
 
     The op's argument `call` is a pair: all arguments with `...` for each array, and the options.
@@ -45,6 +44,14 @@ class _Kernel:
         """CuPy's own kernel."""
         return getattr(cupy(), type(self).__name__)(*self._definition, **self._options)
 
+    def _op(self, outputs: int) -> Any:
+        """The op's function."""
+        text = type(self).__name__, repr((self._definition, self._options)), outputs
+        key = (self, outputs) if self._d or self._vjp else text
+        if key not in _ops or not gg.OPS.has(_ops[key].op.name):
+            _ops[key] = _declare(self, outputs)
+        return _ops[key]
+
     def _apply(self, args: Sequence[Any], options: dict[str, Any], outputs: int) -> list[Any]:
         """The results of the op on Tensors and numbers."""
         for x in args:
@@ -53,13 +60,9 @@ class _Kernel:
                     f"{self.name}: arguments are Tensors and numbers, got {type(x).__name__}. "
                     "Make it a Tensor by asarray."
                 )
-        text = type(self).__name__, repr((self._definition, self._options))
-        key = self if self._d or self._vjp else text
-        if (key, outputs) not in _ops or not gg.OPS.has(_ops[key, outputs].op.name):
-            _ops[key, outputs] = _declare(self, outputs)
         arrays = [x for x in args if isinstance(x, gg.Tensor)] or [gg.zeros(0)]
         template = tuple(... if isinstance(x, gg.Tensor) else x for x in args)
-        result = _ops[key, outputs](arrays, call=(template, tuple(options.items())))
+        result = self._op(outputs)(arrays, call=(template, tuple(options.items())))
         return list(result) if outputs > 1 else [result]
 
 
@@ -83,11 +86,12 @@ def _values(arrays: Sequence[Any], template: Sequence[Any]) -> list[Any]:
     return [next(rest) if x is ... else x for x in template]
 
 
-def _is_array(x: Any) -> bool:
+def is_array(x: Any) -> bool:
+    """Whether an argument is an array, not a number."""
     return hasattr(x, "dtype") and not isinstance(x, np.generic)
 
 
-def _declare(kernel: _Kernel, outputs: int) -> Any:
+def _declare(kernel: Kernel, outputs: int) -> Any:
     """Declare the op of a kernel."""
 
     def forward(xp: Any, arrays: Any, /, *, call: Any) -> Any:
@@ -110,17 +114,21 @@ def _declare(kernel: _Kernel, outputs: int) -> Any:
     return gg.op(name=name, outputs=outputs, **fields)(forward)
 
 
-def _evaluate(rule: Any, xp: Any, known: dict[str, Any]) -> Any:
+def evaluate(rule: Any, xp: Any, known: dict[str, Any]) -> Any:
     """A derivative rule of the values that its parameters name."""
     if not callable(rule):
         return rule
-    _, *names = inspect.signature(rule).parameters
+    is_kernel = isinstance(rule, _OfParameters)
+    named = rule.in_params if is_kernel else [*inspect.signature(rule).parameters.values()][1:]
+    names = [p.name for p in named]
     if missing := [n for n in names if n not in known]:
         raise ArgumentError(f"A derivative names {missing}; there are {sorted(known)}.")
-    return rule(xp, *(known[n] for n in names))
-
-
-# ---- elementwise and reduction ----------------------------------------------------------
+    values = [known[n] for n in names]
+    if not is_kernel:
+        return rule(xp, *values)
+    values.append(known["out"])  # as an output, of which the shape alone matters
+    template = tuple(... if is_array(x) else x for x in values)
+    return getattr(xp, rule._op(1).op.name)([x for x in values if is_array(x)], call=(template, ()))
 
 
 class _Parameter(NamedTuple):
@@ -140,7 +148,7 @@ def _parsed(text: str, is_out: bool) -> list[_Parameter]:
     return found
 
 
-class _OfParameters(_Kernel):
+class _OfParameters(Kernel):
     """Elementwise and reduction kernels: their parameters have types, and arrays broadcast."""
 
     _shaping = slice(None)  # the arguments that decide the shape of the loop
@@ -151,6 +159,19 @@ class _OfParameters(_Kernel):
         self.params = [*self.in_params, *self.out_params]
         self.nin, self.nout, self.preamble = len(self.in_params), len(self.out_params), preamble
         super().__init__(name, definition, options, [p.name for p in self.in_params], d, vjp)
+
+    def set_derivatives(self, *, d: Any = None, vjp: Any = None) -> None:
+        """Declare the derivatives of a kernel that a program has made, with arguments of its class.
+
+        >>> import gpugrad.compat.cupy as cp
+        >>> cube = cp.ElementwiseKernel("T x", "T y", "y = x * x * x")
+        >>> cube.set_derivatives(d=[cp.ElementwiseKernel("T x", "T y", "y = 3 * x * x")])
+        >>> gg.grad(lambda x: cp.sum(cube(x)))(cp.arange(3.0)).tolist()
+        [0.0, 3.0, 12.0]
+        """
+        names = [p.name for p in self.in_params]
+        self._d, self._vjp = (_by_name(self.name, names, rules) for rules in (d, vjp))
+        _ops.pop((self, self.nout), None)
 
     def _start(self, args: Sequence[Any], options: dict[str, Any]) -> list[Any]:
         """The outputs, new or those among the arguments."""
@@ -179,7 +200,7 @@ class _OfParameters(_Kernel):
             results = self.on_gpu(*values[: self.nin], *outs, **options)
             return results if isinstance(results, tuple) else [results]
         inputs = [
-            x if _is_array(x) else types[p.ctype].type(x)
+            x if is_array(x) else types[p.ctype].type(x)
             for p, x in zip(self.in_params, values, strict=False)
         ]
         outs = outs or [np.zeros(kept, types[p.ctype]) for p in self.out_params]
@@ -192,7 +213,7 @@ class _OfParameters(_Kernel):
         types = {p.ctype: np.dtype(p.ctype) for p in self.params if len(p.ctype) > 1}
         pairs = list(zip(self.params, values, strict=False))
         for p, x in pairs[self.nin :] + pairs[: self.nin]:
-            if _is_array(x) and types.setdefault(p.ctype, x.dtype) != x.dtype:
+            if is_array(x) and types.setdefault(p.ctype, x.dtype) != x.dtype:
                 raise DTypeError(
                     f"{self.name}: the argument {p.name} is {x.dtype}, but the parameter "
                     f"'{p.ctype} {p.name}' is {types[p.ctype]}. Cast it with astype."
@@ -208,7 +229,7 @@ class _OfParameters(_Kernel):
         shapes = [
             x.shape
             for p, x in list(zip(self.params, values, strict=False))[self._shaping]
-            if not p.raw and _is_array(x)
+            if not p.raw and is_array(x)
         ]
         if (size is None) == (not shapes):
             raise ArgumentError(
@@ -240,13 +261,13 @@ class _OfParameters(_Kernel):
     def _product(self, xp: Any, p: _Parameter, known: dict[str, Any]) -> Any:
         """The gradient of an input before it is summed to its shape."""
         if p.name in self._vjp:
-            return _evaluate(self._vjp[p.name], xp, known)
+            return evaluate(self._vjp[p.name], xp, known)
         if p.name not in self._d or self.nout > 1:
             raise NoGradientError(
                 f"{self.name}: no derivative by the input {p.name} was declared: add it to "
                 f"{'d= or ' * (self.nout == 1)}vjp=, as None if it is 0."
             )
-        d, g = _evaluate(self._d[p.name], xp, known), known["g"]
+        d, g = evaluate(self._d[p.name], xp, known), known["g"]
         if d is None:
             return None
         return g * (xp.conj(d) if getattr(d, "dtype", g.dtype).kind == "c" else d)
@@ -266,8 +287,9 @@ class ElementwiseKernel(_OfParameters):
 
     Args:
         d: of a kernel with one output, partial derivatives by the inputs, in order or by name: a
-            number, or a function ``(xp, names...)`` of inputs and outputs.
-        vjp: instead, functions ``(xp, g, names...)`` that return the gradients.
+            number, a function ``(xp, names...)`` of inputs and outputs, or an ElementwiseKernel,
+            whose inputs have names of these and whose output has the shape of this kernel's.
+        vjp: instead, functions ``(xp, g, names...)``, or kernels, that return the gradients.
 
     Raises:
         KernelError: at a call on the CPU, if there is no C++ compiler, or the kernel fails.
@@ -375,131 +397,3 @@ class ReductionKernel(_OfParameters):
             f"_type_reduce _a = static_cast<_type_reduce>({mapped});\n_s = REDUCE(_s, _a);\n}}\n"
             f"_out_ind.set(_i);\n{outputs}\nPOST_MAP(_s);\n}}"
         )
-
-
-# ---- raw --------------------------------------------------------------------------------
-
-
-class RawKernel(_Kernel):
-    """A kernel of CUDA source, as CuPy's ``RawKernel``, with derivatives besides.
-
-    Tensors whose parameter is a pointer to const are read. What the kernel writes to the others is
-    a recorded write of these Tensors.
-
-    Args:
-        vjp: functions ``(xp, g, names...)`` by the names of parameters; `g` is the gradient of the
-            written array, `out` its new value: tuples, if there are several.
-
-    >>> import gpugrad.compat.cupy as cp
-    >>> twice = cp.RawKernel('''extern "C" __global__
-    ...     void twice(const float* x, float* y) { y[threadIdx.x] = 2 * x[threadIdx.x]; }''',
-    ...     "twice", vjp={"x": lambda xp, g: 2 * g})
-    >>> y = cp.empty(3, cp.float32)
-    >>> twice((1,), (3,), (cp.arange(3, dtype="f4"), y))
-    >>> y.tolist()
-    [0.0, 2.0, 4.0]
-    """
-
-    max_dynamic_shared_size_bytes: int | None = None
-
-    def __init__(
-        self,
-        code: str,
-        name: str,
-        options: Sequence[str] = (),
-        backend: str = "nvrtc",
-        *,
-        module: Any = None,
-        vjp: Any = None,
-        **others: Any,
-    ) -> None:
-        self.code, self._module = code, module
-        self._parameters = _parameters_of(code, name.partition("<")[0].strip())
-        names = [n for n, _, _ in self._parameters]
-        definition = code, name, tuple(options), backend
-        super().__init__(re.sub(r"\W+", "_", name).strip("_"), definition, others, names, None, vjp)
-
-    @cached_property
-    def on_gpu(self) -> Any:
-        """CuPy's own kernel."""
-        module, (code, name, *rest) = self._module, self._definition
-        if module is not None:
-            return module.on_gpu.get_function(name)
-        return cupy().RawKernel(code, name, *rest, **self._options)
-
-    def __call__(
-        self, grid: Any, block: Any, args: Sequence[Any], *, shared_mem: int = 0, stream: Any = None
-    ) -> None:
-        """Launch the kernel."""
-        size = {"grid": tuple(grid), "block": tuple(block), "shared_mem": int(shared_mem)}
-        written = self._written(args)
-        results = self._apply(args, size, max(len(written), 1))
-        for k, result in zip(written, results, strict=False):
-            args[k][...] = result
-
-    def _written(self, args: Sequence[Any]) -> list[int]:
-        """The positions of the arrays that the kernel may write to."""
-        known = [read for _, read, _ in self._parameters]
-        is_read = known if len(known) == len(args) else [False] * len(args)
-        return [k for k, x in enumerate(args) if _is_array(x) and not is_read[k]]
-
-    def _run(self, lib: Any, values: list[Any], options: dict[str, Any]) -> Sequence[Any]:
-        written, shared = self._written(values), options["shared_mem"]
-        copies = {id(values[k]): lib.array(values[k]) for k in written}
-        args = [copies.get(id(x), x) for x in values]
-        if lib is not np:
-            if self.max_dynamic_shared_size_bytes is not None:
-                self.on_gpu.max_dynamic_shared_size_bytes = self.max_dynamic_shared_size_bytes
-            self.on_gpu(options["grid"], options["block"], tuple(args), shared_mem=shared)
-        else:
-            kinds = [kind for _, _, kind in self._parameters] or ["long"] * len(args)
-            numbers = list(map(_number, args, kinds))
-            together = bool(self._options.get("enable_cooperative_groups"))
-            name, size = self._definition[1], (options["grid"], options["block"])
-            macros = [o[2:].partition("=") for o in self._definition[2] if o[:2] == "-D"]
-            code = "".join(f"#define {n} {v or 1}\n" for n, _, v in macros) + self.code
-            on_host.launch(code, name, *size, numbers, shared=shared, cooperative=together)
-        return [args[k] for k in written] or [lib.zeros(0)]
-
-    def _gradient(self, xp: Any, g: Any, values: list[Any], out: Any, k: int, axis: Any) -> Any:
-        known = dict(zip((n for n, _, _ in self._parameters), values, strict=True))
-        rule = self._vjp.get(self._parameters[k][0])
-        return rule and _evaluate(rule, xp, {**known, "g": g, "out": out})
-
-
-def _number(x: Any, ctype: str) -> Any:
-    """A number in NumPy's type for a parameter; Python's ints fit any, as in CuPy."""
-    if type(x) is int:
-        return (np.int64 if re.search("long|64|size_t|ptrdiff", ctype) else np.int32)(x)
-    return np.array(x)[()] if type(x) in (bool, float, complex) else x
-
-
-def _parameters_of(code: str, name: str) -> list[tuple[str, bool, str]]:
-    """(name, whether a pointer to const, type) of a kernel's parameters, if they are found."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/|__restrict__", "", code or "", flags=re.DOTALL)
-    match = re.search(rf"__global__[^;{{]*?\b{re.escape(name)}\s*\(([^){{;]*)\)", code)
-    parts = re.split(r",(?![^<]*>)", match[1]) if match else []
-    found = [re.fullmatch(r"\s*(.*?)(\w+)\s*(?:\[\s*\])?\s*", part, re.DOTALL) for part in parts]
-    return [(m[2], "const" in m[1].split("*")[0] and "*" in m[1], m[1]) for m in found if m]
-
-
-class RawModule:
-    """A module of CUDA source, as CuPy's ``RawModule``; `path` needs a GPU."""
-
-    def __init__(self, *, code: str | None = None, path: str | None = None, **options: Any) -> None:
-        if (code is None) == (path is None):
-            raise ArgumentError("RawModule: either code= or path= is needed.")
-        self.code, self._options = code, {"code": code, "path": path, **options}
-
-    @cached_property
-    def on_gpu(self) -> Any:
-        """CuPy's own module."""
-        return cupy().RawModule(**self._options)
-
-    def get_function(self, name: str, *, vjp: Any = None) -> RawKernel:
-        """The kernel of a name, or name expression; `vjp` as for `RawKernel`."""
-        if self.code is None and not gg.cuda.is_available():
-            raise KernelError(f"RawModule: {self._options['path']} needs a GPU; pass code=.")
-        names = ("options", "enable_cooperative_groups")
-        others = {n: self._options[n] for n in names if n in self._options}
-        return RawKernel(self.code or self._options["path"], name, module=self, vjp=vjp, **others)

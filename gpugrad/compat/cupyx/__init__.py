@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NoReturn
 
+import numpy as np
+
 # ruff: noqa: F401  # names of cupyx
-from gpugrad import Tensor, rsqrt
+from gpugrad import Tensor, about, rsqrt
 from gpugrad.compat.cupyx import profiler, scipy
 from gpugrad.compat.names import forwarding
 from gpugrad.errors import ArgumentError
@@ -37,6 +39,36 @@ def scatter_min(a: Tensor, slices: Any, value: Any) -> None:
 def errstate(**keywords: Any) -> contextlib.AbstractContextManager[None]:
     """A context without effect: `gpugrad.debug.nans` checks values."""
     return contextlib.nullcontext()
+
+
+def allow_synchronize(allow: bool) -> contextlib.AbstractContextManager[None]:
+    """A context without effect: `gpugrad.cuda` says what waits for a GPU."""
+    return contextlib.nullcontext()
+
+
+class DeviceSynchronized(RuntimeError):
+    """CuPy's error of an operation that waits within `allow_synchronize(False)`: never raised."""
+
+
+def geterr() -> dict[str, Any]:
+    """How errors of libraries are handled: they raise."""
+    return {"linalg": "raise", "divide": None, "over": None, "under": None, "invalid": None}
+
+
+def seterr(**keywords: Any) -> dict[str, Any]:
+    """Without effect, as `errstate`; returns `geterr`'s."""
+    return geterr()
+
+
+def get_runtime_info(**keywords: Any) -> str:
+    """What `gpugrad.about` says of this machine."""
+    return str(about())
+
+
+empty_pinned, zeros_pinned, empty_like_pinned, zeros_like_pinned = (
+    np.empty, np.zeros, np.empty_like, np.zeros_like,
+)  # fmt: skip
+"""CuPy's NumPy arrays in pinned memory; here in any: copies from them wait."""
 
 
 class _Jit:

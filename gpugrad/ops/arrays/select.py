@@ -10,6 +10,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.ops._axes import arrays_of, flatten_or_check_axis, index_along
+from gpugrad.ops.arrays.creation import asarray
 from gpugrad.ops.arrays.shape import NOT_NUMBERS
 from gpugrad.registry.record import op
 
@@ -254,6 +255,8 @@ def choose(a, choices, mode="raise"):
     >>> print(gg.choose([0, 1], [[1.0, 2.0], [3.0, 4.0]]))
     [1. 4.]
     """
+    if isinstance(a, (list, tuple)):  # a list beside arrays would take their dtype
+        a = asarray(a, device=getattr(choices, "device", None))
     return _choose([a, *choices], mode=mode)
 
 
