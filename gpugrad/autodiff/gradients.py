@@ -40,7 +40,7 @@ from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import profiles, timed_entries
-from gpugrad.trace.program import NotReplayable
+from gpugrad.trace.program import NotMasked
 
 
 def differentiate(
@@ -99,8 +99,8 @@ def _differentiate(
     with np.errstate(all="ignore"), here, dtypes:
         # a replay under gg.debug.nans could not tell a NaN that masked products do not have
         always = checks and on_host and trace is not None and numerics()
-        nan: bool | None = False
-        for masked in (True,) if always else (False, True):
+        nan: bool | None = on_host and trace is not None and trace.masks
+        for masked in (True,) if always or nan else (False, True):
             which = "masked" if masked else "plain" if on_host else "rules"
             reading = reading_of(which, first, *(s._data for s in seeds[:1] if s is not None))
             begin = [
@@ -257,7 +257,7 @@ def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
 
 def _refuse_nan(*grads: Tensor) -> list[Tensor]:
     if any(is_nan(g._data) for g in grads):
-        raise NotReplayable("a gradient is NaN, so it is computed with masked products")
+        raise NotMasked
     return []
 
 

@@ -103,6 +103,12 @@ class FirstCall(Tracing):
         return self.makes is not None or happened
 
 
+class MaskedCall(FirstCall):
+    """The same for a function whose replay has met a NaN: gradients have masked products."""
+
+    masks = True
+
+
 def planned(
     program: Program, options: Options, load: bool = True, times: int = 1
 ) -> tuple[Program, Any]:

@@ -84,7 +84,7 @@ def _fdtri(xp, dfn, dfd, p, /):
 
 
 def _share(xp, t):
-    """t / (1 + t), which is 1 at infinity."""
+    """The share of odds `t`, t / (1 + t), which is 1 at infinity."""
     large = t > 1
     return xp.where(large, 1 / (1 + 1 / xp.where(large, t, 1)), t / (1 + xp.where(large, 1, t)))
 

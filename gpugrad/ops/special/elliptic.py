@@ -136,7 +136,6 @@ def ellipj(xp, u, m, /):
     return xp.special.ellipj(u, m)
 
 
-
 def _agm(xp, a, b, /):
     """No product of `a` and `b`, which underflows and overflows before they do."""
     total = a + b
