@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
 
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
-from gpugrad.autodiff.masked_pass import MaskedPass
+from gpugrad.autodiff.masked_pass import MaskedPass, NotingPass
 from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
 from gpugrad.autodiff.recorder import Recorder, link, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
@@ -88,54 +88,115 @@ def _differentiate(
     stops: Sequence[Tensor],
     trace: Any,
 ) -> list[Any]:
-    """One backward pass, and one with masked products if a gradient of the first is NaN."""
-    keep = {number_any(s) for s in sources}
-    stopped = {number_any(s) for s in stops}
-    needed = _needed(recorder, keep)
+    """One backward pass, and others with masked products if a gradient of the first is NaN."""
     first = targets[0]._data
     on_host = type(backend.innermost_array(first)) is np.ndarray
     here = _NOTHING if on_host else formulas_on(first)
     dtypes = as_written() if mixed_modes else _NOTHING
+    run = _Passes(recorder, targets, seeds, sources, stops, trace)
     with np.errstate(all="ignore"), here, dtypes:
-        # a replay under gg.debug.nans could not tell a NaN that masked products do not have
-        always = checks and on_host and trace is not None and numerics()
-        nan: bool | None = on_host and trace is not None and trace.masks
-        for masked in (True,) if always or nan else (False, True):
-            which = "masked" if masked else "plain" if on_host else "rules"
-            reading = reading_of(which, first, *(s._data for s in seeds[:1] if s is not None))
-            begin = [
-                (number_any(target), _seed(reading, target, seed))
-                for target, seed in zip(targets, seeds, strict=True)
-            ]
-            if nan:
-                reading = MaskedPass(reading, array_reading(which, first), begin, recorder, keep)
-            if checks and numerics():
-                reading = CheckedReading(reading)
-            grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
-            for serial, g in begin:
-                grads.add(serial, g)
-            walk: Any = reversed(recorder.log)
-            if trace is not None:
-                walk = trace.entries(walk)
-            if profiles:
-                walk = timed_entries(walk, grads)
-            try:
-                backward(walk, grads, needed, reading)
-                results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
-                if checks:
-                    for result, s in zip(results, sources, strict=True):
-                        reading.check_sum(result, grads.get(s._id))  # it may be a cast
-            except NumericsError:
-                if masked or not on_host:
-                    raise
-                nan = True
-                continue  # the NaN may be one that masked products do not have
-            finally:
-                if trace is not None or profiles:
-                    walk.close()  # also after an error, which would hold it
-            if masked or (nan := _any_nan(results, recorder.log, trace)) is False:
-                break
-    return results
+        if on_host and trace is not None:
+            if trace.masks:
+                return run.once("masked", run.telling)
+            if checks and numerics():  # a replay could not tell a NaN that a mask absorbs
+                return run.once("masked")
+        nan: bool | None = True
+        try:
+            results = run.once("plain" if on_host else "rules")
+            nan = _any_nan(results, recorder.log, trace)
+        except NumericsError:
+            if not on_host:
+                raise  # else the NaN may be one that masked products do not have
+        if nan is False:
+            return results
+        if nan and trace is None and not checks:
+            results = run.once("masked", run.noting)
+            if not run.has_live_zeros():
+                return results
+        return run.once("masked", run.telling if nan else None)
+
+
+class _Passes:
+    """The backward passes of one gradient call; their arguments are those of `differentiate`."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        targets: Sequence[Tensor],
+        seeds: Sequence[Any],
+        sources: Sequence[Tensor],
+        stops: Sequence[Tensor],
+        trace: Any,
+    ) -> None:
+        self._recorder, self._trace = recorder, trace
+        self._targets, self._seeds, self._sources = targets, seeds, sources
+        self._first = targets[0]._data
+        self._keep = {number_any(s) for s in sources}
+        self._stopped = {number_any(s) for s in stops}
+        self._needed = _needed(recorder, self._keep)
+        self._noted: NotingPass | None = None
+
+    def once(self, which: str, wrap_reading: Callable[..., LogReading] | None = None) -> list[Any]:
+        """The gradients by one pass with the rules `which`, on another reading if one is given."""
+        recorder, trace, sources = self._recorder, self._trace, self._sources
+        reading = reading_of(
+            which, self._first, *(s._data for s in self._seeds[:1] if s is not None)
+        )
+        begin = self._begin(reading)
+        if wrap_reading is not None:
+            reading = wrap_reading(reading, begin)
+        if checks and numerics():
+            reading = CheckedReading(reading)
+        grads = (CheckedGradients if checks else Gradients)(reading, self._keep, self._stopped)
+        for serial, g in begin:
+            grads.add(serial, g)
+        walk: Any = reversed(recorder.log)
+        if trace is not None:
+            walk = trace.entries(walk)
+        if profiles:
+            walk = timed_entries(walk, grads)
+        try:
+            backward(walk, grads, self._needed, reading)
+            results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
+            if checks:
+                for result, s in zip(results, sources, strict=True):
+                    reading.check_sum(result, grads.get(s._id))  # it may be a cast
+        finally:
+            if trace is not None or profiles:
+                walk.close()  # also after an error, which would hold it
+        return results
+
+    def _begin(self, reading: LogReading) -> list[tuple[int, Any]]:
+        pairs = zip(self._targets, self._seeds, strict=True)
+        return [(number_any(target), _seed(reading, target, seed)) for target, seed in pairs]
+
+    def telling(self, reading: LogReading, begin: list[tuple[int, Any]]) -> MaskedPass:
+        """The reading that tells a mask's zeros from others."""
+        arrays = array_reading("masked", self._first)
+        return MaskedPass(reading, arrays, begin, self._recorder, self._keep)
+
+    def noting(self, reading: LogReading, begin: list[tuple[int, Any]]) -> NotingPass:
+        """The reading that notes where a mask absorbs a NaN."""
+        self._noted = NotingPass(reading, array_reading("plain", self._first))
+        return self._noted
+
+    def has_live_zeros(self) -> bool:
+        """Whether a zero that absorbed a NaN in the pass with `noting` was not a mask's.
+
+        Only what lies between there and the targets is walked again.
+        """
+        assert self._noted is not None
+        needed = {i for i in self._noted.between(self._recorder.log) if i in self._needed}
+        if not needed:
+            return False
+        arrays = array_reading("masked", self._first)
+        begin = self._begin(arrays)
+        reading = self.telling(arrays, begin)
+        grads = Gradients(reading, set(), self._stopped)
+        for serial, g in begin:
+            grads.add(serial, g)
+        backward(reversed(self._recorder.log), grads, needed, reading)
+        return reading.found
 
 
 def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
