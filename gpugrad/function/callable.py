@@ -28,14 +28,13 @@ from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair
-from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
-from gpugrad.function.plan import FirstCall, MaskedCall, Options, optimized, planned
+from gpugrad.function.plan import FirstCall, MaskedCall, Options, Plan
 from gpugrad.function.signature import Names, Signature, never
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.profiling import Span, in_span, profiles
-from gpugrad.trace.program import NotMasked, NotReplayable, Program
+from gpugrad.trace.program import NotMasked, NotReplayable
 from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
 
@@ -43,30 +42,6 @@ CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, or called the Python function instead."""
 
 _MANY = 16  # traces after which another one is worth a warning
-
-
-class Plan:
-    """The program for one signature of a function, its replay, and the form of its result.
-
-    Attributes:
-        nans: how many replays have met a NaN that masked products may not have.
-        masked: the plan with masked products, which replays such calls from the second one on.
-    """
-
-    masked: Plan | None = None
-    nans = 0
-
-    def __init__(self, program: Program, result: Any, options: Options) -> None:
-        undoable = program if numerics() else record_undo(program)
-        self.program, self.replay = planned(optimized(undoable, options), options)
-        self.run: Callable[..., list[Any]] = self.replay
-        if undoable is not program:
-            self.run = functools.partial(run_or_undo, self.replay)
-        if numerics():
-            self.run = functools.partial(run_or_restore, self.program, self.replay)
-        self.result = result
-        self.fits: Any = None  # `Signature.test`, from the first replay on
-        program.forget_arrays()
 
 
 class Function:
