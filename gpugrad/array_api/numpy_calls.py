@@ -27,7 +27,7 @@ from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError
-from gpugrad.registry.function_text import RENAMED
+from gpugrad.registry.function_text import RENAMED, numpys_signature
 
 NAMES = {  # NumPy's name: gpugrad's, where they differ
     "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",
@@ -282,7 +282,7 @@ def _double(value: Any) -> Any:
 @functools.cache
 def _signature(function: Any, fallback: Any = None) -> inspect.Signature:
     try:
-        return inspect.signature(function)
+        return numpys_signature(function)
     except ValueError:  # before NumPy 2.4 its functions in C have none
         if fallback is None:
             raise

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Container, Sequence
-from copy import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
-from gpugrad.autodiff.masked_pass import MaskedPass
-from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
-from gpugrad.autodiff.recorder import Recorder, link, number_any
+from gpugrad.autodiff.passes import Passes
+from gpugrad.autodiff.recorder import Recorder, link
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.core import backend, nest
-from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
+from gpugrad.core.backend import is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import opened
@@ -40,8 +37,9 @@ from gpugrad.errors import (
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
-from gpugrad.trace.profiling import profiles, timed_entries
-from gpugrad.trace.program import NotReplayable
+from gpugrad.trace.program import NotMasked
+
+_NOTHING = contextlib.nullcontext()
 
 
 def differentiate(
@@ -89,103 +87,32 @@ def _differentiate(
     stops: Sequence[Tensor],
     trace: Any,
 ) -> list[Any]:
-    """One backward pass, and one with masked products if a gradient of the first is NaN."""
-    keep = {number_any(s) for s in sources}
-    stopped = {number_any(s) for s in stops}
-    needed = _needed(recorder, keep)
+    """One backward pass, and others with masked products if a gradient of the first is NaN."""
     first = targets[0]._data
     on_host = type(backend.innermost_array(first)) is np.ndarray
     here = _NOTHING if on_host else formulas_on(first)
     dtypes = as_written() if mixed_modes else _NOTHING
+    run = Passes(recorder, targets, seeds, sources, stops, trace)
     with np.errstate(all="ignore"), here, dtypes:
-        # a replay under gg.debug.nans could not tell a NaN that masked products do not have
-        always = checks and on_host and trace is not None and numerics()
-        nan: bool | None = False
-        for masked in (True,) if always else (False, True):
-            which = "masked" if masked else "plain" if on_host else "rules"
-            reading = reading_of(which, first, *(s._data for s in seeds[:1] if s is not None))
-            begin = [
-                (number_any(target), _seed(reading, target, seed))
-                for target, seed in zip(targets, seeds, strict=True)
-            ]
-            if nan:
-                reading = MaskedPass(reading, array_reading(which, first), begin, recorder, keep)
-            if checks and numerics():
-                reading = CheckedReading(reading)
-            grads = (CheckedGradients if checks else Gradients)(reading, keep, stopped)
-            for serial, g in begin:
-                grads.add(serial, g)
-            walk: Any = reversed(recorder.log)
-            if trace is not None:
-                walk = trace.entries(walk)
-            if profiles:
-                walk = timed_entries(walk, grads)
-            try:
-                backward(walk, grads, needed, reading)
-                results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
-                if checks:
-                    for result, s in zip(results, sources, strict=True):
-                        reading.check_sum(result, grads.get(s._id))  # it may be a cast
-            except NumericsError:
-                if masked or not on_host:
-                    raise
-                nan = True
-                continue  # the NaN may be one that masked products do not have
-            finally:
-                if trace is not None or profiles:
-                    walk.close()  # also after an error, which would hold it
-            if masked or (nan := _any_nan(results, recorder.log, trace)) is False:
-                break
-    return results
-
-
-def _needed(recorder: Recorder, wanted: set[int]) -> Container[int]:
-    """Serial numbers of `wanted`, and of everything that the log computes from them."""
-    if recorder.leaves <= wanted and type(recorder.known) is set:
-        return recorder.known
-    needed = {i for i in wanted if i in recorder.known}
-    for _, out, ids, _, _, _ in recorder.log:
-        if any(i in needed for i in ids):
-            needed.update((out,) if type(out) is int else (o[0] for o in out))
-    return needed
-
-
-def reading_of(which: str, *arrays: Any) -> LogReading:
-    """The LogReading of a backward pass that begins with `arrays`."""
-    if recorders and any(not recorder.passive for recorder in threads.stack):
-        return OnTensors(TENSOR, which)
-    return array_reading(which, *arrays)
-
-
-def array_reading(which: str, *arrays: Any) -> LogReading:
-    """The same for a pass that no outer recorder sees."""
-    kind = OnMixedArrays if len(ARRAYS) > 1 else LogReading
-    return kind(backend.reading(*arrays), which)
-
-
-_NOTHING = contextlib.nullcontext()
-
-
-def _seed(reading: LogReading, target: Tensor, seed: Tensor | None) -> Any:
-    """The gradient at a target: ones if `seed` is None."""
-    if seed is not None:
-        return seed if reading.xp is TENSOR else seed._data
-    ones = full_on_device_of(target._data, target.shape, target.dtype, 1)
-    return wrap(ones) if reading.xp is TENSOR else ones
-
-
-def _result(xp: Any, g: Any, source: Tensor) -> Any:
-    """A gradient as returned to the user: a Tensor of the source's dtype, or IndexedSlices."""
-    if g is None:
-        return None
-    if type(g) is IndexedSlices:
-        own = copy if xp is TENSOR else wrap
-        return IndexedSlices(own(g.values), own(g.indices), g.dense_shape)
-    if g.dtype != source.dtype:
-        g = xp.astype(g, source.dtype)
-    if xp is TENSOR:
-        return copy(g)  # other gradients may be this very Tensor, and ``g[i] = v`` changes it
-    return wrap(as_array(g, type(source._data)))
+        if on_host and trace is not None:
+            if trace.masks:
+                return run.once("masked", run.telling)
+            if checks and numerics():  # a replay could not tell a NaN that a mask absorbs
+                return run.once("masked")
+        nan: bool | None = True
+        try:
+            results = run.once("plain" if on_host else "rules")
+            nan = _any_nan(results, recorder.log, trace)
+        except NumericsError:
+            if not on_host:
+                raise  # else the NaN may be one that masked products do not have
+        if nan is False:
+            return results
+        if nan and trace is None and not checks:
+            results = run.once("masked", run.noting)
+            if not run.has_live_zeros():
+                return results
+        return run.once("masked", run.telling if nan else None)
 
 
 # ---- NaN, which may come of 0 * inf --------------------------------------------------------
@@ -258,7 +185,7 @@ def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
 
 def _refuse_nan(*grads: Tensor) -> list[Tensor]:
     if any(is_nan(g._data) for g in grads):
-        raise NotReplayable("a gradient is NaN, so it is computed with masked products")
+        raise NotMasked
     return []
 
 

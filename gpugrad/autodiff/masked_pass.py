@@ -12,6 +12,10 @@ three more calls of it, on plain arrays, tell which are:
   in place of each saved 0 that a source changes. The zeros of both results are blocked. So are the
   zeros that jump in the second, as relu's at 0: a kink takes the side without a gradient.
 - With a one for each live 0: where the result is not finite, the gradient is NaN.
+
+Most NaNs are a mask's, and few entries lie between them and the targets. So a `NotingPass` takes
+every 0 for a mask's and notes where one has absorbed a NaN; then only the entries in between are
+asked. What is traced has no values to look at: there, every entry is.
 """
 
 from __future__ import annotations
@@ -32,6 +36,57 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.trace.numerics import unchecked
 
 
+class NotingPass(LogReading):
+    """Rules with masked products, that notes the entries where one has absorbed a NaN.
+
+    Args:
+        reading: the reading with masked products.
+        plain: the reading of arrays without them.
+    """
+
+    def __init__(self, reading: LogReading, plain: LogReading) -> None:
+        super().__init__(reading.xp, "masked")
+        self._reading, self._plain = reading, plain
+        self.for_grads = reading.for_grads  # type: ignore[method-assign]
+        self._noted: list[Entry] = []
+
+    def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
+        """The rules of an entry, and whether a product of theirs meets 0 * inf."""
+        op = entry[0]
+        if op.masked and op.masked is not op.plain and self._absorbs(entry, g, needed):
+            self._noted.append(entry)
+        return self._reading.of(entry, g, needed)
+
+    def _absorbs(self, entry: Entry, g: Any, needed: Container[int]) -> bool:
+        """Whether a plain rule of the entry makes a NaN of a gradient with zeros."""
+        op, _, ids, _, saved, params = entry
+        parts = [_plain(part) for part in _parts(g) if part is not None]
+        if any(isinstance(part, IndexedSlices) or not _is_known(part) for part in parts):
+            return True
+        if all(map(np.all, parts)):
+            return False
+        wanted = [k for k, i in enumerate(ids) if i in needed]
+        if all(getattr(op.masked[k], "is_sheltered", False) for k in wanted):
+            return not any(map(np.any, parts))  # a whole 0, and nothing else
+        g = tuple(p and _plain(p) for p in g) if type(g) is tuple else _plain(g)
+        xp, rules, _, saved = self._plain.of(entry, g, ids)
+        for k, rule in enumerate(rules):
+            if k in wanted and rule is not None:
+                with unchecked():
+                    result = rule(xp, g, saved, params)
+                if result is not None and not (_is_known(result) and not np.isnan(result).any()):
+                    return True
+        return False
+
+    def between(self, log: Iterable[Entry]) -> set[int]:
+        """Serial numbers of the inputs of noted entries, and of all values computed from them."""
+        outs = {o for entry in self._noted for o in _serials(entry[1])}
+        for _, out, ids, *_ in log if outs else ():
+            if any(i in outs for i in ids):
+                outs.update(_serials(out))
+        return outs.union(*(entry[2] for entry in self._noted))
+
+
 class MaskedPass(LogReading):
     """Rules with masked products, whose results are NaN where a live 0 meets an infinite slope.
 
@@ -44,7 +99,12 @@ class MaskedPass(LogReading):
         seeds: serial numbers and gradients that the pass begins with. Their zeros are blocked.
         recorder: its log is walked.
         sources: serial numbers of the sources.
+
+    Attributes:
+        found: whether a live 0 may have met an infinite slope.
     """
+
+    found = False
 
     def __init__(
         self,
@@ -103,7 +163,11 @@ class MaskedPass(LogReading):
             return result
         reached = self._call(entry, k, zeros, entry[4])
         xp = self._arrays.for_grads(reached)
-        factor = xp.astype(xp.where(xp.isfinite(reached), 1.0, np.nan), result.dtype)
+        finite = xp.isfinite(reached)
+        if _is_known(finite) and finite.all():
+            return result
+        self.found = True
+        factor = xp.astype(xp.where(finite, 1.0, np.nan), result.dtype)
         return result * wrap(factor) if isinstance(result, Tensor) else result * factor
 
     def _call(self, entry: Entry, k: int, g: Any, saved: Any) -> Any:
@@ -172,13 +236,18 @@ def _serials(out: Any) -> tuple[int, ...]:
     return (out,) if type(out) is int else tuple(o[0] for o in out)
 
 
+def _is_known(array: Any) -> bool:
+    """Whether values of an array can be asked for; not those of a traced or batched one."""
+    return isinstance(array, (np.ndarray, np.generic))
+
+
 def _parts(g: Any) -> tuple[Any, ...]:
     return g if type(g) is tuple else (g,)
 
 
 def _may_hold(g: Any) -> bool:
-    """Whether an array may hold a number that is not 0; a traced or batched one cannot be asked."""
-    return g is not None and (not isinstance(g, (np.ndarray, np.generic)) or bool(g.any()))
+    """Whether an array may hold a number that is not 0."""
+    return g is not None and (not _is_known(g) or bool(g.any()))
 
 
 def _small(dtype: Any) -> float:

@@ -261,7 +261,8 @@ def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, .
     if not isinstance(parent, Tensor):
         return wrap(array)
     root = parent.root._data if type(parent) is View else of
-    if op.kind == "elementwise":  # the real and imaginary parts, which are views in NumPy
+    # the real and imaginary parts are views in NumPy; so are all views that are read-only
+    if op.kind == "elementwise" or isinstance(op.writes, str):
         shares = True
     elif op.name != "getitem" and (wraps or not root.flags.c_contiguous):
         shares = _shares_in_rows(parent, op, params)

@@ -28,14 +28,13 @@ from gpugrad.function.donation import releaser
 from gpugrad.function.inspect.lowered import Lowered
 from gpugrad.function.memory import Memory, measure
 from gpugrad.function.on_tape import Pair
-from gpugrad.function.passes.effects import record_undo, run_or_restore, run_or_undo
-from gpugrad.function.plan import FirstCall, Options, optimized, planned
+from gpugrad.function.plan import FirstCall, MaskedCall, Options, Plan
 from gpugrad.function.signature import Names, Signature, never
 from gpugrad.function.structures import fill_holes, split_arrays
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.listener import leave_ended_blocks
 from gpugrad.trace.profiling import Span, in_span, profiles
-from gpugrad.trace.program import NotReplayable, Program
+from gpugrad.trace.program import NotMasked, NotReplayable
 from gpugrad.trace.shapes import ShapeTrace
 from gpugrad.trace.tracing import Tracing
 
@@ -43,22 +42,6 @@ CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, or called the Python function instead."""
 
 _MANY = 16  # traces after which another one is worth a warning
-
-
-class Plan:
-    """The program for one signature of a function, its replay, and the form of its result."""
-
-    def __init__(self, program: Program, result: Any, options: Options) -> None:
-        undoable = program if numerics() else record_undo(program)
-        self.program, self.replay = planned(optimized(undoable, options), options)
-        self.run: Callable[..., list[Any]] = self.replay
-        if undoable is not program:
-            self.run = functools.partial(run_or_undo, self.replay)
-        if numerics():
-            self.run = functools.partial(run_or_restore, self.program, self.replay)
-        self.result = result
-        self.fits: Any = None  # `Signature.test`, from the first replay on
-        program.forget_arrays()
 
 
 class Function:
@@ -252,14 +235,30 @@ class Function:
         """The result of a program, or of the function itself where a replay would differ."""
         try:
             results = iter(plan.run(arrays, release))
-        except NotReplayable:
-            self._counts[2] += count
-            result = self._f(*args, **keywords)
-            if release:
-                release()
-            return result
-        self._counts[0] += count
-        return fill_holes(plan.result, results)
+        except NotReplayable as error:
+            is_nan = type(error) is NotMasked
+        else:
+            self._counts[0] += count
+            return fill_holes(plan.result, results)
+        if is_nan and (plan.masked or self._is_worth_masking(plan)):
+            arrays = self._signature.key(args, keywords)[1]  # a replay has emptied the list
+            if plan.masked:
+                return self._replayed(plan.masked, arrays, args, keywords, release)
+            with self._lock:
+                return self._trace(None, arrays, args, keywords, release, plan)
+        self._counts[2] += count
+        result = self._f(*args, **keywords)
+        if release:
+            release()
+        return result
+
+    def _is_worth_masking(self, plan: Plan) -> bool:
+        """Whether a replay has met a NaN again, so that another program is worth its trace.
+
+        With several processes, a trace and its replay would communicate twice.
+        """
+        plan.nans += 1
+        return plan.nans > 1 and self._options.memory_limit is None and ranks.size == 1
 
     def _trace(
         self,
@@ -268,15 +267,18 @@ class Function:
         args: Any,
         keywords: Any,
         release: Callable[[], None] | None,
+        plain: Plan | None = None,
     ) -> Any:
-        """The result of the first call, which writes the program."""
-        trace, form, outputs = self._traced(args, keywords)
+        """The result of the first call, which writes the program; masked, beside a `plain` plan."""
+        trace, form, outputs = self._traced(args, keywords, MaskedCall if plain else FirstCall)
         self._counts[1] += 1
         if trace.makes is not None:  # for example a layer that creates its Variables when called
             self._creates(key, trace.makes)
         if trace.makes is None or not trace.committed:
             plan = Plan(trace.program, form, self._options)
-            if trace.makes is None:
+            if trace.makes is None and plain:
+                plain.masked = plan
+            elif trace.makes is None:
                 self._plans[key] = plan
             if not trace.committed:  # see `FirstCall`; or another thread has changed its Variables
                 del trace, outputs  # they hold arrays that a replay may write over

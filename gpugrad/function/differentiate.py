@@ -8,7 +8,8 @@ inputs of the program. The passes see function and gradient as one program. Then
 split: those that depend on the upstream gradients are the backward program.
 
 Products are not masked, so a replay whose gradient `is_nan` does not count. Then, and for
-derivatives of the gradient, the function itself runs on Tensors under a tape (`by_tape`).
+derivatives of the gradient, the function itself runs on Tensors under a tape (`by_tape`). A `Pair`
+that has met two of them is traced once more with `masks`.
 """
 
 from __future__ import annotations
@@ -109,8 +110,11 @@ def differentiate(
     wanted: Sequence[Tensor],
     signature: Signature,
     options: Options,
+    masks: bool = False,
 ) -> Derivative:
     """Trace a function and its gradient by the arguments `wanted` and the Variables it reads.
+
+    The products of the gradient are masked if `masks`.
 
     Raises:
         NotReplayable: the function has effects, none of which has happened yet, or nothing to
@@ -118,6 +122,7 @@ def differentiate(
     """
     # pure, because a fallback calls the function again, which would repeat its effects
     trace = _CapturingTrace(pure=True, passes=options.passes)
+    trace.masks = masks
 
     def called(inputs: Any, keys: Any, sources: list[Tensor]) -> tuple[Any, ...]:
         """The form, arrays, gradients, Variables; a Tensor that `f` has written to dies with it."""

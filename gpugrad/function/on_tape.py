@@ -5,13 +5,14 @@ For a second-order gradient the function itself is called again, on Tensors.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from copy import copy
 from threading import get_ident
 from typing import Any
 
 from gpugrad.autodiff.gradients import is_nan
-from gpugrad.autodiff.recorder import RecordedCall
+from gpugrad.autodiff.recorder import RecordedCall, recording_stopped
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.backend import TENSOR, is_array
 from gpugrad.core.devices import default_device, full_on_device_of
@@ -24,7 +25,7 @@ from gpugrad.function.differentiate import differentiable, differentiate
 from gpugrad.function.plan import Options, planned
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes
-from gpugrad.trace.program import NotReplayable
+from gpugrad.trace.program import NotMasked, NotReplayable
 
 
 def _snapshot(leaf: Any) -> Any:
@@ -52,8 +53,12 @@ class Pair:
         wanted: list[Tensor],
         options: Options,
         signature: Signature,
+        masks: bool = False,
     ) -> None:
-        both = differentiate(f, args, keywords, wanted, signature, options)
+        both = differentiate(f, args, keywords, wanted, signature, options, masks)
+        self._options, self._masks = options, masks
+        self._nans = 0
+        self._masked: Pair | None = None
         self._result, self._variables, self._signature = both.form, both.variables, signature
         self._n_outputs, self._targets = both.n_outputs, both.targets
         self._connected, self.others = both.connected, both.others
@@ -70,18 +75,55 @@ class Pair:
             v._read()  # so that tapes that watch Variables on first use watch it
         mode, device = is_training(), default_device()
         values = dict(zip([v._id for v in self.read], read_together(self.read), strict=True))
-        args, keywords = self._signature.mapped(_snapshot, args, keywords)
+        kept: dict[int, Any] = {}
+
+        def keep(leaf: Any) -> Any:
+            return kept.setdefault(id(leaf), _snapshot(leaf))
+
+        args, keywords = self._signature.mapped(keep, args, keywords)
+        tensors = [kept[id(x)] for x in wanted]
+
+        def then(call: Callable[[], Any]) -> Any:
+            with training(mode), device, Scope(scopes.get(get_ident(), {}) | values):
+                return call()
 
         def again() -> list[Tensor]:
-            with training(mode), device, Scope(scopes.get(get_ident(), {}) | values):
-                return differentiable(f(*args, **keywords))
+            return then(lambda: differentiable(f(*args, **keywords)))
 
-        sources = [*map(_snapshot, wanted), *self._variables]
+        def masked(upstream: list[Any], given: Any) -> list[Any]:
+            with recording_stopped():
+                return then(
+                    lambda: self._with_masks(f, args, keywords, tensors)._from_start(
+                        self._signature.key(args, keywords)[1], upstream, given
+                    )
+                )
+
         name = getattr(f, "__name__", "function")
-        return fill_holes(self._result, iter(self.replayed(name, arrays, sources, again)))
+        sources = [*tensors, *self._variables]
+        return fill_holes(self._result, iter(self.replayed(name, arrays, sources, again, masked)))
+
+    def _with_masks(self, f: Any, args: Any, keywords: Any, wanted: list[Tensor]) -> Pair:
+        """The pair with masked products; traced when a second gradient is NaN."""
+        self._nans += 1
+        if self._masked is None:
+            if self._nans < 2 or self._options.memory_limit is not None:
+                raise NotReplayable("its gradients are seldom NaN")
+            signature = self._signature
+            self._masked = Pair(f, args, keywords, wanted, self._options, signature, masks=True)
+        return self._masked
+
+    def _from_start(self, arrays: list[Any], upstream: list[Any], given: Any) -> list[Any]:
+        """The gradients by both programs, of leaves of the arguments."""
+        held = self.forward(arrays)[self._n_outputs :]
+        return self._pulled_back([*held, *upstream], given)
 
     def replayed(
-        self, name: str, arrays: list[Any], sources: list[Tensor], again: Callable[[], list[Tensor]]
+        self,
+        name: str,
+        arrays: list[Any],
+        sources: list[Tensor],
+        again: Callable[[], list[Tensor]],
+        masked: Callable[[list[Any], Any], list[Any]] | None = None,
     ) -> list[Tensor]:
         """The Tensors of the result, recorded.
 
@@ -91,6 +133,7 @@ class Pair:
             sources: the Tensors and Variables that gradients are taken with respect to.
             again: calls the function itself on the sources; returns the results that have
                 gradients.
+            masked: gradients with masked products, from those of the results, for a NaN.
         """
         results = self.forward(arrays)
         outs = [wrap(a) for a in results[: self._n_outputs]]
@@ -104,10 +147,12 @@ class Pair:
                 like = next(iter(upstream.values()))
                 pairs = zip(g, kinds, strict=True)
                 full = [full_on_device_of(like, *kind) if x is None else x for x, kind in pairs]
-                try:
-                    return self._pulled_back([*held, *full], upstream.keys())
-                except NotReplayable:
-                    pass
+                with contextlib.suppress(NotReplayable):
+                    try:
+                        return self._pulled_back([*held, *full], upstream.keys())
+                    except NotMasked:
+                        if masked is not None:
+                            return masked(full, upstream.keys())
             with GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(sources)
                 targets = again()
@@ -126,8 +171,8 @@ class Pair:
             NotReplayable: one is NaN, or a step of the program says so.
         """
         results = self.backward(arrays)
-        if any(map(is_nan, results)):
-            raise NotReplayable("a gradient is NaN, so it is computed with masked products")
+        if not self._masks and any(map(is_nan, results)):
+            raise NotMasked
         grads = iter(results)
         every = [None if of is None else (of, next(grads)) for of in self._connected]
         return [x[1] if x and not x[0].isdisjoint(given) else None for x in every]

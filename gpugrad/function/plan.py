@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gpugrad.core.backend import NUMPY
@@ -16,7 +17,13 @@ from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure
 from gpugrad.function.passes import pass_names, run_passes
-from gpugrad.function.passes.effects import move_updates_last, run_on_host
+from gpugrad.function.passes.effects import (
+    move_updates_last,
+    record_undo,
+    run_on_host,
+    run_or_restore,
+    run_or_undo,
+)
 from gpugrad.function.passes.remat import rematerialize
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program
@@ -103,6 +110,12 @@ class FirstCall(Tracing):
         return self.makes is not None or happened
 
 
+class MaskedCall(FirstCall):
+    """The same for a function whose replay has met a NaN: gradients have masked products."""
+
+    masks = True
+
+
 def planned(
     program: Program, options: Options, load: bool = True, times: int = 1
 ) -> tuple[Program, Any]:
@@ -143,3 +156,27 @@ def planned_loop(body: Body, options: Options, times: int) -> CLoop | None:
     except NoCodeError:
         return None
     return loop if loop.load() else None
+
+
+class Plan:
+    """The program for one signature of a function, its replay, and the form of its result.
+
+    Attributes:
+        nans: how many replays have met a NaN that masked products may not have.
+        masked: the plan with masked products, which replays such calls from the second one on.
+    """
+
+    masked: Plan | None = None
+    nans = 0
+
+    def __init__(self, program: Program, result: Any, options: Options) -> None:
+        undoable = program if numerics() else record_undo(program)
+        self.program, self.replay = planned(optimized(undoable, options), options)
+        self.run: Callable[..., list[Any]] = self.replay
+        if undoable is not program:
+            self.run = functools.partial(run_or_undo, self.replay)
+        if numerics():
+            self.run = functools.partial(run_or_restore, self.program, self.replay)
+        self.result = result
+        self.fits: Any = None  # `Signature.test`, from the first replay on
+        program.forget_arrays()

@@ -12,8 +12,9 @@ from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.function.callable import Function, Plan
+from gpugrad.function.callable import Function
 from gpugrad.function.donation import releaser
+from gpugrad.function.plan import Plan
 from gpugrad.function.signature import Signature
 from gpugrad.function.structures import fill_holes
 from gpugrad.trace.array import current_trace

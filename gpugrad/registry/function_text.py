@@ -290,7 +290,7 @@ def _numpys_parameters(op: Any, keywords: Sequence[str]) -> list[inspect.Paramet
         names = [k for k in keywords if k != "where" or function.signature is None]
         return [inspect.Parameter(k, either, default=None) for k in names]
     try:
-        theirs = list(inspect.signature(function).parameters.values())
+        theirs = list(numpys_signature(function).parameters.values())
     except (TypeError, ValueError):  # no such function; before NumPy 2.4, one in C
         return []
     theirs = theirs[len(op.arrays) - len(op.optional) :]
@@ -303,6 +303,24 @@ def _numpys_parameters(op: Any, keywords: Sequence[str]) -> list[inspect.Paramet
             return []  # its arrays are other arguments than the op's
         named.setdefault(name, p.replace(name=name))
     return list(named.values())
+
+
+_IN_C: dict[str, Any] = {
+    "dot": lambda a, b, out=None: None,
+    "concatenate": lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None,
+}
+"""NumPy's functions in C with further parameters than the op: before NumPy 2.4 none was known."""
+
+
+def numpys_signature(function: Any) -> inspect.Signature:
+    """The signature of NumPy's function; ValueError or TypeError if it has none."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        known = _IN_C.get(function.__name__)
+        if known is None:
+            raise
+        return inspect.signature(known)
 
 
 _NUMPYS = {"arrays": ["numpy"], "math": ["numpy"], "linalg": ["numpy.linalg", "numpy"]}

@@ -321,6 +321,7 @@ def _sheltered(rule: Rule) -> Rule:
         kept = [r if r is None else xp.where(xp.logical_or(some, r == r), r, 0) for r in every]
         return tuple(kept) if type(result) is tuple else kept[0]
 
+    sheltered.is_sheltered = True  # type: ignore[attr-defined]  # only a whole 0 makes a difference
     return sheltered
 
 

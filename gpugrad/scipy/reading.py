@@ -36,7 +36,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
 
-TRIED = ("1.17.0", "1.17.1")
+TRIED = ("1.17.0", "1.17.1", "1.18.1")
 
 
 class Names(types.ModuleType):
@@ -128,7 +128,7 @@ class Reader:
         self,
         package: str,
         given: Mapping[str, Any],
-        edits: Mapping[str, Mapping[str, str]],
+        edits: Mapping[str, Mapping[Any, str]],
         **names: Any,
     ) -> None:
         self.package, self.given, self.edits = package, {**_GIVEN, **given}, edits
@@ -194,14 +194,21 @@ class Reader:
         return Names(name, parts, module) if parts else module
 
 
-def edited(name: str, source: str, edits: Mapping[str, str]) -> str:
-    """The source of a module of SciPy with other lines; raises if one of the lines is not there."""
-    for old, new in edits.items():
-        if old not in source:
+def edited(name: str, source: str, edits: Mapping[Any, str]) -> str:
+    """The source of a module of SciPy with other lines; raises if one of the lines is not there.
+
+    A tuple of lines means one of them, as versions of SciPy differ; "" in it means none.
+    """
+    for lines, new in edits.items():
+        choices = lines if isinstance(lines, tuple) else (lines,)
+        old = next((line for line in choices if line in source), None)
+        if old == "":
+            continue
+        if old is None:
             raise ImportError(
                 f"gpugrad.scipy reads SciPy's own formulas, and SciPy {scipy.__version__} has no "
-                f"line {old!r} in {name}. Install one of the versions {', '.join(TRIED)}, or call "
-                "SciPy with x.numpy(), without gradients."
+                f"line {choices[0]!r} in {name}. Install one of the versions {', '.join(TRIED)}, "
+                "or call SciPy with x.numpy(), without gradients."
             )
         source = source.replace(old, new)
     return source
@@ -327,8 +334,12 @@ def _companion(a: Any) -> Tensor:
 def _modules() -> dict[str, Any]:
     """The modules that imports in SciPy's modules get."""
     from scipy import fft, linalg, special
-    from scipy._lib import _array_api_override, array_api_compat
+    from scipy._lib import _array_api_override
 
+    try:
+        compat: Any = importlib.import_module("scipy._external.array_api_compat")
+    except ModuleNotFoundError:  # before SciPy 1.18
+        compat = importlib.import_module("scipy._lib.array_api_compat")
     transforms = {
         name: _without(getattr(gpugrad.numpy.fft, name), "workers", "overwrite_x", "plan")
         for name in gpugrad.numpy.fft.__all__
@@ -350,7 +361,7 @@ def _modules() -> dict[str, Any]:
     return {
         "numpy": NUMPY,
         "math": Names("math", {name: _of_numbers(name) for name in _MATH}, math),
-        "scipy._lib.array_api_compat": Names("compat", {"numpy": NUMPY}, array_api_compat),
+        compat.__name__: Names("compat", {"numpy": NUMPY}, compat),
         "scipy._lib._array_api_override": Names("override", override, _array_api_override),
         "scipy.fft": Names("fft", transforms, fft),
         "scipy.special": Names("special", {**others, **functions}, special),

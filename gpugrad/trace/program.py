@@ -31,6 +31,13 @@ class NotReplayable(Exception):
     once = False
 
 
+class NotMasked(NotReplayable):
+    """A gradient is NaN, so the replay is one of a program with masked products."""
+
+    def __init__(self) -> None:
+        super().__init__("a gradient is NaN, so it is computed with masked products")
+
+
 def check_shapes(loose: Sequence[tuple[int, tuple[int, ...]]], arrays: Sequence[Any]) -> None:
     """Raise NotReplayable if an array read does not have its shape in `Program.loose`."""
     for k, shape in loose:

@@ -65,6 +65,7 @@ class Tracing(Listener):
 
     abstract = False  # whether the arrays only carry shapes and dtypes
     nested = False  # whether its program is part of another one, as a branch or a loop body
+    masks = False  # whether gradients have masked products at once, also without a NaN
     sees_reads = False  # whether `numbered` is called with the Tensors that ops read
 
     def __init__(

@@ -221,3 +221,131 @@ def test_loops_that_begin_with_a_constant_of_a_graph_have_a_gradient():
         chosen = gg.cond(c > 0, lambda v: v * c, lambda v: v, c)
         grads = [gg.gradients(y, c)[0].item() for y in (loop[1], last, chosen)]
     assert grads == [12.0, 32.0, 4.0]
+
+
+WAYS = {
+    "slice": lambda xp, a: a[1:, ::-1],
+    "row by a loop": lambda xp, a: list(a)[1],
+    "new axis": lambda xp, a: a[None, ..., 1:],
+    "transposed": lambda xp, a: xp.swapaxes(a.T[1:], 0, 1),
+    "moved axis": lambda xp, a: xp.moveaxis(a, 0, -1),
+    "reshaped": lambda xp, a: xp.ravel(xp.reshape(a, (9, 1)))[2:],
+    "squeezed": lambda xp, a: xp.squeeze(xp.expand_dims(a, axis=1), axis=1),
+    "turned": lambda xp, a: xp.rot90(xp.flip(a, axis=0)),
+    "split": lambda xp, a: xp.split(a, 3, axis=1)[2],
+    "real part": lambda xp, a: xp.real(a),
+    "at least 3d": lambda xp, a: xp.atleast_3d(a),
+    "broadcast": lambda xp, a: xp.broadcast_to(a[1:], (2, 2, 3)),
+    "broadcast arrays": lambda xp, a: xp.broadcast_arrays(a, np.ones((2, 1, 1)))[0],
+    "diagonal": lambda xp, a: xp.diagonal(a, 1),
+    "diagonal by einsum": lambda xp, a: xp.einsum("ii->i", a),
+    "transposed by einsum": lambda xp, a: xp.einsum("ij->ji", a),
+    "windows": lambda xp, a: _windows(xp)(a, 2, axis=1),
+    "windows of both axes": lambda xp, a: _windows(xp)(a, (2, 3)),
+    "row of windows": lambda xp, a: _windows(xp)(a, 2, axis=0)[1],
+    "torch's unfold": lambda xp, a: (
+        gg.OPS["windows"].eager(a, 2, axis=0, step=1) if xp is gg else _windows(np)(a, 2, axis=0)
+    ),
+}
+
+
+def _windows(xp):
+    return xp.sliding_window_view if xp is gg else np.lib.stride_tricks.sliding_window_view
+
+
+def _cubes(x, w, writes):
+    if writes:
+        x[0] = 2.0 * x[1]
+    return (w * w * w).sum() + (x * x).sum()
+
+
+def _slopes(view, start, writes, constant):
+    """The value in NumPy and its gradient by differences; a `constant` view is that of a copy."""
+
+    def run(x):
+        return _cubes(x, view(np, start.copy() if constant else x), writes)
+
+    steps = 1e-5 * np.eye(start.size).reshape(-1, *start.shape)
+    slopes = [(run(start + step) - run(start - step)) / 2e-5 for step in steps]
+    return run(start.copy()), np.reshape(slopes, start.shape)
+
+
+def _readings(view, start, writes):
+    """By when the view was made: a value, the gradient, and whether it is older than the recorder.
+
+    A view made while a tape is paused counts as older.
+    """
+    x = gg.constant(start)
+    older = view(gg, x)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = _cubes(x, older, writes)
+    yield "before a tape", y, tape.gradient(y, x), True
+
+    x = gg.constant(start)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        y = _cubes(x, view(gg, x), writes)
+    yield "in a tape", y, tape.gradient(y, x), False
+
+    x = gg.constant(start)
+    with gg.GradientTape() as outer:
+        outer.watch(x)
+        between = view(gg, x)
+        with gg.GradientTape() as inner:
+            inner.watch(x)
+            y = _cubes(x, between, writes)
+        of_inner = inner.gradient(y, x)
+    yield "between tapes, the inner one", y, of_inner, True
+    yield "between tapes, the outer one", y, outer.gradient(y, x), False
+
+    x = gg.constant(start)
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        with tape.stop_recording():
+            paused = view(gg, x)
+        y = _cubes(x, paused, writes)
+    yield "while a tape was paused", y, tape.gradient(y, x), True
+
+    for is_older in (True, False):
+        gradient = np.zeros(start.shape)
+        for i in np.ndindex(start.shape):
+            x, direction = gg.constant(start), np.zeros(start.shape)
+            older, direction[i] = view(gg, x), 1.0
+            with gg.ForwardAccumulator(x, gg.constant(direction)) as acc:
+                y = _cubes(x, older if is_older else view(gg, x), writes)
+                gradient[i] = acc.jvp(y).item()
+        yield f"an accumulator, older {is_older}", y, gradient, is_older
+
+    for is_older in (True, False):
+        x = gg.constant(start)
+        older = view(gg, x)
+        with gg.Graph().as_default():
+            first = copy.copy(x)
+            y = _cubes(x, older if is_older else view(gg, x), writes)
+            gradient = gg.gradients(y, first)[0]
+        yield f"a Graph, older {is_older}", y, gradient, is_older
+
+
+@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_view_shows_writes_and_is_a_constant_only_where_older_and_not_written_since(
+    way, writes, rng
+):
+    view, start = WAYS[way], rng.normal(size=(3, 3))
+    for when, y, gradient, is_older in _readings(view, start, writes):
+        value, slopes = _slopes(view, start, writes, is_older and not writes)
+        np.testing.assert_allclose(y.item(), value, err_msg=when)
+        np.testing.assert_allclose(gradient, slopes, 1e-6, 1e-6, err_msg=when)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_write_through_any_view_reaches_what_it_is_a_view_of_or_raises(way):
+    x = gg.zeros((3, 3))
+    view = WAYS[way](gg, x)
+    if any(kind in way for kind in ("broadcast", "diagonal", "windows", "unfold")):
+        with pytest.raises(gg.errors.ArgumentError, match="read-only"):
+            view[...] = 1.0
+    else:
+        view[...] = 1.0
+        assert WAYS[way](gg, x).numpy().all()

@@ -501,14 +501,15 @@ def test_a_gradient_that_is_nan_is_detected_between_the_steps_of_one_call(shape,
 
     traced, y = gg.function(f), normal(rng, *shape, dtype=dtype)
     x = gg.abs(normal(rng, *shape, dtype=dtype)) + 0.1
-    for k in (0, x.size - 1, x.size // 2):
+    for i, k in enumerate((0, x.size - 1, x.size // 2)):
         array = x.numpy()
         array.flat[k] = 0
         for a in (x, gg.constant(array), x):
             n = len(calls)
             with np.errstate(all="ignore"):
                 results = traced(a, y)
-                assert len(calls) == n + (a is not x or n == 0)
+                # the third replay with a NaN is one of a program with masks, traced for the second
+                assert len(calls) == n + ((a is not x and i < 2) or n == 0)
                 for result, expected in zip(results, f(a, y), strict=True):
                     near(result, expected, 1e-5)
         assert len(replay_of(traced)._runs) == 1

@@ -32,7 +32,7 @@ CUT = {
         "CuPy owns the plan and the work area of an FFT and may free them":
             "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft "
             "ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn trigonometric_transform",
-        "CuPy uses an FFT where that is faster": "convolve correlate poly polymul",
+        "CuPy uses an FFT where that is faster": "convolve correlate poly polymul rate_filter",
         "the shape of its result depends on values that the host reads":
             "argwhere bin_counts bincount compress extract flatnonzero intersect1d setdiff1d "
             "setxor1d union1d unique_all unique_values",
@@ -44,11 +44,8 @@ CUT = {
             "gamma_sensitivity gammainc_grad_a polygamma random_gamma_grad trigamma yn",
         "reads the pattern of a sparse matrix, or solves, on the host":
             "csr_lstsq csr_matmul csr_sampled csr_solve",
-        "CuPy copies a list of counts from the host": "repeat",
-        "not checked in CuPy's sources, and in no training step": "bin_edges isin "
-            "correlate_windows cosdg cotdg linear_filter lpmv pivots_to_permutation radian "
-            "rate_filter sindg sph_harm_y spherical_yn spline_coefficients tandg wright_bessel "
-            "zetac",
+        "copies counts, an order or a shape from the host":
+            "repeat spherical_yn spline_coefficients",
     }.items()
     for name in names.split()
 }  # fmt: skip

@@ -302,6 +302,7 @@ ERRORS = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")  # since NumPy 2.5
 @pytest.mark.parametrize("name", ERRORS)
 def test_bad_arguments_raise_numpys_class(name):
     kind, call = ERRORS[name]

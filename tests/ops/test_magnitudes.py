@@ -18,7 +18,6 @@ _INVERSE = "its gradient multiplies inverses"
 _WEIGHTS = "multiplies by weights, which are scaled too, before it divides by their sum"
 _WINDOWS = "scales for each window would take one pass over x per element of a window"
 OTHER = {
-    "agm": "multiplies its arguments, whose product underflows",
     "csr_solve": "iterates up to a tolerance that is relative to norms",
     "csr_lstsq": "iterates up to a tolerance that is relative to norms",
     "adjugate": _INVERSE, "lstsq": _INVERSE, "average": _WEIGHTS, "nll_loss": _WEIGHTS,

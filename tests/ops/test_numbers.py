@@ -93,7 +93,6 @@ def test_number_joined_with_integers_has_every_digit():
 SEVERAL = [
     n for n, op in gg.OPS.items()
     if n != "setitem"  # which has the dtype of what it writes to
-    and n not in ("gdtria", "gdtrix", "nrdtrimn", "nrdtrisd")  # SciPy has no float32 of them
     and len(op.arrays) > 1 and "f" in op.kinds and op.kind != "primitive" and not op.variadic
 ]  # fmt: skip
 

@@ -212,6 +212,7 @@ def _integers(rng, *shape):
         lambda rng: [uniform(rng, 2), uniform(rng, 0)],
     ),
     errors=[(["text", np.ones(2)], {}, DTypeError, "number")],
+    captures=True,
 )
 def isin(xp, x, test, /, assume_unique=False, invert=False):
     """Whether each element of `x` is an element of `test`; the gradient is None.

@@ -85,6 +85,9 @@ def examples(xp, name, n, x):
     return (xp.expand_dims(x, axis=0) if single else x), single
 
 
+_READ_ONLY = "an element stands in several windows. Write to a copy: x = x.copy()"
+
+
 # ---- along one axis ----------------------------------------------------------------------
 
 
@@ -115,6 +118,7 @@ def _windows_ref(x, size, axis=-1, step=1, dilation=1):
         ([np.ones(2)], {"size": 1, "step": 0}, ArgumentError, "step=0"),
         ([np.ones(2)], {"size": 1, "axis": 1}, AxisError, "axis 1"),
     ],
+    writes=_READ_ONLY,
 )
 def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
     """Sliding windows along an axis, like torch's ``Tensor.unfold``; `unfold` calls it.
@@ -125,7 +129,8 @@ def windows(xp, x, /, size, *, axis=-1, step=1, dilation=1):
         dilation: distance between the elements of a window.
 
     Returns:
-        Tensor with the windows along `axis`, and their elements along a new last axis.
+        Tensor with the windows along `axis`, and their elements along a new last axis. It is a
+        view that refuses writes.
     """
     axis = check_axis("windows", axis, x.shape)
     (size,), (step,), (dilation,) = (
@@ -233,6 +238,7 @@ def overlap_add(xp, x, /, *, axis, length, step=1, dilation=1):
         ([np.ones(2)], {"window_shape": 1, "axis": 1}, AxisError, "axis 1"),
         ([np.ones(2)], {"window_shape": 0}, ArgumentError, "size=0"),
     ],
+    writes=_READ_ONLY,
 )
 def sliding_window_view(xp, x, /, window_shape, axis=None):
     """All windows of a shape, as NumPy's sliding_window_view.
@@ -244,7 +250,7 @@ def sliding_window_view(xp, x, /, window_shape, axis=None):
 
     Returns:
         Tensor with the windows along the axes of `x`, and their elements along new axes at the
-        end, in the order of `axis`.
+        end, in the order of `axis`. It is a view that refuses writes.
 
     >>> print(gg.sliding_window_view([1.0, 2.0, 3.0], 2))
     [[1. 2.]

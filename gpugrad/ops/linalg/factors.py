@@ -153,6 +153,7 @@ def _order_batch(xp, batched, pivots, *, size):
         ([np.array([1, 1])], {"size": 1}, ShapeError, "pivots_to_permutation.*size=1"),
         ([np.array([1, 2])], {"size": 2}, IndexOutOfBoundsError, "pivots_to_permutation"),
     ],
+    captures=True,
 )
 def pivots_to_permutation(xp, pivots, /, *, size):
     """The order of rows after the exchanges of `lu_factor`. Its gradient is None.

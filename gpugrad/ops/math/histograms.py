@@ -166,6 +166,7 @@ def _bin_edges_reference(x, bins, range=None):
         ([np.ones(3)], {"bins": 2, "range": (1, 0)}, ArgumentError, r"bin_edges: .*\(1, 0\)"),
         ([np.ones(3)], {"bins": 2, "range": (0, np.inf)}, ArgumentError, "bin_edges: .*finite"),
     ],
+    captures=True,
 )
 def bin_edges(xp, x, /, *, bins, range=None):
     """Edges of equal bins over the range of the last axis; `histogram` calls it.
@@ -187,7 +188,7 @@ def bin_edges(xp, x, /, *, bins, range=None):
         low, high = (lib.full(shape, v, dtype=dtype) for v in range or (0, 1))
     else:
         low, high = (f(x, axis=-1, keepdims=True).astype(dtype) for f in (lib.min, lib.max))
-    half = lib.where(low == high, lib.asarray(0.5, dtype=dtype), lib.zeros(shape, dtype=dtype))
+    half = (low == high).astype(dtype) * 0.5
     low, high = low - half, high + half
     step = lib.arange(bins + 1, dtype=dtype)
     edges = low + step * ((high - low) / bins)

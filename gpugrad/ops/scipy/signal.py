@@ -133,6 +133,7 @@ def _filter_cupy(xp, b, a, x, zi):
         ),
         ([np.ones(3), np.ones(3), np.ones(4), np.ones(3)], {}, ShapeError, r"linear_filter: .*zi"),
     ],
+    captures=True,
 )
 def linear_filter(xp, b, a, x, zi, /):
     """Recursive filter of lines from a state: y_n = sum of b_k x_(n-k) - sum of a_k y_(n-k) + zi_n.
@@ -249,6 +250,7 @@ def _rates_ref(h, x, up=1, down=1):
     samples=_rates_samples,
     ref=_rates_ref,
     errors=[([np.ones((2, 2)), np.ones(4)], {}, ShapeError, r"rate_filter: h \(2, 2\)")],
+    captures=True,
 )
 def rate_filter(xp, h, x, /, *, up=1, down=1):
     """FIR filter of lines between two sampling rates: zeros between elements, `h`, each down-th.
@@ -330,6 +332,7 @@ def _correlation_ref(x, k):
     samples=_correlation_samples,
     ref=_correlation_ref,
     errors=[([np.ones(3), np.ones(4)], {}, ShapeError, r"correlate_windows: .*\(4,\)")],
+    captures=True,
 )
 def correlate_windows(xp, x, k, /):
     """Products of `k` with each part of `x` of its shape, summed; nothing is conjugated.

@@ -79,6 +79,11 @@ def library_of_order(name):
     return forward
 
 
+def are_arrays(*arrays):
+    """Whether no argument is a number, which `library_of_order` would copy from the host."""
+    return all(hasattr(a, "shape") for a in arrays)
+
+
 def need_real(xp, *arrays):
     """DTypeError if there is a complex number, of which a cast would drop the imaginary part."""
     if xp.lib.result_type(*arrays).kind == "c":

@@ -6,6 +6,7 @@ SciPy does, and have none. SciPy's tails are exact because the complement has it
 
 import math
 
+from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.ops.special.common import counted, formula, scipy_op
 
@@ -15,6 +16,13 @@ _TWO, _SHAPE = {"domain": _POSITIVE}, {"domain": (_POSITIVE, _INSIDE)}
 
 def _unless(xp, wrong, value):
     return xp.where(wrong, float("nan"), value)
+
+
+def _of(xp, name, *args):
+    """An op. Of Python numbers it is a Python number, which does not widen float32."""
+    if SCALARS.issuperset(map(type, args)):
+        return float(getattr(NUMPY, name)(*args))
+    return getattr(xp, name)(*args)
 
 
 chdtr = formula(
@@ -54,14 +62,14 @@ gdtrc = formula(
 )
 gdtria = formula(
     "gdtria(p, b, x)",
-    lambda xp, p, b, x, /: xp.gammaincinv(b, p) / x,
+    lambda xp, p, b, x, /: _of(xp, "gammaincinv", b, p) / x,
     doc="The `a` for which gdtr(a, b, x) is `p`.",
     example=("0.5, 1.0, 2.0", "0.3465736"),
     domain=(_INSIDE, _POSITIVE, _POSITIVE),
 )
 gdtrix = formula(
     "gdtrix(a, b, p)",
-    lambda xp, a, b, p, /: xp.gammaincinv(b, p) / a,
+    lambda xp, a, b, p, /: _of(xp, "gammaincinv", b, p) / a,
     doc="The `x` for which gdtr(a, b, x) is `p`.",
     example=("2.0, 1.0, 0.5", "0.3465736"),
     domain=(_POSITIVE, _POSITIVE, _INSIDE),
@@ -75,24 +83,36 @@ def _fdtri(xp, dfn, dfd, p, /):
     return dfd * xp.where(low, root, 1 - rest) / (dfn * xp.where(low, 1 - root, rest))
 
 
+def _share(xp, t):
+    """The share of odds `t`, t / (1 + t), which is 1 at infinity."""
+    large = t > 1
+    return xp.where(large, 1 / (1 + 1 / xp.where(large, t, 1)), t / (1 + xp.where(large, 1, t)))
+
+
 def _of_f(part):
+    """`part` of half the degrees of freedom and the odds ``dfn x / dfd``.
+
+    NaN for infinite degrees, whose odds have lost the limits, gamma distributions.
+    """
+
     def body(xp, dfn, dfd, x, /):
         wrong = xp.logical_or(xp.logical_or(dfn <= 0, dfd <= 0), x < 0)
-        return _unless(xp, wrong, part(xp, dfn, dfd, x))
+        wrong = xp.logical_or(wrong, xp.isinf(dfn + dfd))
+        return _unless(xp, wrong, part(xp, 0.5 * dfn, 0.5 * dfd, x * (dfn / dfd)))
 
     return body
 
 
 fdtr = formula(
     "fdtr(dfn, dfd, x)",
-    _of_f(lambda xp, m, n, x: xp.betainc(0.5 * m, 0.5 * n, m * x / (n + m * x))),
+    _of_f(lambda xp, m, n, odds: xp.betainc(m, n, _share(xp, odds))),
     doc="Distribution function of Fisher's F, with `dfn` and `dfd` degrees of freedom.",
     example=("2.0, 2.0, [0.0, 1.0]", "[0.  0.5]"),
     **_TWO,
 )
 fdtrc = formula(
     "fdtrc(dfn, dfd, x)",
-    _of_f(lambda xp, m, n, x: xp.betainc(0.5 * n, 0.5 * m, n / (n + m * x))),
+    _of_f(lambda xp, m, n, odds: xp.betainc(n, m, 1 / (1 + odds))),
     doc="1 - `fdtr`, exact also where that is near 0.",
     example=("2.0, 2.0, [0.0, 3.0]", "[1.   0.25]"),
     **_TWO,
@@ -265,14 +285,14 @@ owens_t = scipy_op(
 )
 nrdtrimn = formula(
     "nrdtrimn(p, std, x)",
-    lambda xp, p, std, x, /: x - std * xp.ndtri(p),
+    lambda xp, p, std, x, /: x - std * _of(xp, "ndtri", p),
     doc="The mean of the normal distribution with `std` whose distribution function at `x` is `p`.",
     example=("0.5, 1.0, 3.0", "3.0"),
     domain=(_INSIDE, _POSITIVE, (-2, 2)),
 )
 nrdtrisd = formula(
     "nrdtrisd(mn, p, x)",
-    lambda xp, mn, p, x, /: (x - mn) / xp.ndtri(p),
+    lambda xp, mn, p, x, /: (x - mn) / _of(xp, "ndtri", p),
     doc="The deviation of the normal distribution of mean `mn` that has `p` below `x`.",
     example=("0.0, 0.975, 1.959964", "1.0"),
     domain=((-2, 0), (0.6, 0.9), (1, 2)),

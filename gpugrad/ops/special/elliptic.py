@@ -136,9 +136,15 @@ def ellipj(xp, u, m, /):
     return xp.special.ellipj(u, m)
 
 
+def _agm(xp, a, b, /):
+    """No product of `a` and `b`, which underflows and overflows before they do."""
+    total = a + b
+    return 0.25 * math.pi * total / xp.ellipkm1(4 * (a / total) * (b / total))
+
+
 agm = formula(
     "agm(a, b)",
-    lambda xp, a, b, /: 0.25 * math.pi * (a + b) / xp.ellipkm1(4 * a * b / (a + b) ** 2),
+    _agm,
     doc="Arithmetic-geometric mean of two positive numbers.",
     example=("1.0, [1.0, 4.0]", "[1.        2.2430284]"),
     domain=(0.5, 4),

@@ -66,6 +66,7 @@ wright_bessel = _of_x(
     "Wright's generalised Bessel function: the sum of x^k / (k! gamma(a k + b)).",
     ("1.0, 1.0, [0.0, 1.0]", "[1.        2.2795854]"),
     domain=(_PARAMETER, _PARAMETER, (0.3, 2)),
+    captures=True,
 )
 struve = _of_x(
     "struve(v, x)",
@@ -81,7 +82,7 @@ modstruve = _of_x(
     ("0.0, [0.0, 1.0]", "[0.         0.71024317]"),
     domain=((0.3, 2), (0.5, 3)),
 )
-zetac = scipy_op("zetac(x)", vjp=[...], domain=(1.5, 4))(
+zetac = scipy_op("zetac(x)", vjp=[...], domain=(1.5, 4), captures=True)(
     doc="Riemann's zeta function minus 1, exact also where that is near 0.\n\nThe gradient is not "
     "known; asking for it raises NoGradientError.",
     example=("[2.0, 4.0]", "[0.6449341  0.08232323]"),

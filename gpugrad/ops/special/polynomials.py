@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.errors import ShapeError
-from gpugrad.ops.special.common import counted, formula, library_of_order, scipy_op
+from gpugrad.ops.special.common import are_arrays, counted, formula, library_of_order, scipy_op
 
 _DEGREES = [0, 1, 2, 5]
 _NOT_KNOWN = "\n\nGradients by other arguments than `x` are not known; asking for one raises."
@@ -137,6 +137,7 @@ lpmv = scipy_op(
     ],
     singular=True,
     samples=counted([[0, 1, 2]], (2.2, 4), (-0.8, 0.8)),
+    captures=are_arrays,
     errors=[([1, np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )(
     doc="Associated Legendre function of order `m` and degree `v`, for `x` inside of (-1, 1).\n\n"
@@ -164,6 +165,7 @@ sph_harm_y = scipy_op(
     forward=_sph_harm_y,
     vjp=[None, None, _harmonic_theta, lambda xp, g, out, m: xp.real(g * xp.conj(1j * m * out))],
     samples=counted([[1, 2, 3], [-1, 0, 1]], (0.3, 2.8), (-3, 3)),
+    captures=are_arrays,
     errors=[([1, 0, np.ones(2), np.ones(3)], {}, ShapeError, r"\(2,\).*\(3,\)")],
 )(
     doc="Spherical harmonic of degree `n` and order `m`, a complex number.\n\n"

@@ -1,6 +1,8 @@
 """Lines of SciPy that no Tensor can execute, or that would be slow, and the lines instead."""
 
-EDITS = {
+from typing import Any
+
+EDITS: dict[str, dict[Any, str]] = {
     "scipy.signal._short_time_fft": {
         "self.win.setflags(write=False)": "pass",  # always writable
         # the last axis of stacked parts is another than their second one
@@ -58,7 +60,9 @@ EDITS = {
     },
     "scipy.signal._signaltools": {
         # no gradient by a[0] where it is 1
-        "if a[0] != 1.0:": "if True:",
+        ("if a[0] != 1.0:", "if a[0] != 1:"): "if True:",
+        ("if a[0] == 0:", ""): "if not holds(a[0] != 0):",
+        ("(sum_a := xp.sum(a)) == 0:", ""): "not holds((sum_a := xp.sum(a)) != 0):",
         "if a[0] != 1.:": "if True:",
         # no writes to arguments
         "x = np.array(x, dtype, order='C')  # make a copy, can modify in place": (
