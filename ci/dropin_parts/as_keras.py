@@ -1,3 +1,3 @@
 """A pytest plugin: gpugrad as the backend of Keras, before a test module imports it."""
 
-import gpugrad.integrations.keras
+import gpugrad.integrations.keras  # noqa: F401
