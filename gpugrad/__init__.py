@@ -21,7 +21,7 @@ from gpugrad.array_api import methods as _methods  # noqa: F401  # hangs the ops
 from gpugrad import ops as _ops  # noqa: F401  # declares every op
 from gpugrad.core.backend import BFLOAT16 as bfloat16
 from gpugrad.core.devices import Device, device, devices, set_device
-from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through, implicit_diff
+from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
 from gpugrad.core.known_as import hint as _hint
@@ -146,6 +146,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.transforms.derivatives import (
     batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
 )
+from gpugrad.transforms.implicit import implicit_diff
 from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable
 from gpugrad.transforms.vmap import vectorized_map, vmap

@@ -1,0 +1,153 @@
+"""`implicit_diff`: derivatives of a solver by the equation that its solution satisfies."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.autodiff.tape import GradientTape
+from gpugrad.core import nest
+from gpugrad.core.arguments import CALLABLE
+from gpugrad.core.backend import TENSOR, is_inexact
+from gpugrad.core.listening import recorders
+from gpugrad.core.tensor import Tensor
+from gpugrad.core.variable import Variable
+from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.trace.tracing import Tracing
+from gpugrad.transforms.accesses import Accesses
+from gpugrad.transforms.custom import Function, custom_gradient
+from gpugrad.transforms.derivatives import grad, jacobian, vjp
+
+
+def _of_fixed_point(f: Function) -> Function:
+    """The residual x - f(x), which is 0 at a fixed point."""
+
+    def residual(x: Any, *params: Any) -> Any:
+        pairs = zip(nest.flatten(x), nest.flatten(f(x, *params)), strict=True)
+        return nest.pack(x, [a - b for a, b in pairs])
+
+    return residual
+
+
+_RESIDUALS: dict[str, Callable[[Function], Function]] = {
+    "root": lambda condition: condition,
+    "fixed_point": _of_fixed_point,
+    "argmin": grad,
+}
+
+
+@saying_where
+def implicit_diff(
+    condition: Function,
+    *,
+    kind: str = "root",
+    solve: Callable[[Function, Tensor], Tensor] | None = None,
+) -> Callable[[Function], Function]:
+    """Differentiate a solver through the equation that its solution satisfies; a decorator.
+
+    With F(x, *params) = 0 the implicit function theorem gives dx = -(dF/dx)^-1 dF/dparams:
+    the gradient costs one linear system, however many steps the solver takes.
+
+    Args:
+        condition: function of the solution and the solver's arguments.
+        kind: ``"root"``: the condition is 0; ``"fixed_point"``: it returns the solution itself;
+            ``"argmin"``: it is a scalar whose gradient with respect to the solution is 0.
+        solve: ``solve(matvec, b)`` returns the vector x with ``matvec(x) = b``, for example by
+            conjugate gradients. None computes the matrix and calls `gg.linalg.solve`.
+
+    Returns:
+        A decorator for a function ``solver(*params)``, which may loop and stop as it likes. It
+        returns a Tensor or a nest of them. Derivatives work in both modes, to any order.
+
+    Raises:
+        ArgumentError: there is no such kind.
+        SingularMatrixError: dF/dx is singular, so the solution has no derivative.
+
+    >>> @gg.implicit_diff(lambda x, a: x * x - a)
+    ... def square_root(a):
+    ...     x = a
+    ...     for _ in range(20):
+    ...         x = 0.5 * (x + a / x)
+    ...     return x
+    >>> round(gg.grad(square_root)(4.0).item(), 4)
+    0.25
+    """
+    CALLABLE("implicit_diff", "condition", condition)
+    if kind not in _RESIDUALS:
+        raise ArgumentError(f"implicit_diff: kind must be one of {list(_RESIDUALS)}, got {kind!r}.")
+    residual = _RESIDUALS[kind](condition)
+
+    def declare(solver: Function) -> Function:
+        @functools.wraps(solver)
+        @custom_gradient
+        def solved(*params: Any) -> Any:
+            with recording_stopped(keep=(Accesses, Tracing)):
+                x = solver(*params)
+
+            def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
+                # for the gradient's own derivative, the solution depends on params
+                solution = solved(*params) if _is_recorded() else x
+                grads = _adjoint(residual, solve, solution, params, upstream, variables)
+                n = len(grads) - len(variables)
+                return (grads[:n], grads[n:]) if variables else grads
+
+            return x, grad_fn
+
+        return solved
+
+    return declare
+
+
+def _is_recorded() -> bool:
+    return bool(recorders)
+
+
+def _vector(leaves: Sequence[Tensor]) -> Tensor:
+    return TENSOR.concat([TENSOR.ravel(leaf) for leaf in leaves])
+
+
+def _leaves(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    ends = np.cumsum([leaf.size for leaf in like]).tolist()
+    return [
+        TENSOR.reshape(TENSOR.getitem(vector, index=slice(end - leaf.size, end)), leaf.shape)
+        for leaf, end in zip(like, ends, strict=True)
+    ]
+
+
+def _adjoint(
+    residual: Function,
+    solve: Any,
+    x: Any,
+    params: Any,
+    upstream: Sequence[Tensor],
+    variables: Sequence[Variable],
+) -> list[Any]:
+    """Gradients of the parameters: -(dF/dparams)^H u, where (dF/dx)^H u is upstream."""
+    leaves = nest.flatten(x)
+
+    def of_vector(v: Tensor) -> Tensor:
+        return _vector(nest.flatten(residual(nest.pack(x, _leaves(v, leaves)), *params)))
+
+    point, b = _vector(leaves), _vector(upstream)
+    if solve is None:
+        matrix = jacobian(of_vector)(point)
+        adjoint = TENSOR.matrix_transpose(TENSOR.conj(matrix))
+        u = TENSOR.solve(adjoint, TENSOR.expand_dims(b, axis=-1))
+        u = TENSOR.squeeze(u, axis=-1)
+    else:
+        _, pull = vjp(of_vector, point)
+        u = solve(lambda v: pull(v)[0], b)
+    inputs = [p for p in nest.flatten(params) if isinstance(p, Tensor)]
+    sources = [TENSOR.positive(p) if is_inexact(p.dtype) else p for p in inputs]
+    rest = iter(sources)
+    copies = nest.map_structure(lambda p: next(rest) if isinstance(p, Tensor) else p, params)
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([s for s in sources if is_inexact(s.dtype)])
+        tape.watch(list(variables))
+        held = nest.map_structure(TENSOR.positive, x)  # under the tape x does not depend on params
+        value = _vector(nest.flatten(residual(held, *copies)))
+    return list(tape.gradient(value, [*sources, *variables], -u))
