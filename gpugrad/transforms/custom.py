@@ -42,11 +42,13 @@ class _CustomCall:
         n_positional: int,
         variables: list[Variable],
         is_input: list[bool],
+        closed_over: int,
     ) -> None:
         self.name, self._grad_fn, self._n_positional = name, grad_fn, n_positional
-        self._inputs = [(x.shape, x.dtype) for x in inputs]  # not the tensors: they may be freed
+        self._inputs: list[Any] = [(x.shape, x.dtype) for x in inputs]  # they may be freed
+        self._inputs += [(None, None)] * closed_over
         self._variables = variables
-        self._is_input = is_input  # for each leaf of the arguments: others are text, or None
+        self._is_input = is_input + [True] * closed_over  # for each leaf: others are text, or None
         self._trains = is_training()
 
     def gradients(self, xp: Any, g: tuple[Any, ...]) -> list[Any]:
@@ -100,14 +102,14 @@ class _CustomCall:
         pairs = zip([*by_inputs, *by_variables], inputs, strict=True)
         return [self._fit(xp, g, shape, dtype) for g, (shape, dtype) in pairs]
 
-    def _fit(self, xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    def _fit(self, xp: Any, g: Any, shape: tuple[int, ...] | None, dtype: Any) -> Any:
         if g is None:
             return None
         if not isinstance(g, IndexedSlices):
             g = tensor(g)
-            if g.dtype != dtype:
+            if dtype is not None and g.dtype != dtype:
                 g = TENSOR.astype(g, dtype)
-        if g.shape != shape:
+        if shape is not None and g.shape != shape:
             raise ShapeError(
                 f"{self.name}: the gradient function returned shape {g.shape} for an argument of "
                 f"shape {shape}."
@@ -200,9 +202,10 @@ def _with_own_gradient(
             "gradient function must take a keyword argument `variables`."
         )
     if recorders:
-        call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input)
+        others = getattr(grad_fn, "closed_over", [])  # `implicit_diff` finds them
+        call = _CustomCall(name, grad_fn, inputs, len(positional), variables, is_input, len(others))
         push = None if jvp is None else functools.partial(_push, jvp, args)
-        outs = _record(call, outs, inputs, variables, push)
+        outs = _record(call, outs, [*inputs, *others], variables, push)
     return nest.pack(result, outs)
 
 

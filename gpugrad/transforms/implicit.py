@@ -13,10 +13,11 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, is_inexact
-from gpugrad.core.listening import recorders
-from gpugrad.core.tensor import Tensor
+from gpugrad.core.listening import recorders, threads
+from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import Function, custom_gradient
@@ -40,6 +41,42 @@ _RESIDUALS: dict[str, Callable[[Function], Function]] = {
 }
 
 
+class ClosedOver(Listener):
+    """Finds the watched Tensors that a function reads beside its arguments.
+
+    An op notes the serial numbers of its arguments, not the Tensors, so each of `tensors` stands
+    for one of them: it has its number, and no value.
+    """
+
+    def __init__(self, params: Any) -> None:
+        self.tensors: list[Tensor] = []
+        self.known = self
+        self.listeners = [r for r in threads.stack if not isinstance(r, Accesses)]
+        self._outer = [listener.known for listener in self.listeners]
+        self._own = {p._id for p in nest.flatten(params) if isinstance(p, Tensor)}
+
+    def __contains__(self, serial: int) -> bool:
+        return serial in self._own or any(serial in known for known in self._outer)
+
+    def take(self, entry: Any, outs: Any) -> None:
+        """Note the arguments of an op that were not computed inside."""
+        for serial in entry[2]:
+            if serial and serial not in self._own and serial in self:
+                self.tensors.append(tensor_with_id(np.zeros(()), serial))
+                self._own.add(serial)
+        self._own.update(out._id for out in (outs if isinstance(outs, (tuple, list)) else (outs,)))
+
+    def touched(self, variable: Variable) -> None:
+        """Leave Variables to `Accesses`."""
+        self._own.add(variable._id)
+
+    def __enter__(self) -> ClosedOver:
+        return self.listen()
+
+    def __exit__(self, *exc: object) -> None:
+        self.leave()
+
+
 @saying_where
 def implicit_diff(
     condition: Function,
@@ -61,7 +98,8 @@ def implicit_diff(
 
     Returns:
         A decorator for a function ``solver(*params)``, which may loop and stop as it likes. It
-        returns a Tensor or a nest of them. Derivatives work in both modes, to any order.
+        returns a Tensor or a nest of them. Derivatives work in both modes, to any order. They are
+        by the parameters, and by Variables and watched Tensors that the condition closes over.
 
     Raises:
         ArgumentError: there is no such kind.
@@ -85,16 +123,23 @@ def implicit_diff(
         @functools.wraps(solver)
         @custom_gradient
         def solved(*params: Any) -> Any:
+            closed_over = ClosedOver(params)
             with recording_stopped(keep=(Accesses, Tracing)):
                 x = solver(*params)
+                if closed_over.listeners:
+                    with closed_over:
+                        residual(x, *params)
 
             def grad_fn(*upstream: Any, variables: Sequence[Variable] = ()) -> Any:
                 # for the gradient's own derivative, the solution depends on params
                 solution = solved(*params) if _is_recorded() else x
-                grads = _adjoint(residual, solve, solution, params, upstream, variables)
-                n = len(grads) - len(variables)
-                return (grads[:n], grads[n:]) if variables else grads
+                others = [*variables, *closed_over.tensors]
+                grads = _adjoint(residual, solve, solution, params, upstream, others)
+                n = len(grads) - len(others)
+                by_params = grads[:n] + grads[n + len(variables) :]
+                return (by_params, grads[n : n + len(variables)]) if variables else by_params
 
+            grad_fn.closed_over = closed_over.tensors  # type: ignore[attr-defined]
             return x, grad_fn
 
         return solved
@@ -124,9 +169,9 @@ def _adjoint(
     x: Any,
     params: Any,
     upstream: Sequence[Tensor],
-    variables: Sequence[Variable],
+    others: Sequence[Tensor],
 ) -> list[Any]:
-    """Gradients of the parameters: -(dF/dparams)^H u, where (dF/dx)^H u is upstream."""
+    """Gradients of parameters, and of others that F reads: -(dF/dparams)^H u, (dF/dx)^H u = g."""
     leaves = nest.flatten(x)
 
     def of_vector(v: Tensor) -> Tensor:
@@ -147,7 +192,7 @@ def _adjoint(
     copies = nest.map_structure(lambda p: next(rest) if isinstance(p, Tensor) else p, params)
     with GradientTape(watch_accessed_variables=False) as tape:
         tape.watch([s for s in sources if is_inexact(s.dtype)])
-        tape.watch(list(variables))
+        tape.watch(list(others))
         held = nest.map_structure(TENSOR.positive, x)  # under the tape x does not depend on params
         value = _vector(nest.flatten(residual(held, *copies)))
-    return list(tape.gradient(value, [*sources, *variables], -u))
+    return list(tape.gradient(value, [*sources, *others], -u))

@@ -141,6 +141,42 @@ def test_implicit_solutions_and_arguments_may_be_nested_and_read_variables():
         near(g, expected)
 
 
+def _cubic(a, w):
+    """The root y of y^3 + y sin(w) = 2 a, whose equation closes over both Tensors."""
+    b, c = 2 * a, gg.sin(w)
+
+    @gg.implicit_diff(lambda y: y**3 + y * c - b)
+    def solve():
+        y = gg.stop_gradient(b)
+        for _ in range(30):
+            y = y - (y**3 + y * c - b) / (3 * y * y + c)
+        return y
+
+    return solve()
+
+
+def test_implicit_diff_differentiates_by_tensors_that_the_condition_closes_over():
+    a, w = np.array([0.7, 0.9]), np.array([1.1, 0.8])
+    check_grads(_cubic, (a, w), order=2)
+
+    def loss(a, w):
+        return gg.sum(_cubic(a, w))
+
+    expected = gg.grad(loss, (0, 1))(a, w)
+    for result in (
+        gg.grad(gg.function(loss), (0, 1))(a, w),
+        gg.function(gg.grad(loss, (0, 1)))(a, w),
+        gg.vmap(gg.grad(_cubic, (0, 1)))(a, w),
+    ):
+        np.testing.assert_allclose(result, expected)
+    shared = gg.grad(lambda w: gg.sum(gg.vmap(lambda a: _cubic(a, w))(gg.asarray(a))))(w[0])
+    np.testing.assert_allclose(shared, gg.grad(loss, 1)(a, w[[0, 0]]).sum())
+    v = gg.Variable(a)  # read by the tape, and not twice
+    with gg.GradientTape() as tape:
+        y = _cubic(v, v)
+    np.testing.assert_allclose(tape.gradient(y, v), gg.grad(lambda a: loss(a, a))(a))
+
+
 def test_implicit_diff_accepts_a_linear_solver():
     products = []
 
