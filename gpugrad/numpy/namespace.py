@@ -10,6 +10,7 @@ import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors, call
 from gpugrad.core.backend import is_array
+from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.numpy.ufuncs import docstring_of, ufunc_of
 
@@ -45,6 +46,10 @@ def _of_tensors(thing: Any) -> Callable[..., Any]:
             return as_tensors(call(thing, args, keywords, own=True))
         if not (holds_tensor(args) or _any_tensor(keywords)):
             if not any(is_array(x) and type(x) is not np.ndarray for x in args):
+                on = keywords.get("device")
+                if on is not None:
+                    with device(on):  # NumPy knows no other than "cpu"
+                        return as_tensors(thing(*args, **{**keywords, "device": "cpu"}))
                 return as_tensors(thing(*args, **keywords), (*args, *keywords.values()))
             args = tuple(tensor(x) if is_array(x) else x for x in args)
         return as_tensors(call(thing, args, keywords, own=True))

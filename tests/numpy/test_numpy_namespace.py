@@ -376,3 +376,16 @@ def test_a_tensor_with_views_keeps_its_shape():
     assert x[0, :2].tolist() == [0.0, 0.0]
     with pytest.raises(DTypeError, match="Variable"):
         gg.Variable([1.0, 2.0]).shape = (1, 2)
+
+
+@pytest.mark.parametrize("name", ["eye", "arange", "linspace", "zeros", "fromfunction"])
+def test_creation_accepts_the_device_of_a_tensor(name):
+    home = gg.asarray(1.0).device
+    args = {"zeros": (3,), "linspace": (0, 1), "fromfunction": (lambda i: i, (2,))}.get(name, (3,))
+    if name == "fromfunction":
+        with pytest.raises(TypeError, match="device"):
+            gnp.fromfunction(*args, device=home)
+    else:
+        result = getattr(gnp, name)(*args, device=home)
+        assert result.device == home
+        np.testing.assert_array_equal(result, getattr(np, name)(*args))
