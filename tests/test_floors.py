@@ -156,6 +156,9 @@ FACES = {
     "gpugrad.scipy.special": "has SciPy's names",
     "gpugrad.scipy.signal": "has SciPy's names",
     "gpugrad.scipy.signal.windows": "has SciPy's names",
+    "gpugrad.scipy.spatial": "has SciPy's names",
+    "gpugrad.scipy.spatial.distance": "has SciPy's names",
+    "gpugrad.scipy.spatial.transform": "has SciPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

@@ -1,0 +1,195 @@
+"""The formula of each distance, of vectors along the first axis; the other axes broadcast.
+
+NumPy's sums along the last axis are slow if that is short, as that of points is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gpugrad.special
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+
+Metric = Callable[..., Tensor]
+
+
+def _sum(x: Tensor, w: Any = None) -> Tensor:
+    return xp.sum(x if w is None else _along(w, x) * x, axis=0)
+
+
+def _along(w: Tensor, x: Tensor) -> Tensor:
+    """Numbers for the elements of vectors."""
+    return xp.reshape(w, (*w.shape, *(1,) * (x.ndim - 1)))
+
+
+def root(s: Tensor, p: Any = 2) -> Tensor:
+    """s^(1/p), whose derivatives at 0, where it has none, are 0."""
+    none = xp.less_equal(s, 0)
+    safe = xp.where(none, 1, s)
+    return xp.where(none, 0, safe ** (1 / p) if isinstance(p, Tensor) or p != 2 else xp.sqrt(safe))
+
+
+def ratio(x: Tensor, y: Tensor) -> Tensor:
+    """The ratio x / y, and 0 where y is 0."""
+    none = xp.equal(y, 0)
+    return xp.where(none, 0, x / xp.where(none, 1, y))
+
+
+def minkowski(u: Tensor, v: Tensor, w: Any = None, p: Any = 2) -> Tensor:
+    """The root of the weighted sum of powers."""
+    d = u - v
+    if not isinstance(p, Tensor):
+        if p == np.inf:
+            return chebyshev(u, v, None if w is None else xp.not_equal(w, 0))
+        if w is None:
+            return xp.vector_norm(d, axis=0, ord=p)
+        if p == 1:
+            return _sum(xp.abs(d), w)
+        if p == 2:
+            return root(_sum(d * d, w))
+    none = xp.equal(d, 0)
+    return root(_sum(xp.where(none, 0, xp.abs(xp.where(none, 1, d)) ** p), w), p)
+
+
+def euclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The root of the weighted sum of squares."""
+    return minkowski(u, v, w)
+
+
+def sqeuclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The weighted sum of squares."""
+    return _sum(xp.square(u - v), w)
+
+
+def seuclidean(u: Tensor, v: Tensor, V: Tensor) -> Tensor:
+    """The Euclidean distance by variances."""
+    return minkowski(u, v, 1 / V)
+
+
+def mahalanobis(u: Tensor, v: Tensor, VI: Tensor) -> Tensor:
+    """The Euclidean distance by an inverse covariance."""
+    d = u - v
+    return root(_sum(d * xp.reshape(xp.matmul(VI, xp.reshape(d, (d.shape[0], -1))), d.shape)))
+
+
+def cityblock(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The weighted sum of differences."""
+    return _sum(xp.abs(u - v), w)
+
+
+def chebyshev(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The largest difference whose weight is not 0."""
+    d = xp.abs(u - v)
+    return xp.max(d if w is None else xp.where(_along(xp.greater(w, 0), d), d, 0), axis=0)
+
+
+def braycurtis(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The sum of differences by that of sums."""
+    return _sum(xp.abs(u - v), w) / _sum(xp.abs(u + v), w)
+
+
+def canberra(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The sum of relative differences."""
+    return _sum(ratio(xp.abs(u - v), xp.abs(u) + xp.abs(v)), w)
+
+
+def correlation(
+    u: Tensor, v: Tensor, w: Any = None, centered: bool = True, dot: Metric | None = None
+) -> Tensor:
+    """1 - the cosine of the angle between vectors, from which their means are subtracted.
+
+    `dot` computes the products of all pairs of vectors.
+    """
+    if w is not None:
+        w = w / xp.sum(w)
+    if centered:
+        u, v = (x - (xp.mean(x, axis=0) if w is None else _sum(x, w)) for x in (u, v))
+    u, v = (x / xp.sqrt(_sum(x * x, w)) for x in (u, v))
+    if w is not None:
+        v = _along(w, v) * v
+    cos = _sum(u * v) if dot is None else dot(u, v)
+    return 1 - (cos + xp.stop_gradient(xp.clip(cos, -1, 1) - cos))  # not clip: its derivatives end
+
+
+def cosine(u: Tensor, v: Tensor, w: Any = None, dot: Metric | None = None) -> Tensor:
+    """1 - the cosine of the angle between vectors."""
+    return correlation(u, v, w, False, dot)
+
+
+def jensenshannon(u: Tensor, v: Tensor, base: Any = None) -> Tensor:
+    """The root of the Jensen-Shannon divergence of vectors that are normalized first."""
+    u, v = (x / xp.sum(x, axis=0) for x in (u, v))
+    mean = (u + v) / 2
+    entropy = gpugrad.special.rel_entr
+    js = _sum(entropy(u, mean)) + _sum(entropy(v, mean))
+    return root((js if base is None else js / xp.log(base)) / 2)
+
+
+def hellinger(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The root of half the sum of squared differences of roots; in cupyx, not in SciPy."""
+    return root(_sum((xp.sqrt(u) - xp.sqrt(v)) ** 2, w) / 2)
+
+
+def kl_divergence(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The Kullback-Leibler divergence, the sum of u log(u / v); in cupyx, not in SciPy."""
+    return _sum(gpugrad.special.rel_entr(u, v), w)
+
+
+def hamming(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The weighted part of elements that differ."""
+    differ = xp.astype(xp.not_equal(u, v), "float64")
+    return xp.mean(differ, axis=0) if w is None else _sum(differ, w / xp.sum(w))
+
+
+def jaccard(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The part of elements of which one is 0, among those that are not both 0."""
+    u, v = xp.not_equal(u, 0), xp.not_equal(v, 0)
+    differ, any_ = (
+        xp.astype(xp.logical_xor(u, v), "float64"),
+        xp.astype(xp.logical_or(u, v), "float64"),
+    )
+    return ratio(_sum(differ, w), _sum(any_, w))
+
+
+def _differ(u: Tensor, v: Tensor, w: Any) -> Tensor:
+    return _sum(u * (1 - v) + (1 - u) * v, w)
+
+
+def dice(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """Of numbers from 0 to 1: those that differ by those plus twice the ones in both."""
+    differ = _differ(u, v, w)
+    return differ / (2 * _sum(u * v, w) + differ)
+
+
+def rogerstanimoto(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """Twice those that differ, by them plus those that are equal."""
+    differ = 2 * _differ(u, v, w)
+    return differ / (_sum(u * v + (1 - u) * (1 - v), w) + differ)
+
+
+def russellrao(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The part that is not in both."""
+    both = _sum(u * v, w)
+    n = both.dtype.type(u.shape[0]) if w is None else xp.sum(w)
+    return (n - both) / n
+
+
+def sokalsneath(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """Twice those that differ, by them plus those in both."""
+    differ = 2 * _differ(u, v, w)
+    return differ / (_sum(u * v, w) + differ)
+
+
+def yule(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """Twice the product of the two kinds of differences, by it plus that of the two equal ones."""
+    odd = _sum(u * (1 - v), w) * _sum((1 - u) * v, w)
+    equal = _sum(u * v, w) * _sum((1 - u) * (1 - v), w)
+    return xp.where(xp.equal(odd, 0), 0, 2 * ratio(odd, equal + odd))
+
+
+OF_SETS = frozenset((dice, rogerstanimoto, russellrao, sokalsneath, yule))
+"""Metrics of vectors of 0 and 1."""
