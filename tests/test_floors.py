@@ -156,6 +156,7 @@ FACES = {
     "gpugrad.scipy.special": "has SciPy's names",
     "gpugrad.scipy.signal": "has SciPy's names",
     "gpugrad.scipy.signal.windows": "has SciPy's names",
+    "gpugrad.scipy.optimize": "has SciPy's names",
     "gpugrad.scipy.spatial": "has SciPy's names",
     "gpugrad.scipy.spatial.distance": "has SciPy's names",
     "gpugrad.scipy.spatial.transform": "has SciPy's names",
