@@ -32,6 +32,15 @@ POINTS = np.stack(np.meshgrid(*[np.arange(SIDE) * 0.99 + 0.3] * 2, indexing="ij"
 LINE, TAPS = RNG.standard_normal(SIDE * SIDE), RNG.standard_normal(64)
 B, A = signal.butter(4, 0.2)
 LABELS = RNG.integers(0, 100, IMAGE.shape)
+POINTS_3D = RNG.standard_normal((SIDE, 3)), RNG.standard_normal((SIDE, 3))
+TIMES = np.linspace(0, 4, 10 * SIDE)
+DECAY = 2 * np.exp(-0.5 * TIMES) + 0.1 * RNG.standard_normal(TIMES.size)
+
+
+def fitted(s: Any, t: Any, y: Any) -> Any:
+    """The parameters of a decay."""
+    return s.curve_fit(lambda t, a, b: a * np.exp(-b * t), t, y)[0]
+
 
 Row = tuple[str, Callable[..., Any], list[np.ndarray]]
 """The namespace, a function of it and of the arrays, and the arrays."""
@@ -50,6 +59,13 @@ ROWS: dict[str, Row] = {
     "sosfilt": ("signal", lambda s, x, sos: s.sosfilt(sos, x), [LINE, signal.tf2sos(B, A)]),
     "convolve": ("signal", lambda s, x, h: s.convolve(x, h, "same"), [LINE, TAPS]),
     "fftconvolve": ("signal", lambda s, x, h: s.fftconvolve(x, h, "same"), [LINE, TAPS]),
+    "cdist": ("spatial.distance", lambda s, x, y: s.cdist(x, y), [*POINTS_3D]),
+    "cdist cityblock": (
+        "spatial.distance",
+        lambda s, x, y: s.cdist(x, y, "cityblock"),
+        [*POINTS_3D],
+    ),
+    "curve_fit": ("optimize", fitted, [TIMES, DECAY]),
     "stft": ("signal", lambda s, x: abs(s.stft(x, nperseg=256)[2]), [LINE]),
 }
 
