@@ -250,7 +250,7 @@ def stationary(f: Function, x: Tensor, bounds: Sequence[Tensor] | None) -> Funct
 
 
 def on_bounds(x: Tensor, bounds: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Which elements lie on the lower and on the upper bounds, which solvers reach exactly."""
+    """Masks of the elements on the lower and on the upper bounds, which solvers reach exactly."""
     with recording_stopped():
         near = 1e-9 * xp.maximum(1.0, xp.abs(x))
         lower, upper = bounds

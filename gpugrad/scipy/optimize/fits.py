@@ -174,7 +174,8 @@ def curve_fit(given: dict[str, Any]) -> Any:
     model = for_scipy(name, f, home)  # with its signature, which tells the number of parameters
     data = {k: on_host(name, given[k]) for k in ("xdata", "ydata", "sigma", "p0")}
     given.update(data, f=model)
-    x = asarray(x, device=home) if isinstance(x, (Tensor, np.ndarray, list, tuple)) else x
+    if isinstance(x, (Tensor, np.ndarray, list, tuple)):
+        x = xp.astype(asarray(x, device=home), "float64")  # as SciPy passes it
 
     def curve(p: Tensor, x: Any = x) -> Any:
         return f(x, *(xp.getitem(p, index=i) for i in range(p.size)))

@@ -111,22 +111,19 @@ def minimize(given: dict[str, Any]) -> Any:
             result = on_gpu.minimize(objective, start, method, given)
     if result is None:
         wrap_functions("minimize", given, "jac hess hessp", args, home)
+        whole = (lambda x: fun(x, *args)) if jac is True else objective
+        given["fun"] = for_scipy("minimize", whole, home)
         if differentiable:
             _add_derivatives(given, objective, method, home)
-        elif jac is True:
-            given["fun"] = for_scipy("minimize", lambda x: fun(x, *args), home)
-        else:
-            given["fun"] = for_scipy("minimize", objective, home)
         result = tensors_in(solve("minimize", given), home)
     return attach("minimize", result, objective if differentiable else None, bounds, constraints)
 
 
 def _add_derivatives(given: dict[str, Any], f: Any, method: Any, home: Device) -> None:
     """Give SciPy the derivatives of an objective that the method uses and the user left out."""
-    given["fun"] = for_scipy("minimize", f, home)
     if method in _WITHOUT_GRADIENT:
         return
-    if given["jac"] is None or given["jac"] is True:
+    if given["jac"] is None:
         both = value_and_grad(f)
         given["fun"] = for_scipy("minimize", lambda x: list(both(x)), home)
         given["jac"] = True
