@@ -5,6 +5,8 @@ NumPy's sums along the last axis are slow if that is short, as that of points is
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,21 @@ Metric = Callable[..., Tensor]
 
 def _sum(x: Tensor, w: Any = None) -> Tensor:
     return xp.sum(x if w is None else _along(w, x) * x, axis=0)
+
+
+def _sum_of(term: Metric, u: Tensor, v: Tensor, w: Any = None) -> Tensor:
+    """The weighted sum of a function of elements.
+
+    For all pairs of points of few coordinates it goes from one to the next: the arrays of a
+    coordinate fit the cache, and the gradient took a third of the time.
+    """
+    k = u.shape[0]
+    if u.ndim < 3 or not 0 < k <= 8:
+        return _sum(term(u, v), w)
+    parts = [term(*(xp.getitem(x, index=i) for x in (u, v))) for i in range(k)]
+    if w is not None:
+        parts = [xp.getitem(w, index=i) * part for i, part in enumerate(parts)]
+    return functools.reduce(operator.add, parts)
 
 
 def _along(w: Tensor, x: Tensor) -> Tensor:
@@ -41,18 +58,21 @@ def ratio(x: Tensor, y: Tensor) -> Tensor:
 
 def minkowski(u: Tensor, v: Tensor, w: Any = None, p: Any = 2) -> Tensor:
     """The root of the weighted sum of powers."""
-    d = u - v
     if not isinstance(p, Tensor):
         if p == np.inf:
             return chebyshev(u, v, None if w is None else xp.not_equal(w, 0))
-        if w is None:
-            return xp.vector_norm(d, axis=0, ord=p)
         if p == 1:
-            return _sum(xp.abs(d), w)
+            return cityblock(u, v, w)
+        if w is None:
+            return xp.vector_norm(u - v, axis=0, ord=p)
         if p == 2:
-            return root(_sum(d * d, w))
-    none = xp.equal(d, 0)
-    return root(_sum(xp.where(none, 0, xp.abs(xp.where(none, 1, d)) ** p), w), p)
+            return root(sqeuclidean(u, v, w))
+
+    def power(u: Tensor, v: Tensor) -> Tensor:
+        none = xp.equal(u, v)
+        return xp.where(none, 0, xp.abs(xp.where(none, 1, u - v)) ** p)
+
+    return root(_sum_of(power, u, v, w), p)
 
 
 def euclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
@@ -62,7 +82,7 @@ def euclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
 
 def sqeuclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The weighted sum of squares."""
-    return _sum(xp.square(u - v), w)
+    return _sum_of(lambda u, v: xp.square(u - v), u, v, w)
 
 
 def seuclidean(u: Tensor, v: Tensor, V: Tensor) -> Tensor:
@@ -78,7 +98,7 @@ def mahalanobis(u: Tensor, v: Tensor, VI: Tensor) -> Tensor:
 
 def cityblock(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The weighted sum of differences."""
-    return _sum(xp.abs(u - v), w)
+    return _sum_of(lambda u, v: xp.abs(u - v), u, v, w)
 
 
 def chebyshev(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
@@ -89,12 +109,12 @@ def chebyshev(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
 
 def braycurtis(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The sum of differences by that of sums."""
-    return _sum(xp.abs(u - v), w) / _sum(xp.abs(u + v), w)
+    return cityblock(u, v, w) / _sum_of(lambda u, v: xp.abs(u + v), u, v, w)
 
 
 def canberra(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The sum of relative differences."""
-    return _sum(ratio(xp.abs(u - v), xp.abs(u) + xp.abs(v)), w)
+    return _sum_of(lambda u, v: ratio(xp.abs(u - v), xp.abs(u) + xp.abs(v)), u, v, w)
 
 
 def correlation(
