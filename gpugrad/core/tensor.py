@@ -161,6 +161,8 @@ class Tensor:
         return self._data
 
     def __float__(self) -> float:
+        if recorders and any(listener.strict for listener in threads.stack):
+            self._handed_out("a Python number")
         return float(self.item())
 
     def __int__(self) -> int:

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import math
 import warnings
 
 import numpy as np
@@ -271,6 +272,17 @@ def test_solvers_refuse_traces_and_batches_and_functions_without_derivatives_tap
     assert ours.line_search(*search)[:3] == theirs.line_search(*search)[:3]
     numpys = ours.minimize(lambda x: float(np.sum(np.asarray(x) ** 2)), START)
     np.testing.assert_allclose(numpys.x, 0, atol=1e-6)  # differenced by SciPy
+
+
+def test_functions_of_math_are_differenced_and_refused_under_a_tape():
+    expected = theirs.minimize(lambda x: math.cos(x[0]) + (x @ x) / 4, [0.5], tol=1e-8).x
+    result = ours.minimize(lambda x: math.cos(x[0]) + (x @ x) / 4, [0.5], tol=1e-8)
+    np.testing.assert_allclose(result.x, expected, atol=1e-6)
+    for f in (lambda x, a: math.cos(x) - x * a, lambda x, a: float(x) - a):
+        with pytest.raises(DTypeError, match="math"):
+            gg.grad(lambda a, f=f: ours.brentq(f, 0, 2, (a,)))(T(np.array(1.0)))
+    with pytest.raises(DTypeError, match="cut"):
+        gg.grad(lambda a: ours.brentq(lambda x: x - np.cos(np.asarray(a)), 0, 2))(T(np.array(1.0)))
 
 
 def test_rosenbrocks_functions_are_scipys():

@@ -104,6 +104,7 @@ def test_derivatives_at_zero_distance_are_finite(case):
 def test_other_functions_of_distances():
     d = theirs.pdist(A)
     with gg.GradientTape():
+        assert ours.squareform(gg.zeros(0)).shape == (1, 1)
         matrix = ours.squareform(T(d))
         np.testing.assert_array_equal(matrix, theirs.squareform(d))
         np.testing.assert_array_equal(ours.squareform(matrix), d)

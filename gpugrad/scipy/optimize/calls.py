@@ -13,7 +13,7 @@ import scipy.optimize as scipys
 from scipy.optimize import OptimizeWarning
 
 from gpugrad.array_api.numpy_calls import as_tensors
-from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.autodiff.recorder import recording_stopped, watched_in
 from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR as xp
@@ -150,15 +150,32 @@ def vector(f: Function) -> Function:
     return function
 
 
+class _Strict(GradientTape):
+    """A tape that does not let `math` compute with what it watches."""
+
+    strict = True
+
+
 def has_gradient(f: Function, x: Tensor) -> bool:
-    """Whether a function computes with Tensors, so that it need not be differenced."""
+    """Whether a function computes with Tensors, so that it need not be differenced.
+
+    Raises:
+        DTypeError: it has no derivative by `x`, but by Tensors that somebody watches.
+    """
+    # raises if the function itself cuts a gradient
+    by_others = bool(threads.stack) and watched_in(f(x))
     if x.dtype.kind != "f":
         return False
-    with recording_stopped(), GradientTape(watch_accessed_variables=False) as tape:
+    with recording_stopped(), _Strict(watch_accessed_variables=False) as tape:
         tape.watch(x)
         try:
             return isinstance(f(x), Tensor)
-        except DTypeError:  # it would cut a gradient
+        except DTypeError as error:  # it would cut a gradient
+            if by_others:
+                raise DTypeError(
+                    "A solution has no gradient if its function has none by its first argument: "
+                    f"write it with gg's functions, not with those of math. {error}"
+                ) from None
             return False
 
 

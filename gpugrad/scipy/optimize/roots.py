@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
@@ -240,6 +239,4 @@ def fixed_point(given: dict[str, Any]) -> Any:
     f = vector(lambda x: func(x, *args))
     given["func"] = for_scipy(name, f, home)
     x = on_device(np.asarray(solve(name, given)), home)
-    with recording_stopped():
-        differentiable = has_gradient(f, x)
-    return solution(name, x, lambda x: x - f(x)) if differentiable else x
+    return solution(name, x, lambda x: x - f(x)) if has_gradient(f, x) else x

@@ -346,7 +346,8 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Tensor:
     if x.ndim != 1:
         return xp.ravel(x)[_distance.squareform(places, force, False)]
     at = _distance.squareform(places + 1, force)
-    return xp.where(asarray(at == 0, device=x.device), 0, x[np.maximum(at - 1, 0)])
+    x = xp.pad_constant(x, [(1, 0)])
+    return x[at]
 
 
 def distance_matrix(x: Any, y: Any, p: Any = 2, threshold: int = 1000000) -> Tensor:
