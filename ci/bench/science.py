@@ -1,4 +1,4 @@
-"""gg.scipy beside SciPy: forward, and value with gradient, on a CPU.
+"""gg.scipy beside SciPy and torch: forward, and value with gradient, on a CPU.
 
 python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
 
@@ -70,6 +70,32 @@ ROWS: dict[str, Row] = {
 }
 
 
+TORCH: dict[str, Callable[..., Any]] = {
+    "cdist": lambda torch, x, y: torch.cdist(x, y),
+    "cdist cityblock": lambda torch, x, y: torch.cdist(x, y, p=1.0),
+}
+"""Rows that torch has as one function."""
+
+
+def with_torch(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The forward, and the value with its gradient, of torch, if it is installed."""
+    if name not in TORCH or not peers.installed("torch"):
+        return {}, {}
+    import torch
+
+    tensors = [torch.tensor(a, requires_grad=True) for a in arrays]
+
+    def forward() -> Any:
+        with torch.no_grad():
+            return [TORCH[name](torch, *tensors)]
+
+    def both() -> Any:
+        value = TORCH[name](torch, *tensors)
+        return [value, *torch.autograd.grad(value.sum(), tensors)]
+
+    return {"torch": forward}, {"torch": both}
+
+
 def race(name: str, row: Row) -> bool:
     """Print the two tables of a row."""
     namespace, function, arrays = row
@@ -86,12 +112,16 @@ def race(name: str, row: Row) -> bool:
         "gpugrad": lambda: [function(ours, *tensors)],
         "SciPy": lambda: [function(theirs, *arrays)],
     }
+    forward, value_and_gradient = with_torch(name, arrays)
+    runs |= forward
     peers.agree(runs, rtol=1e-7, atol=1e-9)
-    medians = peers.race({**runs, "both": both}, args.rounds)
-    size, taken = arrays[0].size, medians.pop("both")
+    slopes = {f"both {k}": v for k, v in {"gpugrad": both, **value_and_gradient}.items()}
+    medians = peers.race({**runs, **slopes}, args.rounds)
+    taken = {k.removeprefix("both "): medians.pop(k) for k in slopes}
+    size = arrays[0].size
     good = peers.table(f"{name}, {size} elements", medians, {"SciPy": 1.2})
-    slopes = {"gpugrad": taken, "forward alone": medians["gpugrad"]}
-    return peers.table(f"{name}, value and gradient", slopes, {"forward alone": 4.0}) and good
+    taken["forward alone"] = medians["gpugrad"]
+    return peers.table(f"{name}, value and gradient", taken, {"forward alone": 4.0}) and good
 
 
 def main() -> int:

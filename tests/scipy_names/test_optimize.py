@@ -264,6 +264,9 @@ def test_solvers_refuse_traces_and_batches_and_functions_without_derivatives_tap
     assert ours.linprog(T([1.0, 1.0]), bounds=[(1, 2), (0, 3)]).x.tolist() == [1.0, 0.0]
     rows, columns = ours.linear_sum_assignment(T(A))
     assert (rows.tolist(), columns.tolist()) == ([0, 1], [1, 0])
+    for search in (ours.fmin, ours.fmin_bfgs, ours.broyden1, ours.newton_krylov):
+        with pytest.raises(DTypeError, match=rf"{search.__name__}: has no derivative"):
+            gg.grad(lambda a, f=search: gg.sum(f(lambda x: gg.sum((x - a) ** 2), [1.0])))(T(1.0))
     with pytest.raises(DTypeError, match=r"linear_sum_assignment.*gradient"):
         gg.grad(lambda x: ours.linear_sum_assignment(x)[0])(T(A))
     assert float(ours.check_grad(ours.rosen, ours.rosen_der, [1.0, 2.0])) < 1e-4

@@ -101,7 +101,14 @@ def for_scipy(name: str, f: Any, home: Device) -> Any:
         tensors = (
             on_device(x, home) if isinstance(x, arrays) and type(x) is not int else x for x in args
         )
-        y = on_host(name, f(*tensors, **keywords))
+        y = f(*tensors, **keywords)
+        if watched_in(y):  # `solve` stops all recorders: here the result has no derivative
+            raise DTypeError(
+                f"{name}: has no derivative, and a tape watches what its function reads. Say that "
+                "these are constants with gg.stop_gradient(x), or call minimize, root, "
+                "least_squares or curve_fit."
+            )
+        y = on_host(name, y)
         return y[()] if isinstance(y, np.ndarray) else y
 
     return call
