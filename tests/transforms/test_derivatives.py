@@ -171,10 +171,27 @@ def test_implicit_diff_differentiates_by_tensors_that_the_condition_closes_over(
         np.testing.assert_allclose(result, expected)
     shared = gg.grad(lambda w: gg.sum(gg.vmap(lambda a: _cubic(a, w))(gg.asarray(a))))(w[0])
     np.testing.assert_allclose(shared, gg.grad(loss, 1)(a, w[[0, 0]]).sum())
-    v = gg.Variable(a)  # read by the tape, and not twice
+
+
+def test_implicit_diff_in_a_loop_differentiates_by_what_it_closes_over():
+    a, w = np.array([0.7, 0.9]), np.array([1.1, 0.8])
+
+    def twice(a, w):
+        step = lambda state: (state[0] + 1, _cubic(state[1], w))  # noqa: E731
+        return gg.sum(gg.while_loop(lambda state: state[0] < 2, step, (gg.asarray(0), a))[1])
+
+    expected = gg.grad(lambda a, w: gg.sum(_cubic(_cubic(a, w), w)), (0, 1))(a, w)
+    for f in (gg.grad(gg.function(twice), (0, 1)), gg.function(gg.grad(twice, (0, 1)))):
+        np.testing.assert_allclose(f(gg.asarray(a), gg.asarray(w)), expected)
+
+
+def test_implicit_diff_reads_a_variable_once():
+    a = np.array([0.7, 0.9])
+    v = gg.Variable(a)  # the tape watches it, and it is closed over
     with gg.GradientTape() as tape:
         y = _cubic(v, v)
-    np.testing.assert_allclose(tape.gradient(y, v), gg.grad(lambda a: loss(a, a))(a))
+    expected = gg.grad(lambda a: gg.sum(_cubic(a, a)))(a)
+    np.testing.assert_allclose(tape.gradient(y, v), expected)
 
 
 def test_implicit_diff_accepts_a_linear_solver():
