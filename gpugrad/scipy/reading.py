@@ -227,6 +227,11 @@ def on_values(thing: Any) -> Any:
     return call
 
 
+def from_gpu(x: Any) -> Any:
+    """A Tensor on the host, for SciPy's compiled functions; others as they are."""
+    return x.to_device("cpu") if isinstance(x, Tensor) and x.device.kind != "cpu" else x
+
+
 def _tensors(result: Any, given: Sequence[Any] = ()) -> Any:
     """A result with Tensors for arrays, also in dictionaries; copies of the `given` ones."""
     if isinstance(result, dict):

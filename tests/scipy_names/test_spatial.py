@@ -333,6 +333,18 @@ def test_functions_run_on_a_gpu_and_stay_there(name, cuda):
     np.testing.assert_allclose(gg.grad(loss)(x).numpy(), gg.grad(loss)(T(A)), atol=1e-9)
 
 
+@pytest.mark.device
+def test_searches_accept_arrays_of_a_gpu(cuda):
+    points = gg.asarray(A, device=cuda)
+    distance, index = space.KDTree(points).query(points[:2])
+    np.testing.assert_array_equal(index.numpy(), [0, 1])
+    np.testing.assert_array_equal(distance.numpy(), [0, 0])
+    rows, _ = gg.scipy.optimize.linear_sum_assignment(points)
+    assert rows.device == cuda
+    with pytest.raises(DTypeError, match=r"linear_sum_assignment.*gradient"):
+        gg.grad(lambda x: gg.scipy.optimize.linear_sum_assignment(x)[0])(points)
+
+
 @pytest.mark.parametrize("module", [space, ours, turns])
 def test_examples(module):
     with warnings.catch_warnings():

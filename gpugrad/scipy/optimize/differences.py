@@ -13,6 +13,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.optimize.calls import for_scipy, home_of, on_device, tensors_in
+from gpugrad.scipy.reading import from_gpu
 
 
 def approx_fprime(xk: Any, f: Any, epsilon: Any = 1.4901161193847656e-08, *args: Any) -> Tensor:
@@ -50,8 +51,8 @@ def without_derivative(name: str) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         home = home_of(*args, *keywords.values())
-        args = tuple(for_scipy(name, x, home) for x in args)
-        keywords = {k: for_scipy(name, x, home) for k, x in keywords.items()}
+        args = tuple(for_scipy(name, from_gpu(x), home) for x in args)
+        keywords = {k: for_scipy(name, from_gpu(x), home) for k, x in keywords.items()}
         return tensors_in(on_values(f"scipy.optimize.{name}", function, args, keywords), home)
 
     call.__module__ = "gpugrad.scipy.optimize"

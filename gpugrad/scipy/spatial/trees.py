@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors, on_values
+from gpugrad.scipy.reading import from_gpu
 
 
 class OnTensors:
@@ -39,7 +40,7 @@ def _method(function: Any, *args: Any, **keywords: Any) -> Any:
 
 
 def _call(function: Any, args: Any, keywords: Any) -> Any:
-    args = [x._scipys if isinstance(x, OnTensors) else x for x in args]
+    args = [x._scipys if isinstance(x, OnTensors) else from_gpu(x) for x in args]
     name = f"scipy.spatial.{function.__qualname__}"
     return on_values(name, function, args, keywords)
 
