@@ -161,7 +161,7 @@ class Tensor:
         return self._data
 
     def __float__(self) -> float:
-        if recorders and any(listener.strict for listener in threads.stack):
+        if recorders and any(listener._strict for listener in threads.stack):
             self._handed_out("a Python number")
         return float(self.item())
 

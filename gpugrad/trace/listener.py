@@ -50,7 +50,7 @@ class Listener:
         dead: serial numbers of results of ops without a gradient; `bury` is called with them.
         log: a list of entries; None if `take` handles them.
         passive: whether it records nothing, so a backward pass can ignore it.
-        strict: whether ``float(x)``, as `math` calls it, raises for a known Tensor.
+        _strict: whether ``float(x)``, as `math` calls it, raises for a known Tensor.
         _views: weak references to the watched Tensors to whose memory others write, and the serial
             numbers of their elements then.
     """
@@ -59,7 +59,7 @@ class Listener:
     dead: Any = frozenset()
     log: list[Any] | None = None
     passive = True
-    strict = False
+    _strict = False
     _views: Any = ()
     _stack: Stack | None = None  # the one that it has opened, while it listens
     _below: Any = None  # the one before, if somebody was listening

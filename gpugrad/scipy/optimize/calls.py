@@ -160,7 +160,7 @@ def vector(f: Function) -> Function:
 class _Strict(GradientTape):
     """A tape that does not let `math` compute with what it watches."""
 
-    strict = True
+    _strict = True
 
 
 def has_gradient(f: Function, x: Tensor) -> bool:
