@@ -362,3 +362,28 @@ def test_second_derivative_stays_finite(name):
         g = tape_gradient(f, x)
         h = outer.gradient(g, x, unconnected_gradients="zero")
     assert h.item() == expected
+
+
+@pytest.mark.parametrize("name", ["power", "xlogy", "float_power"])
+@pytest.mark.parametrize("y", [2.0, -1.5, 0.5 + 1j, np.array(-1.5), np.array(2.0 - 0.3j)], ids=str)
+@pytest.mark.parametrize("x", [2.0, -2.0, -0.5 + 1j, np.array(-2.0), np.array(1.5 + 1j)], ids=str)
+def test_powers_of_numbers_real_and_complex_arrays_have_slopes_of_both_signs(x, y, name):
+    if not {type(x), type(y)} & {np.ndarray}:
+        return  # of numbers alone
+    f, given = getattr(gg, name, None) or getattr(gg.special, name), [x, y]
+    if not any(np.iscomplexobj(a) for a in given) and (x < 0 or (name == "xlogy" and y < 0)):
+        return  # NaN
+    for k in (k for k in (0, 1) if isinstance(given[k], np.ndarray)):
+        z = gg.constant(given[k])
+        direction = gg.constant(given[k] * 0 + (0.6 if z.dtype.kind == "f" else 0.6 - 0.8j))
+
+        def at(z, k=k):
+            return f(*(z if i == k else a for i, a in enumerate(given)))
+
+        h = 1e-6
+        slope = (at(z + h * direction) - at(z - h * direction)).item() / (2 * h)
+        tangent = gg.jvp(at, [z], [direction])[1].item()
+        gradient = gg.grad(lambda z, at=at: gg.real(at(z)))(z).item()
+        np.testing.assert_allclose(tangent, slope, rtol=1e-6)
+        along = (np.conj(gradient) * direction.item()).real
+        np.testing.assert_allclose(along, slope.real, rtol=1e-6, atol=1e-9)

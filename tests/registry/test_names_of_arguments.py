@@ -1,0 +1,45 @@
+"""Arguments with the names that rules give to gradients and results: right, or refused."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.errors import ArgumentError
+
+
+def _partials(name):
+    return {"d": [eval(f"lambda xp, {name}: {name}"), lambda xp, x: x]}
+
+
+def _gradients(name):
+    rules = [eval(f"lambda xp, g, {name}: g * {name}"), lambda xp, g, x: g * x]
+    return {"vjp": rules} if name != "g" else {"vjp": [lambda xp, g: g, lambda xp, g, x: g * x]}
+
+
+@pytest.mark.parametrize("rules", [_partials, _gradients])
+@pytest.mark.parametrize("name", ["t", "g", "out", "i", "xp", "x_shape", "record", "op", "beta"])
+def test_an_argument_of_any_name_has_its_gradient_or_is_refused(name, rules):
+    x, y = gg.constant([1.0, 2.0]), gg.constant([3.0, 10.0])
+    with contextlib.ExitStack() as stack:
+        stack.callback(gg.OPS.pop, "of_a_name", None)
+        try:
+            forward = eval(f"lambda xp, x, {name}: x * {name}")
+            product = gg.elementwise(
+                f"of_a_name(x, {name})",
+                forward=forward,
+                doc="The product.",
+                example=("[2.0], [3.0]", "[6.]"),
+                **rules(name),
+            )
+        except SyntaxError:
+            return  # a lambda cannot have it twice
+        except ArgumentError as error:
+            assert repr(name) in str(error)  # noqa: PT017
+            return
+        of_x, of_y = gg.grad(lambda x, y: gg.sum(product(x, y)), argnums=(0, 1))(x, y)
+        np.testing.assert_array_equal(of_x, y)
+        np.testing.assert_array_equal(of_y, x)
+        tangent = gg.jvp(product, [x, y], [gg.ones(2), gg.zeros(2)])[1]
+        np.testing.assert_array_equal(tangent, y)
