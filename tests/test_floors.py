@@ -156,6 +156,7 @@ FACES = {
     "gpugrad.scipy.special": "has SciPy's names",
     "gpugrad.scipy.signal": "has SciPy's names",
     "gpugrad.scipy.signal.windows": "has SciPy's names",
+    "gpugrad.scipy.stats": "has SciPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
-    from gpugrad.scipy import fft, linalg, ndimage, signal, sparse, special
+    from gpugrad.scipy import fft, linalg, ndimage, signal, sparse, special, stats
 
-__all__ = ["fft", "linalg", "ndimage", "signal", "sparse", "special"]
+__all__ = ["fft", "linalg", "ndimage", "signal", "sparse", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:
