@@ -160,6 +160,7 @@ FACES = {
     "gpugrad.scipy.spatial": "has SciPy's names",
     "gpugrad.scipy.spatial.distance": "has SciPy's names",
     "gpugrad.scipy.spatial.transform": "has SciPy's names",
+    "gpugrad.scipy.stats": "has SciPy's names",
     "gpugrad.testing.cuda.driver": "takes its names from the modules of its folder",
     "gpugrad.testing.cuda.shim": "takes its names from the modules of its folder",
 }

@@ -342,7 +342,12 @@ def as_tensors(result: Any, given: Sequence[Any] = ()) -> Any:
         return result
     if isinstance(result, tuple):
         values = [as_tensors(v, given) for v in result]
-        return kind(*values) if hasattr(result, "_fields") else kind(values)
+        if not hasattr(result, "_fields"):
+            return kind(values)
+        made = tuple.__new__(kind, values)
+        if hasattr(result, "__dict__"):  # SciPy's results have more attributes than elements
+            made.__dict__.update({k: as_tensors(v, given) for k, v in vars(result).items()})
+        return made
     return [as_tensors(v, given) for v in result] if kind is list else result
 
 

@@ -10,9 +10,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # at run time imported when first asked for
-    from gpugrad.scipy import fft, linalg, ndimage, optimize, signal, sparse, spatial, special
+    from gpugrad.scipy import (
+        fft,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
 
-__all__ = ["fft", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special"]
+__all__ = [
+    "fft",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -65,6 +65,7 @@ def _without_derivative(name: str) -> Callable[..., Any]:
         return as_tensors(result, args) if xp is NUMPY else wrapped(result)
 
     function.__name__ = function.__qualname__ = name
+    function.passes_through = True  # type: ignore[attr-defined]  # ci/scipy_page asks
     function.__doc__ = f"SciPy's `{name}` on either device; raises if a tape watches it."
     function.__signature__ = inspect.signature(getattr(SCIPY, name))  # type: ignore[attr-defined]
     return function

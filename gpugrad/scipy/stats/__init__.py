@@ -1,0 +1,88 @@
+"""`scipy.stats` on Tensors: distributions, summaries and tests, with SciPy's names and arguments.
+
+Distributions are SciPy's own formulas, read on Tensors: see `gpugrad.scipy.stats.base`. They have
+gradients by the point or the probability, and by shapes, `loc` and `scale`; those of discrete
+distributions are by real parameters. `rvs` draws from gpugrad's streams, with gradients by
+implicit reparametrisation. Functions without a derivative, as `rankdata`, compute with values and
+raise under a tape.
+
+>>> gamma = gg.scipy.stats.gamma
+>>> print(gg.grad(lambda a: gamma.logpdf(2.0, a, scale=1.5))(3.0))
+-0.6351022600214655
+>>> gamma(3.0).rvs(size=(2, 4)).shape
+(2, 4)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy import stats as _stats
+from scipy.stats._distn_infrastructure import rv_generic as _rv_generic
+from scipy.stats._multivariate import multi_rv_generic as _multi_rv_generic
+
+from gpugrad.scipy.reading import on_values, public
+from gpugrad.scipy.stats.modules import READ, reader
+
+__all__ = sorted(n for n in _stats.__all__ if n != "test")
+
+
+_ON_VALUES = frozenset(
+    (
+        "anderson",
+        "boxcox_normmax",
+        "cumfreq",
+        "expectile",
+        "kendalltau",
+        "ks_1samp",
+        "ks_2samp",
+        "kstest",
+        "ppcc_max",
+        "relfreq",
+        "shapiro",
+        "siegelslopes",
+        "wasserstein_distance_nd",
+        "weightedtau",
+        "wilcoxon",
+        "yeojohnson_normmax",
+    )
+)
+"""Functions of `READ` modules that rank, count, or search: SciPy's own, of the values."""
+
+
+class _Multivariate:
+    """A multivariate distribution: SciPy's formulas on Tensors, and its own for plain values."""
+
+    def __init__(self, ours: Any, scipys: Any) -> None:
+        self._ours, self._scipys = ours, scipys
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._ours(*args, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        ours = getattr(self._ours, name)
+        if not callable(ours) or name == "rvs":  # samples are from gpugrad's streams
+            return ours
+        return public(ours, getattr(self._scipys, name))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    scipys = getattr(_stats, name)
+    home = getattr(scipys, "__module__", "") or ""
+    if isinstance(scipys, _rv_generic):
+        home = type(scipys).__module__
+        value = getattr(reader().read(home), name)
+    elif home in READ and name not in _ON_VALUES:
+        ours = getattr(reader().read(home), name)
+        several = isinstance(scipys, _multi_rv_generic)
+        value = _Multivariate(ours, scipys) if several else public(ours, scipys)
+    else:
+        value = on_values(scipys)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
