@@ -150,7 +150,8 @@ def _real_if_all_are(x: Any) -> Any:
 
 def _real_fft(name: str, a: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
     """``irfft`` or ``hfft``; of float16, NumPy's results are float16."""
-    result = getattr(public().fft, name)(a, n=n, axis=axis, norm=norm or "backward")
+    norm = "backward" if norm is None else norm
+    result = getattr(public().fft, name)(a, n=n, axis=axis, norm=norm)
     return TENSOR.astype(result, a.dtype) if a.dtype == np.float16 else result
 
 
