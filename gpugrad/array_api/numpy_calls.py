@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import ADAPTERS, LEAST_DTYPES, METADATA, public
+from gpugrad.array_api.numpy_linalg import LINALG_ADAPTERS
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
@@ -154,7 +155,8 @@ def _plan(function: Any) -> _Plan | None:
 def counterpart(function: Any) -> Callable[..., Any] | None:
     """Gpugrad's function for one of NumPy's, or None."""
     name, (_, *path) = function.__name__, function.__module__.split(".")
-    adapter = ADAPTERS.get(".".join((*path, name)))
+    title = ".".join((*path, name))
+    adapter = ADAPTERS.get(title) or LINALG_ADAPTERS.get(title)
     if adapter is not None or "lib" in path:  # gpugrad's `lib` is NumPy's, by this very door
         return adapter
     home = public()
