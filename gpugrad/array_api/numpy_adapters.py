@@ -132,26 +132,11 @@ def _line(x: Any) -> Tensor:
     return x if x.ndim else x.reshape(1)
 
 
-def _eig(a: Any, /) -> Any:
-    """``eig``: real if all eigenvalues are, as NumPy's."""
-    result = public().linalg.eig(a)
-    values = _real_if_all_are(result.eigenvalues)
-    if values.dtype.kind == "c":
-        return result
-    return result._replace(eigenvalues=values, eigenvectors=result.eigenvectors.real)
-
-
-def _real_if_all_are(x: Any) -> Any:
+def real_if_all_are(x: Any) -> Any:
     """A complex array as NumPy returns it: real if all imaginary parts are 0."""
     if x.dtype.kind != "c" or backend.READINGS[type(x._data)].nesting:
         return x
     return x if np.any(x.imag._on_host()) else x.real
-
-
-def _real_fft(name: str, a: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
-    """``irfft`` or ``hfft``; of float16, NumPy's results are float16."""
-    result = getattr(public().fft, name)(a, n=n, axis=axis, norm=norm or "backward")
-    return TENSOR.astype(result, a.dtype) if a.dtype == np.float16 else result
 
 
 def _poly(seq_of_zeros: Any, /) -> Any:
@@ -193,7 +178,7 @@ def _roots(p: Any, /) -> Any:
         return TENSOR.astype(p[:0], np.result_type(p.dtype, np.float64))
     if nonzero[0] == nonzero[-1]:  # a constant times a power, whose roots NumPy makes float64
         return public().zeros(p.size - 1 - int(nonzero[0]), np.float64, device=p.device)
-    return _real_if_all_are(public().roots(p[int(nonzero[0]) :]))
+    return real_if_all_are(public().roots(p[int(nonzero[0]) :]))
 
 
 def _pad(array: Any, /, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Any:
@@ -297,33 +282,6 @@ def _cross(
     return TENSOR.moveaxis(TENSOR.cross(a, b, axis=-1), -1, axisc)
 
 
-def _pinv(a: Any, /, rcond: Any = None, *, rtol: Any = None) -> Any:
-    return public().linalg.pinv(a, rtol if rcond is None else rcond)
-
-
-def _matrix_rank(A: Any, /, tol: Any = None, *, rtol: Any = None) -> Any:
-    """``matrix_rank``, also of a vector, and by an absolute tolerance."""
-    A = tensor(A)
-    if A.ndim < 2:
-        return TENSOR.astype(TENSOR.any(A != 0), np.int64)
-    if tol is None:
-        return public().linalg.matrix_rank(A, rtol)
-    above = TENSOR.svdvals(A) > TENSOR.expand_dims(tensor(tol), axis=-1)
-    return TENSOR.sum(above, axis=-1)
-
-
-def _lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
-    """``lstsq``; NumPy's residuals have one axis, and are empty unless m > n is the rank."""
-    a = tensor(a)
-    rcond = None if rcond is not None and rcond < 0 else rcond  # the dtype's epsilon
-    x, residuals, rank, s = public().linalg.lstsq(a, b, rcond=rcond)
-    m, n = a.shape
-    is_nested = backend.READINGS[type(a._data)].nesting
-    is_known = m > n and (is_nested or rank.item() == n)
-    residuals = residuals.reshape(-1) if is_known else residuals.reshape(-1)[:0]
-    return x, residuals, TENSOR.astype(rank, np.int32), s
-
-
 def _windows(x: Any, window_shape: Any, /, axis: Any = None, *, writeable: bool = False) -> Any:
     if writeable:
         raise ArgumentError("numpy.sliding_window_view: its result is a copy: writeable=False.")
@@ -333,12 +291,6 @@ def _windows(x: Any, window_shape: Any, /, axis: Any = None, *, writeable: bool 
 def _bin_edges(name: str, a: Any, /, bins: Any = 10, **others: Any) -> Any:
     """``histogram`` and its edges; NumPy estimates how many bins a rule by name needs."""
     return NotImplemented if isinstance(bins, str) else getattr(public(), name)(a, bins, **others)
-
-
-def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    if not compute_uv:
-        return TENSOR.svdvals(a)
-    return public().linalg.svd(a, full_matrices=full_matrices)
 
 
 def _size(a: Any, axis: Any = None) -> Any:
@@ -395,16 +347,8 @@ ADAPTERS: dict[str, Callable[..., Any]] = {
     "full_like": _full_like,
     "histogram": functools.partial(_bin_edges, "histogram"),
     "histogram_bin_edges": functools.partial(_bin_edges, "histogram_bin_edges"),
-    "fft.hfft": functools.partial(_real_fft, "hfft"),
-    "fft.irfft": functools.partial(_real_fft, "irfft"),
     "identity": lambda n, dtype=None: public().eye(n, dtype=dtype),
     "lib.stride_tricks.sliding_window_view": _windows,
-    "linalg.eig": _eig,
-    "linalg.eigvals": lambda a, /: _real_if_all_are(public().linalg.eigvals(a)),
-    "linalg.lstsq": _lstsq,
-    "linalg.matrix_rank": _matrix_rank,
-    "linalg.pinv": _pinv,
-    "linalg.svd": _svd,
     "ones_like": functools.partial(_like, 1),
     "outer": _outer_product,
     "pad": _pad,

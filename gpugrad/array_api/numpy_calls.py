@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_adapters import ADAPTERS, LEAST_DTYPES, METADATA, public
+from gpugrad.array_api.numpy_linalg import LINALG_ADAPTERS
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import write
 from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
@@ -34,7 +35,7 @@ NAMES = {  # NumPy's name: gpugrad's, where they differ
     "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
     "arctanh": "atanh", "around": "round", "concatenate": "concat", "conjugate": "conj",
     "degrees": "rad2deg", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
-    "radians": "deg2rad", "right_shift": "bitwise_right_shift", "rint": "round",
+    "radians": "deg2rad", "right_shift": "bitwise_right_shift",
 }  # fmt: skip
 _WITHOUT_EFFECT = frozenset(("kind", "subok", "hermitian", "overwrite_input"))  # on values
 _IN_PLACE = frozenset(("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"))
@@ -154,7 +155,8 @@ def _plan(function: Any) -> _Plan | None:
 def counterpart(function: Any) -> Callable[..., Any] | None:
     """Gpugrad's function for one of NumPy's, or None."""
     name, (_, *path) = function.__name__, function.__module__.split(".")
-    adapter = ADAPTERS.get(".".join((*path, name)))
+    title = ".".join((*path, name))
+    adapter = ADAPTERS.get(title) or LINALG_ADAPTERS.get(title)
     if adapter is not None or "lib" in path:  # gpugrad's `lib` is NumPy's, by this very door
         return adapter
     home = public()
@@ -223,7 +225,11 @@ def _in_dtype(
         return ours(*arrays, **named)
     if casting is None:
         return ours(*(_cast(x, dtype) for x in arrays), **named)
-    result = ours(*arrays, **named)
+    return cast_as(title, ours(*arrays, **named), dtype, casting)
+
+
+def cast_as(title: str, result: Any, dtype: Any, casting: Any) -> Any:
+    """A result in another dtype, if `casting` allows that."""
     if not np.can_cast(result.dtype, dtype, casting):
         raise DTypeError(f"{title}: casting={casting!r} forbids {result.dtype} to {dtype}.")
     return _cast(result, dtype)

@@ -20,6 +20,7 @@ from gpugrad.array_api.numpy_calls import (
     accepts,
     as_tensors,
     call,
+    cast_as,
     doubles,
     is_default,
     on_values,
@@ -65,6 +66,10 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
         where = keywords.pop("where", True) if method == "__call__" else True
         result = array_ufunc(self, ufunc, method, *inputs, **keywords)
         title, results = _title(ufunc, method), result if len(outs) > 1 else (result,)
+        if "casting" in keywords:
+            how = keywords["casting"]
+            pairs = zip(results, outs, strict=True)
+            results = [r if o is None else cast_as(title, r, o.dtype, how) for r, o in pairs]
         written = tuple(
             r if out is None else write_out(title, out, _stretched(r, out, where))
             for out, r in zip(outs, results, strict=True)
@@ -89,7 +94,7 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
 
 
 def _stretched(result: Any, out: Any, where: Any) -> Any:
-    """What a ufunc writes to `out`, to whose shape the result is broadcast."""
+    """The result of a ufunc for `out`, to whose shape it is broadcast."""
     if where is not True:
         return TENSOR.where(where, result, out)
     shape = getattr(out, "shape", ())

@@ -152,6 +152,8 @@ CALLS = {
         xp.fft.irfft(a.astype("f2")), xp.fft.hfft(a.astype("f2"), 3, 0, "ortho"),
         xp.linalg.eig(a.T @ a).eigenvalues, xp.linalg.eigvals(a[:, :3]),
         xp.concatenate([a.astype("f4"), [[1, 2, 3, 4]]]),
+        xp.add(a, 1, out=xp.zeros((3, 4), "i4"), casting="unsafe"),
+        xp.rint(xp.arange(3, dtype="i1")),
         xp.choose([0, 1, 2, 0], a), xp.histogram_bin_edges(a, "auto"), xp.histogram(a, "fd")[0],
         xp.add(a, 1, out=xp.ones((2, 3, 4))),
     ],
@@ -278,6 +280,9 @@ ERRORS = {
     "out dtype": (TypeError, lambda xp, a: xp.add(a, a, out=xp.zeros((3, 4), int))),
     "casting": (TypeError, lambda xp, a: a.astype(int, casting="safe")),
     "axis": (np.exceptions.AxisError, lambda xp, a: xp.sum(a, axis=5)),
+    "casting of out": (
+        TypeError, lambda xp, a: xp.add(a, a, out=xp.zeros((3, 4), "f4"), casting="safe")
+    ),
     "axis type": (TypeError, lambda xp, a: xp.sum(a, axis="a")),
     "unknown keyword": (TypeError, lambda xp, a: xp.sum(a, nothing=1)),
     "too many arguments": (TypeError, lambda xp, a: xp.sum(a, 0, None, None, True, 0, True, 1)),

@@ -61,14 +61,13 @@ def seterr(**keywords: Any) -> dict[str, Any]:
 
 
 def get_runtime_info(**keywords: Any) -> str:
-    """What `gpugrad.about` says of this machine."""
+    """The text of `gpugrad.about` on this machine."""
     return str(about())
 
 
-empty_pinned, zeros_pinned, empty_like_pinned, zeros_like_pinned = (
-    np.empty, np.zeros, np.empty_like, np.zeros_like,
-)  # fmt: skip
-"""CuPy's NumPy arrays in pinned memory; here in any: copies from them wait."""
+# NumPy arrays, which CuPy makes in pinned memory: copies from them to a GPU wait here
+empty_pinned, empty_like_pinned = np.empty, np.empty_like
+zeros_pinned, zeros_like_pinned = np.zeros, np.zeros_like
 
 
 class _Jit:
