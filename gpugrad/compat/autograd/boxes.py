@@ -26,8 +26,8 @@ class Box:
     types: ClassVar[set[Any]] = set()
     __slots__ = ("_tensor",)
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, value: Any, trace: Any = None, node: Any = None) -> None:
+        self._tensor = value if isinstance(value, Tensor) else gg.asarray(np.asarray(value))
 
     @classmethod
     def register(cls, value_type: Any) -> None:
@@ -101,9 +101,11 @@ def _method(name: str, reflected: bool = False) -> Any:
 
 
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide"}
+_OPERATORS |= {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
 _OPERATORS |= {"pow": "power", "mod": "mod", "floordiv": "floor_divide", "matmul": "matmul"}
 _COMPARISONS = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
 _COMPARISONS |= {"lt": "less", "le": "less_equal", "neg": "negative", "abs": "abs"}
+_COMPARISONS |= {"invert": "invert"}
 _METHODS = """all any argmax argmin argpartition argsort astype clip compress conj conjugate cumprod
 cumsum diagonal dot max mean min nonzero prod ptp ravel repeat round searchsorted squeeze std sum
 swapaxes take trace var"""
@@ -167,8 +169,15 @@ def holds_box(nest: Any) -> bool:
 
 
 def box(nest: Any) -> Any:
-    """The nest with a box for each Tensor."""
-    return map_leaves(lambda x: ArrayBox(x) if isinstance(x, Tensor) else x, nest)
+    """The nest with a box for each Tensor; without a gradient it is NumPy's, as in autograd."""
+    return map_leaves(_boxed, nest)
+
+
+def _boxed(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    # a mask beside arrays on a GPU has to stay there
+    return x.numpy()[()] if x.dtype.kind in "biu" and x.device.kind == "cpu" else ArrayBox(x)
 
 
 def unbox(nest: Any) -> Any:
@@ -208,6 +217,9 @@ def as_tensor(leaf: Any) -> Tensor:
     Raises:
         TypeError: it is no number, or an integer, as autograd refuses it.
     """
+    maker = Box.type_mappings.get(type(leaf))
+    if maker is not None and not isinstance(maker, type):  # a library's own function
+        leaf = maker(leaf, None, None)
     if isinstance(leaf, (Box, Tensor)):
         return leaf._tensor if isinstance(leaf, Box) else leaf
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:

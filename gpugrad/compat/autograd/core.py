@@ -4,7 +4,7 @@ Gradients by complex numbers are not conjugated: the gradient of ``f`` at ``z`` 
 holomorphic ``f``, where gpugrad's is its conjugate.
 """
 
-# ruff: noqa: F401  # autograd has its vector spaces here
+# ruff: noqa: F401  # autograd has its vector spaces and nodes here
 from __future__ import annotations
 
 import contextvars
@@ -31,6 +31,7 @@ from gpugrad.compat.autograd.boxes import (
     pack,
     unbox,
 )
+from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 
 gg: Any = gpugrad

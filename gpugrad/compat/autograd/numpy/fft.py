@@ -3,6 +3,7 @@
 import numpy.fft as _plain
 
 import gpugrad.numpy.fft as _ours
-from gpugrad.compat.autograd.numpy.wrapping import wrapped_names
+from gpugrad.compat.autograd.numpy.wrapping import fill, wrapped_names
 
-__getattr__, __dir__ = wrapped_names(__name__, _plain, _ours)
+_look_up, _names = wrapped_names(__name__, _plain, _ours)
+fill(__name__, _look_up, _names())

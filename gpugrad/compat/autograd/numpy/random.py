@@ -2,6 +2,8 @@
 
 import numpy.random as _plain
 
+from gpugrad.compat.autograd.numpy.wrapping import fill
 from gpugrad.compat.names import forwarding
 
-__getattr__, __dir__ = forwarding(__name__, _plain)
+_look_up, _names = forwarding(__name__, _plain)
+fill(__name__, _look_up, _names())
