@@ -7,7 +7,7 @@ plain values, so a program computes with NumPy wherever nothing is differentiate
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,6 +73,9 @@ class ArrayBox(Box):
     def __len__(self) -> int:
         return len(self._tensor)
 
+    def __iter__(self) -> Iterator[Any]:  # without it, each loop would end by an IndexError
+        return (self[k] for k in range(len(self)))
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -95,7 +98,8 @@ def apply(name: str, *args: Any, **keywords: Any) -> Any:
 def _method(name: str, reflected: bool = False) -> Any:
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
         operands = (*args, self) if reflected else (self, *args)
-        return apply(name, *operands, **keywords)
+        keywords = unbox(keywords) if keywords else keywords
+        return box(getattr(gg.numpy, name)(*unbox(operands), **keywords))
 
     return method
 
@@ -121,6 +125,9 @@ ArrayBox.flatten = _method("ravel")  # type: ignore[attr-defined]
 ArrayBox.__module__ = "autograd.numpy.numpy_boxes"  # libraries dispatch by the module of a class
 for kind in (np.ndarray, float, complex, *(np.dtype(c).type for c in "efdgFDG")):
     ArrayBox.register(kind)
+
+
+_NO_NESTS = frozenset((float, int, bool, complex, str, type(None), np.float64))
 
 
 def isbox(x: Any) -> bool:
@@ -159,18 +166,22 @@ def pack(nest: Any, leaves: Iterable[Any]) -> Any:
 
 def holds_box(nest: Any) -> bool:
     """Whether nested lists, tuples, dicts or arrays of objects hold a box."""
+    if type(nest) in _NO_NESTS:
+        return False
     if isinstance(nest, Box):
         return True
     if isinstance(nest, (list, tuple)):
         return any(map(holds_box, nest))
     if isinstance(nest, dict):
         return any(map(holds_box, nest.values()))
-    return isinstance(nest, np.ndarray) and nest.dtype == object and any(map(holds_box, nest.flat))
+    return (
+        isinstance(nest, np.ndarray) and nest.dtype.kind == "O" and any(map(holds_box, nest.flat))
+    )
 
 
 def box(nest: Any) -> Any:
     """The nest with a box for each Tensor; without a gradient it is NumPy's, as in autograd."""
-    return map_leaves(_boxed, nest)
+    return _boxed(nest) if isinstance(nest, Tensor) else map_leaves(_boxed, nest)
 
 
 def _boxed(x: Any) -> Any:
@@ -182,15 +193,21 @@ def _boxed(x: Any) -> Any:
 
 def unbox(nest: Any) -> Any:
     """The nest with the Tensor of each box; arrays of objects become lists of them."""
-
-    def tensor(x: Any) -> Any:
-        if isinstance(x, np.ndarray) and x.dtype == object and holds_box(x):
-            return unbox(x.tolist())
-        if isinstance(x, slice):
-            return slice(*map(getval, (x.start, x.stop, x.step)))
-        return x._tensor if isinstance(x, Box) else x
-
-    return map_leaves(tensor, nest)
+    kind = type(nest)
+    if kind in _NO_NESTS:
+        return nest
+    if isinstance(nest, Box):
+        return nest._tensor
+    if kind is tuple:
+        return tuple([unbox(x) for x in nest])
+    if isinstance(nest, (list, tuple, dict)):
+        return map_leaves(unbox, nest)
+    if isinstance(nest, np.ndarray):
+        is_nest = nest.dtype.kind == "O" and holds_box(nest)
+        return unbox(nest.tolist()) if is_nest else nest
+    if kind is slice:
+        return slice(*map(getval, (nest.start, nest.stop, nest.step)))
+    return nest
 
 
 def lowered(nest: Any) -> Any:

@@ -26,11 +26,11 @@ def wrapped(name: str, plain: Callable[..., Any], ours: Callable[[], Any]) -> Ca
     def call(*args: Any, **keywords: Any) -> Any:
         if args and isinstance(args[0], _ITERATORS):
             args = (list(args[0]), *args[1:])
-        if not (holds_box(args) or holds_box(keywords)):
+        if not (holds_box(args) or (keywords and holds_box(keywords))):
             return plain(*args, **keywords)
         if has_rules(call):
             return call_with_rules(call, args, keywords)
-        return box(ours()(*unbox(args), **unbox(keywords)))
+        return box(ours()(*unbox(args), **(unbox(keywords) if keywords else keywords)))
 
     call.fun = plain  # type: ignore[attr-defined]  # as a primitive has it
     if not isinstance(plain, np.ufunc):
