@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +20,20 @@ gg: Any = gpugrad
 Tensor = gpugrad.Tensor
 
 
+in_rule: ContextVar[bool] = ContextVar("in a rule", default=False)
+"""Whether the rule of a primitive is running, in the backward pass of one derivative."""
+
+
 class Box:
     """A value that is differentiated; `register` is for libraries that have arrays of their own."""
 
     type_mappings: ClassVar[dict[Any, Any]] = {}
     types: ClassVar[set[Any]] = set()
-    __slots__ = ("_tensor",)
+    __slots__ = ("_is_outer", "_tensor")
 
     def __init__(self, value: Any, trace: Any = None, node: Any = None) -> None:
         self._tensor = value if isinstance(value, Tensor) else gg.asarray(np.asarray(value))
+        self._is_outer = False
 
     @classmethod
     def register(cls, value_type: Any) -> None:
@@ -40,7 +46,13 @@ class Box:
 
     @property
     def _value(self) -> Any:
-        return self._tensor.numpy()[()]
+        """The value; within a primitive's rule a box, if an outer derivative needs it."""
+        if not in_rule.get() or self._is_outer:
+            return getval(self)
+        value = lowered(self)
+        if isinstance(value, Box):
+            value._is_outer = True
+        return value
 
     def __bool__(self) -> bool:
         return bool(self._value)
@@ -137,7 +149,7 @@ def isbox(x: Any) -> bool:
 
 def getval(x: Any) -> Any:
     """The value of a box, as an array or a number; anything else as it is."""
-    return x._value if isinstance(x, Box) else x
+    return x._tensor.numpy()[()] if isinstance(x, Box) else x
 
 
 def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
