@@ -61,9 +61,15 @@ def _of_tensors(
             _in_forward_mode.reset(before)
         if not holds_box(found[-1]):
             warnings.warn("Output seems independent of input.", stacklevel=4)
-        return [as_tensor(leaf) for leaf in leaves_of(found[-1])]
+        return [_as_result(leaf) for leaf in leaves_of(found[-1])]
 
     return tensors, of_tensors, found
+
+
+def _as_result(leaf: Any) -> Tensor:
+    """The Tensor of a result, which may be a constant of any dtype, such as a mask."""
+    is_differentiated = holds_box(leaf) or isinstance(leaf, Tensor)
+    return as_tensor(leaf) if is_differentiated else gg.asarray(np.asarray(leaf))
 
 
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
