@@ -6,7 +6,7 @@ A call without a box is NumPy's own. Else `gpugrad.numpy` computes it on Tensors
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
@@ -105,3 +105,7 @@ def _astype(a: Any, *args: Any, **keywords: Any) -> Any:
 
 
 fill(__name__, _find, set(_names()) - {*_SUBMODULES})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.linalg as _plain
 
@@ -31,3 +31,7 @@ eigh = wrapped("eigh", _plain.eigh, lambda: _eigh)
 eigvalsh = wrapped("eigvalsh", _plain.eigvalsh, lambda: _eigvalsh)
 _look_up, _names = wrapped_names(__name__, _plain, _gnp.linalg)
 fill(__name__, _look_up, _names())
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
