@@ -1,4 +1,4 @@
-"""What a function reads beside its arguments: Variables, and Tensors in objects."""
+"""Variables, and Tensors in objects, that a function reads beside its other arguments."""
 
 from __future__ import annotations
 
