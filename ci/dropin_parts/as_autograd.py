@@ -1,4 +1,4 @@
-"""A pytest plugin: gpugrad in autograd's place, before a test module imports anything."""
+"""Imported before pytest starts: gpugrad in autograd's place, before anything imports that."""
 
 import gpugrad.compat.autograd
 

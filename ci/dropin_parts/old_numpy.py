@@ -1,4 +1,4 @@
-"""A pytest plugin: names that NumPy 2 and SciPy 1.14 dropped, for libraries older than that."""
+"""Imported before pytest starts: names that NumPy 2 and SciPy 1.14 dropped."""
 
 from typing import Any
 

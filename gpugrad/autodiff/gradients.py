@@ -20,7 +20,7 @@ from gpugrad.core import backend, nest
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.convert import constant
 from gpugrad.core.devices import formulas_on, full_on_device_of
-from gpugrad.core.holders import opened
+from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.settings import as_written, mixed_modes, numerics
@@ -211,7 +211,9 @@ def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[
     """The Tensors of a structure, which may hold None `with_none`; DTypeError for others."""
     if isinstance(structure, Tensor):
         return [structure]
-    leaves = [opened(leaf) for leaf in nest.flatten(structure)]
+    leaves = nest.flatten(structure)
+    if any(hasattr(type(leaf), HOLDER) for leaf in leaves):
+        leaves = [opened(leaf) for leaf in leaves]
     if with_none and structure is not None:
         leaves = [leaf for leaf in leaves if leaf is not None]
     for leaf in leaves:

@@ -252,7 +252,7 @@ class Tensor:
         """
         stack = threads.stack
         for recorder in stack:
-            recorder.values_read(self)
+            recorder._note_values(self)
         if stack and called_by_conversion():
             self._handed_out("a constant, by a method that converts its owner to an array")
 

@@ -85,7 +85,7 @@ class _CapturingTrace(Tracing):
         if not is_traced(x._data):
             self.captured.add(x._id)
 
-    def values_read(self, tensor: Tensor) -> None:
+    def _note_values(self, tensor: Tensor) -> None:
         """Note a Tensor whose values Python reads: an outer tape may watch it."""
         self.captured.add(tensor._id)
 

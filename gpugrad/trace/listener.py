@@ -130,7 +130,7 @@ class Listener:
     def touched(self, variable: Variable) -> None:
         """Called when a Variable is read."""
 
-    def values_read(self, tensor: Tensor) -> None:
+    def _note_values(self, tensor: Tensor) -> None:
         """Called when Python reads the values of a Tensor."""
 
     def assigned(self, variable: Variable) -> None:

@@ -1,4 +1,4 @@
-"""What a function reads beside its arguments: Variables, and Tensors in objects."""
+"""Variables, and Tensors in objects, that a function reads beside its other arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Accesses(Listener):
         """Note the Tensors that an op reads."""
         self.used.update(self.known.intersection(entry[2]))
 
-    def values_read(self, tensor: Tensor) -> None:
+    def _note_values(self, tensor: Tensor) -> None:
         """Note a Tensor whose values Python reads."""
         self.used.update(self.known.intersection((tensor._id,)))
 

@@ -194,9 +194,7 @@ def _with_own_gradient(
     outs = [wrap(tensor(leaf)._data) for leaf in nest.flatten(result)]
     arguments = {x._id for x in inputs if isinstance(x, Variable)}
     variables = [v for i, v in sorted(read.variables.items()) if i not in arguments]
-    accepted = inspect.signature(grad_fn).parameters
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
-    if variables and "variables" not in accepted and not takes_any:
+    if variables and not _takes_variables(grad_fn):
         raise StructureError(
             f"{name}: it reads the Variables {[v.name for v in variables]}, so its "
             "gradient function must take a keyword argument `variables`."
@@ -207,6 +205,11 @@ def _with_own_gradient(
         push = None if jvp is None else functools.partial(_push, jvp, args)
         outs = _record(call, outs, [*inputs, *others], variables, push)
     return nest.pack(result, outs)
+
+
+def _takes_variables(grad_fn: Function) -> bool:
+    accepted = inspect.signature(grad_fn).parameters
+    return "variables" in accepted or any(p.kind is p.VAR_KEYWORD for p in accepted.values())
 
 
 def _as_input(leaf: Any) -> Any:

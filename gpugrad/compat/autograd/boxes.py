@@ -7,7 +7,8 @@ plain values, so a program computes with NumPy wherever nothing is differentiate
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,15 +20,20 @@ gg: Any = gpugrad
 Tensor = gpugrad.Tensor
 
 
+in_rule: ContextVar[bool] = ContextVar("in a rule", default=False)
+"""Whether the rule of a primitive is running, in the backward pass of one derivative."""
+
+
 class Box:
     """A value that is differentiated; `register` is for libraries that have arrays of their own."""
 
     type_mappings: ClassVar[dict[Any, Any]] = {}
     types: ClassVar[set[Any]] = set()
-    __slots__ = ("_tensor",)
+    __slots__ = ("_is_outer", "_tensor")
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, value: Any, trace: Any = None, node: Any = None) -> None:
+        self._tensor = value if isinstance(value, Tensor) else gg.asarray(np.asarray(value))
+        self._is_outer = False
 
     @classmethod
     def register(cls, value_type: Any) -> None:
@@ -40,7 +46,13 @@ class Box:
 
     @property
     def _value(self) -> Any:
-        return self._tensor.numpy()[()]
+        """The value; within a primitive's rule a box, if an outer derivative needs it."""
+        if not in_rule.get() or self._is_outer:
+            return getval(self)
+        value = lowered(self)
+        if isinstance(value, Box):
+            value._is_outer = True
+        return value
 
     def __bool__(self) -> bool:
         return bool(self._value)
@@ -73,6 +85,9 @@ class ArrayBox(Box):
     def __len__(self) -> int:
         return len(self._tensor)
 
+    def __iter__(self) -> Iterator[Any]:  # without it, each loop would end by an IndexError
+        return (self[k] for k in range(len(self)))
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -95,15 +110,18 @@ def apply(name: str, *args: Any, **keywords: Any) -> Any:
 def _method(name: str, reflected: bool = False) -> Any:
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
         operands = (*args, self) if reflected else (self, *args)
-        return apply(name, *operands, **keywords)
+        keywords = unbox(keywords) if keywords else keywords
+        return box(getattr(gg.numpy, name)(*unbox(operands), **keywords))
 
     return method
 
 
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide"}
+_OPERATORS |= {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
 _OPERATORS |= {"pow": "power", "mod": "mod", "floordiv": "floor_divide", "matmul": "matmul"}
 _COMPARISONS = {"eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal"}
 _COMPARISONS |= {"lt": "less", "le": "less_equal", "neg": "negative", "abs": "abs"}
+_COMPARISONS |= {"invert": "invert"}
 _METHODS = """all any argmax argmin argpartition argsort astype clip compress conj conjugate cumprod
 cumsum diagonal dot max mean min nonzero prod ptp ravel repeat round searchsorted squeeze std sum
 swapaxes take trace var"""
@@ -121,6 +139,9 @@ for kind in (np.ndarray, float, complex, *(np.dtype(c).type for c in "efdgFDG"))
     ArrayBox.register(kind)
 
 
+_NO_NESTS = frozenset((float, int, bool, complex, str, type(None), np.float64))
+
+
 def isbox(x: Any) -> bool:
     """Whether a value is differentiated."""
     return isinstance(x, Box)
@@ -128,7 +149,7 @@ def isbox(x: Any) -> bool:
 
 def getval(x: Any) -> Any:
     """The value of a box, as an array or a number; anything else as it is."""
-    return x._value if isinstance(x, Box) else x
+    return x._tensor.numpy()[()] if isinstance(x, Box) else x
 
 
 def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
@@ -157,31 +178,48 @@ def pack(nest: Any, leaves: Iterable[Any]) -> Any:
 
 def holds_box(nest: Any) -> bool:
     """Whether nested lists, tuples, dicts or arrays of objects hold a box."""
+    if type(nest) in _NO_NESTS:
+        return False
     if isinstance(nest, Box):
         return True
     if isinstance(nest, (list, tuple)):
         return any(map(holds_box, nest))
     if isinstance(nest, dict):
         return any(map(holds_box, nest.values()))
-    return isinstance(nest, np.ndarray) and nest.dtype == object and any(map(holds_box, nest.flat))
+    return (
+        isinstance(nest, np.ndarray) and nest.dtype.kind == "O" and any(map(holds_box, nest.flat))
+    )
 
 
 def box(nest: Any) -> Any:
-    """The nest with a box for each Tensor."""
-    return map_leaves(lambda x: ArrayBox(x) if isinstance(x, Tensor) else x, nest)
+    """The nest with a box for each Tensor; without a gradient it is NumPy's, as in autograd."""
+    return _boxed(nest) if isinstance(nest, Tensor) else map_leaves(_boxed, nest)
+
+
+def _boxed(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return x
+    # a mask beside arrays on a GPU has to stay there
+    return x.numpy()[()] if x.dtype.kind in "biu" and x.device.kind == "cpu" else ArrayBox(x)
 
 
 def unbox(nest: Any) -> Any:
     """The nest with the Tensor of each box; arrays of objects become lists of them."""
-
-    def tensor(x: Any) -> Any:
-        if isinstance(x, np.ndarray) and x.dtype == object and holds_box(x):
-            return unbox(x.tolist())
-        if isinstance(x, slice):
-            return slice(*map(getval, (x.start, x.stop, x.step)))
-        return x._tensor if isinstance(x, Box) else x
-
-    return map_leaves(tensor, nest)
+    kind = type(nest)
+    if kind in _NO_NESTS:
+        return nest
+    if isinstance(nest, Box):
+        return nest._tensor
+    if kind is tuple:
+        return tuple([unbox(x) for x in nest])
+    if isinstance(nest, (list, tuple, dict)):
+        return map_leaves(unbox, nest)
+    if isinstance(nest, np.ndarray):
+        is_nest = nest.dtype.kind == "O" and holds_box(nest)
+        return unbox(nest.tolist()) if is_nest else nest
+    if kind is slice:
+        return slice(*map(getval, (nest.start, nest.stop, nest.step)))
+    return nest
 
 
 def lowered(nest: Any) -> Any:
@@ -208,6 +246,9 @@ def as_tensor(leaf: Any) -> Tensor:
     Raises:
         TypeError: it is no number, or an integer, as autograd refuses it.
     """
+    maker = Box.type_mappings.get(type(leaf))
+    if maker is not None and not isinstance(maker, type):  # a library's own function
+        leaf = maker(leaf, None, None)
     if isinstance(leaf, (Box, Tensor)):
         return leaf._tensor if isinstance(leaf, Box) else leaf
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:

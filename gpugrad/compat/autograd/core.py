@@ -4,7 +4,7 @@ Gradients by complex numbers are not conjugated: the gradient of ``f`` at ``z`` 
 holomorphic ``f``, where gpugrad's is its conjugate.
 """
 
-# ruff: noqa: F401  # autograd has its vector spaces here
+# ruff: noqa: F401  # autograd has its vector spaces and nodes here
 from __future__ import annotations
 
 import contextvars
@@ -24,6 +24,7 @@ from gpugrad.compat.autograd.boxes import (
     conj,
     getval,
     holds_box,
+    in_rule,
     isbox,
     leaves_of,
     lowered,
@@ -31,6 +32,7 @@ from gpugrad.compat.autograd.boxes import (
     pack,
     unbox,
 )
+from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 
 gg: Any = gpugrad
@@ -59,9 +61,15 @@ def _of_tensors(
             _in_forward_mode.reset(before)
         if not holds_box(found[-1]):
             warnings.warn("Output seems independent of input.", stacklevel=4)
-        return [as_tensor(leaf) for leaf in leaves_of(found[-1])]
+        return [_as_result(leaf) for leaf in leaves_of(found[-1])]
 
     return tensors, of_tensors, found
+
+
+def _as_result(leaf: Any) -> Tensor:
+    """The Tensor of a result, which may be a constant of any dtype, such as a mask."""
+    is_differentiated = holds_box(leaf) or isinstance(leaf, Tensor)
+    return as_tensor(leaf) if is_differentiated else gg.asarray(np.asarray(leaf))
 
 
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
@@ -177,6 +185,11 @@ def _differentiated(nest: Any) -> list[Tensor]:
     return [t for t in found if t.dtype.kind in "fc"]
 
 
+def _whole(leaf: Any) -> Any:
+    """A result of a primitive that was not told of all boxes, such as those in an object."""
+    return ArrayBox(as_tensor(leaf)) if isinstance(leaf, np.ndarray) and holds_box(leaf) else leaf
+
+
 class _Call:
     """One call of a primitive with boxes."""
 
@@ -184,7 +197,7 @@ class _Call:
         self, primitive: Any, argnums: list[int], args: Any, values: Any, kwargs: Any
     ) -> None:
         self.primitive, self.argnums, self.args, self.kwargs = primitive, argnums, args, kwargs
-        self.ans = primitive.fun(*values, **kwargs)
+        self.ans = map_leaves(_whole, primitive.fun(*values, **kwargs))
 
     def run(self) -> Any:
         sources = [t for k in self.argnums for t in _differentiated(self.args[k])]
@@ -200,7 +213,7 @@ class _Call:
         return box(pack(self.ans, outs))
 
     def _results(self) -> list[Tensor]:
-        return [gg.asarray(np.asarray(leaf)) for leaf in leaves_of(self.ans)]
+        return [unbox(x) if isbox(x) else gg.asarray(np.asarray(x)) for x in leaves_of(self.ans)]
 
     def _now(self) -> tuple[Any, Any]:
         """The arguments, and the result as a function of those that an outer derivative reads."""
@@ -208,22 +221,32 @@ class _Call:
         ans = self.primitive(*args, **self.kwargs) if holds_box(args) else self.ans
         return args, ans
 
-    def _gradients(self, *upstream: Tensor) -> list[Tensor]:
+    def _gradients(self, *upstream: Tensor) -> list[Any]:
         rule = primitive_vjps.get(self.primitive)
         if rule is None:
             raise NotImplementedError(f"VJP of {_name(self.primitive)} not defined")
         args, ans = self._now()
         g = lowered(pack(self.ans, [conj(u) for u in upstream]))
-        grads = rule(tuple(self.argnums), ans, args, self.kwargs)(g)
-        found: list[Tensor] = []
+        before = in_rule.set(True)
+        try:
+            grads = rule(tuple(self.argnums), ans, args, self.kwargs)(g)
+        finally:
+            in_rule.reset(before)
+        found: list[Any] = []
         for k, grad in zip(self.argnums, grads, strict=True):
-            map_leaves(functools.partial(self._keep, found), self.args[k], grad)
+            self._keep(found, self.args[k], grad)
         return found
 
-    @staticmethod
-    def _keep(found: list[Tensor], leaf: Any, g: Any) -> None:
-        """Keep the gradient by one leaf of an argument."""
+    def _keep(self, found: list[Any], leaf: Any, g: Any) -> None:
+        """Keep the gradients by the leaves of an argument; None is 0, others are ignored."""
+        if isinstance(leaf, (list, tuple, dict)):
+            for k, part in leaf.items() if isinstance(leaf, dict) else enumerate(leaf):
+                self._keep(found, part, None if g is None else g[k])
+            return
         if not isinstance(leaf, ArrayBox) or leaf.dtype.kind not in "fc":
+            return
+        if g is None:
+            found.append(None)
             return
         t = unbox(g) if isbox(g) else gg.asarray(np.asarray(g))
         if t.shape != leaf.shape and t.size == leaf.size:  # a number for an array of one element
@@ -249,7 +272,7 @@ class _Call:
             moved = rule(tuple(self.argnums), by_argument, ans, args, self.kwargs)
         finally:
             _in_forward_mode.reset(before)
-        results = [unbox(x) if isbox(x) else gg.asarray(np.asarray(x)) for x in leaves_of(ans)]
+        results = self._results() if ans is self.ans else [as_tensor(x) for x in leaves_of(ans)]
         pairs = zip(map(_cotangent, leaves_of(moved)), results, strict=True)
         return results, [_fit(t, r) for t, r in pairs]
 

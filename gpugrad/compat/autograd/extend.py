@@ -13,5 +13,6 @@ from gpugrad.compat.autograd.core import (
     notrace_primitive,
     primitive,
 )
-from gpugrad.compat.autograd.tracer import JVPNode, SparseObject, VJPNode, register_notrace
+from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
+from gpugrad.compat.autograd.tracer import register_notrace
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace

@@ -6,14 +6,14 @@ A call without a box is NumPy's own. Else `gpugrad.numpy` computes it on Tensors
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as _np
 
 import gpugrad.numpy as _gnp
 from gpugrad.compat.autograd.boxes import ArrayBox, box, holds_box, unbox
 from gpugrad.compat.autograd.core import notrace_primitive
-from gpugrad.compat.autograd.numpy.wrapping import wrapped_names
+from gpugrad.compat.autograd.numpy.wrapping import fill, wrapped_names
 
 _SUBMODULES = [
     "fft",
@@ -24,7 +24,7 @@ _SUBMODULES = [
     "numpy_wrapper",
     "random",
 ]
-_look_up, __dir__ = wrapped_names(__name__, _np, _gnp)
+_look_up, _names = wrapped_names(__name__, _np, _gnp)
 
 __version__ = _np.__version__
 
@@ -33,12 +33,10 @@ iscomplexobj = notrace_primitive(_np.iscomplexobj)
 result_type = notrace_primitive(_np.result_type)
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    value = _look_up(name)
-    globals()[name] = value
-    return value
+    return _look_up(name)
 
 
 def where(condition: Any, *args: Any, **keywords: Any) -> Any:
@@ -77,7 +75,7 @@ r_, c_ = _Joined("r_"), _Joined("c_")
 
 def concatenate_args(axis: int, *arrays: Any) -> Any:
     """The arguments joined along an axis."""
-    return __getattr__("concatenate")(arrays, axis)
+    return _look_up("concatenate")(arrays, axis)
 
 
 def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -96,11 +94,18 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 def msort(a: Any) -> Any:
     """A copy that is sorted along the first axis."""
-    return __getattr__("sort")(a, axis=0)
+    return _look_up("sort")(a, axis=0)
 
 
-row_stack = __getattr__("vstack")
+row_stack = _look_up("vstack")
 
 
 def _astype(a: Any, *args: Any, **keywords: Any) -> Any:
     return a.astype(*args, **keywords)
+
+
+fill(__name__, _find, set(_names()) - {*_SUBMODULES})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

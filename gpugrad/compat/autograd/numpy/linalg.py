@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.linalg as _plain
 
 import gpugrad as gg
 import gpugrad.numpy as _gnp
-from gpugrad.compat.autograd.numpy.wrapping import wrapped, wrapped_names
+from gpugrad.compat.autograd.numpy.wrapping import fill, wrapped, wrapped_names
 
 
 def _hermitian(a: Any, UPLO: str) -> Any:
@@ -29,4 +29,9 @@ def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 eigh = wrapped("eigh", _plain.eigh, lambda: _eigh)
 eigvalsh = wrapped("eigvalsh", _plain.eigvalsh, lambda: _eigvalsh)
-__getattr__, __dir__ = wrapped_names(__name__, _plain, _gnp.linalg)
+_look_up, _names = wrapped_names(__name__, _plain, _gnp.linalg)
+fill(__name__, _look_up, _names())
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ def wrapped(name: str, plain: Callable[..., Any], ours: Callable[[], Any]) -> Ca
     def call(*args: Any, **keywords: Any) -> Any:
         if args and isinstance(args[0], _ITERATORS):
             args = (list(args[0]), *args[1:])
-        if not (holds_box(args) or holds_box(keywords)):
+        if not (holds_box(args) or (keywords and holds_box(keywords))):
             return plain(*args, **keywords)
         if has_rules(call):
             return call_with_rules(call, args, keywords)
-        return box(ours()(*unbox(args), **unbox(keywords)))
+        return box(ours()(*unbox(args), **(unbox(keywords) if keywords else keywords)))
 
     call.fun = plain  # type: ignore[attr-defined]  # as a primitive has it
     if not isinstance(plain, np.ufunc):
@@ -38,10 +39,32 @@ def wrapped(name: str, plain: Callable[..., Any], ours: Callable[[], Any]) -> Ca
     return call
 
 
+class _Filled(types.ModuleType):
+    """A module with the names of another one.
+
+    Others copy all functions of its dict, and a ``__getattr__`` there would be one of them.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return _look_ups[self.__name__](name)
+
+
+_look_ups: dict[str, Callable[[str], Any]] = {}
+
+
+def fill(module: str, look_up: Callable[[str], Any], names: Iterable[str]) -> None:
+    """Put the names of another module into one; `look_up` also finds missing ones, or raises."""
+    this = sys.modules[module]
+    for name in set(names) - vars(this).keys():
+        setattr(this, name, look_up(name))
+    _look_ups[module] = look_up
+    this.__class__ = _Filled
+
+
 def wrapped_names(
     module: str, plain: Any, ours: Any
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a module with the names of `plain`.
+    """The look-up of a module with the names of `plain`, and all its names.
 
     Args:
         module: its name.
