@@ -1,4 +1,4 @@
-"""A pytest plugin: gpugrad in CuPy's place in the list of backends that einops' tests go through."""
+"""A pytest plugin: gpugrad in CuPy's place among the backends that einops' tests go through."""
 
 import os
 
