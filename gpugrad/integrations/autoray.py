@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import gpugrad as gg
-import gpugrad.numpy as np
 from gpugrad.core.views import Element, Shared, View
-from gpugrad.integrations.library import library
+from gpugrad.integrations.library import library, np
 
 autoray = library("autoray.autoray", "autoray", "0.9.1")
 

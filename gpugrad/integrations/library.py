@@ -9,7 +9,11 @@ import types
 import warnings
 from typing import Any
 
+import gpugrad.numpy
 from gpugrad.numpy.namespace import of_tensors
+
+np: Any = gpugrad.numpy
+"""The namespace, whose names are made when first asked for: type checkers do not see them."""
 
 
 def library(module: str, package: str, *tried: str) -> Any:

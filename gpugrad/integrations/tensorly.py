@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import gpugrad as gg
-import gpugrad.numpy as np
-from gpugrad.integrations.library import library, on_tensors
+from gpugrad.integrations.library import library, np, on_tensors
 
 backend = library("tensorly.backend", "tensorly", "0.10", "0.9")
 numpy_backend = library("tensorly.backend.numpy_backend", "tensorly", "0.10", "0.9")
