@@ -142,7 +142,7 @@ def from_jax(f: Function) -> Function:
 
 
 def _jax_gradients(outs: Sequence[Any], pull: Function, gs: Sequence[Any]) -> list[Any]:
-    """What JAX's `pull` makes of upstream gradients `gs`, one for each floating-point result.
+    """The gradients by `pull` of JAX, from one upstream gradient for each floating-point result.
 
     JAX does not conjugate: its gradient of a real function is the conjugate of ours.
     """
