@@ -14,7 +14,8 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError
-from gpugrad.transforms.custom import Accesses, custom_gradient
+from gpugrad.transforms.accesses import Accesses
+from gpugrad.transforms.custom import custom_gradient
 
 
 def to_torch(f: Function) -> Function:
