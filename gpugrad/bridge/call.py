@@ -12,7 +12,7 @@ from gpugrad.core.backend import BFLOAT16, READINGS, is_inexact
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradError, TraceError
-from gpugrad.transforms.custom import Accesses
+from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.derivatives import vjp
 
 Function = Callable[..., Any]

@@ -48,8 +48,7 @@ def to_jax(f: Function) -> Function:
             ours = [call.ours("argument", k, x) for k, x in enumerate(xs)]
             return [_for_jax(call, "result", k, y) for k, y in enumerate(call(ours, Tensor))]
 
-        @jax.custom_vjp
-        def node(*xs: Any) -> Any:
+        def whole(*xs: Any) -> Any:
             if not _is_traced(xs):
                 return run(*xs)
             there = run(*[np.ones(x.shape, x.dtype) for x in xs])
@@ -59,6 +58,8 @@ def to_jax(f: Function) -> Function:
                 return [np.asarray(y) for y in run(*map(jax.numpy.asarray, xs))]
 
             return jax.pure_callback(host, there, *xs, vmap_method="sequential")
+
+        node = jax.custom_vjp(whole)
 
         def backward(xs: Any, gs: Any) -> Any:
             wanted = inexact(xs)
@@ -124,11 +125,11 @@ def from_jax(f: Function) -> Function:
         @custom_gradient
         def node(*xs: Tensor) -> Any:
             def back(*gs: Tensor) -> list[Any]:
-                gs = [gs[k] for k in places]
+                mine = [gs[k] for k in places]
                 if threads.stack:  # the gradient is differentiated too
-                    grads = from_jax(pulled)(list(xs), gs)
+                    grads = from_jax(pulled)(list(xs), mine)
                 else:
-                    up = [_for_jax(call, "gradient", k, g) for k, g in enumerate(gs)]
+                    up = [_for_jax(call, "gradient", k, g) for k, g in enumerate(mine)]
                     grads = _jax_gradients(outs, pull, up)
                     grads = [call.ours("gradient", k, g) for k, g in enumerate(grads)]
                 return replaced([None] * len(xs), wanted, grads)
@@ -141,7 +142,7 @@ def from_jax(f: Function) -> Function:
 
 
 def _jax_gradients(outs: Sequence[Any], pull: Function, gs: Sequence[Any]) -> list[Any]:
-    """What JAX's `pull` makes of upstream gradients `gs`, one for each floating-point result.
+    """The gradients by `pull` of JAX, from one upstream gradient for each floating-point result.
 
     JAX does not conjugate: its gradient of a real function is the conjugate of ours.
     """

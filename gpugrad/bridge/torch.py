@@ -14,7 +14,8 @@ from gpugrad.core.backend import is_inexact
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError
-from gpugrad.transforms.custom import Accesses, custom_gradient
+from gpugrad.transforms.accesses import Accesses
+from gpugrad.transforms.custom import custom_gradient
 
 
 def to_torch(f: Function) -> Function:
@@ -78,11 +79,11 @@ def _torch_node() -> Any:
         @staticmethod
         def backward(ctx: Any, *gs: Any) -> Any:
             xs, call = ctx.saved_tensors, ctx.call
-            gs = [g for g in gs if g.is_floating_point() or g.is_complex()]
+            slopes = [g for g in gs if g.is_floating_point() or g.is_complex()]
             if torch.is_grad_enabled():  # create_graph=True
-                grads = to_torch(call.pull(ctx.wanted))(list(xs), gs)
+                grads = to_torch(call.pull(ctx.wanted))(list(xs), slopes)
             else:
-                up = [call.ours("gradient", k, g.resolve_conj()) for k, g in enumerate(gs)]
+                up = [call.ours("gradient", k, g.resolve_conj()) for k, g in enumerate(slopes)]
                 pulled = ctx.tape.gradient(ctx.outs, ctx.sources, up, "zero")
                 grads = [torch.from_dlpack(tensor(g)) for g in pulled]
             return None, None, *replaced([None] * len(xs), ctx.wanted, grads)
@@ -162,8 +163,8 @@ def _recorded(
     def node(*xs: Tensor) -> Any:
         def back(*gs: Tensor) -> list[Any]:
             again = bool(threads.stack)
-            gs = [gs[k] for k in places]
-            up = [call.lent("gradient", k, g, torch.from_dlpack) for k, g in enumerate(gs)]
+            mine = [gs[k] for k in places]
+            up = [call.lent("gradient", k, g, torch.from_dlpack) for k, g in enumerate(mine)]
             for g in up if again else ():
                 g.requires_grad_()
             options = {"retain_graph": True, "create_graph": again, "allow_unused": True}
@@ -171,7 +172,7 @@ def _recorded(
             got = torch.autograd.grad([outs[k] for k in places], sources, up, **options)
             there = [k for k, g in zip(wanted, got, strict=True) if g is not None]
             values = [g for g in got if g is not None]
-            grads = _recorded(call, [*xs, *gs], [*ts, *up], values)
+            grads = _recorded(call, [*xs, *mine], [*ts, *up], values)
             return replaced([None] * len(xs), there, grads)
 
         return ours, back

@@ -14,9 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import gpugrad as gg
-import gpugrad.numpy as np
 from gpugrad.core.views import Element, Shared, View
-from gpugrad.integrations.library import library
+from gpugrad.integrations.library import library, np
 
 autoray = library("autoray.autoray", "autoray", "0.9.1")
 
@@ -24,6 +23,11 @@ autoray = library("autoray.autoray", "autoray", "0.9.1")
 def _svd(x: Any, full_matrices: bool = False, **keywords: Any) -> Any:
     """The singular value decomposition, thin as in autoray's other backends."""
     return gg.linalg.svd(x, full_matrices=full_matrices, **keywords)
+
+
+def _solve_triangular(a: Any, b: Any, lower: bool = False, **keywords: Any) -> Any:
+    """The solution with a triangular matrix, upper by default as in SciPy."""
+    return gg.linalg.solve_triangular(a, b, lower=lower, **keywords)
 
 
 def _default_rng(seed: Any = None, **keywords: Any) -> Any:
@@ -39,9 +43,11 @@ autoray.register_module_alias(
 autoray.register_module_alias("gpugrad", "gpugrad.numpy")
 for name, function in {
     "to_numpy": lambda x: x.numpy(),
+    "complex": lambda re, im: re + 1j * im,
     "linalg.svd": _svd,
     "scipy.linalg.expm": gg.linalg.expm,
-    "scipy.linalg.solve_triangular": gg.linalg.solve_triangular,
+    "scipy.linalg.solve_triangular": _solve_triangular,
+    "stop_gradient": gg.stop_gradient,
     "random.default_rng": _default_rng,
 }.items():
     autoray.register_function("gpugrad", name, function)

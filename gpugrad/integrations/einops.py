@@ -15,10 +15,10 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.integrations.library import library
 
-backends = library("einops._backends", "einops", "0.8.2")
+_Base: Any = library("einops._backends", "einops", "0.8.2").AbstractBackend
 
 
-class GpugradBackend(backends.AbstractBackend):
+class GpugradBackend(_Base):
     """The operations that einops makes of its patterns; methods have einops' names."""
 
     framework_name = "gpugrad"

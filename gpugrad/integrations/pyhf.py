@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gpugrad as gg
-import gpugrad.numpy as np
-from gpugrad.integrations.library import library, on_tensors
+from gpugrad.integrations.library import library, np, on_tensors
 
 retriever = library("pyhf.tensor", "pyhf", "0.7.6").BackendRetriever
 backend = library("pyhf.tensor.numpy_backend", "pyhf", "0.7.6").numpy_backend
@@ -21,11 +20,13 @@ _norm = SimpleNamespace(  # in the place of `scipy.stats.norm`
     pdf=lambda x, loc, scale: np.exp(-(((x - loc) / scale) ** 2) / 2) / scale / np.sqrt(2 * np.pi),
     cdf=lambda x, loc, scale: _special.ndtr((np.asarray(x) - loc) / scale),
 )
-_names = {"np": np, "norm": _norm, "special": _special}
-_names |= {"gammaln": _special.gammaln, "xlogy": _special.xlogy}
+_names = {"np": np, "norm": _norm, "special": _special, "gammaln": _special.gammaln}
 
 
-class GpugradBackend(on_tensors(backend, _names)):
+_Base: Any = on_tensors(backend, _names | {"xlogy": _special.xlogy})
+
+
+class GpugradBackend(_Base):
     """pyhf's NumPy backend on Tensors."""
 
     array_type = gg.Tensor
@@ -39,20 +40,20 @@ class GpugradBackend(on_tensors(backend, _names)):
 
 
 def _distribution(draw: Any, log_prob: Any, *p: Any) -> Any:
-    sample = lambda shape: draw(*p, size=(*shape, *p[0].shape))
+    sample: Any = lambda shape: draw(*p, size=(*shape, *p[0].shape))
     return SimpleNamespace(sample=sample, log_prob=lambda value: log_prob(value, *p))
 
 
 def _wrap(objective: Any, data: Any, pdf: Any, stitch: Any, do_grad: bool = False, **_: Any) -> Any:
     """The objective of a fit as a function of NumPy arrays, with `do_grad` also its gradient."""
-    value = lambda pars: objective(stitch(pars), data, pdf)[0]
-    both = gg.value_and_grad(value) if do_grad else lambda pars: (value(pars),)
-    numbers = lambda pars: [x.numpy()[()] for x in both(np.asarray(pars, dtype=float))]
+    value: Any = lambda pars: objective(stitch(pars), data, pdf)[0]
+    both: Any = gg.value_and_grad(value) if do_grad else lambda pars: (value(pars),)
+    numbers: Any = lambda pars: [x.numpy()[()] for x in both(np.asarray(pars, dtype=float))]
     return numbers if do_grad else lambda pars: numbers(pars)[0]
 
 
-_theirs = common._get_tensor_shim
-_is_ours = lambda: common.get_backend()[0].name == "gpugrad"
+_theirs: Any = common._get_tensor_shim
+_is_ours: Any = lambda: common.get_backend()[0].name == "gpugrad"
 common._get_tensor_shim = lambda: _wrap if _is_ours() else _theirs()
 type(retriever).gpugrad_backend = GpugradBackend
 retriever._array_types.add(gg.Tensor)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import gpugrad as gg
-import gpugrad.numpy as np
-from gpugrad.integrations.library import library, on_tensors
+from gpugrad.integrations.library import library, np, on_tensors
 
 backend = library("tensorly.backend", "tensorly", "0.10", "0.9")
 numpy_backend = library("tensorly.backend.numpy_backend", "tensorly", "0.10", "0.9")
@@ -25,6 +24,14 @@ def _to_numpy(tensor: Any) -> Any:
     return np.asarray(tensor).numpy()
 
 
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Least squares; as in NumPy, there are no residuals unless the columns are independent."""
+    x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=rcond)
+    has_any = int(rank) == a.shape[1] < a.shape[0]
+    return x, residuals if has_any else residuals[:0], rank, s
+
+
 GpugradBackend.register_method("to_numpy", _to_numpy)
+GpugradBackend.register_method("lstsq", _lstsq)
 if "gpugrad" not in backend.BackendManager.available_backend_names:
     backend.BackendManager.available_backend_names.append("gpugrad")
