@@ -152,7 +152,7 @@ class Reader:
         self,
         package: str,
         given: Mapping[str, Any],
-edits: Mapping[str, Mapping[Any, str]],
+        edits: Mapping[str, Mapping[Any, str]],
         replaced: Mapping[str, Mapping[str, Any]] | None = None,
         **names: Any,
     ) -> None:
