@@ -153,6 +153,8 @@ def _exported(path):
 FACES = {
     "gpugrad.numpy": "has NumPy's names",
     "gpugrad.numpy.random": "has NumPy's names",
+    "gpugrad.scipy.integrate": "has SciPy's names",
+    "gpugrad.scipy.interpolate": "has SciPy's names",
     "gpugrad.scipy.special": "has SciPy's names",
     "gpugrad.scipy.signal": "has SciPy's names",
     "gpugrad.scipy.signal.windows": "has SciPy's names",

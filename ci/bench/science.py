@@ -31,6 +31,7 @@ IMAGE = RNG.standard_normal((SIDE, SIDE))
 POINTS = np.stack(np.meshgrid(*[np.arange(SIDE) * 0.99 + 0.3] * 2, indexing="ij"))
 LINE, TAPS = RNG.standard_normal(SIDE * SIDE), RNG.standard_normal(64)
 B, A = signal.butter(4, 0.2)
+KNOTS, AT = np.linspace(0, 1, 100), RNG.uniform(0, 1, SIDE * SIDE)
 LABELS = RNG.integers(0, 100, IMAGE.shape)
 POINTS_3D = RNG.standard_normal((SIDE, 3)), RNG.standard_normal((SIDE, 3))
 TIMES = np.linspace(0, 4, 10 * SIDE)
@@ -66,6 +67,12 @@ ROWS: dict[str, Row] = {
         [*POINTS_3D],
     ),
     "curve_fit": ("optimize", fitted, [TIMES, DECAY]),
+    "CubicSpline": ("interpolate", lambda s, x, y: s.CubicSpline(KNOTS, y)(x), [AT, KNOTS**2]),
+    "RegularGridInterpolator": (
+        "interpolate",
+        lambda s, v, p: s.interpn((KNOTS, KNOTS), v, p),
+        [KNOTS[:, None] * KNOTS, np.stack([AT, AT[::-1]], axis=-1)],
+    ),
     "stft": ("signal", lambda s, x: abs(s.stft(x, nperseg=256)[2]), [LINE]),
 }
 
@@ -124,9 +131,30 @@ def race(name: str, row: Row) -> bool:
     return peers.table(f"{name}, value and gradient", taken, {"forward alone": 4.0}) and good
 
 
+def many_systems(count: int) -> bool:
+    """Print the times of `count` independent systems in one vmap, and of a loop over some."""
+    starts = gg.asarray(RNG.uniform(0.5, 1.5, (count, 2)))
+
+    def solve(y0: Any) -> Any:
+        fun = lambda t, y: gg.stack([y[0] * (1.5 - y[1]), -y[1] * (1.0 - y[0])])  # noqa: E731
+        return gg.scipy.integrate.solve_ivp(fun, (0.0, 3.0), y0, t_eval=[1.0, 3.0]).y
+
+    share = 10 if args.small else 100
+    runs = {
+        "vmap": lambda: [gg.vmap(solve)(starts)],
+        "part of a loop": lambda: [solve(starts[i]) for i in range(count // share)],
+    }
+    medians = peers.race(runs, args.rounds)
+    medians["loop"] = medians.pop("part of a loop") * share
+    named = {"gpugrad": medians["vmap"], "loop": medians["loop"]}
+    return peers.table(f"solve_ivp of {count} systems in vmap", named, {"loop": 1 / 20})
+
+
 def main() -> int:
     """Print the tables of all rows."""
     good = [race(name, ROWS[name]) for name in args.names or ROWS]
+    if not args.names:
+        good.append(many_systems(200 if args.small else 10000))
     return peers.status(all(good))
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # at run time imported when first asked for
     from gpugrad.scipy import (
         fft,
+        integrate,
+        interpolate,
         linalg,
         ndimage,
         optimize,
@@ -24,6 +26,8 @@ if TYPE_CHECKING:  # at run time imported when first asked for
 
 __all__ = [
     "fft",
+    "integrate",
+    "interpolate",
     "linalg",
     "ndimage",
     "optimize",

@@ -11,6 +11,7 @@ found, the import fails and says so, because the formula might have changed with
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 import importlib
@@ -114,13 +115,36 @@ def holds(condition: Any) -> bool:
         return True
 
 
+def known(condition: Callable[[], Any]) -> bool:
+    """A condition on values; false if they are not known, in a trace or under `vmap`."""
+    try:
+        return bool(condition())
+    except GpugradError:
+        return False
+
+
+class _Checks(ast.NodeTransformer):
+    """Makes ``if known(lambda: condition)`` of each ``if condition`` whose block raises."""
+
+    def visit_If(self, node: ast.If) -> ast.If:
+        self.generic_visit(node)
+        names = any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
+        if isinstance(node.body[-1], ast.Raise) and not names:
+            test = ast.parse("known(lambda: 0)", mode="eval").body
+            test.args[0].body = node.test  # type: ignore[attr-defined]  # a call of a lambda
+            node.test = ast.fix_missing_locations(ast.copy_location(test, node.test))
+        return node
+
+
 class Reader:
-    """Executes modules of SciPy with other imports.
+    """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
 
     Args:
         package: the modules to execute, a prefix of their names.
         given: for a module's name, the module that an import gets instead.
         edits: for a module's name, lines to replace because no Tensor can do what they ask.
+        replaced: for a module's name, what stands for its functions, and for methods as in
+            ``"BSpline.__call__"``.
         names: functions that the new lines call.
     """
 
@@ -129,15 +153,18 @@ class Reader:
         package: str,
         given: Mapping[str, Any],
         edits: Mapping[str, Mapping[Any, str]],
+        replaced: Mapping[str, Mapping[str, Any]] | None = None,
         **names: Any,
     ) -> None:
-        self.package, self.given, self.edits = package, {**_GIVEN, **given}, edits
+        self.package, self.given, self.edits = package, {**MODULES, **given}, edits
+        self.replaced = {**_REPLACED, **(replaced or {})}
         self.modules: dict[str, Any] = {}
         self.builtins = {
             **vars(builtins),
             "__import__": self._import,
             "float": Float,
             "holds": holds,
+            "known": known,
             **names,
         }
 
@@ -166,8 +193,11 @@ class Reader:
                 )
             elif name != self.package:  # the package itself only leads to its modules
                 source = edited(name, source, self.edits.get(name, {}))
-                exec(compile(source, spec.origin or name, "exec"), module.__dict__)
-                module.__dict__.update(_REPLACED.get(name, {}))
+                tree = _Checks().visit(ast.parse(source, spec.origin or name))
+                exec(compile(tree, spec.origin or name, "exec"), module.__dict__)
+                for title, value in self.replaced.get(name, {}).items():
+                    *owner, attribute = title.split(".")
+                    setattr(functools.reduce(getattr, owner, module), attribute, value)
         return self.modules[name]
 
     def _import(
@@ -236,7 +266,7 @@ def from_gpu(x: Any) -> Any:
 def _tensors(result: Any, given: Sequence[Any] = ()) -> Any:
     """A result with Tensors for arrays, also in dictionaries; copies of the `given` ones."""
     if isinstance(result, dict):
-        return {key: _tensors(value, given) for key, value in result.items()}
+        return type(result)({key: _tensors(value, given) for key, value in result.items()})
     if type(result) is tuple:
         return tuple(_tensors(value, given) for value in result)
     return as_tensors(result, given)
@@ -355,7 +385,7 @@ def _modules() -> dict[str, Any]:
         for name in gpugrad.special.__all__
         if hasattr(special, name)
     }
-    options = ("assume_a", "check_finite", "cond", "lapack_driver")
+    options = ("assume_a", "check_finite", "cond", "lapack_driver", "overwrite_a", "overwrite_b")
     solvers = {
         name: _without(getattr(gpugrad.numpy.linalg, name), *options)
         for name in ("inv", "lstsq", "solve")
@@ -382,7 +412,7 @@ _REPLACED = {
         "xp_capabilities": lambda **options: lambda function: function,  # only a table in docs
     }
 }
-_GIVEN = _modules()
+MODULES = _modules()
 
 
 _PLAIN = (*SCALARS, str, bytes, type(None), np.ndarray, np.generic)
@@ -402,6 +432,14 @@ def _values(x: Any) -> Any:
     return x
 
 
+def plain_values(*args: Any) -> list[Any] | None:
+    """The NumPy arrays of arguments that no tape, trace or vmap follows; else None."""
+    try:
+        return [_values(x) for x in args]
+    except TypeError:
+        return None
+
+
 def public(function: Any, scipys: Any) -> Any:
     """A function of Tensors that creates its constants on the device of its arguments.
 
@@ -414,11 +452,7 @@ def public(function: Any, scipys: Any) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         values = (*args, *keywords.values())
-        try:
-            plain = [_values(x) for x in values]
-        except TypeError:
-            pass
-        else:
+        if (plain := plain_values(*values)) is not None:
             named = dict(zip(keywords, plain[len(args) :], strict=True))
             return _tensors(scipys(*plain[: len(args)], **named), plain)
         for x in values:

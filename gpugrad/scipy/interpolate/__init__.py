@@ -1,0 +1,189 @@
+"""`scipy.interpolate` on Tensors: SciPy's names, signatures, defaults and errors.
+
+The formulas are SciPy's own, read on Tensors: see `gpugrad.scipy.reading`. Where SciPy compiles or
+loops, gathers, polynomials and banded systems stand instead. So interpolators differentiate by the
+points where they are evaluated, by the values and by the knots. Names without a derivative here, as
+`UnivariateSpline`, are SciPy's and raise under a tape.
+
+>>> spline = gg.scipy.interpolate.CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
+>>> print(gg.grad(lambda x: spline(x))(1.5))
+3.0
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+from scipy import interpolate as _scipys
+from scipy._lib import _util
+
+from gpugrad.core.backend import TENSOR
+from gpugrad.core.devices import device
+from gpugrad.core.tensor import Tensor
+from gpugrad.scipy import sparse
+from gpugrad.scipy.interpolate import grids, piecewise, splines
+from gpugrad.scipy.interpolate.edits import EDITS
+from gpugrad.scipy.reading import MODULES, NUMPY, Names, Reader, on_values
+
+_HERE = "scipy.interpolate."
+_READ = {
+    "_cubic": "Akima1DInterpolator CubicHermiteSpline CubicSpline PchipInterpolator "
+    "pchip_interpolate",
+    "_polyint": "BarycentricInterpolator KroghInterpolator approximate_taylor_polynomial "
+    "barycentric_interpolate krogh_interpolate",
+    "_interpolate": "BPoly NdPPoly PPoly interp1d",
+    "_bsplines": "BSpline make_interp_spline make_lsq_spline",
+    "_ndbspline": "NdBSpline",
+    "_rgi": "RegularGridInterpolator interpn",
+    "_rbfinterp": "RBFInterpolator",
+    "_fitpack_py": "splantider splder splev splint splrep",
+}
+_MODULES = {name: module for module, names in _READ.items() for name in names.split()}
+
+__all__ = sorted(n for n in _scipys.__all__ if n != "test")
+
+
+def _on_host(x: Tensor) -> np.ndarray:
+    """Values that only choose indices."""
+    return TENSOR.stop_gradient(x).numpy()
+
+
+def _validated(x: Any, **options: Any) -> Tensor:
+    """`_asarray_validated` of an interpolator's argument."""
+    x = NUMPY.asarray(x)
+    return x if x.dtype.kind in "fc" else x.astype(np.float64)
+
+
+def _splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
+    """`splrep`: the spline through all points has gradients, a smoothed one has none."""
+    bound = inspect.signature(_scipys.splrep).bind(x, y, *args, **keywords)
+    k = bound.arguments.pop("k", 3)
+    options = [v for name, v in bound.arguments.items() if name not in ("x", "y", "quiet")]
+    smoothed = any(v is not None and np.any(np.asarray(v)) for v in options)
+    if smoothed or not 1 <= k <= 5 or len(x) <= k:
+        return on_values(_scipys.splrep)(x, y, *args, **keywords)
+    made = _read("_bsplines").make_interp_spline(x, y, k)
+    return made._t, NUMPY.concatenate([made._c, NUMPY.zeros(k + 1, dtype=made._c.dtype)]), k
+
+
+def _splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+    if full_output:
+        return on_values(_scipys.splint)(a, b, tck, full_output)
+    return splines.splint(a, b, tck, _read("_fitpack_impl").splantider)
+
+
+@functools.cache
+def _reader() -> Reader:
+    numbers = {"_asarray_validated": _validated, "float_factorial": _util.float_factorial}
+    compiled = {"evaluate_spline": splines.evaluate_spline, "data_matrix": splines.data_matrix}
+    given = {
+        "scipy._lib._util": Names("_util", numbers, _util),
+        "scipy.linalg": Names(
+            "linalg", {"solve_banded": splines.solve_banded}, MODULES["scipy.linalg"]
+        ),
+        "scipy.sparse": sparse,
+        "scipy.interpolate._dierckx": Names("_dierckx", compiled),
+        "scipy.interpolate._interpnd": Names(
+            "_interpnd", {"_ndim_coords_from_arrays": grids.coordinates}
+        ),
+        "scipy.interpolate._rgi_cython": Names(
+            "_rgi", {"find_indices": grids.find_indices, "evaluate_linear_2d": None}
+        ),
+        "scipy.interpolate._fitpack2": _scipys,
+        "scipy.interpolate._rbfinterp_np": Names("_rbf", {}),
+    }
+    replaced: dict[str, dict[str, Any]] = {
+        "scipy.interpolate._interpolate": {
+            "PPoly._evaluate": piecewise.evaluate,
+            "BPoly._evaluate": piecewise.evaluate_bernstein,
+            "PPoly._exact": piecewise.exact_roots,
+            "PPoly.solve": piecewise.solve,
+            "PPoly.integrate": piecewise.differences,
+            "BPoly.integrate": piecewise.differences,
+        },
+        "scipy.interpolate._ndbspline": {
+            "NdBSpline.__call__": splines.evaluate_nd,
+            "NdBSpline.design_matrix": staticmethod(on_values(_scipys.NdBSpline.design_matrix)),
+        },
+        "scipy.interpolate._polyint": {"BarycentricInterpolator._evaluate": grids.barycentric},
+        "scipy.interpolate._fitpack_impl": {"splev": splines.splev, "splint": _splint},
+        "scipy.interpolate._fitpack_py": {"splrep": _splrep},
+        "scipy.interpolate._rbfinterp_xp": {"NAME_TO_FUNC": grids.RADIAL},
+        "scipy.interpolate._rbfinterp": {"_get_backend": lambda xp: _read("_rbfinterp_xp")},
+    }
+    helpers = {
+        "continuous": piecewise.continuous,
+        "evaluate_nd": piecewise.evaluate_nd,
+        "fold": grids.fold,
+        "squared_norms": grids.squared_norms,
+        "barycentric_weights": grids.barycentric_weights,
+        "interpolation_coefficients": splines.interpolation_coefficients,
+        "least_squares": splines.least_squares,
+        "periodic_coefficients": splines.periodic_coefficients,
+        "on_host": _on_host,
+        "plain_linear": grids.plain_linear,
+        "splinef2d_points": on_values(np.transpose),
+    }
+    return Reader("scipy.interpolate", given, EDITS, replaced, **helpers)
+
+
+def _read(module: str) -> Any:
+    return _reader().read(_HERE + module)
+
+
+def _on_device(function: Any) -> Any:
+    """A function or method that creates its constants on the device of its arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        own = vars(args[0]).values() if args and type(args[0]).__module__[:5] == "scipy" else ()
+        for x in (*args, *keywords.values(), *own):
+            if isinstance(x, Tensor):
+                with device(x.device):
+                    return function(*args, **keywords)
+        return function(*args, **keywords)
+
+    return call
+
+
+def _class(cls: type) -> type:
+    """A class of SciPy's, as it was read, whose methods work on the device of their arguments."""
+    for owner in cls.__mro__[-2::-1]:
+        for name, value in vars(owner).copy().items():
+            public = name in ("__init__", "__call__") or name[:1] != "_"
+            if public and type(value) is types.FunctionType and not hasattr(value, "__wrapped__"):
+                setattr(owner, name, _on_device(value))
+    return cls
+
+
+def _values_class(cls: type) -> type:
+    """A class of SciPy's that gets values and returns Tensors; raises if that cuts a gradient."""
+    public = [name for name in dir(cls) if name[:1] != "_" or name in ("__init__", "__call__")]
+    methods = {
+        name: on_values(method)
+        for name in public
+        if callable(method := inspect.getattr_static(cls, name))
+        and not isinstance(method, (staticmethod, classmethod))
+    }
+    return type(cls.__name__, (cls,), {**methods, "__doc__": cls.__doc__, "__module__": __name__})
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _MODULES:
+        value = getattr(_read(_MODULES[name]), name)
+        value = _class(value) if isinstance(value, type) else _on_device(value)
+    else:
+        value = getattr(_scipys, name)
+        value = _values_class(value) if isinstance(value, type) else on_values(value)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

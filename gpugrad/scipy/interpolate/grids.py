@@ -1,0 +1,128 @@
+"""Regular grids, scattered points and polynomials through points, where SciPy loops or compiles."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import scipy.interpolate
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.interpolate import piecewise, splines
+from gpugrad.scipy.reading import NUMPY, plain_values
+
+
+def coordinates(points: Any, ndim: int | None = None) -> Tensor:
+    """`_interpnd._ndim_coords_from_arrays`: points along the last axis."""
+    if isinstance(points, tuple) and len(points) == 1:
+        points = points[0]
+    if isinstance(points, tuple):
+        arrays = NUMPY.broadcast_arrays(*(NUMPY.asarray(p) for p in points))
+        return NUMPY.stack([xp.astype(a, np.dtype(float)) for a in arrays], axis=-1)
+    points = NUMPY.asarray(points)
+    if points.ndim == 1:
+        return points.reshape(-1, 1) if ndim is None else points.reshape(-1, ndim)
+    return points
+
+
+def find_indices(grid: Any, xi: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """`_rgi_cython.find_indices`: intervals, and where in them the points are, from 0 to 1."""
+    places, fractions = [], []
+    for points, at in zip(grid, xi, strict=True):
+        if points.shape[0] == 1:
+            places.append(NUMPY.full(at.shape, -1, dtype=int))
+            fractions.append(NUMPY.zeros_like(at))
+            continue
+        i = piecewise.interval(points, at)
+        places.append(i)
+        fractions.append((at - points[i]) / (points[i + 1] - points[i]))
+    return places, fractions
+
+
+def plain_linear(grid: Any, values: Tensor, xi: Tensor) -> Tensor | None:
+    """SciPy's own linear interpolation, if no tape, trace or vmap follows an array."""
+    if (plain := plain_values(values, xi, *grid)) is None:
+        return None
+    values, xi, *grid = plain
+    made = scipy.interpolate.RegularGridInterpolator(
+        grid, values, bounds_error=False, fill_value=None
+    )
+    return NUMPY.asarray(made(xi))
+
+
+def fold(self: Any, first: Tensor, xi: Tensor, pchip: Any, spline: Any, k: int) -> Tensor:
+    """`RegularGridInterpolator._evaluate_spline` behind its first dimension: all points at once.
+
+    Each point has values of its own along the next dimension.
+    """
+    points = NUMPY.asarray(np.arange(xi.shape[0]))
+    for d in range(xi.shape[1] - 2, -1, -1):
+        y, grid, at = NUMPY.moveaxis(first, 1, 0), self._grid[d], xi[:, d]
+        if self._legacy_pchip:
+            made = pchip(grid, y)
+            i = piecewise.interval(grid, at)
+            s = NUMPY.reshape(at - grid[i], (-1,) + (1,) * (y.ndim - 2))
+            first = piecewise.horner([row[i, points] for row in made._c], s)
+        else:
+            made = spline(grid, y, k=k)
+            ell = splines.interval(made._t, k, at)
+            weights = splines.basis(made._t, k, at, ell)
+            parts = [
+                made._c[ell + (a - k), points]
+                * NUMPY.reshape(weights[:, a], (-1,) + (1,) * (y.ndim - 2))
+                for a in range(k + 1)
+            ]
+            first = functools.reduce(xp.add, parts)
+    return first
+
+
+def squared_norms(x: Tensor, axis: int) -> Tensor:
+    """Squares of distances, of which the radial functions here are functions.
+
+    A distance has no derivative at 0, but most of these functions have.
+    """
+    return NUMPY.sum(x * x, axis=axis)
+
+
+def _nonzero(formula: Any) -> Any:
+    """The formula, and 0 at 0."""
+    return lambda s, xp: NUMPY.where(s == 0, 0.0, formula(NUMPY.where(s == 0, 1.0, s)))
+
+
+RADIAL = {
+    "linear": _nonzero(lambda s: -(s**0.5)),
+    "thin_plate_spline": _nonzero(lambda s: 0.5 * s * NUMPY.log(s)),
+    "cubic": _nonzero(lambda s: s**1.5),
+    "quintic": _nonzero(lambda s: -(s**2.5)),
+    "multiquadric": lambda s, xp: -NUMPY.sqrt(s + 1.0),
+    "inverse_multiquadric": lambda s, xp: 1.0 / NUMPY.sqrt(s + 1.0),
+    "inverse_quadratic": lambda s, xp: 1.0 / (s + 1.0),
+    "gaussian": lambda s, xp: NUMPY.exp(-s),
+}
+
+
+def barycentric(self: Any, x: Tensor) -> Tensor:
+    """`BarycentricInterpolator._evaluate`, around the nearest node, so that a node is as good.
+
+    With gaps u_j = x - x_j and rises d_j = y_j - y_k it is y_k + sum(w d / u) / sum(w / u); both
+    sums are taken u_k times.
+    """
+    gaps = x[:, None] - self.xi
+    near = NUMPY.argmin(abs(xp.stop_gradient(gaps)), axis=1)
+    is_near = near[:, None] == NUMPY.arange(self.n)
+    to_node = NUMPY.sum(NUMPY.where(is_near, gaps, 0.0), axis=1)[:, None]
+    weights = NUMPY.where(is_near, 0.0, self.wi / NUMPY.where(is_near, 1.0, gaps))
+    start = xp.take(self.yi, near, axis=0)
+    own = NUMPY.sum(NUMPY.where(is_near, self.wi, 0.0), axis=1)[:, None]
+    total = own + to_node * NUMPY.sum(weights, axis=1)[:, None]
+    rise = NUMPY.matmul(weights, self.yi) - NUMPY.sum(weights, axis=1)[:, None] * start
+    return start + to_node * rise / total
+
+
+def barycentric_weights(xi: Tensor, scale: Any, order: Any) -> Tensor:
+    """1 / prod_k (x_i - x_k), the factors in a random order so that no product overflows."""
+    order = NUMPY.asarray(np.asarray(order))
+    own = NUMPY.arange(xi.shape[0])[:, None] == order
+    return NUMPY.prod(NUMPY.where(own, 1.0, scale * (xi[:, None] - xi[order])), axis=1)
