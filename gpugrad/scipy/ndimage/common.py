@@ -16,20 +16,10 @@ from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.numpy.creation import asarray
+from gpugrad.ops.scipy.ndimage import NUMPY_MODES
 
 SCIPY = NUMPY.scipy("ndimage")
 DOUBLE = np.dtype("float64")
-PADDING = {
-    "reflect": "symmetric",
-    "grid-mirror": "symmetric",
-    "constant": "constant",
-    "grid-constant": "constant",
-    "nearest": "edge",
-    "mirror": "reflect",
-    "wrap": "wrap",
-    "grid-wrap": "wrap",
-}
-"""NumPy's names of SciPy's boundary modes. Elements are on a grid: "wrap" is "grid-wrap"."""
 
 
 def array(x: Any, *others: Any) -> Tensor:
@@ -138,8 +128,9 @@ def wrapped(result: Any) -> Any:
 
 def check_mode(mode: Any) -> str:
     """A boundary mode; SciPy's error for others."""
-    if not isinstance(mode, str) or mode not in PADDING:
-        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {', '.join(PADDING)}")
+    if not isinstance(mode, str) or mode not in NUMPY_MODES:
+        names = ", ".join(NUMPY_MODES)
+        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {names}")
     return mode
 
 
@@ -198,8 +189,8 @@ def padded(x: Tensor, pairs: Sequence[tuple[int, int]], mode: str, cval: Any) ->
     """`x` with more elements along each axis, by the boundary mode."""
     if not any(n for pair in pairs for n in pair):
         return x
-    if PADDING[mode] != "constant":
-        return xp.pad(x, pairs, mode=PADDING[mode])
+    if NUMPY_MODES[mode] != "constant":
+        return xp.pad(x, pairs, mode=NUMPY_MODES[mode])
     if not isinstance(cval, (Tensor, complex)):
         return xp.pad_constant(x, pairs, value=cval)
     inside = asarray(np.pad(np.ones(x.shape, bool), pairs), device=x.device)
@@ -213,21 +204,3 @@ def around(size: int, origin: int, words: str = "invalid origin") -> tuple[int, 
     if not 0 <= before < size:
         raise ValueError(words)
     return before, size - 1 - before
-
-
-def running(combine: Any, x: Tensor, axis: int, size: int) -> Tensor:
-    """`combine` of each window along an axis, in log2(size) steps of windows twice as long."""
-
-    def part(y: Tensor, start: int, length: int) -> Tensor:
-        return xp.getitem(y, index=(*(slice(None),) * axis, slice(start, start + length)))
-
-    total, have, power, n = x, 0, 1, x.shape[axis]
-    while True:
-        if size & power:  # a window of `have` elements, then one of `power`
-            m = n - have - power + 1
-            total = combine(part(total, 0, m), part(x, have, m)) if have else x
-            have += power
-        if have == size:
-            return total
-        m = x.shape[axis] - power
-        x, power = combine(part(x, 0, m), part(x, power, m)), 2 * power
