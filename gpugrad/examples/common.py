@@ -243,6 +243,21 @@ def tidy(axes: Any, title: str, xlabel: str = "", ylabel: str = "") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def photograph(side: int) -> Any:
+    """A temple's roof in grey: a square of scikit-learn's sample image, with values in [0, 1]."""
+    image = import_optional("sklearn.datasets", "scikit-learn").load_sample_image("china.jpg")
+    if side > 300:
+        raise UsageError(f"--side {side}: the photograph has a square of 300 pixels.")
+    return image[40 : 40 + side, 160 : 160 + side].mean(axis=2) / 255
+
+
+def show(axes: Any, image: Any, title: str, **how: Any) -> None:
+    """Draw an image in grey without ticks."""
+    axes.imshow(image, **({"cmap": "gray", "vmin": 0, "vmax": 1} | how))
+    axes.set_title(title, loc="left", fontweight="bold")
+    axes.axis("off")
+
+
 def save_figure(figure: Any, args: argparse.Namespace, name: str) -> None:
     """Write --output/name.png, and say so."""
     path = args.output / f"{name}.png"
