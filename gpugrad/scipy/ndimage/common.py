@@ -16,22 +16,10 @@ from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.numpy.creation import asarray
+from gpugrad.ops.scipy.ndimage import NUMPY_MODES
 
 SCIPY = NUMPY.scipy("ndimage")
 DOUBLE = np.dtype("float64")
-PADDING = {
-    "reflect": "symmetric",
-    "grid-mirror": "symmetric",
-    "constant": "constant",
-    "grid-constant": "constant",
-    "nearest": "edge",
-    "mirror": "reflect",
-    "wrap": "wrap",
-    "grid-wrap": "wrap",
-}
-"""NumPy's names of SciPy's boundary modes. Elements are on a grid: "wrap" is "grid-wrap"."""
-
-
 def array(x: Any, *others: Any) -> Tensor:
     """A Tensor of what SciPy takes: Python floats are float64, and lists may hold Tensors."""
     if isinstance(x, Tensor):
@@ -138,8 +126,8 @@ def wrapped(result: Any) -> Any:
 
 def check_mode(mode: Any) -> str:
     """A boundary mode; SciPy's error for others."""
-    if not isinstance(mode, str) or mode not in PADDING:
-        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {', '.join(PADDING)}")
+    if not isinstance(mode, str) or mode not in NUMPY_MODES:
+        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {', '.join(NUMPY_MODES)}")
     return mode
 
 
@@ -198,8 +186,8 @@ def padded(x: Tensor, pairs: Sequence[tuple[int, int]], mode: str, cval: Any) ->
     """`x` with more elements along each axis, by the boundary mode."""
     if not any(n for pair in pairs for n in pair):
         return x
-    if PADDING[mode] != "constant":
-        return xp.pad(x, pairs, mode=PADDING[mode])
+    if NUMPY_MODES[mode] != "constant":
+        return xp.pad(x, pairs, mode=NUMPY_MODES[mode])
     if not isinstance(cval, (Tensor, complex)):
         return xp.pad_constant(x, pairs, value=cval)
     inside = asarray(np.pad(np.ones(x.shape, bool), pairs), device=x.device)

@@ -39,7 +39,9 @@ def _correlated(x: Tensor, w: Tensor, mode: Any, cval: Any, origins: Any, flip: 
         return x
     x = floating(x)
     w = xp.astype(w, np.result_type(w.dtype, x.dtype) if w.dtype.kind == "c" else x.dtype)
-    return xp.correlate_valid(common.padded(x, pairs, mode, cval), w)
+    if "constant" in mode and (isinstance(cval, Tensor) or cval != 0):
+        return xp.correlate_valid(common.padded(x, pairs, mode, cval), w)
+    return xp.correlate_valid(x, w, pairs=pairs, mode=mode)
 
 
 def _along(
