@@ -65,7 +65,8 @@ def plot(args: argparse.Namespace, curves: dict[str, Any], history: list[Any]) -
     """Draw the responses, and the error."""
     figure = common.new_figure(13, 4.6)
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
-    for (title, sos), color in zip(curves.items(), ("0.5", common.BLUE, common.ORANGE), strict=True):
+    colors = ("0.5", common.BLUE, common.ORANGE)
+    for (title, sos), color in zip(curves.items(), colors, strict=True):
         left.semilogx(*response(sos), color=color, label=title, linewidth=2)
     common.tidy(left, "Responses", "frequency in Hz", "dB")
     left.legend(frameon=False, loc="upper right")
@@ -97,9 +98,7 @@ def run(args: argparse.Namespace) -> None:
         parts={"model": model, "optimizer": optimizer},
     ).history
     both = gg.concat([room, model.sections()])
-    plot(
-        args, {"room": room, "equalizer": model.sections(), "room and equalizer": both}, history
-    )
+    plot(args, {"room": room, "equalizer": model.sections(), "room and equalizer": both}, history)
     before, after = (np.abs(response(sos)[1]).max() for sos in (room, both))
     print(f"Response: {after:.2f} dB off, {before:.2f} dB without, after {len(history)} epochs.")
 

@@ -1,14 +1,12 @@
-"""Correlation, spline coefficients and splines at points, for `gpugrad.scipy.ndimage`."""
+"""Correlation, for `gpugrad.scipy.ndimage`."""
 
-import itertools
 import math
 
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
-from gpugrad.core.samples import shaped, uniform
+from gpugrad.core.samples import shaped
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.ops._axes import check_axis
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -35,6 +33,12 @@ NUMPY_MODES = {
     "grid-wrap": "wrap",
 }
 """NumPy's names of SciPy's boundary modes. Elements are on a grid: "wrap" is "grid-wrap"."""
+
+
+def check_mode(name, mode):
+    """Raise unless `mode` is one of SciPy's boundary modes."""
+    if not (isinstance(mode, str) and mode in NUMPY_MODES):
+        raise ArgumentError(f"{name}: mode={mode!r:.40} is none of {', '.join(NUMPY_MODES)}.")
 
 
 def _extended(xp, x, pairs, mode):
@@ -140,7 +144,10 @@ def _correlate_ref(x, w, pairs=(), mode="constant"):
     ref=_correlate_ref,
     captures=True,
     samples=shaped(
-        ([(5,), (2,)], {}), ([(4, 5), (1, 3)], {}), ([(3, 4), (2, 4)], {}), ([(2, 3), (2, 3)], {}),
+        ([(5,), (2,)], {}),
+        ([(4, 5), (1, 3)], {}),
+        ([(3, 4), (2, 4)], {}),
+        ([(2, 3), (2, 3)], {}),
         ([(5,), (3,)], {"pairs": [(2, 0)], "mode": "mirror"}),
         ([(2, 5), (1, 4)], {"pairs": [(0, 0), (1, 2)], "mode": "grid-wrap"}),
         ([(2, 3), (2, 4)], {"pairs": [(0, 1), (2, 1)], "mode": "reflect"}),
@@ -171,7 +178,7 @@ def correlate_valid(xp, x, w, /, *, pairs=(), mode="constant"):
     kind = xp.lib.result_type(x, w)
     x, w = xp.lib.asarray(x, dtype=kind), xp.lib.asarray(w, dtype=kind)
     if pairs and x.ndim == w.ndim:
-        _check_mode("correlate_valid", mode)
+        check_mode("correlate_valid", mode)
         if [before + after + 1 for before, after in pairs] != list(w.shape):
             raise ShapeError(f"correlate_valid: pairs {pairs} do not fit weights of {w.shape}.")
         if xp is NUMPY and kind == np.float64 and x.size >= w.size > 0:
@@ -196,209 +203,3 @@ def _of_scipy(xp, x, w, mode, before):
         return xp.scipy("ndimage").correlate(x, w, mode=mode, origin=origins)
     axis = long[0] if long else 0
     return xp.scipy("ndimage").correlate1d(x, w.ravel(), axis, mode=mode, origin=origins[axis])
-
-
-# ---- splines -----------------------------------------------------------------------------
-
-_EXACT = 48
-"""The poles of the filters are at most 0.43: from here on, the ends do not see each other."""
-
-
-def _coefficients_batch(xp, batched, x, *, order, axis, mode, adjoint):
-    axis = check_axis("spline_coefficients", axis, x.shape[1:]) + 1
-    return xp.spline_coefficients(x, order=order, axis=axis, mode=mode, adjoint=adjoint)
-
-
-@op(
-    vjp=[
-        lambda xp, g, order, axis, mode, adjoint: xp.spline_coefficients(
-            g, order=order, axis=axis, mode=mode, adjoint=not adjoint
-        )
-    ],
-    linear=True,
-    batch=_coefficients_batch,
-    ref=lambda x, order, axis, mode, adjoint=False: _filtered(NUMPY, x, order, axis, mode, adjoint),
-    samples=shaped(
-        ([(4, 5)], {"order": 3, "axis": 0, "mode": "mirror"}),
-        ([(5,)], {"order": 2, "axis": -1, "mode": "reflect", "adjoint": True}),
-        ([(2, 50)], {"order": 5, "axis": 1, "mode": "mirror"}),
-        ([(50,)], {"order": 4, "axis": 0, "mode": "grid-wrap"}),
-        ([(1,)], {"order": 3, "axis": 0, "mode": "grid-wrap"}),
-    ),
-    errors=[([np.ones(3)], {"order": 6, "axis": 0, "mode": "mirror"}, ArgumentError, "order")],
-)
-def spline_coefficients(xp, x, /, *, order, axis, mode, adjoint=False):
-    """Coefficients of the B-spline of an order from 2 to 5 through the elements, along an axis.
-
-    Args:
-        order: int from 2 to 5.
-        mode: how the elements go on: one of SciPy's names.
-        adjoint: whether to apply the transposed filter.
-
-    Returns:
-        Tensor of the shape of `x`.
-
-    >>> print(gg.spline_coefficients([0.0, 1.0, 0.0], order=2, axis=0, mode="mirror"))
-    [-0.5  1.5 -0.5]
-    """
-    if order not in (2, 3, 4, 5):
-        raise ArgumentError(f"spline_coefficients: order={order} must be 2, 3, 4 or 5.")
-    _check_mode("spline_coefficients", mode)
-    axis = check_axis("spline_coefficients", axis, x.shape)
-    return _filtered(xp, x, order, axis, mode, adjoint)
-
-
-def _check_mode(name, mode):
-    if not (isinstance(mode, str) and mode in NUMPY_MODES):
-        raise ArgumentError(f"{name}: mode={mode!r:.40} is none of {', '.join(NUMPY_MODES)}.")
-
-
-def _filtered(xp, x, order, axis, mode, adjoint):
-    def run(y):
-        return xp.scipy("ndimage").spline_filter1d(y, order, axis, output=y.dtype, mode=mode)
-
-    n = x.shape[axis]
-    if not adjoint or not x.size:
-        return run(x) if x.size else xp.lib.zeros(x.shape, dtype=x.dtype)
-    if n < _EXACT:  # where SciPy's ends are approximate, only the matrix tells
-        matrix = xp.scipy("ndimage").spline_filter1d(
-            xp.lib.eye(n, dtype=x.dtype), order, 0, output=x.dtype, mode=mode
-        )
-        return xp.lib.moveaxis(xp.lib.tensordot(matrix, x, axes=([0], [axis])), 0, axis)
-    if mode in ("reflect", "nearest", "grid-mirror", "grid-wrap"):  # the filter is symmetric
-        return run(x)
-    ends = xp.lib.ones(n, dtype=x.dtype)  # a mirrored end counts half
-    ends[:1] = ends[-1:] = 0.5
-    ends = ends.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-    return ends * run(x / ends)
-
-
-def spline_weights(xp, t, order):
-    """The start and the weights of the B-splines of an order that reach over positions `t`.
-
-    By the recurrence of the splines M of order p with knots 0 to p + 1:
-    p M(x) = x M'(x) + (p + 1 - x) M'(x - 1), where M' has order p - 1.
-    """
-    start = xp.floor(t if order % 2 else t + 0.5)
-    u = t - start + (0.0 if order % 2 else 0.5)
-    values = [1.0]
-    for p in range(1, order + 1):
-        values = [
-            sum(
-                term / p
-                for term in (
-                    (u + i) * values[i] if i < p else None,
-                    (p + 1 - i - u) * values[i - 1] if i else None,
-                )
-                if term is not None
-            )
-            for i in range(p + 1)
-        ]
-    return start - order // 2, values[::-1]
-
-
-def mapped(xp, t, n, mode):
-    """Positions `t` along an axis of length `n`, within it; SciPy's rule of each mode."""
-    if n <= 1:
-        return t * 0
-    if mode == "nearest":
-        return xp.clip(t, 0, n - 1)
-    if mode in ("mirror", "reflect", "grid-mirror"):
-        half, more = (n - 1, 0) if mode == "mirror" else (n, 0.5)
-        there = xp.abs(t + more - half - 2 * half * xp.floor((t + more) / (2 * half)))
-        back = half - there - more
-    elif mode == "wrap":  # with a period of n - 1, SciPy moves by one more than needed
-        period = n - 1
-        low = t + period * (xp.trunc(-t / period) + 1)
-        back = xp.where(t < 0, low, t - period * xp.trunc(t / period))
-    else:
-        back = t - n * xp.floor(t / n)
-    return xp.where((t < 0) | (t > n - 1), back, t)
-
-
-def axis_taps(xp, t, n, order, mode):
-    """(indices, weights) of each tap along an axis of length `n` at positions `t`.
-
-    For the mode "constant", whoever calls it puts the constant where `t` is outside; for
-    "grid-constant", the weights of taps outside are 0.
-    """
-    if mode == "constant":
-        t = xp.clip(t, 0, n - 1)
-    elif mode not in ("grid-constant", "nearest"):  # these map each tap alone
-        t = mapped(xp, t, n, mode)
-    start, weights = spline_weights(xp, t, order)
-    inner = "mirror" if mode in ("constant", "wrap") else mode
-    taps = []
-    for i, w in enumerate(weights):
-        at = xp.stop_gradient(start) + i
-        if mode == "grid-constant":
-            w = xp.where((at >= 0) & (at <= n - 1), w, 0.0)
-        else:
-            at = mapped(xp, at, n, inner)
-        taps.append((xp.astype(xp.clip(at, 0, n - 1), np.dtype("int64")), w))
-    return taps
-
-
-def _by_scipy(xp, x, coordinates, /, *, order, mode):
-    if x.dtype.kind != "f":
-        return NotImplemented
-    return xp.scipy("ndimage").map_coordinates(
-        x, coordinates, x.dtype, order, mode, 0.0, prefilter=False
-    )
-
-
-def _points(rng):
-    for mode in ("mirror", "wrap", "grid-constant"):
-        where = np.stack([uniform(rng, 3), uniform(rng, 3, low=0.1, high=2.9)])
-        yield [uniform(rng, 3, 4), where], {"order": 2, "mode": mode}
-    for order, mode in ((1, "nearest"), (3, "reflect"), (4, "grid-wrap"), (5, "mirror")):
-        yield [uniform(rng, 4), uniform(rng, 1, 2, 2, low=0.1)], {"order": order, "mode": mode}
-
-
-def _points_ref(x, coordinates, order, mode):
-    import scipy.ndimage
-
-    return scipy.ndimage.map_coordinates(x, coordinates, None, order, mode, 0.0, prefilter=False)
-
-
-@op(
-    samples=_points,
-    ref=_points_ref,
-    cpu=_by_scipy,
-    large=2**12,
-    opens=None,
-    errors=[
-        ([np.ones(3), np.ones((2, 1))], {"order": 1, "mode": "mirror"}, ShapeError, r"\(2, 1\)")
-    ],
-)
-def spline_at(xp, x, coordinates, /, *, order, mode):
-    """The spline of given coefficients at points; any value outside if the mode is "constant".
-
-    Args:
-        x: the coefficients, as `spline_coefficients` computes them.
-        coordinates: array of shape (axes of `x`, ...).
-        order: int from 0 to 5.
-        mode: how the spline goes on: one of SciPy's names.
-
-    Returns:
-        Tensor of the shape of `coordinates` without its first axis.
-
-    >>> print(gg.spline_at([0.0, 2.0, 4.0], [[0.25, 1.5]], order=1, mode="mirror"))
-    [0.5 3. ]
-    """
-    if order not in (0, 1, 2, 3, 4, 5):
-        raise ArgumentError(f"spline_at: order={order!r:.40} must be 0, 1, 2, 3, 4 or 5.")
-    _check_mode("spline_at", mode)
-    if coordinates.ndim < 1 or coordinates.shape[0] != x.ndim:
-        raise ShapeError(f"spline_at: coordinates of {coordinates.shape} in {x.shape}.")
-    all_taps = []
-    for k, n in enumerate(x.shape):
-        taps = axis_taps(xp, xp.getitem(coordinates, index=(k,)), n, order, mode)
-        all_taps.append([(at * math.prod(x.shape[k + 1 :]), w) for at, w in taps])
-    flat, total = xp.reshape(x, (-1,)), 0
-    for taps in itertools.product(*all_taps):
-        at, w = taps[0]
-        for more, factor in taps[1:]:
-            at, w = at + more, w * factor
-        total = total + w * xp.take(flat, at)
-    return total if total.dtype == x.dtype else xp.astype(total, x.dtype)

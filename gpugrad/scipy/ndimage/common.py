@@ -20,6 +20,8 @@ from gpugrad.ops.scipy.ndimage import NUMPY_MODES
 
 SCIPY = NUMPY.scipy("ndimage")
 DOUBLE = np.dtype("float64")
+
+
 def array(x: Any, *others: Any) -> Tensor:
     """A Tensor of what SciPy takes: Python floats are float64, and lists may hold Tensors."""
     if isinstance(x, Tensor):
@@ -127,7 +129,8 @@ def wrapped(result: Any) -> Any:
 def check_mode(mode: Any) -> str:
     """A boundary mode; SciPy's error for others."""
     if not isinstance(mode, str) or mode not in NUMPY_MODES:
-        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {', '.join(NUMPY_MODES)}")
+        names = ", ".join(NUMPY_MODES)
+        raise RuntimeError(f"boundary mode not supported: {mode!r} is none of {names}")
     return mode
 
 
@@ -201,21 +204,3 @@ def around(size: int, origin: int, words: str = "invalid origin") -> tuple[int, 
     if not 0 <= before < size:
         raise ValueError(words)
     return before, size - 1 - before
-
-
-def running(combine: Any, x: Tensor, axis: int, size: int) -> Tensor:
-    """`combine` of each window along an axis, in log2(size) steps of windows twice as long."""
-
-    def part(y: Tensor, start: int, length: int) -> Tensor:
-        return xp.getitem(y, index=(*(slice(None),) * axis, slice(start, start + length)))
-
-    total, have, power, n = x, 0, 1, x.shape[axis]
-    while True:
-        if size & power:  # a window of `have` elements, then one of `power`
-            m = n - have - power + 1
-            total = combine(part(total, 0, m), part(x, have, m)) if have else x
-            have += power
-        if have == size:
-            return total
-        m = x.shape[axis] - power
-        x, power = combine(part(x, 0, m), part(x, power, m)), 2 * power

@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
+from gpugrad.ops.scipy.ranks import running
 from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis, check_axis, floating
 
@@ -306,9 +307,7 @@ def uniform_filter1d(input, size, axis, mode, cval, origin, **_):
     if size <= 32 and input.dtype.kind in "fc":  # faster than sums of ever longer windows
         w = common.array(np.full(size, 1 / size), input)
         return _along(input, w, axis, mode, cval, origin, False)
-    return (
-        common.running(xp.add, common.padded(floating(input), pairs, mode, cval), axis, size) / size
-    )
+    return running(xp, xp.add, common.padded(floating(input), pairs, mode, cval), axis, size) / size
 
 
 @_by_scipy

@@ -16,7 +16,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
-from gpugrad.ops.scipy.ndimage import axis_taps
+from gpugrad.ops.scipy.splines import axis_taps
 from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import DOUBLE, array, as_scipy, sequence
 

@@ -19,13 +19,12 @@ _of_order = functools.partial(as_scipy, order=True)
 _of_rank = functools.partial(_of_order, direct=common.INTEGERS + "fd")
 
 
-def _along(combine: Any, x: Tensor, size: int, axis: int, mode: Any, cval: Any, origin: int) -> Any:
+def _along(least: bool, x: Tensor, size: int, axis: int, mode: Any, cval: Any, origin: int) -> Any:
     axis = common.check_axis(axis, x.ndim)
     if size < 1:
         raise RuntimeError("incorrect filter size")
-    pairs = [common.around(size, origin) if k == axis else (0, 0) for k in range(x.ndim)]
-    wide = _padded(x, pairs, mode, cval)
-    return common.running(combine, wide, axis, size) if x.size else x
+    of = np.ones(size, bool)
+    return _of_windows(0 if least else size - 1, x, of, mode, cval, origin, (axis,))
 
 
 def _padded(x: Tensor, pairs: Any, mode: Any, cval: Any) -> Tensor:
@@ -48,7 +47,7 @@ def minimum_filter1d(input, size, axis, mode, cval, origin, **_):
     >>> print(gg.scipy.ndimage.minimum_filter1d([2.0, 8.0, 0.0, 4.0], size=3))
     [2. 0. 0. 0.]
     """
-    return _along(xp.minimum, input, size, axis, mode, cval, origin)
+    return _along(True, input, size, axis, mode, cval, origin)
 
 
 @_of_order
@@ -58,7 +57,7 @@ def maximum_filter1d(input, size, axis, mode, cval, origin, **_):
     >>> print(gg.scipy.ndimage.maximum_filter1d([2.0, 8.0, 0.0, 4.0], size=3))
     [8. 8. 8. 4.]
     """
-    return _along(xp.maximum, input, size, axis, mode, cval, origin)
+    return _along(False, input, size, axis, mode, cval, origin)
 
 
 def _footprint(size: Any, footprint: Any, structure: Any, n: int) -> Any:
@@ -75,22 +74,26 @@ def _footprint(size: Any, footprint: Any, structure: Any, n: int) -> Any:
     return np.ones([int(s) for s in common.sequence(size, n)], bool)
 
 
-def _windows(x: Tensor, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> list[Any]:
-    """(index in the footprint, elements of `x`) for each True of the footprint."""
-    if footprint.ndim != len(axes):
-        raise RuntimeError(f"footprint.ndim ({footprint.ndim}) must match len(axes) ({len(axes)})")
+def _wide(x: Tensor, of: Any, mode: Any, cval: Any, origin: Any, axes: Any) -> tuple[Tensor, Any]:
+    """`x` with the elements around it that windows meet, and the footprint with its axes."""
+    if of.ndim != len(axes):
+        raise RuntimeError(f"footprint.ndim ({of.ndim}) must match len(axes) ({len(axes)})")
     pairs = [(0, 0)] * x.ndim
-    for axis, o, length in by_axis(x, axes, origin, footprint.shape):
+    for axis, o, length in by_axis(x, axes, origin, of.shape):
         pairs[axis] = common.around(length, o)
     if not isinstance(mode, str) and isinstance(mode, Iterable):
         raise RuntimeError("A sequence of modes is not supported for non-separable footprints")
-    wide, found = _padded(x, pairs, mode, cval), []
-    for tap in np.argwhere(footprint).tolist() if x.size else ():
-        index = [slice(None)] * x.ndim
-        for axis, t in zip(axes, tap, strict=True):
-            index[axis] = slice(t, t + x.shape[axis])
-        found.append((tuple(tap), xp.getitem(wide, index=tuple(index))))
-    return found
+    order = np.argsort(axes)
+    of = np.expand_dims(of.transpose(order), tuple(k for k in range(x.ndim) if k not in axes))
+    return _padded(x, pairs, mode, cval), of
+
+
+def _of_windows(
+    rank: int, x: Tensor, of: Any, mode: Any, cval: Any, origin: Any, axes: Any
+) -> Tensor:
+    """The element at `rank` of each window."""
+    wide, of = _wide(x, of, mode, cval, origin, axes)
+    return xp.ranked_windows(wide, footprint=of, rank=rank) if x.size else x
 
 
 def _extreme(
@@ -120,11 +123,16 @@ def _extreme(
         return x
     if structure is not None and structure.ndim != len(axes):
         raise RuntimeError("structure array has incorrect shape")
+    if structure is None:
+        rank = 0 if least else int(of.sum()) - 1
+        return _of_windows(rank, x, of, mode, cval, origin, axes)
+    wide, whole = _wide(x, of, mode, cval, origin, axes)
     parts = []
-    for tap, part in _windows(x, of, mode, cval, origin, axes):
-        height = 0 if structure is None else structure[tap]
-        parts.append(part if structure is None else part - height if least else part + height)
-    return functools.reduce(xp.minimum if least else xp.maximum, parts) if parts else x
+    for place in np.argwhere(whole):
+        index = tuple(slice(t, t + n) for t, n in zip(place.tolist(), x.shape, strict=True))
+        part, height = xp.getitem(wide, index=index), structure[tuple(place[list(axes)].tolist())]
+        parts.append(part - height if least else part + height)
+    return functools.reduce(xp.minimum if least else xp.maximum, parts) if x.size and parts else x
 
 
 @_of_order
@@ -167,8 +175,7 @@ def _ranked(
         raise RuntimeError("rank not within filter footprint size")
     if at in (0, n - 1):
         return _extreme(not at, x, None, of, None, dtype, mode, cval, origin, axes)
-    parts = [part for _, part in _windows(x, of, mode, cval, origin, axes)]
-    return xp.order_statistics(xp.stack(parts, axis=-1), ranks=(at,))[..., 0] if parts else x
+    return _of_windows(at, x, of, mode, cval, origin, axes)
 
 
 @_of_rank

@@ -164,11 +164,10 @@ def find(A: Any) -> tuple[Any, Any, Tensor]:
 
 def _diagonals(diagonals: Any, offsets: Any, shape: Any, make: Any) -> Any:
     offsets = [int(k) for k in np.atleast_1d(np.asarray(offsets))]
-    if len(offsets) == 1 and (
-        np.ndim(diagonals) == 0
-        or getattr(diagonals, "ndim", 0) == 1
-        or (isinstance(diagonals, (list, tuple)) and np.ndim(diagonals[0]) == 0)
-    ):
+    first = diagonals[0] if isinstance(diagonals, (list, tuple)) and len(diagonals) else diagonals
+    # a Tensor has its own: np.ndim would ask for its values
+    depth = first.ndim if isinstance(first, Tensor) else np.ndim(first)
+    if len(offsets) == 1 and depth + (first is not diagonals) < 2:
         diagonals = [diagonals]
     rows = [d if isinstance(d, Tensor) else asarray(d) for d in diagonals]
     rows = [xp.reshape(d, (1,)) if d.ndim == 0 else d for d in rows]

@@ -87,38 +87,57 @@ def _by_substitution(data, indices, indptr, b, adjoint, options):
 def _by_iteration(xp, method, data, indices, indptr, b, adjoint, options):
     """SciPy's or cupyx's iterative solver, one right-hand side after the other."""
     options, shape = dict(options), (b.shape[0],) * 2
-    kind = np.result_type(data, b, np.float32)
-    options["rtol"] = max(options.get("rtol", 1e-5), 8 * float(np.finfo(kind).eps))
-    report, linalg = options.pop("report", None), xp.scipy("sparse.linalg")
-    solve = getattr(linalg, method, None)
-    if solve is None:
-        raise DeviceError(f"{method}: cupyx.scipy.sparse.linalg lacks it. Move A to the CPU.")
+    kind, linalg = np.result_type(data, b, np.float32), xp.scipy("sparse.linalg")
+    report = options.pop("report", None)
 
     def product(v):
         how = {"shape": shape, "adjoint": adjoint}
         return xp.csr_matmul(data, indices, indptr, v.reshape(-1), **how)
 
-    a = linalg.LinearOperator(shape, matvec=product, dtype=kind)
     if xp is NUMPY:  # SciPy's own product has no checks
         a = csr(data, indices, indptr, shape)
         a = a.conj().T if adjoint else a
-    if adjoint and options.get("M") is not None:
-        options["M"] = options["M"].H
+    else:
+        a = linalg.LinearOperator(shape, matvec=product, dtype=kind)
     columns, xs = b if b.ndim == 2 else b[:, None], []
     for k in range(columns.shape[1]):
-        x, info = solve(a, xp.lib.asarray(columns[:, k], dtype=kind), **options)
+        x, info = iterate(xp, method, a, columns[:, k].astype(kind), adjoint, options)
         if report is not None and not adjoint:
-            report.info = max(report.info, int(info))
-        if info:
-            left = float(xp.lib.linalg.norm(columns[:, k] - a @ x))
-            warnings.warn(
-                f"{method}: no convergence after {info} iterations: the residual is {left:.3g}. "
-                "The gradient is that of the exact solution.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            report.info = max(report.info, info)
         xs.append(x)
     return xp.lib.stack(xs, axis=1).reshape(b.shape)
+
+
+def iterate(xp, method, a, b, adjoint, options):
+    """One solution by SciPy's or cupyx's function, and its status; warns without convergence.
+
+    Args:
+        a: a sparse matrix or an operator of arrays; of the adjoint system if `adjoint`.
+        b: array of shape (n,).
+        adjoint: whether the preconditioners among the options are those of the adjoint.
+        options: dict of the function's arguments.
+    """
+    solve = getattr(xp.scipy("sparse.linalg"), method, None)
+    if solve is None:
+        raise DeviceError(f"{method}: cupyx.scipy.sparse.linalg lacks it. Move A to the CPU.")
+    least = 8 * float(np.finfo(np.result_type(b, np.float32)).eps)
+    options = {**options, "rtol": max(options.get("rtol", 1e-5), least)}
+    if adjoint:  # that of M1 M2 is M2^H M1^H
+        swapped = {"M": "M", "M1": "M2", "M2": "M1"}
+        options = {
+            swapped.get(k, k): v.H if k in swapped and v is not None else v
+            for k, v in options.items()
+        }
+    x, info = solve(a, b, **options)
+    if info:
+        left = float(xp.lib.linalg.norm(b - a @ x))
+        warnings.warn(
+            f"{method}: no convergence after {info} iterations: the residual is {left:.3g}. "
+            "The gradient is that of the exact solution.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return x, int(info)
 
 
 _DIRECT = {"lu": _by_factors, "triangular": _by_substitution}
@@ -176,8 +195,8 @@ def csr_solve(xp, data, indices, indptr, b, /, *, shape, adjoint=False, method="
         adjoint: whether to solve with the conjugate transpose of A.
         method: ``"lu"``: by SuperLU, on the host also if the arrays are on a GPU; the factors are
             kept as long as the array `data`, so the gradient does not factorize again.
-            ``"triangular"``, or ``"cg"``, ``"bicgstab"``, ``"gmres"``, ``"minres"``: SciPy's
-            functions, whose solution is differentiated as an exact one.
+            ``"triangular"``, or an iterative one such as ``"cg"``: SciPy's function, whose solution
+            is differentiated as an exact one.
         options: pairs of the names and values of SciPy's arguments.
 
     Returns:
@@ -202,7 +221,9 @@ def csr_solve(xp, data, indices, indptr, b, /, *, shape, adjoint=False, method="
     return xp.lib.asarray(_DIRECT[method](*on_host, adjoint, options))
 
 
-ITERATIVE = ("cg", "bicgstab", "gmres", "minres")
+ITERATIVE = (
+    "bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr",
+)  # fmt: skip
 """SciPy's solvers that `csr_solve` takes as its method."""
 
 

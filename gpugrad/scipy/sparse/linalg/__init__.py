@@ -6,42 +6,76 @@ the same function solves, with the same preconditioner.
 
 from __future__ import annotations
 
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, MatrixRankWarning
 
 from gpugrad.scipy.sparse.linalg.iterative import (
-    aslinearoperator,
+    bicg,
     bicgstab,
     cg,
+    cgs,
+    gcrotmk,
     gmres,
+    lgmres,
     lsmr,
     lsqr,
     minres,
+    qmr,
+    tfqmr,
 )
-from gpugrad.scipy.sparse.linalg.spectral import eigsh, expm_multiply, norm, svds
+from gpugrad.scipy.sparse.linalg.operators import LinearOperator, aslinearoperator
+from gpugrad.scipy.sparse.linalg.spectral import (
+    eigsh,
+    expm,
+    expm_multiply,
+    lobpcg,
+    matrix_power,
+    norm,
+    svds,
+)
 from gpugrad.scipy.sparse.linalg.systems import (
     SuperLU,
     factorized,
+    inv,
+    is_sptriangular,
+    spbandwidth,
+    spilu,
     splu,
     spsolve,
     spsolve_triangular,
 )
 
 __all__ = [
+    "ArpackError",
+    "ArpackNoConvergence",
     "LinearOperator",
+    "MatrixRankWarning",
     "SuperLU",
     "aslinearoperator",
+    "bicg",
     "bicgstab",
     "cg",
+    "cgs",
     "eigsh",
+    "expm",
     "expm_multiply",
     "factorized",
+    "gcrotmk",
     "gmres",
+    "inv",
+    "is_sptriangular",
+    "lgmres",
+    "lobpcg",
     "lsmr",
     "lsqr",
+    "matrix_power",
     "minres",
     "norm",
+    "qmr",
+    "spbandwidth",
+    "spilu",
     "splu",
     "spsolve",
     "spsolve_triangular",
     "svds",
+    "tfqmr",
 ]

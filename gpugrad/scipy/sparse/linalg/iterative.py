@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
+import numpy as np
 import scipy.sparse.linalg
-from scipy.sparse.linalg import LinearOperator
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.backend import reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ShapeError
+from gpugrad.ops.scipy.sparse.solutions import iterate
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse
+from gpugrad.scipy.sparse.linalg.operators import aslinearoperator, operator, plain, solution
 from gpugrad.scipy.sparse.linalg.systems import system
 from gpugrad.scipy.sparse.structure import dense
 
@@ -22,47 +26,57 @@ class _Report:
     info = 0
 
 
-def _operator(M: Any) -> Any:
-    """A preconditioner as SciPy's operator, whose values are constants."""
-    if M is None or isinstance(M, LinearOperator):
-        return M
-    M = M.on_host().tocsr() if isinstance(M, Sparse) else M
-    return scipy.sparse.linalg.aslinearoperator(M.numpy() if isinstance(M, Tensor) else M)
+def _as_scipy(check: Any) -> Any:
+    """A solver with the signature of SciPy's of that name, from a check of its options."""
+    name = check.__name__
+    signature = inspect.signature(getattr(scipy.sparse.linalg, name))
+
+    @functools.wraps(check)
+    def solver(*args: Any, **keywords: Any) -> tuple[Tensor, int]:
+        bound = signature.bind(*args, **keywords)
+        bound.apply_defaults()
+        return _solved(name, **check(**bound.arguments))
+
+    solver.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
+    return solver
 
 
-def _iterate(method: str, A: Any, b: Any, x0: Any, **options: Any) -> tuple[Tensor, int]:
-    a, b = system(method, A, b)
-    column = b.ndim == 2
-    if column and b.shape[1] != 1:
-        raise ShapeError(f"{method}: b of shape {b.shape} must be one vector.")
-    b = xp.reshape(b, (b.shape[0],))
+def _solved(name: str, A: Any, b: Any, x0: Any, **options: Any) -> tuple[Tensor, int]:
+    for k in ("M", "M1", "M2"):
+        options[k] = plain(options.get(k))
+    options = {k: v for k, v in options.items() if v is not None}
+    a, report = operator(A), _Report()
+    a, b = system(name, A, b) if a is None else (a, dense(b, b))
+    if b.ndim == 2 and b.shape[1] != 1:
+        raise ShapeError(f"{name}: b of shape {b.shape} must be one vector.")
+    if b.size != a.shape[1] or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"{name}: b of shape {b.shape} does not fit an operator of {a.shape}.")
+    b = xp.reshape(b, (-1,))
     if x0 is not None:
-        x0 = xp.reshape(dense(x0, a), b.shape)
+        x0 = xp.reshape(dense(x0, b), b.shape)
         b = b - a @ x0
-    options["M"], report = _operator(options.get("M")), _Report()
-    given = {k: v for k, v in options.items() if v is not None}
-    a = a if a.format == "csr" else a.tocsr()
-    x = a.on_rows_form(
-        "csr_solve", b, method=method, options=(*sorted(given.items()), ("report", report))
-    )
-    return x if x0 is None else x0 + x, report.info
+    if not hasattr(a, "on_rows_form"):
+        solve = functools.partial(_iterate, name, options)
+        x, info = solution(solve, a, b, name in ("cg", "minres"))
+    else:
+        how = (*sorted(options.items()), ("report", report))
+        a = a if a.format == "csr" else a.tocsr()
+        x = a.on_rows_form("csr_solve", b, method=name, options=how)
+        info = report.info
+    return x if x0 is None else x0 + x, info
 
 
-def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
-) -> tuple[Tensor, int]:
+def _iterate(name: str, options: Any, a: Any, b: Any, adjoint: bool) -> Any:
+    b = b.astype(np.result_type(a.dtype, b, np.float32))
+    return iterate(reading(b), name, a, b, adjoint, options)
+
+
+@_as_scipy
+def cg(**options: Any) -> Any:
     """Conjugate gradients for a Hermitian positive definite array; implicit gradients.
 
     Args:
-        A: square sparse or dense array.
+        A: square sparse or dense array, or a LinearOperator.
         b: array of shape (n,).
         x0: a start: the system for the correction is solved.
         rtol, atol: tolerances of the residual; gradients are solved to the same ones.
@@ -81,63 +95,66 @@ def cg(
     >>> print(x, info)
     [1.  0.5] 0
     """
-    how = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "M": M, "callback": callback}
-    return _iterate("cg", A, b, x0, **how)
+    return options
 
 
-def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
-) -> tuple[Tensor, int]:
+@_as_scipy
+def bicg(**options: Any) -> Any:
+    """Biconjugate gradients for a square array; arguments and result as `cg`."""
+    return options
+
+
+@_as_scipy
+def bicgstab(**options: Any) -> Any:
     """Stabilized biconjugate gradients for a square array; arguments and result as `cg`."""
-    how = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "M": M, "callback": callback}
-    return _iterate("bicgstab", A, b, x0, **how)
+    return options
 
 
-def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 0.0,
-    restart: int | None = None,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
-    callback_type: str | None = None,
-) -> tuple[Tensor, int]:
+@_as_scipy
+def cgs(**options: Any) -> Any:
+    """Squared conjugate gradients for a square array; arguments and result as `cg`."""
+    return options
+
+
+@_as_scipy
+def gmres(**options: Any) -> Any:
     """Generalized minimal residuals for a square array; arguments and result as `cg`."""
-    how = {"rtol": rtol, "atol": atol, "maxiter": maxiter, "M": M, "callback": callback}
-    return _iterate("gmres", A, b, x0, restart=restart, callback_type=callback_type, **how)
+    return options
 
 
-def minres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
-    *,
-    rtol: float = 1e-5,
-    shift: float = 0.0,
-    maxiter: int | None = None,
-    M: Any = None,
-    callback: Any = None,
-    show: bool = False,
-    check: bool = False,
-) -> tuple[Tensor, int]:
+@_as_scipy
+def lgmres(**options: Any) -> Any:
+    """Minimal residuals that keep directions at a restart; arguments and result as `cg`."""
+    return options
+
+
+@_as_scipy
+def gcrotmk(**options: Any) -> Any:
+    """Flexible minimal residuals that keep directions; arguments and result as `cg`."""
+    return options
+
+
+@_as_scipy
+def qmr(**options: Any) -> Any:
+    """Quasi-minimal residuals for a square array; as `cg`, with preconditioners `M1` and `M2`."""
+    return options
+
+
+@_as_scipy
+def tfqmr(show: bool, **options: Any) -> Any:
+    """Quasi-minimal residuals without transposes; arguments and result as `cg`."""
+    return options
+
+
+@_as_scipy
+def minres(A: Any, shift: Any, show: bool, check: bool, **options: Any) -> Any:
     """Minimal residuals for a Hermitian array, (A - shift I) x = b; arguments as `cg`."""
-    a = construct.sparse(A)
-    if shift:
-        a = a - shift * construct.eye_array(a.shape[0], dtype=a.dtype, device=a.device)
-    how = {"rtol": rtol, "maxiter": maxiter, "M": M, "callback": callback}
-    return _iterate("minres", a, b, x0, **how)
+    a = operator(A)
+    a = construct.sparse(A) if a is None else a
+    if isinstance(shift, Tensor) or shift:
+        eye = construct.eye_array(a.shape[0], dtype=a.dtype)
+        a = a - (shift * eye if hasattr(a, "pattern") else aslinearoperator(shift * eye))
+    return {"A": a, **options}
 
 
 def _least(method: str, A: Any, b: Any, damp: float, x0: Any, **options: Any) -> tuple[Any, ...]:
@@ -207,8 +224,3 @@ def lsmr(
     """Least squares by LSMR; arguments and results as `lsqr`."""
     how = {"atol": atol, "btol": btol, "conlim": conlim, "maxiter": maxiter}
     return _least("lsmr", A, b, damp, x0, **how)
-
-
-def aslinearoperator(A: Any) -> Any:
-    """A as SciPy's LinearOperator on NumPy arrays, as a preconditioner; without gradients."""
-    return _operator(A)

@@ -3,70 +3,125 @@
 from __future__ import annotations
 
 import math
+from operator import index as operator_index
 from typing import Any
 
 import numpy as np
 import scipy.sparse.linalg
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import DTypeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.arrays import csr_array
+from gpugrad.scipy.sparse.linalg.operators import operator, plain
 from gpugrad.scipy.sparse.linalg.systems import spsolve, system
 from gpugrad.scipy.sparse.structure import dense
 
 
-def eigsh(A: Any, k: int = 6, *, return_eigenvectors: bool = True, **options: Any) -> Any:
+def eigsh(
+    A: Any, k: int = 6, M: Any = None, *, return_eigenvectors: bool = True, **options: Any
+) -> Any:
     """Some eigenvalues and eigenvectors of a symmetric sparse array, by ARPACK on the host.
 
-    ARPACK's pairs are constants; two steps of Newton's method from them make values that depend on
-    the entries. They are differentiable twice where an eigenvalue is simple; each step solves a
-    sparse system with one more row and column.
+    ARPACK's pairs are constants. Under a tape, two steps of Newton's method from them make values
+    that depend on the entries. They are differentiable twice where an eigenvalue is simple; each
+    step solves a sparse system with one more row and column.
 
     Args:
         A: real symmetric sparse array of shape (n, n).
         k: number of pairs.
+        M: for the problem A x = w M x: real symmetric positive definite array.
         return_eigenvectors: whether to return the vectors too.
-        options: SciPy's other arguments, such as `which`, `sigma` and `v0`, without `M`.
+        options: SciPy's other arguments, such as `which`, `sigma` and `v0`.
 
     Returns:
         Eigenvalues of shape (k,), in ascending order, and eigenvectors of shape (n, k).
 
     Raises:
-        DTypeError: A is complex.
-        NotImplementedError: there is an `M`.
+        DTypeError: a derivative for complex entries.
         ArpackNoConvergence: ARPACK does not converge.
+        SingularMatrixError: a derivative where two eigenvalues are equal.
 
     >>> a = gg.scipy.sparse.diags_array([[1.0, 2.0, 5.0]], offsets=[0])
     >>> print(gg.scipy.sparse.linalg.eigsh(a, 1)[0])
     [5.]
     """
-    a = construct.sparse(A).tocsr()
+    a, m = construct.sparse(A).tocsr(), None if M is None else construct.sparse(M).tocsr()
+    on_host = None if m is None else m.on_host()
+    values, vectors = scipy.sparse.linalg.eigsh(a.on_host(), k, on_host, **options)
+    found = _differentiable("eigsh", a, m, values, vectors)
+    return found if return_eigenvectors else found[0]
+
+
+def _differentiable(name: str, a: Any, m: Any, values: Any, vectors: Any) -> tuple[Tensor, Tensor]:
+    """Eigenpairs that depend on the entries, if anything is recorded."""
+    if not threads.stack:
+        return dense(values, a), dense(vectors, a)
     if a.dtype.kind == "c":
-        raise DTypeError("eigsh: a complex array is not implemented: use gg.linalg.eigh.")
-    if options.get("M") is not None:
-        raise NotImplementedError("eigsh: generalized problems, with M, are not implemented.")
-    values, vectors = scipy.sparse.linalg.eigsh(a.on_host(), k, **options)
-    pairs = [_pair(a, *pair) for pair in zip(values, vectors.T, strict=True)]
-    found = xp.stack([value for value, _ in pairs])
-    return (found, xp.stack([v for _, v in pairs], axis=1)) if return_eigenvectors else found
+        raise DTypeError(f"{name}: no derivative for complex entries: use gg.linalg.eigh.")
+    pairs = [_pair(a, m, *pair) for pair in zip(values, vectors.T, strict=True)]
+    return xp.stack([value for value, _ in pairs]), xp.stack([v for _, v in pairs], axis=1)
 
 
-def _pair(a: Any, value: Any, vector: Any) -> tuple[Tensor, Tensor]:
+def _pair(a: Any, m: Any, value: Any, vector: Any) -> tuple[Tensor, Tensor]:
     """An eigenvalue and its vector of norm 1, after two steps of Newton's method."""
     n = a.shape[0]
-    eye = construct.eye_array(n, dtype=a.dtype, format="csr", device=a.device)
+    m = construct.eye_array(n, dtype=a.dtype, format="csr", device=a.device) if m is None else m
     value, vector = dense(np.asarray(value), a), dense(np.ascontiguousarray(vector), a)
     for _ in range(2):
-        column = csr_array((vector, (np.arange(n), np.zeros(n, int))), shape=(n, 1))
-        bordered = construct.block_array(
-            [[a - eye * value, -column], [column.T, None]], format="csc"
-        )
-        left = xp.reshape((1 - vector @ vector) / 2, (1,))
-        step = spsolve(bordered, xp.concat([value * vector - a @ vector, left]))
+        weighed = m @ vector
+        column = csr_array((weighed, (np.arange(n), np.zeros(n, int))), shape=(n, 1))
+        bordered = construct.block_array([[a - m * value, -column], [column.T, None]], format="csc")
+        left = xp.reshape((1 - vector @ weighed) / 2, (1,))
+        step = spsolve(bordered, xp.concat([value * weighed - a @ vector, left]))
         vector, value = vector + step[:n], value + step[n]
     return value, vector
+
+
+def lobpcg(
+    A: Any,
+    X: Any,
+    B: Any = None,
+    M: Any = None,
+    Y: Any = None,
+    tol: float | None = None,
+    maxiter: int | None = None,
+    largest: bool = True,
+    **options: Any,
+) -> Any:
+    """Some eigenvalues and eigenvectors of a symmetric array by LOBPCG; differentiable as `eigsh`.
+
+    Args:
+        A: real symmetric sparse array of shape (n, n); or a LinearOperator, without a derivative.
+        X: array of shape (n, k): a start.
+        B: for the problem A x = w B x: real symmetric positive definite array.
+        M: a preconditioner, taken for constant.
+        Y: array of shape (n, j) that spans what the vectors must be orthogonal to; a constant.
+        tol, maxiter, largest, options: SciPy's.
+
+    Returns:
+        Eigenvalues of shape (k,) and eigenvectors of shape (n, k), then SciPy's histories if asked.
+
+    >>> a = gg.scipy.sparse.diags_array([np.arange(1.0, 9.0)], offsets=[0])
+    >>> print(gg.scipy.sparse.linalg.lobpcg(a, np.eye(8)[:, 6:], maxiter=2)[0])
+    [8. 7.]
+    """
+    start, constraint = (None if x is None else _values(x) for x in (X, Y))
+    matrices = [x if x is None or operator(x) is not None else construct.sparse(x) for x in (A, B)]
+    on_host = [plain(x) for x in matrices]
+    how = {"M": plain(M), "Y": constraint, "tol": tol, "maxiter": maxiter, "largest": largest}
+    result = scipy.sparse.linalg.lobpcg(on_host[0], start, on_host[1], **how, **options)
+    values, vectors, *histories = result
+    if any(x is not None and not hasattr(x, "pattern") for x in matrices):
+        return (asarray(values), asarray(vectors), *histories)
+    return (*_differentiable("lobpcg", *matrices, values, vectors), *histories)
+
+
+def _values(x: Any) -> Any:
+    return xp.stop_gradient(x).numpy() if isinstance(x, Tensor) else np.asarray(x)
 
 
 def svds(A: Any, k: int = 6, *, return_singular_vectors: bool = True, **options: Any) -> Any:
@@ -150,3 +205,60 @@ def expm_multiply(A: Any, B: Any, traceA: Any = None) -> Tensor:
             total = total + term
         b = total
     return b
+
+
+def _square(name: str, A: Any) -> Any:
+    a = construct.sparse(A)
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ShapeError(f"{name}: expected a square matrix, its shape is {a.shape}.")
+    return a
+
+
+def _identity(a: Any) -> Any:
+    eye = construct.eye_array if a.is_array else construct.eye
+    return eye(a.shape[0], dtype=a.dtype, format="csr", device=a.device)
+
+
+def matrix_power(A: Any, power: int) -> Any:
+    """A square sparse array to the power of an int from 0 on, by repeated squaring.
+
+    >>> a = gg.scipy.sparse.csr_array([[1.0, 1.0], [0.0, 1.0]])
+    >>> print(gg.scipy.sparse.linalg.matrix_power(a, 5).toarray())
+    [[1. 5.]
+     [0. 1.]]
+    """
+    a, n = _square("matrix_power", A), operator_index(power)
+    if n < 0:
+        raise ArgumentError(f"matrix_power: the exponent {n} must be >= 0.")
+    result = None
+    while n:
+        if n % 2:
+            result = a if result is None else result @ a
+        n //= 2
+        a = a @ a if n else a
+    return _identity(a) if result is None else result
+
+
+def expm(A: Any) -> Any:
+    """Exponential of a square sparse array, a sparse one; differentiable by the entries.
+
+    It is a Taylor polynomial of A / 2^s, squared s times. The pattern is that of these products,
+    so A is best one whose powers are sparse. The number s follows from the 1-norm, which is read.
+
+    >>> a = gg.scipy.sparse.csr_array([[0.0, 1.0], [0.0, 0.0]])
+    >>> print(gg.scipy.sparse.linalg.expm(a).toarray())
+    [[1. 1.]
+     [0. 1.]]
+    """
+    a = _square("expm", A).tocsr()
+    a = a if a.dtype.kind in "fc" else a.astype("float64")
+    size = float(xp.stop_gradient(norm(a, 1)).numpy()) if a.nnz else 0.0
+    squares = max(0, math.ceil(math.log2(2 * size))) if size else 0
+    degree = next(m for m in range(1, 60) if 0.5**m / math.factorial(m + 1) < 1e-17)
+    eye = _identity(a)
+    a, result = a / 2**squares, eye
+    for k in range(degree if size else 0, 0, -1):
+        result = eye + a @ result / k
+    for _ in range(squares):
+        result = result @ result
+    return result

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse.linalg
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.arrays import Sparse, csr_array
+from gpugrad.scipy.sparse.linalg.operators import constant_map
 from gpugrad.scipy.sparse.structure import dense
 
 
@@ -98,6 +102,73 @@ def splu(A: Any, *args: Any, **options: Any) -> SuperLU:
     factors = SuperLU(a)
     factors.solve(np.zeros(a.shape[0], a.dtype))  # factorizes, so that a singular one raises here
     return factors
+
+
+class _Incomplete:
+    """Incomplete factors of a sparse array, a constant: solutions are differentiable by `rhs`."""
+
+    def __init__(self, factors: Any, a: Sparse) -> None:
+        self._factors, self.shape, self.nnz, self._device = factors, a.shape, factors.nnz, a.device
+
+    def solve(self, rhs: Any, trans: str = "N") -> Tensor:
+        """Solution for a right-hand side of shape (n,) or (n, k), as `SuperLU.solve`."""
+        if trans not in ("N", "T", "H"):
+            raise ArgumentError(f"solve: trans={trans!r} must be 'N', 'T' or 'H'.")
+        kind = self._factors.L.dtype
+
+        def solved(trans: str) -> Any:
+            return lambda b: self._factors.solve(np.asarray(host(b), kind), trans)
+
+        b = rhs if isinstance(rhs, Tensor) else asarray(rhs, device=self._device)
+        if trans == "T":  # its adjoint is none of the three
+            return xp.conj(self.solve(xp.conj(b), "H")) if kind.kind == "c" else self.solve(b, "H")
+        pair = solved(trans), solved("H" if trans == "N" else "N")
+        return constant_map(*pair)(b)
+
+
+def spilu(A: Any, *args: Any, **options: Any) -> Any:
+    """Incomplete factors of a sparse array, on the host: a preconditioner, taken for constant.
+
+    Args:
+        A: square sparse array.
+        args, options: SciPy's, such as `drop_tol` and `fill_factor`.
+
+    Returns:
+        An object whose ``solve(rhs)`` is differentiable by `rhs`.
+
+    >>> ilu = gg.scipy.sparse.linalg.spilu(gg.scipy.sparse.csc_array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> print(ilu.solve(np.array([2.0, 2.0])))
+    [1.  0.5]
+    """
+    a = construct.sparse(A)
+    return _Incomplete(scipy.sparse.linalg.spilu(a.on_host().tocsc(), *args, **options), a)
+
+
+def inv(A: Any) -> Any:
+    """Inverse of a square sparse array, by its factors: a sparse one, though most are full.
+
+    >>> print(gg.scipy.sparse.linalg.inv(gg.scipy.sparse.csc_array([[2.0]])).toarray())
+    [[0.5]]
+    """
+    if not construct.issparse(A):
+        raise TypeError("Input must be a sparse arrays")
+    a = construct.sparse(A)
+    eye = construct.eye_array if a.is_array else construct.eye
+    return spsolve(a, eye(a.shape[0], dtype=a.dtype, device=a.device))
+
+
+def is_sptriangular(A: Any) -> tuple[bool, bool]:
+    """Whether the entries of a sparse array are on and below its diagonal; and on and above."""
+    if not construct.issparse(A):
+        raise TypeError("is_sptriangular needs sparse and not dense arrays.")
+    return tuple(map(bool, scipy.sparse.linalg.is_sptriangular(construct.sparse(A).pattern.ones)))
+
+
+def spbandwidth(A: Any) -> tuple[int, int]:
+    """How many diagonals below and above the main one have entries."""
+    if not construct.issparse(A):
+        raise TypeError("spbandwidth needs sparse and not dense arrays.")
+    return tuple(map(int, scipy.sparse.linalg.spbandwidth(construct.sparse(A).pattern.ones)))
 
 
 def factorized(A: Any) -> Callable[[Any], Tensor]:

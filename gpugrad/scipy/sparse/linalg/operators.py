@@ -1,0 +1,99 @@
+"""SciPy's `LinearOperator` on Tensors, and the solution of systems that only functions describe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse.linalg
+from scipy.sparse import _sputils
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.backend import reading
+from gpugrad.core.listening import threads
+from gpugrad.core.tensor import Tensor, wrap
+from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.reading import Names, Reader
+from gpugrad.scipy.sparse import construct
+from gpugrad.scipy.sparse.arrays import Sparse
+from gpugrad.transforms.custom import custom_gradient
+
+_READ = Reader(
+    "scipy.sparse.linalg",
+    {
+        "scipy.sparse": Names("sparse", {"issparse": construct.issparse}, scipy.sparse),
+        "scipy.sparse._sputils": Names("utilities", {"asmatrix": lambda x: x}, _sputils),
+    },
+    {},
+).read("scipy.sparse.linalg._interface")
+LinearOperator, aslinearoperator = _READ.LinearOperator, _READ.aslinearoperator
+
+
+def constant_map(forward: Any, adjoint: Any) -> Any:
+    """A linear function of arrays as one of Tensors, differentiable by its adjoint."""
+
+    @custom_gradient
+    def apply(v: Tensor) -> Any:
+        array = xp.stop_gradient(v)._data
+        return wrap(reading(array).lib.asarray(forward(array))), constant_map(adjoint, forward)
+
+    return apply
+
+
+def operator(x: Any) -> Any:
+    """An operator of Tensors from one of gpugrad's or SciPy's; None for anything else."""
+    if not isinstance(x, scipy.sparse.linalg.LinearOperator):
+        return x if isinstance(x, LinearOperator) else None
+    functions = {
+        "matvec": constant_map(x.matvec, x.rmatvec),
+        "rmatvec": constant_map(x.rmatvec, x.matvec),
+    }
+    return LinearOperator(x.shape, dtype=x.dtype, **functions)
+
+
+def plain(x: Any, lib: Any = np) -> Any:
+    """A matrix or an operator as the array library's operator, whose values are constants."""
+    if x is None or isinstance(x, scipy.sparse.linalg.LinearOperator):
+        return x
+    linalg = reading(lib.zeros(0)).scipy("sparse.linalg")
+    x = construct.sparse(x) if construct.issparse(x) else x
+    if isinstance(x, Sparse) and lib is np:  # SciPy's own product has no checks
+        return linalg.aslinearoperator(x.on_host().tocsr())
+    if not isinstance(x, LinearOperator):
+        x = aslinearoperator(x if isinstance(x, Sparse) else asarray(x))
+
+    def on_arrays(function: Any) -> Any:
+        return lambda v: xp.stop_gradient(function(wrap(lib.asarray(v))))._data
+
+    functions = {name: on_arrays(getattr(x, name)) for name in ("matvec", "rmatvec", "matmat")}
+    return linalg.LinearOperator(x.shape, dtype=x.dtype, **functions)
+
+
+def solution(solve: Any, a: Any, b: Tensor, is_hermitian: bool) -> tuple[Tensor, int]:
+    """X with ``a @ x = b`` for an operator of Tensors, and the solver's status.
+
+    x is differentiable by `b` and by the Tensors that `a` computes with. It has the gradient of
+    ``x + inverse(b - a @ x)`` for a constant x, where the gradient of `inverse` is one more
+    solution, with the adjoint of `a`. Each tape of nested ones needs one more such step.
+
+    Args:
+        solve: the solver of arrays, ``(operator, array, is_adjoint) -> (array, status)``.
+        a: the operator.
+        b: array of shape (n,).
+        is_hermitian: whether `a` is its own adjoint.
+    """
+
+    def found(a: Any, b: Tensor, is_adjoint: bool) -> tuple[Tensor, int]:
+        @custom_gradient
+        def inverse(r: Tensor) -> Any:
+            adjoint = a if is_hermitian else a.H
+            return r * 0, lambda g: found(adjoint, g, not is_adjoint)[0]
+
+        values = xp.stop_gradient(b)._data
+        x, info = solve(plain(a, reading(values).lib), values, is_adjoint)
+        x = wrap(x)
+        for _ in threads.stack:
+            x = x + inverse(b - a.matvec(x))
+        return x, info
+
+    return found(a, b, False)
