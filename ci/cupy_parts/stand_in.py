@@ -24,7 +24,7 @@ import pytest
 IS_NUMPY = os.environ["STAND_IN"] == "numpy"
 EVERY = int(os.environ.get("EVERY", "1"))
 SCIPYS = "fft linalg special ndimage signal signal.windows sparse sparse.linalg interpolate stats"
-SCIPYS = [*SCIPYS.split(), "spatial", "spatial.distance"]
+SCIPYS = [*SCIPYS.split(), "sparse.csgraph", "spatial", "spatial.distance"]
 
 
 class _Absent(type):
@@ -159,6 +159,8 @@ def _stand_in():
     _install("cupyx", library, errstate=_nothing, allow_synchronize=_nothing)
     cupyx = _install("cupyx.scipy", _scipy_available=True)
     cupyx.get_array_module = lambda *a: cupyx if cupy.get_array_module(*a) is cupy else scipy
+    for name in ("cusparse", "cusolver"):  # their functions stand behind SciPy's names here
+        _install(f"cupyx.{name}", check_availability=lambda name: True)
     for name in SCIPYS:
         if IS_NUMPY or name.partition(".")[0] in scipy.__all__:
             _install(f"cupyx.scipy.{name}", functools.reduce(getattr, name.split("."), scipy))

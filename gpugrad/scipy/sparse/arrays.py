@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +14,9 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.registry.rules import conjugate
+from gpugrad.scipy.sparse.orders import Ordered
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, check_shape, gathered, on
-from gpugrad.scipy.sparse.structure import Structure, dense, is_number
+from gpugrad.scipy.sparse.structure import dense, is_number
 
 _OF_ENTRIES = {
     name: name.replace("arc", "a").replace("rint", "round")
@@ -28,7 +28,7 @@ _OF_ENTRIES = {
 """SciPy's methods that apply a function with f(0) = 0 to the entries, and our ops."""
 
 
-class Sparse(Structure):
+class Sparse(Ordered):
     """A sparse array of SciPy's interface, whose data is differentiable and whose pattern is fixed.
 
     The classes `csr_array`, `csc_array`, `coo_array` and `dia_array`, and those with ``_matrix`` in
@@ -239,35 +239,6 @@ class Sparse(Structure):
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
-    def _compared(self, other: Any, how: Callable[[Any, Any], Any]) -> Any:
-        """A sparse array of bools, by SciPy on the host; without a derivative."""
-        if isinstance(other, Sparse):
-            other = other.on_host()
-        elif isinstance(other, Tensor):
-            other = other.numpy()
-        result = how(self.on_host(), other)
-        return type(self)(result, device=self.device) if SCIPY.issparse(result) else result
-
-    def __eq__(self, other: Any) -> Any:
-        return self._compared(other, operator.eq)
-
-    def __ne__(self, other: Any) -> Any:
-        return self._compared(other, operator.ne)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, operator.lt)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, operator.le)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, operator.gt)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, operator.ge)
-
-    __hash__ = object.__hash__
-
     def __pow__(self, n: Any) -> Any:
         if self.is_array:
             return self.power(n)
@@ -300,6 +271,15 @@ def _product(a: Sparse, b: Sparse) -> Any:
     return out
 
 
+class _Arrays(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Sparse) and x.is_array
+
+
+class sparray(metaclass=_Arrays):
+    """Whatever is a sparse array, not a matrix, for `isinstance`."""
+
+
 class csr_array(Sparse):
     """Sparse array in compressed rows; arguments as `Sparse`."""
 
@@ -328,6 +308,22 @@ class spmatrix(Sparse):
     """The base class of matrices, for `isinstance`."""
 
     is_array = False
+
+    def getformat(self) -> str:
+        """The format."""
+        return self.format
+
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.shape
+
+    def getH(self) -> Any:
+        """Conjugate transpose."""
+        return self.conj().T
+
+    def asfptype(self) -> Any:
+        """The matrix with floating-point entries."""
+        return self if self.dtype.kind in "fc" else self.astype("float64")
 
 
 class csr_matrix(spmatrix, csr_array):

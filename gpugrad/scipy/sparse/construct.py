@@ -15,8 +15,9 @@ from gpugrad.core.backend import as_dtype
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.sparse.arrays import Sparse, coo_array, coo_matrix, csr_array, dia_matrix
-from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
+from gpugrad.scipy.sparse.arrays import Sparse, coo_array, csr_array, dia_matrix
+from gpugrad.scipy.sparse.pattern import FORMATS, SCIPY, Pattern
+from gpugrad.scipy.sparse.structure import CLASSES
 
 
 def issparse(x: Any) -> bool:
@@ -27,6 +28,19 @@ def issparse(x: Any) -> bool:
 def isspmatrix(x: Any) -> bool:
     """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's."""
     return not x.is_array if isinstance(x, Sparse) else SCIPY.isspmatrix(x)
+
+
+def _of_format(name: str) -> Callable[[Any], bool]:
+    def check(x: Any) -> bool:
+        return isspmatrix(x) and x.format == name
+
+    check.__doc__ = f"Whether `x` is a sparse matrix, not an array, in the format {name!r}."
+    check.__name__ = check.__qualname__ = f"isspmatrix_{name}"
+    return check
+
+
+isspmatrix_csr, isspmatrix_csc = _of_format("csr"), _of_format("csc")
+isspmatrix_coo, isspmatrix_dia = _of_format("coo"), _of_format("dia")
 
 
 def sparse(x: Any) -> Any:
@@ -126,7 +140,8 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
     (2, 4)
     """
     a, b = (sparse(x).sum_of_places().tocoo() for x in (A, B))
-
+    if not a.nnz or not b.nnz:  # of float64, whatever theirs is, as SciPy's
+        return _constant(SCIPY.kron(a.pattern.at, b.pattern.at), format, a.device).astype(float)
     left = a._moved(SCIPY.kron(a.pattern.at, b.pattern.ones, format="coo"))
     right = b._moved(SCIPY.kron(a.pattern.ones, b.pattern.at, format="coo"))
     return left.with_data(left.data * right.data).asformat(format)
@@ -219,15 +234,33 @@ def _diags(build: Any, diagonals: Any, offsets: Any, shape: Any, format: Any, dt
     return _cast(whole._moved(at).asformat(format), dtype)
 
 
+def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
+    """The array with its axes in another order; their reverse if None."""
+    return sparse(A).transpose(axes)
+
+
+def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
+    """The array with two of its axes exchanged."""
+    a = sparse(A)
+    axes = np.arange(a.ndim)
+    axes[[axis1, axis2]] = axes[[axis2, axis1]]
+    return a if axes[axis1] == axis1 else a.transpose(axes)
+
+
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells."""
     shape = m if n is None else (m, n)
     return dia_matrix((data, diags), shape=shape).asformat(format)
 
 
+def of_scipy(x: Any, device: Any = None) -> Any:
+    """SciPy's sparse array or matrix as one of gpugrad's; in CSR format if there is no such one."""
+    x = x if x.format in FORMATS else x.tocsr()
+    return CLASSES[x.format, isinstance(x, SCIPY.sparray)](x, device=device)
+
+
 def _constant(at: Any, format: Any, device: Any) -> Any:
-    kind = coo_array if isinstance(at, SCIPY.sparray) else coo_matrix
-    return kind(at, device=device).asformat(format)
+    return of_scipy(at, device).asformat(format)
 
 
 def eye_array(
@@ -273,3 +306,16 @@ def random(
 ) -> Any:
     """A sparse matrix with random entries at random places, drawn by SciPy."""
     return _constant(SCIPY.random(m, n, density, dtype=dtype, rng=rng), format, None)
+
+
+rand = random
+
+
+def save_npz(file: Any, matrix: Any, compressed: bool = True) -> None:
+    """Save a sparse array's values, as SciPy's function of that name."""
+    SCIPY.save_npz(file, sparse(matrix).on_host(), compressed)
+
+
+def load_npz(file: Any, device: Any = None) -> Any:
+    """The sparse array that `save_npz` has written."""
+    return of_scipy(SCIPY.load_npz(file), device)

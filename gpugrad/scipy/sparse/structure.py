@@ -18,7 +18,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse.pattern import FORMATS, SCIPY, Pattern, check_shape, gathered, on
 
-_CLASSES: dict[tuple[str, bool], Any] = {}
+CLASSES: dict[tuple[str, bool], Any] = {}
 """The class of a format; that of arrays and that of matrices."""
 
 
@@ -56,7 +56,7 @@ class Structure:
 
     def __init_subclass__(cls) -> None:
         if cls.format:
-            _CLASSES.setdefault((cls.format, cls.is_array), cls)
+            CLASSES.setdefault((cls.format, cls.is_array), cls)
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Structure:
     def _moved(self, at: Any) -> Any:
         """The array whose pattern SciPy made of the positions of this one."""
         kept = at if at.format in FORMATS else at.tocsr()
-        kind = _CLASSES[kept.format, isinstance(kept, SCIPY.sparray)]
+        kind = CLASSES[kept.format, isinstance(kept, SCIPY.sparray)]
         return kind._made(gathered(self.data, kept.data), Pattern(kept))
 
     @classmethod
@@ -261,33 +261,12 @@ class Structure:
         pattern, data = self.pattern.without_duplicates(self.data)
         return self if pattern is self.pattern else self._made(data, pattern)
 
-    def sum_duplicates(self) -> None:
-        """Sum entries that stand at the same place, in place."""
-        a = self.sum_of_places()
-        self.data, self.pattern = a.data, a.pattern
-        if not self.has_canonical_format:
-            self.sort_indices()
-
-    def sort_indices(self) -> None:
-        """Sort the indices of each row or column, in place."""
-        a = self.sorted_indices()
-        self.data, self.pattern = a.data, a.pattern
-
     def sorted_indices(self) -> Any:
         """The array with the indices of each row or column sorted."""
         at = self.pattern.at
         if at.format == "coo":
             return self.tocsr().tocoo()
         return self if at.has_sorted_indices else self._moved(at.sorted_indices())
-
-    def eliminate_zeros(self) -> None:
-        """Remove entries whose value is 0, in place; the values are read."""
-        at = self.sum_of_places().tocoo()
-        keep = at.data.numpy() != 0
-        places = tuple(c[keep] for c in at.pattern.at.coords)
-        coo = at._scipy("coo")((at.pattern.at.data[keep], places), shape=self.shape)
-        a = at._moved(coo).asformat(self.format)
-        self.data, self.pattern = a.data, a.pattern
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:
         """The array in another of the formats "csr", "csc", "coo" and "dia"."""
@@ -365,6 +344,16 @@ class Structure:
         at = self.pattern.at.copy()
         at.data = self.data.numpy()
         return at
+
+    def get(self, stream: Any = None) -> Any:
+        """SciPy's array of the values, as CuPy's method of that name."""
+        return self.on_host()
+
+    def nonzero(self) -> tuple[Any, Any]:
+        """Rows and columns of the elements other than 0, as plain arrays on the device."""
+        a = self.tocsr().tocoo()
+        keep = a.data.numpy() != 0
+        return tuple(on(c[keep], self.device)._data for c in a.pattern.at.coords)
 
     def _entries(self) -> Tensor:
         """The data in the order of the pattern's `row`, `col` and `flat`."""
