@@ -161,6 +161,7 @@ def _stand_in():
     cupyx.get_array_module = lambda *a: cupyx if cupy.get_array_module(*a) is cupy else scipy
     for name in ("cusparse", "cusolver"):  # their functions stand behind SciPy's names here
         _install(f"cupyx.{name}", check_availability=lambda name: True)
+    _install("cupy.cuda.cusolver", _getVersion=lambda: (11, 4, 5))
     for name in SCIPYS:
         if IS_NUMPY or name.partition(".")[0] in scipy.__all__:
             _install(f"cupyx.scipy.{name}", functools.reduce(getattr, name.split("."), scipy))

@@ -220,7 +220,7 @@ def test_memory_is_linear_in_the_entries():
         (lambda: L.splu(s.csc_array(np.ones((2, 2)))), RuntimeError),
         (lambda: L.spsolve_triangular(s.csr_array((5, 5)), B), np.linalg.LinAlgError),
         (lambda: gg.grad(lambda d: L.eigsh(square(d * 1j), 2)[0][0])(DATA), TypeError),
-        (lambda: L.norm(s.csr_array(SQUARE), 2), NotImplementedError),
+        (lambda: L.norm(s.csr_array(SQUARE), -2), NotImplementedError),
     ],
 )
 def test_bad_input_raises_scipys_class_of_error(call, error):

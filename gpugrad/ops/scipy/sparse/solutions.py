@@ -123,6 +123,7 @@ def iterate(xp, method, a, b, adjoint, options):
     least = 8 * float(np.finfo(np.result_type(b, np.float32)).eps)
     options = {**options, "rtol": max(options.get("rtol", 1e-5), least)}
     if adjoint:  # that of M1 M2 is M2^H M1^H
+        options.pop("x0", None)
         swapped = {"M": "M", "M1": "M2", "M2": "M1"}
         options = {
             swapped.get(k, k): v.H if k in swapped and v is not None else v

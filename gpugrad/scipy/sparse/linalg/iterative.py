@@ -15,7 +15,13 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ShapeError
 from gpugrad.ops.scipy.sparse.solutions import iterate
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.linalg.operators import aslinearoperator, operator, plain, solution
+from gpugrad.scipy.sparse.linalg.operators import (
+    LinearOperator,
+    aslinearoperator,
+    operator,
+    plain,
+    solution,
+)
 from gpugrad.scipy.sparse.linalg.systems import system
 from gpugrad.scipy.sparse.structure import dense
 
@@ -53,8 +59,14 @@ def _solved(name: str, A: Any, b: Any, x0: Any, **options: Any) -> tuple[Tensor,
         raise ShapeError(f"{name}: b of shape {b.shape} does not fit an operator of {a.shape}.")
     b = xp.reshape(b, (-1,))
     if x0 is not None:
-        x0 = xp.reshape(dense(x0, b), b.shape)
-        b = b - a @ x0
+        x0 = dense(x0, b)
+        if x0.shape not in (b.shape, (b.size, 1)):
+            raise ShapeError(f"{name}: x0 of shape {x0.shape} does not fit b {b.shape}.")
+        x0 = xp.reshape(x0, b.shape)
+        if type(x0._data) is np.ndarray:
+            options["x0"], x0 = xp.stop_gradient(x0)._data, None  # the solution forgets it
+        else:  # traced, batched or on a GPU: the system for the correction
+            b = b - a @ x0
     if not hasattr(a, "on_rows_form"):
         solve = functools.partial(_iterate, name, options)
         x, info = solution(solve, a, b, name in ("cg", "minres"))
@@ -159,22 +171,46 @@ def minres(A: Any, shift: Any, show: bool, check: bool, **options: Any) -> Any:
 
 def _least(method: str, A: Any, b: Any, damp: float, x0: Any, **options: Any) -> tuple[Any, ...]:
     """(x, residual, its norm): a damped system is one with more rows."""
-    a = construct.sparse(A)
-    b = dense(b, a)
-    if b.ndim != 1 or b.shape[0] != a.shape[0]:
+    a = operator(A)
+    a = construct.sparse(A) if a is None else a
+    b = dense(b, a) if hasattr(a, "pattern") else dense(b, b)
+    b = xp.reshape(b, (-1,)) if b.ndim == 2 and b.shape[1] == 1 else b
+    if len(a.shape) != 2 or b.ndim != 1 or b.shape[0] != a.shape[0]:
         raise ShapeError(f"{method}: b of shape {b.shape} does not fit a matrix of {a.shape}.")
-    x0 = None if x0 is None else dense(x0, a)
-    rhs = b if x0 is None else b - a @ x0
     n = a.shape[1]
+    x0 = None if x0 is None else xp.reshape(dense(x0, b), (-1,))
+    if x0 is not None and x0.size != n:
+        raise ShapeError(f"{method}: x0 of {x0.size} elements does not fit a matrix of {a.shape}.")
+    rhs = b if x0 is None else b - a @ x0
+    given = {k: v for k, v in options.items() if v is not None}
+    if not hasattr(a, "pattern"):
+        x = _least_of_operator(method, a, rhs, {"damp": damp, **given})
+        x = x if x0 is None else x0 + x
+        return x, b - a @ x, xp.vector_norm(b - a @ x)
     if damp:
         eye = damp * construct.eye_array(n, dtype=a.dtype, device=a.device)
         a = construct.vstack([a, eye], format="csr")
         rhs = xp.pad_constant(rhs, [(0, n)])
-    given = tuple((k, v) for k, v in sorted(options.items()) if v is not None)
     a = a if a.format == "csr" else a.tocsr()
-    x = a.on_rows_form("csr_lstsq", rhs, method=method, options=given)
+    x = a.on_rows_form("csr_lstsq", rhs, method=method, options=tuple(sorted(given.items())))
     residual = rhs - a @ x
     return (x if x0 is None else x0 + x), residual, xp.vector_norm(residual)
+
+
+def _least_of_operator(method: str, a: Any, b: Tensor, options: dict[str, Any]) -> Tensor:
+    """By SciPy's function on values; the gradient by the normal equations."""
+    damp = options["damp"]
+    eye = LinearOperator((a.shape[1],) * 2, lambda v: v, lambda v: v, dtype=a.dtype)
+    normal = a.H @ a if not damp else a.H @ a + damp**2 * eye
+
+    def solve(n: Any, right: Any, is_adjoint: bool) -> Any:
+        if is_adjoint:
+            return _iterate("cg", {"rtol": 1e-12}, n, right, True)
+        lib = reading(right)
+        values = xp.stop_gradient(b)._data
+        return getattr(lib.scipy("sparse.linalg"), method)(plain(a), values, **options)[0], 0
+
+    return solution(solve, normal, a.rmatvec(b), True)[0]
 
 
 def lsqr(

@@ -51,8 +51,11 @@ def operator(x: Any) -> Any:
     return LinearOperator(x.shape, dtype=x.dtype, **functions)
 
 
-def plain(x: Any, lib: Any = np) -> Any:
-    """A matrix or an operator as the array library's operator, whose values are constants."""
+def plain(x: Any, lib: Any = np, cuts: bool = True) -> Any:
+    """A matrix or an operator as the array library's operator, whose values are constants.
+
+    Unless it `cuts` gradients, an operator that computes with watched Tensors raises.
+    """
     if x is None or isinstance(x, scipy.sparse.linalg.LinearOperator):
         return x
     linalg = reading(lib.zeros(0)).scipy("sparse.linalg")
@@ -63,7 +66,11 @@ def plain(x: Any, lib: Any = np) -> Any:
         x = aslinearoperator(x if isinstance(x, Sparse) else asarray(x))
 
     def on_arrays(function: Any) -> Any:
-        return lambda v: xp.stop_gradient(function(wrap(lib.asarray(v))))._data
+        def call(v: Any) -> Any:
+            y = function(wrap(lib.asarray(v)))
+            return xp.stop_gradient(y)._data if cuts else y._handed_out("a product of an operator")
+
+        return call
 
     functions = {name: on_arrays(getattr(x, name)) for name in ("matvec", "rmatvec", "matmat")}
     return linalg.LinearOperator(x.shape, dtype=x.dtype, **functions)

@@ -18,7 +18,7 @@ from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.arrays import csr_array
 from gpugrad.scipy.sparse.linalg.operators import operator, plain
 from gpugrad.scipy.sparse.linalg.systems import spsolve, system
-from gpugrad.scipy.sparse.structure import dense
+from gpugrad.scipy.sparse.structure import dense, is_number
 
 
 def eigsh(
@@ -31,7 +31,8 @@ def eigsh(
     step solves a sparse system with one more row and column.
 
     Args:
-        A: real symmetric sparse array of shape (n, n).
+        A: symmetric or Hermitian sparse array of shape (n, n), or a LinearOperator, which has no
+            derivative then.
         k: number of pairs.
         M: for the problem A x = w M x: real symmetric positive definite array.
         return_eigenvectors: whether to return the vectors too.
@@ -49,17 +50,23 @@ def eigsh(
     >>> print(gg.scipy.sparse.linalg.eigsh(a, 1)[0])
     [5.]
     """
-    a, m = construct.sparse(A).tocsr(), None if M is None else construct.sparse(M).tocsr()
-    on_host = None if m is None else m.on_host()
-    values, vectors = scipy.sparse.linalg.eigsh(a.on_host(), k, on_host, **options)
-    found = _differentiable("eigsh", a, m, values, vectors)
+    matrices, on_host = _matrices(A, M)
+    values, vectors = scipy.sparse.linalg.eigsh(on_host[0], k, on_host[1], **options)
+    found = _differentiable("eigsh", *matrices, values, vectors)
     return found if return_eigenvectors else found[0]
+
+
+def _matrices(*given: Any) -> tuple[list[Any], list[Any]]:
+    """Matrices in CSR form, or operators; and SciPy's of their values."""
+    ours = [x if x is None or operator(x) is not None else construct.sparse(x) for x in given]
+    ours = [x.tocsr() if hasattr(x, "pattern") else x for x in ours]
+    return ours, [x.on_host() if hasattr(x, "pattern") else plain(x, cuts=False) for x in ours]
 
 
 def _differentiable(name: str, a: Any, m: Any, values: Any, vectors: Any) -> tuple[Tensor, Tensor]:
     """Eigenpairs that depend on the entries, if anything is recorded."""
-    if not threads.stack:
-        return dense(values, a), dense(vectors, a)
+    if not threads.stack or any(x is not None and not hasattr(x, "pattern") for x in (a, m)):
+        return asarray(values), asarray(vectors)
     if a.dtype.kind == "c":
         raise DTypeError(f"{name}: no derivative for complex entries: use gg.linalg.eigh.")
     pairs = [_pair(a, m, *pair) for pair in zip(values, vectors.T, strict=True)]
@@ -110,13 +117,10 @@ def lobpcg(
     [8. 7.]
     """
     start, constraint = (None if x is None else _values(x) for x in (X, Y))
-    matrices = [x if x is None or operator(x) is not None else construct.sparse(x) for x in (A, B)]
-    on_host = [plain(x) for x in matrices]
+    matrices, on_host = _matrices(A, B)
     how = {"M": plain(M), "Y": constraint, "tol": tol, "maxiter": maxiter, "largest": largest}
     result = scipy.sparse.linalg.lobpcg(on_host[0], start, on_host[1], **how, **options)
     values, vectors, *histories = result
-    if any(x is not None and not hasattr(x, "pattern") for x in matrices):
-        return (asarray(values), asarray(vectors), *histories)
     return (*_differentiable("lobpcg", *matrices, values, vectors), *histories)
 
 
@@ -125,23 +129,29 @@ def _values(x: Any) -> Any:
 
 
 def svds(A: Any, k: int = 6, *, return_singular_vectors: bool = True, **options: Any) -> Any:
-    """The largest singular values and their vectors, by `eigsh` of A^T A; differentiable alike.
+    """The largest singular values and their vectors; under a tape by `eigsh` of A^T A.
+
+    They are differentiable as those of `eigsh`.
 
     Args:
-        A: real sparse array of shape (m, n).
+        A: sparse array of shape (m, n), or a LinearOperator, which has no derivative.
         k: number of values.
         return_singular_vectors: whether to return the vectors too.
         options: ARPACK's: `ncv`, `tol`, `v0` and `maxiter`.
 
     Returns:
         (u, s, vt) of shapes (m, k), (k,) and (k, n), the values in ascending order; or s alone.
-        Values below the square root of the precision are inexact.
+        Under a tape, values below the square root of the precision are inexact.
 
     >>> a = gg.scipy.sparse.diags_array([[1.0, 2.0, 5.0]], offsets=[0])
     >>> print(gg.scipy.sparse.linalg.svds(a, 1)[1])
     [5.]
     """
-    a = construct.sparse(A).tocsr()
+    (a,), (on_host,) = _matrices(A)
+    if not threads.stack or not hasattr(a, "pattern"):
+        how = {"return_singular_vectors": return_singular_vectors, **options}
+        found = scipy.sparse.linalg.svds(on_host, k, **how)
+        return tuple(map(asarray, found)) if isinstance(found, tuple) else asarray(found)
     squares, v = eigsh(a.T @ a, k, **options)
     s = xp.sqrt(squares)
     return ((a @ v) / s, s, xp.permute_dims(v, (1, 0))) if return_singular_vectors else s
@@ -152,8 +162,11 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Tensor:
 
     Args:
         x: sparse array.
-        ord: None or "fro", 1, -1, inf, -inf; for rows and columns a number too.
+        ord: None or "fro", 1, -1, 2, inf, -inf; for rows and columns any number.
         axis: None, or the axis along which vectors lie.
+
+    Raises:
+        ValueError, NotImplementedError: another `ord`, as SciPy's.
 
     >>> print(gg.scipy.sparse.linalg.norm(gg.scipy.sparse.csr_array([[3.0, 0.0], [0.0, 4.0]])))
     5.0
@@ -161,22 +174,40 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Tensor:
     if not construct.issparse(x):
         raise TypeError("input is not sparse. use numpy.linalg.norm")
     a = construct.sparse(x).sum_of_places()
-    if isinstance(axis, tuple) and len(axis) == 1:
-        axis = axis[0]
-    if axis is None or isinstance(axis, tuple):
-        if ord in (None, "fro", "f"):
-            return xp.vector_norm(a.data)
-        if ord not in (1, -1, math.inf, -math.inf):
-            raise NotImplementedError(f"norm: ord={ord!r} is not implemented for sparse arrays.")
-        sums = xp.ravel(abs(a).sum(axis=0 if abs(ord) == 1 else 1))
-        return xp.max(sums) if ord > 0 else xp.min(sums)
-    if ord in (None, 2):
-        return xp.sqrt(xp.ravel(a.with_data(xp.abs(a.data) ** 2).sum(axis)))
-    if ord == 1:
-        return xp.ravel(abs(a).sum(axis))
-    if not isinstance(ord, (int, float)) or ord == 0 or math.isinf(ord):
-        raise NotImplementedError(f"norm: ord={ord!r} along an axis is not implemented.")
-    return xp.ravel(abs(a).power(ord).sum(axis)) ** (1 / ord)
+    axes = tuple(range(a.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if any(not -a.ndim <= operator_index(k) < a.ndim for k in axes):
+        raise ArgumentError(f"norm: Invalid axis {axis!r} for an array with shape {a.shape}")
+    if len(axes) == 2:
+        return _matrix_norm(a, ord, axes)
+    if len(axes) != 1:
+        raise ArgumentError("norm: Improper number of dimensions to norm.")
+    if ord in (math.inf, -math.inf):
+        sums = abs(a).max(axes[0]) if ord > 0 else abs(a).min(axes[0])
+    elif ord == 0:
+        sums = (a != 0).sum(axes[0])
+    elif ord in (None, 2):
+        return xp.sqrt(xp.ravel(a.with_data(xp.abs(a.data) ** 2).sum(axes[0])))
+    elif not is_number(ord) or isinstance(ord, str):
+        raise ArgumentError(f"norm: Invalid norm order {ord!r} for vectors.")
+    else:
+        sums = (abs(a) if ord == 1 else abs(a).power(ord)).sum(axes[0])
+    sums = sums.toarray() if construct.issparse(sums) else sums
+    return xp.ravel(sums) if ord in (0, 1, math.inf, -math.inf) else xp.ravel(sums) ** (1 / ord)
+
+
+def _matrix_norm(a: Any, ord: Any, axes: tuple[int, ...]) -> Tensor:
+    if axes[0] % a.ndim == axes[1] % a.ndim:
+        raise ArgumentError("norm: Duplicate axes given.")
+    if ord in (None, "fro", "f"):
+        return xp.vector_norm(a.data)
+    if ord == 2:
+        return svds(a, 1, return_singular_vectors=False)[0]
+    if ord == -2:
+        raise NotImplementedError("norm: the least singular value of a sparse array.")
+    if ord not in (1, -1, math.inf, -math.inf):
+        raise ArgumentError(f"norm: Invalid norm order {ord!r} for matrices.")
+    sums = xp.ravel(abs(a).sum(axis=axes[0] if abs(ord) == 1 else axes[1]))
+    return xp.max(sums) if ord > 0 else xp.min(sums)
 
 
 def expm_multiply(A: Any, B: Any, traceA: Any = None) -> Tensor:
