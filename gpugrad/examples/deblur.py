@@ -35,9 +35,9 @@ class Sharp(nn.Module):
 
 
 def total_variation(x: Any) -> gg.Tensor:
-    """The mean length of the image's slope, smooth where that is 0."""
+    """The sum of the lengths of the image's slopes, smooth where they are 0."""
     down, right = x[1:, :-1] - x[:-1, :-1], x[:-1, 1:] - x[:-1, :-1]
-    return gg.mean(gg.sqrt(down**2 + right**2 + 1e-6))
+    return gg.sum(gg.sqrt(down**2 + right**2 + 1e-6))
 
 
 def decibels(image: Array, truth: Array) -> float:
@@ -63,11 +63,11 @@ def run(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(args.seed)
     measured = gg.scipy.ndimage.gaussian_filter(truth, args.blur).numpy()
     measured = measured + args.noise * rng.normal(size=truth.shape)
-    model, optimizer = Sharp(measured, args.blur), optim.LBFGS(max_iterations=5)
+    model, optimizer = Sharp(measured, args.blur), optim.LBFGS(max_iterations=5, tolerance_change=0.0)
 
     @gg.function
     def loss() -> gg.Tensor:
-        return gg.mean((model() - measured) ** 2) + args.smooth * total_variation(model.image)
+        return gg.sum((model() - measured) ** 2) + args.smooth * total_variation(model.image)
 
     def step(_: Any) -> gg.Tensor:
         return optimizer.minimize(loss, model.trainable_variables)

@@ -108,9 +108,9 @@ main = common.command(
     __doc__,
     run,
     epochs=300,
-    samples=(16_000, "samples of the sound, at 16 kHz"),
-    filters=(4, "filters of the equalizer"),
-    learning_rate=(0.03, "learning rate of Adam"),
+    samples=(8_000, "samples of the sound, at 16 kHz"),
+    filters=(6, "filters of the equalizer"),
+    learning_rate=(0.05, "learning rate of Adam"),
 )
 
 

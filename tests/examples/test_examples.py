@@ -24,6 +24,10 @@ SMALL = {
     "neural_ode": "--width 8 --steps 3 --batch-size 128",
     "custom_kernel": "--width 8 --points 200",
     "gp": "--points 40 --inducing 5",
+    "deblur": "--side 24",
+    "register": "--side 32",
+    "heat": "--rings 4 --heatings 2",
+    "equalizer": "--samples 200",
 }
 
 

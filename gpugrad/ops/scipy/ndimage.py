@@ -87,7 +87,7 @@ def _of_x(xp, g, w, x_shape, pairs, mode):
     return g
 
 
-def _by_elements(xp, x, w, places):
+def by_elements(xp, x, w, places):
     """The sums, each of one result: for more weights than results, as gradients have."""
     whole, lib = _windows(w.shape), xp.lib
     letters = "abcdefghijklmnopqrstuvwxyz"[: w.ndim]
@@ -188,7 +188,7 @@ def correlate_valid(xp, x, w, /, *, pairs=(), mode="constant"):
         raise ShapeError(f"correlate_valid: {x.shape} is too small for weights of {w.shape}.")
     places = _places(x.shape, w.shape)
     if math.prod(places) < w.size or not w.size:
-        return _by_elements(xp, x, w, places)
+        return by_elements(xp, x, w, places)
     if xp is not NUMPY or kind == np.float32:  # these have kernels
         return xp.convolution(x[None, None], w[None, None])[0, 0]
     out = _of_scipy(xp, x, w.conj(), "constant", [k // 2 for k in w.shape])  # SciPy conjugates too

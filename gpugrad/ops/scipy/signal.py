@@ -1,9 +1,12 @@
 """Filters of lines: recursive ones, and FIR filters between two sampling rates."""
 
+import math
+
 import numpy as np
 
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError
+from gpugrad.ops.scipy.ndimage import by_elements
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -353,6 +356,9 @@ def correlate_windows(xp, x, k, /):
             f"correlate_windows: k {k.shape} must be as long as x {x.shape} or shorter along each "
             "axis, and not be empty."
         )
+    places = tuple(n - m + 1 for n, m in zip(x.shape, k.shape, strict=True))
+    if math.prod(places) < k.size:
+        return by_elements(xp, x, k, places)
     if k.dtype.kind == "c":
         k = k.conj()
     if x.ndim == 2:  # takes a seventh of the time
