@@ -63,7 +63,10 @@ def run(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(args.seed)
     measured = gg.scipy.ndimage.gaussian_filter(truth, args.blur).numpy()
     measured = measured + args.noise * rng.normal(size=truth.shape)
-    model, optimizer = Sharp(measured, args.blur), optim.LBFGS(max_iterations=5, tolerance_change=0.0)
+    model, optimizer = (
+        Sharp(measured, args.blur),
+        optim.LBFGS(max_iterations=5, tolerance_change=0.0),
+    )
 
     @gg.function
     def loss() -> gg.Tensor:

@@ -31,6 +31,15 @@ def square(data, format="csr"):
     return s.csr_array((data, SQUARE.indices, SQUARE.indptr), shape=(5, 5)).asformat(format)
 
 
+def written(a):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+        a[1:3, 2] = 7.0
+        a[[0, 4], [3, 3]] = np.array([8.0, 9.0])
+        a.setdiag(V[:2], 1)
+    return a
+
+
 LIKE_SCIPY = [
     lambda m, a: a, lambda m, a: a @ V, lambda m, a: a @ C, lambda m, a: C.T @ a.T,
     lambda m, a: V @ a.T, lambda m, a: a @ a.T, lambda m, a: a.T @ sp.csr_array(WIDE),
@@ -60,6 +69,23 @@ LIKE_SCIPY = [
     lambda m, a: m.csr_array(WIDE.toarray()), lambda m, a: (a * 1j).conj().T @ np.ones(5),
     lambda m, a: (a * 1j).tocsc() @ (V * 1j),
     lambda m, a: m.csr_array((WIDE > 0.5) * 3) @ [1, 2, 3, 4],
+    lambda m, a: a.maximum(a.tocsr() * -2), lambda m, a: a.minimum(WIDE.toarray()[:1]),
+    lambda m, a: a.tocsr().max(), lambda m, a: a.tocsr().min(),
+    lambda m, a: (a.tocsr() - 1 * a.tocsr()).tocsr().max(1), lambda m, a: a.tocsr().max(0),
+    lambda m, a: a.tocsr().min(1, explicit=True), lambda m, a: a.tocsr().argmax(1),
+    lambda m, a: a.tocsr() < WIDE.toarray(), lambda m, a: a.tocsr().nonzero()[1],
+    lambda m, a: m.kron(a, m.csr_array((2, 2))), lambda m, a: m.permute_dims(a.tocoo(), (1, 0)),
+    lambda m, a: written(a.tocsr()), lambda m, a: m.linalg.norm(a, 2),
+    lambda m, a: m.linalg.norm(a, 0, axis=0), lambda m, a: m.linalg.norm(a, -np.inf, axis=1),
+    lambda m, a: m.linalg.norm(a, 3, axis=(0,)), lambda m, a: m.linalg.norm(a, -1),
+    lambda m, a: m.linalg.expm((a @ a.T).tocsc() / 9),
+    lambda m, a: m.linalg.inv(m.csc_array(SQUARE)),
+    lambda m, a: m.linalg.matrix_power(m.csr_array(SQUARE), 5),
+    lambda m, a: m.linalg.spbandwidth(m.csr_array(SQUARE)),
+    lambda m, a: m.linalg.is_sptriangular(m.tril(m.csr_array(SQUARE))),
+    lambda m, a: m.linalg.spilu(m.csc_array(SQUARE)).solve(B.numpy(), "T"),
+    lambda m, a: (2 * m.linalg.aslinearoperator(a).T @ m.linalg.aslinearoperator(a)).matvec(V),
+    lambda m, a: m.csgraph.shortest_path(m.csr_array(SQUARE)),
 ]  # fmt: skip
 
 
@@ -117,12 +143,54 @@ def test_gradients_of_all_orders_eager_traced_and_batched(f, format):
     np.testing.assert_allclose(both[1], g(DATA * 1.5, B), rtol=1e-5)
 
 
-def test_iterative_solvers_equal_scipys():
+ITERATIVE = [
+    "bicg",
+    "bicgstab",
+    "cg",
+    "cgs",
+    "gcrotmk",
+    "gmres",
+    "lgmres",
+    "minres",
+    "qmr",
+    "tfqmr",
+]
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_iterative_solvers_equal_scipys_and_differentiate_through_operators(name):
     a, b = SQUARE @ SQUARE.T, B.numpy()
-    for name in ("cg", "minres", "gmres", "bicgstab"):
-        x, info = getattr(L, name)(s.csr_array(a), B, rtol=1e-12)
-        np.testing.assert_allclose(x, getattr(sp.linalg, name)(a, b, rtol=1e-12)[0])
-        assert info == 0
+    start = {"x0": np.ones(5), "rtol": 1e-13}
+    x, info = getattr(L, name)(s.csr_array(a), B, **start)
+    np.testing.assert_allclose(x, getattr(sp.linalg, name)(a, b, **start)[0], rtol=1e-8)
+    assert info == 0
+
+    def of(wrapped):
+        solve = getattr(L, name)
+        return lambda d, b: gg.sum(solve(wrapped(square(d) @ square(d).T), b, rtol=1e-13)[0] ** 2)
+
+    slopes = [gg.grad(of(w), argnums=(0, 1))(DATA, B) for w in (lambda a: a, L.aslinearoperator)]
+    for one, other in zip(*slopes, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
+def test_operators_of_tensors_differentiate_twice_and_may_be_scipys():
+    def loss(data, b):
+        a = L.aslinearoperator(square(data)) + L.LinearOperator(
+            (5, 5), lambda v: v * b, lambda v: v * b
+        )
+        return gg.sum(L.gmres(a, b, rtol=1e-13)[0]) + gg.sum(
+            L.lsmr(a, b, atol=1e-13, btol=1e-13)[0]
+        )
+
+    check_grads(loss, [DATA, B])
+    fixed = sp.linalg.aslinearoperator(SQUARE)
+    slope = gg.grad(lambda b: gg.sum(L.gmres(fixed, b, rtol=1e-13)[0]))(B)
+    np.testing.assert_allclose(slope, np.linalg.solve(SQUARE.toarray().T, np.ones(5)))
+
+
+def test_least_squares_equal_scipys():
+    b = B.numpy()
     np.testing.assert_allclose(
         L.lsqr(s.csr_array(WIDE), B, damp=0.5, atol=1e-12, btol=1e-12)[0],
         sp.linalg.lsqr(WIDE, b, damp=0.5, atol=1e-12, btol=1e-12)[0],
@@ -133,7 +201,24 @@ def test_iterative_solvers_equal_scipys():
 def test_expm_multiply_equals_scipys_and_has_gradients():
     want = sp.linalg.expm_multiply(SQUARE, B.numpy())
     np.testing.assert_allclose(L.expm_multiply(square(DATA), B), want, rtol=1e-9)
-    check_grads(lambda data, b: gg.sum(L.expm_multiply(square(data / 4), b)), [DATA, B])
+
+
+def functions(data, b):
+    a = square(data / 4)
+    powers = L.expm(a) + L.matrix_power(a, 3) + L.inv(a).tocsr()
+    return gg.sum(powers @ L.expm_multiply(a, b)) + L.norm(a, 2)
+
+
+def extremes(data, b):
+    a = square(data)
+    a.setdiag(b[:4], 1)
+    return gg.sum(a.maximum(a.T).minimum(0.4 * b) @ b) + a.max() + a.min(1).sum() + L.norm(a, 1)
+
+
+@pytest.mark.parametrize("f", [functions, extremes])
+@pytest.mark.filterwarnings("ignore:Changing the sparsity")
+def test_functions_of_arrays_have_gradients(f):
+    check_grads(f, [DATA, B], order=1)
 
 
 def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
@@ -155,6 +240,28 @@ def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
         )
 
     check_grads(loss, [DATA])
+    start = np.eye(5)[:, :1]
+
+    def generalized(data, m):
+        a, m = square(data) + square(data).T, s.diags_array([m], offsets=[0]).tocsr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # LOBPCG's, that n is small
+            found = L.lobpcg(a, start, m, tol=1e-9, maxiter=99)
+        return found[0][0] + L.eigsh(a, 1, m, v0=v0)[0][0] + gg.sum(v0 * found[1][:, 0] ** 2)
+
+    check_grads(generalized, [DATA, gg.asarray(1 + V.max() - np.append(V, 0.0))], order=1)
+
+
+@pytest.mark.filterwarnings("ignore:Changing the sparsity")
+def test_a_written_entry_has_the_gradient():
+    def loss(data, v):
+        a = square(data)
+        a[0] = v
+        return gg.sum(a @ B)
+
+    by_data, by_value = gg.grad(loss, argnums=(0, 1))(DATA, B)
+    np.testing.assert_allclose(by_value, B.numpy())
+    assert not by_data.numpy()[: SQUARE.indptr[1]].any()
 
 
 def test_a_variable_is_read_at_each_product():
@@ -199,6 +306,10 @@ def test_memory_is_linear_in_the_entries():
         tracemalloc.stop()
 
 
+def eigenvalue(matrix):
+    return gg.grad(lambda d: L.eigsh(matrix(d), 2)[0][0])(DATA)
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -221,6 +332,27 @@ def test_memory_is_linear_in_the_entries():
         (lambda: L.spsolve_triangular(s.csr_array((5, 5)), B), np.linalg.LinAlgError),
         (lambda: gg.grad(lambda d: L.eigsh(square(d * 1j), 2)[0][0])(DATA), TypeError),
         (lambda: L.norm(s.csr_array(SQUARE), -2), NotImplementedError),
+        (lambda: L.norm(s.csr_array(SQUARE), 3), ValueError),
+        (lambda: L.norm(s.csr_array(SQUARE), axis=(0, 0)), ValueError),
+        (lambda: L.cg(s.csr_array(SQUARE), B, x0=np.ones(4)), ValueError),
+        (lambda: L.gmres(L.aslinearoperator(WIDE), B), ValueError),
+        (lambda: L.lsmr(WIDE, np.ones(3)), ValueError),
+        (lambda: L.inv(np.eye(2)), TypeError),
+        (lambda: L.expm(WIDE), ValueError),
+        (lambda: L.matrix_power(SQUARE, -1), ValueError),
+        (lambda: L.spilu(s.csc_array((2, 2))), RuntimeError),
+        (lambda: L.is_sptriangular(np.eye(2)), TypeError),
+        (
+            lambda: gg.grad(lambda d: L.eigsh(L.aslinearoperator(square(d)), 1)[0][0])(DATA),
+            TypeError,
+        ),
+        (
+            lambda: gg.grad(lambda d: L.eigsh(s.diags_array([d[:5] * 0], offsets=[0]), 2)[0][0])(
+                DATA
+            ),
+            SingularMatrixError,
+        ),
+        (lambda: gg.grad(lambda d: s.csgraph.laplacian(square(d)))(DATA), TypeError),
     ],
 )
 def test_bad_input_raises_scipys_class_of_error(call, error):
@@ -228,11 +360,16 @@ def test_bad_input_raises_scipys_class_of_error(call, error):
         call()
 
 
-def test_no_convergence_warns_with_the_residual():
-    a = s.diags_array([np.arange(1.0, 50)], offsets=[0]).tocsr()
-    with pytest.warns(RuntimeWarning, match=r"cg: no convergence after 2 iterations.*residual"):
+@pytest.mark.parametrize("wrapped", [lambda a: a, L.aslinearoperator])
+def test_no_convergence_warns_with_the_residual_forward_and_backward(wrapped):
+    a = wrapped(s.diags_array([np.arange(1.0, 50)], offsets=[0]).tocsr())
+    words = r"cg: no convergence after 2 iterations.*residual.*gradient is that of the exact"
+    with pytest.warns(RuntimeWarning, match=words):
         _, info = L.cg(a, np.ones(49), maxiter=2)
     assert info == 2
+    with pytest.warns(RuntimeWarning, match=words) as warned:
+        gg.grad(lambda b: gg.sum(L.cg(a, b, maxiter=2)[0] ** 2))(gg.ones(49, dtype="float64"))
+    assert len(warned) == 2
 
 
 def test_patterns_of_int64_duplicates_and_no_entries():

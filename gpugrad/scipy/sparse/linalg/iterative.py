@@ -203,14 +203,11 @@ def _least_of_operator(method: str, a: Any, b: Tensor, options: dict[str, Any]) 
     eye = LinearOperator((a.shape[1],) * 2, lambda v: v, lambda v: v, dtype=a.dtype)
     normal = a.H @ a if not damp else a.H @ a + damp**2 * eye
 
-    def solve(n: Any, right: Any, is_adjoint: bool) -> Any:
-        if is_adjoint:
-            return _iterate("cg", {"rtol": 1e-12}, n, right, True)
-        lib = reading(right)
-        values = xp.stop_gradient(b)._data
-        return getattr(lib.scipy("sparse.linalg"), method)(plain(a), values, **options)[0], 0
-
-    return solution(solve, normal, a.rmatvec(b), True)[0]
+    values = xp.stop_gradient(b)._data
+    lib = reading(values)
+    x = getattr(lib.scipy("sparse.linalg"), method)(plain(a, lib.lib), values, **options)[0]
+    solve = functools.partial(_iterate, "cg", {"rtol": 1e-12})
+    return solution(solve, normal, a.rmatvec(b), True, x)[0]
 
 
 def lsqr(

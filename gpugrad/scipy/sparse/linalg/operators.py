@@ -76,7 +76,9 @@ def plain(x: Any, lib: Any = np, cuts: bool = True) -> Any:
     return linalg.LinearOperator(x.shape, dtype=x.dtype, **functions)
 
 
-def solution(solve: Any, a: Any, b: Tensor, is_hermitian: bool) -> tuple[Tensor, int]:
+def solution(
+    solve: Any, a: Any, b: Tensor, is_hermitian: bool, x: Any = None
+) -> tuple[Tensor, int]:
     """X with ``a @ x = b`` for an operator of Tensors, and the solver's status.
 
     x is differentiable by `b` and by the Tensors that `a` computes with. It has the gradient of
@@ -88,19 +90,21 @@ def solution(solve: Any, a: Any, b: Tensor, is_hermitian: bool) -> tuple[Tensor,
         a: the operator.
         b: array of shape (n,).
         is_hermitian: whether `a` is its own adjoint.
+        x: the array of the solution, if it is known.
     """
 
-    def found(a: Any, b: Tensor, is_adjoint: bool) -> tuple[Tensor, int]:
+    def found(a: Any, b: Tensor, is_adjoint: bool, x: Any) -> tuple[Tensor, int]:
         @custom_gradient
         def inverse(r: Tensor) -> Any:
             adjoint = a if is_hermitian else a.H
-            return r * 0, lambda g: found(adjoint, g, not is_adjoint)[0]
+            return r * 0, lambda g: found(adjoint, g, not is_adjoint, None)[0]
 
-        values = xp.stop_gradient(b)._data
-        x, info = solve(plain(a, reading(values).lib), values, is_adjoint)
+        values, info = xp.stop_gradient(b)._data, 0
+        if x is None:
+            x, info = solve(plain(a, reading(values).lib), values, is_adjoint)
         x = wrap(x)
         for _ in threads.stack:
             x = x + inverse(b - a.matvec(x))
         return x, info
 
-    return found(a, b, False)
+    return found(a, b, False, x)

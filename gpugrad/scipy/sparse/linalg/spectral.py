@@ -44,7 +44,6 @@ def eigsh(
     Raises:
         DTypeError: a derivative for complex entries.
         ArpackNoConvergence: ARPACK does not converge.
-        SingularMatrixError: a derivative where two eigenvalues are equal.
 
     >>> a = gg.scipy.sparse.diags_array([[1.0, 2.0, 5.0]], offsets=[0])
     >>> print(gg.scipy.sparse.linalg.eigsh(a, 1)[0])
