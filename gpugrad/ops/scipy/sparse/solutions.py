@@ -223,8 +223,17 @@ def csr_solve(xp, data, indices, indptr, b, /, *, shape, adjoint=False, method="
 
 
 ITERATIVE = (
-    "bicg", "bicgstab", "cg", "cgs", "gcrotmk", "gmres", "lgmres", "minres", "qmr", "tfqmr",
-)  # fmt: skip
+    "bicg",
+    "bicgstab",
+    "cg",
+    "cgs",
+    "gcrotmk",
+    "gmres",
+    "lgmres",
+    "minres",
+    "qmr",
+    "tfqmr",
+)
 """SciPy's solvers that `csr_solve` takes as its method."""
 
 
