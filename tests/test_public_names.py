@@ -16,7 +16,8 @@ MODULES = [
     "gpugrad.data.augment", "gpugrad.debug", "gpugrad.distributed", "gpugrad.errors",
     "gpugrad.fft", "gpugrad.linalg", "gpugrad.nn", "gpugrad.nn.functional",
     "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules", "gpugrad.random",
-    "gpugrad.scipy", "gpugrad.scipy.ndimage", "gpugrad.scipy.sparse", "gpugrad.scipy.sparse.csgraph", "gpugrad.scipy.sparse.linalg",
+    "gpugrad.scipy", "gpugrad.scipy.ndimage", "gpugrad.scipy.sparse",
+    "gpugrad.scipy.sparse.csgraph", "gpugrad.scipy.sparse.linalg",
     "gpugrad.special", "gpugrad.testing", "gpugrad.train",
 ]  # fmt: skip
 

@@ -100,11 +100,6 @@ def by_elements(xp, x, w, places):
     return lib.stack(sums).reshape(places) if sums else lib.zeros(places, dtype=x.dtype)
 
 
-def _windows(places):
-    """The part of an array that meets the weight at `tap`, for each tap, as a function."""
-    return lambda tap: tuple(slice(t, t + n) for t, n in zip(tap, places, strict=True))
-
-
 def _correlate_batch(xp, batched, x, w, pairs, mode):
     if not batched[1]:
         pairs = [(0, 0), *pairs] if pairs else ()

@@ -80,7 +80,8 @@ def _solved(name: str, A: Any, b: Any, x0: Any, **options: Any) -> tuple[Tensor,
 
 def _iterate(name: str, options: Any, a: Any, b: Any, adjoint: bool) -> Any:
     b = b.astype(np.result_type(a.dtype, b, np.float32))
-    return iterate(reading(b), name, a, b, adjoint, options)
+    solve: Any = iterate
+    return solve(reading(b), name, a, b, adjoint, options)
 
 
 @_as_scipy

@@ -51,7 +51,7 @@ def eigsh(
     """
     matrices, on_host = _matrices(A, M)
     values, vectors = scipy.sparse.linalg.eigsh(on_host[0], k, on_host[1], **options)
-    found = _differentiable("eigsh", *matrices, values, vectors)
+    found = _differentiable("eigsh", matrices, values, vectors)
     return found if return_eigenvectors else found[0]
 
 
@@ -62,8 +62,11 @@ def _matrices(*given: Any) -> tuple[list[Any], list[Any]]:
     return ours, [x.on_host() if hasattr(x, "pattern") else plain(x, cuts=False) for x in ours]
 
 
-def _differentiable(name: str, a: Any, m: Any, values: Any, vectors: Any) -> tuple[Tensor, Tensor]:
+def _differentiable(
+    name: str, matrices: list[Any], values: Any, vectors: Any
+) -> tuple[Tensor, Tensor]:
     """Eigenpairs that depend on the entries, if anything is recorded."""
+    a, m = matrices
     if not threads.stack or any(x is not None and not hasattr(x, "pattern") for x in (a, m)):
         return asarray(values), asarray(vectors)
     if a.dtype.kind == "c":
@@ -120,7 +123,7 @@ def lobpcg(
     how = {"M": plain(M), "Y": constraint, "tol": tol, "maxiter": maxiter, "largest": largest}
     result = scipy.sparse.linalg.lobpcg(on_host[0], start, on_host[1], **how, **options)
     values, vectors, *histories = result
-    return (*_differentiable("lobpcg", *matrices, values, vectors), *histories)
+    return (*_differentiable("lobpcg", matrices, values, vectors), *histories)
 
 
 def _values(x: Any) -> Any:

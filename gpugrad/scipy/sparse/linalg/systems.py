@@ -161,14 +161,16 @@ def is_sptriangular(A: Any) -> tuple[bool, bool]:
     """Whether the entries of a sparse array are on and below its diagonal; and on and above."""
     if not construct.issparse(A):
         raise TypeError("is_sptriangular needs sparse and not dense arrays.")
-    return tuple(map(bool, scipy.sparse.linalg.is_sptriangular(construct.sparse(A).pattern.ones)))
+    lower, upper = scipy.sparse.linalg.is_sptriangular(construct.sparse(A).pattern.ones)
+    return bool(lower), bool(upper)
 
 
 def spbandwidth(A: Any) -> tuple[int, int]:
     """How many diagonals below and above the main one have entries."""
     if not construct.issparse(A):
         raise TypeError("spbandwidth needs sparse and not dense arrays.")
-    return tuple(map(int, scipy.sparse.linalg.spbandwidth(construct.sparse(A).pattern.ones)))
+    below, above = scipy.sparse.linalg.spbandwidth(construct.sparse(A).pattern.ones)
+    return int(below), int(above)
 
 
 def factorized(A: Any) -> Callable[[Any], Tensor]:
