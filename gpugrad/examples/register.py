@@ -4,9 +4,9 @@ The second photograph is ``image(M p + t)`` for an unknown matrix M and shift t.
 is differentiable by both, so each step is one of Gauss and Newton's for least squares: the
 Jacobian of all pixels by the six numbers comes from six derivatives in forward mode. Both images
 are blurred first, by ever less, so that what is far apart overlaps: Lucas and Kanade 1981, "An
-iterative image registration technique". After 25 epochs, 5 seconds of one core of a shared
-machine, all pixels are within 0.01 pixels of where they belong. The picture shows the differences
-before and after.
+iterative image registration technique". After 25 epochs, 5 seconds of one core of a
+shared machine, all pixels are within 0.01 pixels of where they belong. The picture shows the
+differences before and after.
 """
 
 from __future__ import annotations
