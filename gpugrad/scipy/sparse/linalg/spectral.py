@@ -114,9 +114,9 @@ def lobpcg(
     Returns:
         Eigenvalues of shape (k,) and eigenvectors of shape (n, k), then SciPy's histories if asked.
 
-    >>> a = gg.scipy.sparse.diags_array([np.arange(1.0, 9.0)], offsets=[0])
-    >>> print(gg.scipy.sparse.linalg.lobpcg(a, np.eye(8)[:, 6:], maxiter=2)[0])
-    [8. 7.]
+    >>> a = gg.scipy.sparse.diags_array([np.arange(1.0, 21.0)], offsets=[0])
+    >>> print(gg.scipy.sparse.linalg.lobpcg(a, np.eye(20)[:, 18:], maxiter=2)[0])
+    [20. 19.]
     """
     start, constraint = (None if x is None else _values(x) for x in (X, Y))
     matrices, on_host = _matrices(A, B)
