@@ -46,6 +46,8 @@ CUT = {
             "csr_lstsq csr_matmul csr_sampled csr_solve",
         "copies counts, an order or a shape from the host":
             "repeat spherical_yn spline_coefficients",
+        "copies the places of an edge, of windows or of taps from the host":
+            "correlate_valid ranked_windows spline_at spline_spread tied_windows",
     }.items()
     for name in names.split()
 }  # fmt: skip

@@ -137,7 +137,7 @@ def _correlate_ref(x, w, pairs=(), mode="constant"):
     kinds="fc",
     batch=_correlate_batch,
     ref=_correlate_ref,
-    captures=True,
+    captures=False,
     samples=shaped(
         ([(5,), (2,)], {}),
         ([(4, 5), (1, 3)], {}),
