@@ -15,15 +15,14 @@ from gpugrad.autodiff.backward import refit, zeros
 from gpugrad.autodiff.dead_branches import ForwardGrowing
 from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
-    check_like,
     fill_unconnected,
     flatten_tensors,
     pack_tensors,
-    zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved, revive
 from gpugrad.autodiff.recorder import link, note_view, number_any
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.autodiff.upstream import check_like, zeros_for
 from gpugrad.core import nest
 from gpugrad.core.backend import SCALARS, TENSOR, as_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on

@@ -11,11 +11,11 @@ from typing import Any
 from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
-    check_upstream,
     differentiate,
     fill_unconnected,
 )
 from gpugrad.autodiff.recorder import Recorder
+from gpugrad.autodiff.upstream import check_upstream
 from gpugrad.core.holders import opened
 from gpugrad.core.listening import graphs, threads
 from gpugrad.core.nest import flatten_like

@@ -15,15 +15,14 @@ from gpugrad.autodiff.explain import why
 from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
-    check_upstream,
     differentiate,
     fill_unconnected,
     flatten_tensors,
     pack_tensors,
-    zeros_for,
 )
 from gpugrad.autodiff.readings import each_saved
 from gpugrad.autodiff.recorder import Recorder, link, note_view, number_any
+from gpugrad.autodiff.upstream import check_upstream, zeros_for
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of

@@ -12,9 +12,9 @@ import numpy as np
 
 from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, give_each_example, inside_levels_of, meet_levels
-from gpugrad.autodiff.gradients import zeros_for
 from gpugrad.autodiff.recorder import RecordedCall, number
 from gpugrad.autodiff.tape import GradientTape
+from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact

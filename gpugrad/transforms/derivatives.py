@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.forward import ForwardAccumulator
-from gpugrad.autodiff.gradients import pack_tensors, zeros_for
+from gpugrad.autodiff.gradients import pack_tensors
 from gpugrad.autodiff.recorder import number_any
 from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
+from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, is_inexact

@@ -9,7 +9,7 @@ import pytest
 import gpugrad as gg
 from gpugrad.autodiff import backward as backward_module
 from gpugrad.autodiff.backward import Gradients, backward
-from gpugrad.autodiff.passes import reading_of
+from gpugrad.autodiff.gradients import reading_of
 from gpugrad.registry.record import OPS
 
 SCREEN = 60
