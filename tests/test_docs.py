@@ -39,7 +39,11 @@ def test_docstring_examples_run(name):
             raise
         pytest.skip(str(error))
     runner, output = doctest.DocTestRunner(NearNumbers(), verbose=False), []
+    source = inspect.getsource(module)
     for example in doctest.DocTestFinder().find(module, name, extraglobs={"gg": gg, "np": np}):
+        title = example.docstring.strip().partition("\n")[0]
+        if name.startswith("gpugrad.scipy.") and title not in source:
+            continue  # SciPy's own docstring
         runner.run(example, out=output.append)
     assert not runner.failures, "".join(output)
 

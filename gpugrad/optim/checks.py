@@ -131,7 +131,9 @@ def check_pairs(
     for pair in items:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ArgumentError(f"{name}: expected pairs (gradient, Variable), got {pair!r:.60}.")
-        gradient, variable = pair[0], opened(pair[1])
+        gradient, variable = pair
+        if not isinstance(variable, Variable):
+            variable = opened(variable)
         if not isinstance(variable, Variable):
             raise DTypeError(
                 f"{name}: expected pairs (gradient, Variable), got a {type(variable).__name__} in "

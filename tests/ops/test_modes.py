@@ -25,7 +25,7 @@ NO_RULE = {  # this gradient raises NoGradientError; those of the other inputs e
     "modstruve": _ORDER, "lpmv": _ORDER,
     "gamma_reparameterized": "by the sample and where it came from: they are noise, not inputs",
 }  # fmt: skip
-LOOPS: dict[str, str] = {}
+LOOPS = {"spline_spread": "of orders above 1 a batch axis would take part in the spline"}
 _SIZE = "the size of the result depends on the values, so examples would differ in shape"
 NOT_UNDER_VMAP = {  # it raises ArgumentError, which names vmap and the way out
     "argwhere": _SIZE, "compress": _SIZE, "flatnonzero": _SIZE, "unique_all": _SIZE,

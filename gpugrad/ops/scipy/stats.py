@@ -4,7 +4,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
-from gpugrad.errors import DeviceError, ShapeError
+from gpugrad.errors import ArgumentError, DeviceError, ShapeError
 from gpugrad.registry.record import op
 
 
@@ -44,11 +44,18 @@ def distribution_values(xp, points, /, *, distribution, method, order=None):
         Tensor without the last axis.
 
     Raises:
+        ArgumentError: SciPy has no such distribution or method.
         DeviceError: the points are on a GPU.
 
     >>> print(gg.distribution_values([[0.5], [0.975]], distribution="norm", method="ppf"))
     [0.       1.959964]
     """
+    import scipy.stats
+
+    if not hasattr(getattr(scipy.stats, str(distribution), None), str(method)):
+        raise ArgumentError(
+            f"distribution_values: scipy.stats has no {distribution!r} with a method {method!r}."
+        )
     if points.ndim == 0:
         raise ShapeError(f"distribution_values: points need a last axis, got {points.shape}.")
     if xp is not NUMPY:
