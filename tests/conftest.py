@@ -76,6 +76,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--programs", type=int, default=60, help="random programs that tests/fuzz runs"
     )
     parser.addoption("--seed", type=int, default=0, help="of the first of them")
+    parser.addoption(
+        "--every", type=int, default=1, metavar="K", help="run each K-th slow case of a test"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,12 +116,27 @@ def _thin(items: list[pytest.Item]) -> None:
             cases[test] += 1
 
 
+def _of_every(items: list[pytest.Item], k: int) -> list[pytest.Item]:
+    """Without the slow cases of each test but its first, its K-th, and so on."""
+    cases: dict[str, int] = collections.Counter()
+    kept = []
+    for item in items:
+        if item.get_closest_marker("slow") is not None:
+            test = item.nodeid.partition("[")[0]
+            cases[test] += 1
+            if (cases[test] - 1) % k:
+                continue
+        kept.append(item)
+    return kept
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if _uses_a_device(item):
             item.add_marker("device")
     _thin(items)
+    items[:] = _of_every(items, config.getoption("every"))
     if REAL_GPU:  # first the tests that need a GPU, as the time on one is short
         items.sort(key=lambda item: item.get_closest_marker("device") is None)
     if not REAL_CUPY:  # thousands of skipped tests would take some seconds
