@@ -4,7 +4,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import kernels
 from gpugrad.registry.record import op
 
@@ -80,6 +80,8 @@ def ranked_windows(xp, x, /, *, footprint, rank):
     >>> print(gg.ranked_windows([2.0, 8.0, 0.0, 4.0], footprint=np.ones(3, bool), rank=1))
     [2. 4.]
     """
+    if footprint.dtype.kind not in "biu":
+        raise DTypeError(f"ranked_windows: the footprint must be bools, got {footprint.dtype}.")
     if x.ndim != footprint.ndim or any(
         n < k for n, k in zip(x.shape, footprint.shape, strict=True)
     ):

@@ -4,7 +4,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
-from gpugrad.errors import ArgumentError, DeviceError, ShapeError
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 
 
@@ -56,6 +56,8 @@ def distribution_values(xp, points, /, *, distribution, method, order=None):
         raise ArgumentError(
             f"distribution_values: scipy.stats has no {distribution!r} with a method {method!r}."
         )
+    if points.dtype.kind == "c":
+        raise DTypeError(f"distribution_values: points must be real, got {points.dtype}.")
     if points.ndim == 0:
         raise ShapeError(f"distribution_values: points need a last axis, got {points.shape}.")
     if xp is not NUMPY:
@@ -64,5 +66,11 @@ def distribution_values(xp, points, /, *, distribution, method, order=None):
             "the arguments there with x.to_device('cpu')."
         )
     with np.errstate(all="ignore"):
-        values = _ref(points, distribution=distribution, method=method, order=order)
+        try:
+            values = _ref(points, distribution=distribution, method=method, order=order)
+        except TypeError as error:
+            raise ArgumentError(
+                f"distribution_values: {points.shape[-1]} values on the last axis are not the "
+                f"arguments of {distribution}.{method}: {error}"
+            ) from None
     return np.asarray(values, dtype=points.dtype)
