@@ -95,11 +95,12 @@ template <class T> void tiles(void* state, long k) {
 }
 
 template <class T> void run(Job& job) {
+  const bool tiled = job.inner == 1 && job.outer >= LANES;  // of fewer rows a tile is larger than all
   const long longer = job.n > job.m ? job.n : job.m;
-  const long size = job.inner == 1 ? longer * LANES : job.inner;
-  const long pieces = job.inner == 1 ? (job.outer + LANES - 1) / LANES : job.outer * job.m;
+  const long size = tiled ? longer * LANES : job.inner;
+  const long pieces = tiled ? (job.outer + LANES - 1) / LANES : job.outer * job.m;
   job.step = (PIECE + size - 1) / size;
-  gpugrad_parallel(job.inner == 1 ? tiles<T> : lines<T>, &job, (pieces + job.step - 1) / job.step);
+  gpugrad_parallel(tiled ? tiles<T> : lines<T>, &job, (pieces + job.step - 1) / job.step);
 }
 
 }  // namespace
