@@ -281,7 +281,9 @@ def _double(value: Any) -> Any:
             return type(value)(_double(v) for v in value)
         return array if array.dtype.kind in "fc" else value
     if isinstance(value, list):
-        return [_array(v) for v in value] if holds_tensor(value) else [_double(v) for v in value]
+        if holds_tensor(value):
+            return on_their_device([_array(v) for v in value], value)
+        return [_double(v) for v in value]
     return value
 
 

@@ -68,9 +68,11 @@ def run(args: argparse.Namespace) -> None:
         optim.LBFGS(max_iterations=5, tolerance_change=0.0),
     )
 
+    target = gg.asarray(measured)
+
     @gg.function
     def loss() -> gg.Tensor:
-        return gg.sum((model() - measured) ** 2) + args.smooth * total_variation(model.image)
+        return gg.sum((model() - target) ** 2) + args.smooth * total_variation(model.image)
 
     def step(_: Any) -> gg.Tensor:
         return optimizer.minimize(loss, model.trainable_variables)

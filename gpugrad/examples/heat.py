@@ -61,7 +61,7 @@ class Mesh:
     def matrix(self, k: Any) -> Any:
         """The sparse matrix of -div(k grad u) between inner points, for k of each triangle."""
         inside = np.flatnonzero((np.maximum(*self.places) < self.inner).ravel())
-        entries = gg.ravel(gg.expand_dims(k, (1, 2)) * self.stiffness)[inside]
+        entries = gg.ravel(gg.expand_dims(k, (1, 2)) * gg.asarray(self.stiffness))[inside]
         places = tuple(p.ravel()[inside] for p in self.places)
         return sparse.coo_array((entries, places), shape=(self.inner,) * 2).tocsc()
 
@@ -88,7 +88,7 @@ class Plate(nn.Module):
 
     def __init__(self, mesh: Mesh, heat: Array) -> None:
         self.log_k = gg.Variable(np.zeros(len(mesh.triangles)))
-        self.mesh, self.heat = mesh, heat
+        self.mesh, self.heat = mesh, gg.asarray(heat)
 
     def forward(self, k: Any) -> gg.Tensor:
         """Temperatures of the inner points for each heating."""
@@ -96,7 +96,7 @@ class Plate(nn.Module):
 
     def roughness(self) -> gg.Tensor:
         """The mean difference between neighbours, smooth at 0."""
-        a, b = (gg.take(self.log_k, side) for side in self.mesh.neighbours.T)
+        a, b = (gg.take(self.log_k, gg.asarray(side)) for side in self.mesh.neighbours.T)
         return gg.mean(gg.sqrt((a - b) ** 2 + 1e-4))
 
 
@@ -128,11 +128,11 @@ def run(args: argparse.Namespace) -> None:
     rng = np.random.default_rng(args.seed)
     exact = plate(gg.constant(k)).numpy()
     measured = exact * (1 + args.noise * rng.normal(size=exact.shape))
-    scale = 1 / float(np.mean(measured**2))
+    target, scale = gg.asarray(measured), 1 / float(np.mean(measured**2))
     optimizer = optim.LBFGS(max_iterations=5, tolerance_change=0.0)
 
     def loss() -> gg.Tensor:
-        misfit = scale * gg.mean((plate(gg.exp(plate.log_k)) - measured) ** 2)
+        misfit = scale * gg.mean((plate(gg.exp(plate.log_k)) - target) ** 2)
         return misfit + args.smooth * plate.roughness()
 
     def step(_: Any) -> gg.Tensor:

@@ -40,7 +40,7 @@ class Transform(nn.Module):
     def forward(self, numbers: Any) -> tuple[gg.Tensor, gg.Tensor]:
         """The matrix, and the offset of `affine_transform`."""
         matrix = gg.reshape(numbers[:4], (2, 2)) + gg.eye(2, dtype="float64")
-        centre = np.full(2, (self.side - 1) / 2)
+        centre = gg.full(2, (self.side - 1) / 2, dtype="float64")
         return matrix, centre + self.side * numbers[4:] - matrix @ centre
 
 
@@ -49,7 +49,7 @@ def moved(image: Any, matrix: Any, offset: Any) -> gg.Tensor:
     return ndimage.affine_transform(image, matrix, offset, order=1, mode="nearest")
 
 
-def make_step(model: Transform, first: Array, second: Array) -> Any:
+def make_step(model: Transform, first: gg.Tensor, second: gg.Tensor) -> Any:
     """The function that does one step of Gauss and Newton's method."""
     inside = slice(model.side // 8, -model.side // 8)  # where both images have pixels
 
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> None:
     noise = 0.01 * rng.normal(size=(side, side))
     second = moved(whole, matrix, offset).numpy() + noise
     parts = {"model": model}
-    step = make_step(model, whole, second)
+    step = make_step(model, gg.asarray(whole), gg.asarray(second))
     common.fit(args, step, [np.zeros(1)], free=["epochs"], parts=parts)
     found = [x.numpy() for x in model(model.numbers)]
     titles = ("Difference before", "Difference after")
