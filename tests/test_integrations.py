@@ -69,7 +69,7 @@ def test_import_of_gpugrad_loads_none_of_the_libraries():
 @pytest.mark.parametrize("name", MODULES)
 def test_missing_library_is_named_with_the_command_that_installs_it(name):
     if importlib.util.find_spec(MODULES[name]) is not None:
-        pytest.skip("it is installed")
+        pytest.skip(f"{MODULES[name]} is installed, so its absence cannot be tried")
     with pytest.raises(ImportError, match=r"needs \w+\. Install it: pip install \w+==[\d.]+$"):
         importlib.import_module(f"gpugrad.integrations.{name}")
 

@@ -6,7 +6,6 @@ a Gauss rule of each interval: their sum is differentiated.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, GpugradError
 from gpugrad.scipy.integrate.steps import number
 from gpugrad.scipy.reading import NUMPY, on_values
+from gpugrad.scipy.signatures import with_signature
 from gpugrad.trace.array import current_trace
 from gpugrad.transforms.vmap import vmap
 
@@ -70,17 +70,12 @@ def as_scipy(formula: Function) -> Function:
 
     The formula gets all arguments by name.
     """
-    signature = inspect.signature(getattr(_scipys, formula.__name__))
 
-    @functools.wraps(formula)
-    def call(*args: Any, **keywords: Any) -> Any:
-        bound = signature.bind(*args, **keywords)
-        bound.apply_defaults()
+    def call(bound: inspect.BoundArguments) -> Any:
         more = bound.arguments.pop("options", {})
         return formula(**bound.arguments, **more)
 
-    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    return call
+    return with_signature(formula, _scipys, call)
 
 
 def _followed(name: str) -> bool:

@@ -17,6 +17,7 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import arranged
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.scipy.ndimage import NUMPY_MODES
+from gpugrad.scipy.signatures import with_signature
 
 SCIPY = NUMPY.scipy("ndimage")
 DOUBLE = np.dtype("float64")
@@ -62,15 +63,8 @@ def as_scipy(
     if formula is None:
         return functools.partial(as_scipy, dtype=dtype, order=order, direct=direct)
     name = formula.__name__
-    signature = inspect.signature(getattr(SCIPY, name))
 
-    @functools.wraps(formula)
-    def function(*args: Any, **keywords: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **keywords)
-        except TypeError as error:
-            raise TypeError(f"{name}() got other arguments than SciPy's: {error}") from None
-        bound.apply_defaults()
+    def call(bound: inspect.BoundArguments) -> Any:
         given = bound.arguments
         weights = given.get("weights")
         x = given["input"] = array(given["input"], weights)
@@ -100,8 +94,7 @@ def as_scipy(
         columns = output.flags.f_contiguous and not output.flags.c_contiguous
         return write_out(name, output, arranged(result, "F" if columns else "C"))
 
-    function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    return function
+    return with_signature(formula, SCIPY, call)
 
 
 INTEGERS = "?bBhHiIlLqQ"

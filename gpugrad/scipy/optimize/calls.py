@@ -21,6 +21,7 @@ from gpugrad.core.devices import Device, default_device, put
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError
+from gpugrad.scipy.signatures import with_signature
 from gpugrad.transforms.custom import custom_gradient
 from gpugrad.transforms.derivatives import grad, jacobian, jvp
 from gpugrad.transforms.implicit import implicit_diff
@@ -30,20 +31,7 @@ Function = Callable[..., Any]
 
 def as_scipy(formula: Function) -> Function:
     """The function with the signature of SciPy's of that name; it gets a dict of all arguments."""
-    name = formula.__name__
-    signature = inspect.signature(getattr(scipys, name))
-
-    @functools.wraps(formula)
-    def function(*args: Any, **keywords: Any) -> Any:
-        try:
-            bound = signature.bind(*args, **keywords)
-        except TypeError as error:
-            raise TypeError(f"{name}() got other arguments than SciPy's: {error}") from None
-        bound.apply_defaults()
-        return formula(bound.arguments)
-
-    function.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    return function
+    return with_signature(formula, scipys, lambda bound: formula(bound.arguments))
 
 
 def solve(name: str, given: dict[str, Any]) -> Any:

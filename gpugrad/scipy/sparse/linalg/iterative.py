@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gpugrad.core.backend import reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ShapeError
 from gpugrad.ops.scipy.sparse.solutions import iterate
+from gpugrad.scipy.signatures import with_signature
 from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.linalg.operators import (
     LinearOperator,
@@ -34,17 +34,11 @@ class _Report:
 
 def _as_scipy(check: Any) -> Any:
     """A solver with the signature of SciPy's of that name, from a check of its options."""
-    name = check.__name__
-    signature = inspect.signature(getattr(scipy.sparse.linalg, name))
-
-    @functools.wraps(check)
-    def solver(*args: Any, **keywords: Any) -> tuple[Tensor, int]:
-        bound = signature.bind(*args, **keywords)
-        bound.apply_defaults()
-        return _solved(name, **check(**bound.arguments))
-
-    solver.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
-    return solver
+    return with_signature(
+        check,
+        scipy.sparse.linalg,
+        lambda bound: _solved(check.__name__, **check(**bound.arguments)),
+    )
 
 
 def _solved(name: str, A: Any, b: Any, x0: Any, **options: Any) -> tuple[Tensor, int]:
