@@ -72,7 +72,7 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
         target = args[0] if args else next(iter(keywords.values()), None)
         ours = ours if isinstance(target, Tensor) else None
     try:
-        bound = _signature(function, ours).bind(*args, **keywords)
+        bound = _bind(function, ours, args, keywords)
     except ValueError:  # neither has a signature
         return on_values(title, function, args, keywords)
     except TypeError as error:
@@ -90,7 +90,7 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
     masked = REDUCTIONS.get(NAMES.get(name, name)) if function.__module__ == "numpy" else None
     for candidate in (ours, masked):
         if candidate is not None:
-            translated = _translate(bound, candidate, own)
+            translated = _translate(function, bound, candidate, own)
             if translated is not None:
                 result = _in_dtype(title, candidate, *translated)
                 if result is not NotImplemented:
@@ -166,8 +166,33 @@ def counterpart(function: Any) -> Callable[..., Any] | None:
     return ours if callable(ours) and not isinstance(ours, type) else None
 
 
+@functools.cache
+def _parameters(function: Any, ours: Any) -> dict[str, tuple[str, Any, str | None]] | None:
+    """By parameter of NumPy's function: its role, default, and name in gpugrad's function.
+
+    The roles are ``"array"``, ``"named"``, ``"*"`` and ``"**"``; a parameter without a name has no
+    effect. None if gpugrad's function has no signature.
+    """
+    try:
+        accepted = _signature(ours).parameters
+    except ValueError:
+        return None
+    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
+    parameters: dict[str, tuple[str, Any, str | None]] = {}
+    for place, (name, p) in enumerate(_signature(function, ours).parameters.items()):
+        kept = name if name in accepted else RENAMED.get(name, name)
+        if p.kind is p.VAR_POSITIONAL:
+            role = "*"
+        elif p.kind is p.VAR_KEYWORD:
+            role = "**"
+        else:
+            role = "array" if place < arrays else "named"
+        parameters[name] = role, p.default, None if name in _WITHOUT_EFFECT else kept
+    return parameters
+
+
 def _translate(
-    bound: inspect.BoundArguments, ours: Any, own: bool
+    function: Any, bound: inspect.BoundArguments, ours: Any, own: bool
 ) -> tuple[list[Any], dict[str, Any], Any, str | None] | None:
     """The arguments of NumPy's function for gpugrad's; None if it does not accept them.
 
@@ -177,31 +202,28 @@ def _translate(
         Arrays, named arguments, the dtype if `ours` has no such argument, and the casts allowed of
         the result; None for a cast of the arrays.
     """
-    try:
-        accepted = _signature(ours).parameters
-    except ValueError:
+    parameters = _parameters(function, ours)
+    if parameters is None:
         return None
-    arrays = sum(p.kind is p.POSITIONAL_ONLY for p in accepted.values())
+    accepted = _signature(ours).parameters
     positional: list[Any] = []
     named: dict[str, Any] = {}
-    numpys = bound.signature.parameters
-    for place, (name, p) in enumerate(numpys.items()):
-        if name not in bound.arguments:
-            continue
-        value = bound.arguments[name]
-        if p.kind is p.VAR_POSITIONAL:
+    for name, value in bound.arguments.items():
+        role, default, own_name = parameters[name]
+        if role == "array":
+            positional.append(value)
+        elif role == "named":
+            if own_name is not None and not is_default(value, default):
+                named[own_name] = value
+        elif role == "*":
             if any(v is None for v in value):  # an array of objects, which only NumPy has
                 return None
             positional += value
-        elif p.kind is p.VAR_KEYWORD:
+        else:
             named.update(value)
-        elif place < arrays:
-            positional.append(value)
-        elif not is_default(value, p.default) and name not in _WITHOUT_EFFECT:
-            named[name if name in accepted else RENAMED.get(name, name)] = value
     dtype = None if "dtype" in accepted else named.pop("dtype", None)
     casting = None if "casting" in accepted else named.pop("casting", None)
-    if "casting" in numpys and dtype is not None:
+    if "casting" in parameters and dtype is not None:
         casting = casting or "same_kind"
     if not accepts(ours, positional, named):
         return None
@@ -297,10 +319,33 @@ def _signature(function: Any, fallback: Any = None) -> inspect.Signature:
         return inspect.signature(fallback)
 
 
+@functools.lru_cache(4096)
+def _places(function: Any, ours: Any, n: int, names: tuple[str, ...]) -> inspect.BoundArguments:
+    """A call with `n` positional arguments and these names: by parameter, the number or name."""
+    return _signature(function, ours).bind(*range(n), **{name: name for name in names})
+
+
+def _bind(
+    function: Any, ours: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """As ``Signature.bind``, which takes longer than most functions on small arrays."""
+    places = _places(function, ours, len(args), tuple(keywords))
+    given: dict[Any, Any] = {**dict(enumerate(args)), **keywords}
+    arguments: dict[str, Any] = {}
+    for name, place in places.arguments.items():
+        if type(place) is tuple:  # of *args
+            arguments[name] = tuple(given[p] for p in place)
+        elif type(place) is dict:  # of **keywords
+            arguments[name] = {k: given[p] for k, p in place.items()}
+        else:
+            arguments[name] = given[place]
+    return inspect.BoundArguments(places.signature, arguments)
+
+
 def accepts(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
     """Whether a function can be called with these arguments."""
     try:
-        _signature(function).bind(*args, **keywords)
+        _places(function, None, len(args), tuple(keywords))
     except (TypeError, ValueError):
         return False
     return True
