@@ -73,7 +73,7 @@ if REAL_CUPY and os.environ.get("GPUGRAD_TESTS_POOL") == "none":  # for compute-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--programs", type=int, default=60, help="random programs that tests/fuzz runs"
+        "--programs", type=int, default=40, help="random programs that tests/fuzz runs"
     )
     parser.addoption("--seed", type=int, default=0, help="of the first of them")
     parser.addoption(

@@ -454,6 +454,7 @@ def _value_and_gradient(function, xs):
 @pytest.mark.parametrize(
     "samples", [slice(1), pytest.param(slice(1, 3), marks=pytest.mark.slow)], ids=["first", "more"]
 )
+@pytest.mark.thin(5)
 def test_nans_changes_no_value_of_an_op(name, samples, wrapped):
     """Formulas may compute infinities and select other values."""
     for sample in Subject(gg.OPS[name], 0, 1, CPU).samples[samples]:

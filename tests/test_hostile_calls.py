@@ -501,6 +501,7 @@ def test_samples_of_array_functions_are_accepted(title):
 
 @EACH_THIRD
 @pytest.mark.parametrize("title", CALLS)
+@pytest.mark.thin(2)
 def test_hostile_calls_return_or_raise_a_named_error(title, third, capsys):
     function, arguments = CALLS[title]
     passed_on = OTHERS.get(function, "clipnorm")

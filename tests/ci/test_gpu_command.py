@@ -103,6 +103,7 @@ def test_calls_have_all_parts_in_order_and_fit_ten_minutes(gpu):
     assert sorted(benches) == sorted(path.stem for path in gpu.benches())
 
 
+@pytest.mark.slow
 def test_a_command_ends_in_time_with_its_children(gpu, tmp_path):
     log, mark = tmp_path / "log", tmp_path / "mark"
     child = f"import time; time.sleep(4); open({str(mark)!r}, 'w')"
@@ -312,6 +313,7 @@ def test_a_bench_reports_targets_reached_and_missed(gpu, tmp_path, monkeypatch, 
     assert peers.status(False) == 1
 
 
+@pytest.mark.slow
 def test_a_bench_continues_without_failed_peers(capsys, monkeypatch):
     spec = importlib.util.spec_from_file_location("peers", SCRIPT.parent / "bench" / "peers.py")
     peers = importlib.util.module_from_spec(spec)

@@ -96,6 +96,7 @@ def number_after(words, text):
     return float(re.search(rf"{re.escape(words)} (-?[\d.]+\d)", text)[1])
 
 
+@pytest.mark.slow
 def test_vae_needs_fewer_nats_for_digits_it_has_not_seen(tmp_path, capsys):
     full = ["--device", "cpu", "--quiet", "--output", tmp_path]
     assert main("vae", *full, "--epochs", 15) == 0

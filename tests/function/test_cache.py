@@ -49,6 +49,7 @@ nested = gg.function(lambda x, parts: parts["models"][0].dense(x))
 
 @pytest.mark.filterwarnings("ignore:.*is traced for the")
 @pytest.mark.parametrize("name", USES)
+@pytest.mark.thin(3)
 def test_programs_keep_no_object_alive_that_a_call_has_got(name):
     models = [Model() for _ in range(3)]
     for _ in range(2):

@@ -686,6 +686,7 @@ def test_other_threads_read_and_assign_while_a_function_is_traced(taped):
     np.testing.assert_array_equal(y[0] if taped else y, [[5, 7]] * 3)
 
 
+@pytest.mark.slow
 def test_ten_thousand_calls_do_not_leak():
     v, generator = gg.Variable(np.ones((4, 3))), gg.random.Generator(0)
 

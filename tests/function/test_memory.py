@@ -262,6 +262,7 @@ def test_a_limit_that_already_holds_changes_nothing():
     assert str(f.lower(X)) == str(g.lower(X))
 
 
+@pytest.mark.slow
 def test_the_first_call_keeps_to_the_limit():
     for _ in range(2):  # in one of them, a table of the interpreter may grow by 2 MiB
         step, weights = layers(12)

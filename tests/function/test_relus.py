@@ -85,6 +85,7 @@ def step_of(model):
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thin(3)
 def test_joined_steps_give_the_results_of_the_separate_ones(name, dtype, last, cuda, rng):
     step = step_of(MODELS[name][0])
     function = gg.function(step)

@@ -259,6 +259,7 @@ def _put(x):
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.thin(2)
 def test_call_forms_are_recorded_and_traced(name):
     call = DIFFERENTIABLE[name]
     gg.testing.check_grads(call, (gnp.array(A),))

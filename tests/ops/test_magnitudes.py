@@ -105,6 +105,7 @@ def near_one(sample):
     ],
 )
 @pytest.mark.parametrize("name", sorted({*gg.OPS} - {*OTHER}))
+@pytest.mark.thin(3)
 def test_homogeneous_op_keeps_its_digits_at_every_magnitude(name, dtype, samples):
     op = gg.OPS[name]
     for sample in Subject(op, 0, 1, CPU).samples[samples] if op.differentiable else ():

@@ -93,6 +93,7 @@ def _modes(op, args, keywords, place):
 
 
 @pytest.mark.parametrize("name", [n for n in _CALLS if _CALLS[n][0].name not in NEED_ARRAYS])
+@pytest.mark.thin(3)
 def test_number_in_the_place_of_a_0d_array_has_its_result(name):
     op, args, keywords, i = _CALLS[name]
     numbers = [*args[:i], args[i].item(), *args[i + 1 :]]
@@ -152,6 +153,7 @@ _HALVES = [
 
 
 @pytest.mark.parametrize("name", _HALVES)
+@pytest.mark.thin(3)
 def test_a_number_beside_bfloat16_is_as_weak_as_beside_float16(name, cuda):
     op, args, keywords, i = _CALLS[name]
     args = [*args[:i], args[i].item(), *args[i + 1 :]]

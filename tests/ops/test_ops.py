@@ -26,6 +26,7 @@ def test_op(name):
 
 @EACH_OP
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.thin(3)
 def test_op_in_other_ways(name, every):
     """The checks that take longest, of two samples in the default run."""
     op = gg.OPS[name]

@@ -101,6 +101,7 @@ def test_random_programs_have_the_gradients_that_differences_say(program):
     check_grads(lambda *xs: result(steps, xs), inputs, order=1, rtol=1e-5)
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(programs())
 def test_random_programs_have_the_second_order_that_differences_say(program):
@@ -155,6 +156,7 @@ def one_shorter(sample):
 
 
 @pytest.mark.parametrize("name", sorted({*gg.OPS} - LENGTH_IS_DATA - EXACT_SHAPES))
+@pytest.mark.thin(3)
 def test_an_array_of_length_1_is_broadcast_before_anything_else(name):
     """An op refuses it, or gives what it gives for the array that is broadcast by hand."""
     for sample in Subject(gg.OPS[name], 0, 1, CPU).real_samples:

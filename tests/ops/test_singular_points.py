@@ -80,6 +80,7 @@ DIFFERENTIABLE = sorted(
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.thin(3)
 def test_gradient_behind_an_overflow_is_never_finite_and_wrong(name):
     op = gg.OPS[name]
     args, _ = sample = _first_sample(op)
@@ -172,6 +173,7 @@ ELEMENTWISE = [n for n in DIFFERENTIABLE if gg.OPS[n].kind == "elementwise"]
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.thin(3)
 def test_masked_infinite_slope_leaves_a_gradient_of_zero(name, cuda):
     op = gg.OPS[name]
     for k, at in _infinite_slopes(op):
@@ -242,6 +244,7 @@ def _reverse_over_reverse(f, x, v):
     [("zeros",), pytest.param(("mixed", "far", "ones", "halves"), marks=pytest.mark.slow)],
     ids=str,
 )
+@pytest.mark.thin(3)
 def test_second_derivatives_agree_at_kinks(name, points):
     for loss, x in _losses_at_kinks(gg.OPS[name], [POINTS[p] for p in points]):
         v = gg.constant(np.linspace(1.0, 2.0, x.size).reshape(x.shape))
@@ -337,6 +340,7 @@ LIVE = {  # it is 0 at this point only
 
 @pytest.mark.parametrize("steep", STEEP)
 @pytest.mark.parametrize("outer", [*BLOCKED, *(f"live {name}" for name in LIVE)])
+@pytest.mark.thin(3)
 def test_zero_times_infinity_is_zero_only_where_a_mask_made_the_zero(steep, outer, cuda):
     live = outer.startswith("live")
     g = LIVE[outer.removeprefix("live ")] if live else BLOCKED[outer]

@@ -20,6 +20,7 @@ def name(request):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("wrapped", [lambda f: f, gg.function], ids=["eager", "function"])
 @pytest.mark.parametrize("device", ["cpu", "cuda:0"])
+@pytest.mark.thin(2)
 def test_optimizer_follows_the_formula(name, device, wrapped, dtype, rng):
     shapes = SHAPES if device == "cpu" else SHAPES[:4]
     starts = [rng.normal(size=s).astype(dtype) for s in shapes]

@@ -100,6 +100,7 @@ FILTERS = [
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", FILTERS, ids=lambda case: case[0])
+@pytest.mark.thin(3)
 def test_filters_equal_scipys_in_every_mode(case, mode):
     name, *args = case
     more = {"mode": mode} | ({"cval": 0.7} if "constant" in mode else {})

@@ -534,6 +534,7 @@ if __name__ == "__main__": main(*sys.argv[1:])
     ("workers", "step"),
     [(0, 15), (2, 15), (4, 1)],  # at step 1 some of the four workers still start
 )
+@pytest.mark.thin(3)
 def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(
     workers, step, tmp_path_factory, tmp_path
 ):

@@ -178,6 +178,7 @@ def test_a_library_that_does_not_load_is_compiled_again(tmp_path, damage):
 
 @needs_compiler
 @pytest.mark.parametrize("change", [lambda f: f.chmod(0o666), lambda f: f.write_bytes(b"text")])
+@pytest.mark.thin(2)
 def test_numpys_blas_is_copied_once_and_again_if_the_copy_is_not_ours(tmp_path, change):
     body = """
         import numpy as np
