@@ -181,6 +181,39 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return creation.to_device(self, device=d, source=self.device)
 
 
+class Reference:
+    """A Tensor as a key of dictionaries: ``==`` compares identities, not elements.
+
+    >>> x = gg.constant([1.0, 2.0])
+    >>> names = {x.ref(): "weights"}
+    >>> names[x.ref()], x.ref() == gg.constant([1.0, 2.0]).ref(), x.ref().deref() is x
+    ('weights', False, True)
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, x: Tensor) -> None:
+        self._tensor = x
+
+    def deref(self) -> Tensor:
+        """The Tensor."""
+        return self._tensor
+
+    def __eq__(self, other: object) -> Any:
+        return self._tensor is other._tensor if isinstance(other, Reference) else NotImplemented
+
+    def __hash__(self) -> int:
+        return id(self._tensor)
+
+    def __repr__(self) -> str:
+        return f"<Reference to {self._tensor!r}>"
+
+
+def _ref(self: Tensor) -> Reference:
+    """A reference that can be a key, as TensorFlow's ``ref``; it keeps the Tensor alive."""
+    return Reference(self)
+
+
 _METHODS = {
     "__neg__": arithmetic.negative, "__pos__": arithmetic.positive, "__abs__": arithmetic.abs_,
     "__invert__": comparison.bitwise_invert, "__round__": comparison.round_,
@@ -205,7 +238,7 @@ _METHODS = {
     "repeat": arrange.repeat, "take": gather.take, "nonzero": gather.nonzero,
     "sort": _sort, "argsort": sort.argsort, "choose": select.choose,
     "argpartition": sort.argpartition, "searchsorted": sort.searchsorted, "fill": _fill,
-    "view": _view, **MEMORY,
+    "view": _view, "ref": _ref, **MEMORY,
     "to_device": _to_device, "__dlpack__": dlpack.dlpack,
     "__dlpack_device__": dlpack.dlpack_device,
     "__cuda_array_interface__": property(dlpack.cuda_array_interface),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any
@@ -150,10 +149,6 @@ class Variable(Replaceable):
         return t
 
     read_value = _snapshot = value
-
-    def ref(self) -> VariableRef:
-        """A hashable reference that compares equal for the same Variable."""
-        return VariableRef(self)
 
     def _check_shape(self, op: str, shape: tuple[int, ...]) -> None:
         fits = self._fits
@@ -345,25 +340,3 @@ class VariableSlice(Tensor):
             except Exception as error:
                 reraise(error, "assign", {"part": self, "value": data}, {})
         return variable
-
-
-class VariableRef:
-    """A hashable stand-in for a Variable, for sets and dict keys."""
-
-    __slots__ = ("_serial", "_weak")
-
-    def __init__(self, variable: Variable) -> None:
-        self._weak, self._serial = weakref.ref(variable), variable._id
-
-    def deref(self) -> Variable:
-        """The Variable itself."""
-        variable = self._weak()
-        if variable is None:
-            raise ArgumentError("deref: the Variable no longer exists.")
-        return variable
-
-    def __hash__(self) -> int:
-        return self._serial
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, VariableRef) and other._serial == self._serial

@@ -731,3 +731,15 @@ def test_failed_setitem_leaves_the_tensor_unchanged():
         with pytest.raises(error, match="setitem"):
             x[index] = value
     assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_references_are_keys_of_tensors_and_variables():
+    x, v = gg.constant([1.0, 2.0]), gg.Variable([1.0, 2.0])
+    keys = {x.ref(): "x", v.ref(): "v"}
+    assert keys[x.ref()] == "x"
+    assert keys[v.ref()] == "v"
+    assert v.ref().deref() is v
+    assert x.ref() != x.copy().ref()
+    assert x.ref() != "x"
+    assert len({v.ref(), v.ref(), x.ref()}) == 2
+    assert repr(v.ref()) == f"<Reference to {v!r}>"
