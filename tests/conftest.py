@@ -162,7 +162,8 @@ def _no_declared_ops_stay() -> Iterator[None]:
     before = set(OPS)
     yield
     for name in OPS.keys() - before:
-        del OPS[name]
+        if not OPS[name].home.startswith("gpugrad."):  # that test was the first to load its module
+            del OPS[name]
         backend.forget(name)
 
 

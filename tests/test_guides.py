@@ -27,18 +27,8 @@ def expected(code):
     return re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
 
 
-@pytest.fixture
-def forgotten_ops():
-    before = set(gg.OPS)
-    yield
-    for name in set(gg.OPS) - before:
-        gg.OPS.pop(name)
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_of_a_guide_runs_and_prints_what_its_comments_say(
-    page, tmp_path, monkeypatch, forgotten_ops
-):
+def test_code_of_a_guide_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gg.set_seed(0)
     scope = {"__name__": page.stem}
