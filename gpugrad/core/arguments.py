@@ -51,7 +51,7 @@ class Kind:
         """The value to use for the argument `what` of the callable `name`."""
         try:
             return self.read(value)
-        except (TypeError, ValueError, OverflowError, GpugradError):
+        except (TypeError, ValueError, OverflowError, AttributeError, GpugradError):
             raise self.error(f"{name}: {what} must be {self.words}, got {value!r:.60}.") from None
 
 
@@ -139,7 +139,6 @@ def a_function(words: str = "a function", error: type[Exception] = ArgumentError
 
 
 FUNCTION, CALLABLE = a_function(), a_function(error=DTypeError)
-ACTIVATION = a_function("a function such as gg.relu")
 INITIALIZER = a_function("a function such as gg.nn.initializers.he_normal")
 
 

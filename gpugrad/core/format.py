@@ -41,3 +41,9 @@ def format_bytes(n: int) -> str:
     unit = min((n.bit_length() - 1) // 10, 4)
     amount = n / (1 << 10 * unit)
     return f"{amount:.{max(0, 3 - len(str(int(amount))))}f} {' KMGT'[unit]}iB"
+
+
+def format_html(title: str, text: str) -> str:
+    """HTML for a notebook: a title, and below it text whose columns stay aligned."""
+    signs = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+    return f"<strong>{title.translate(signs)}</strong><pre>{text.translate(signs)}</pre>"

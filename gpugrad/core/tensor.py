@@ -16,7 +16,7 @@ from gpugrad.core import backend, devices
 from gpugrad.core.backend import ARRAYS, TENSOR
 from gpugrad.core.devices import Device
 from gpugrad.core.forking import new_lock
-from gpugrad.core.format import format_values
+from gpugrad.core.format import format_html, format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
@@ -230,6 +230,12 @@ class Tensor:
         if backend.READINGS[type(array)].nesting:
             return str(array)  # raises if it is traced
         return format_values(array, separator=" ")
+
+    def _repr_html_(self) -> str:
+        title = f"{type(self).__name__} {self.shape}, {self.dtype}, {self.device}"
+        if backend.READINGS[type(self._data)].nesting:
+            return format_html(title, repr(self._data))
+        return format_html(title, format_values(self._data, separator=" "))
 
     def _repr_inline_(self, max_width: int) -> str:
         """The line of at most `max_width` characters that xarray shows."""

@@ -110,6 +110,10 @@ class Function:
                 self._latest = plan
         return self._replayed(plan, arrays, args, keywords, release)
 
+    def __repr__(self) -> str:
+        traces = self._counts[1]
+        return f"<gg.function {self.__name__}: {traces} trace{'s' * (traces != 1)}>"
+
     def _timed(self, call: Callable[..., Any], args: Any, keywords: Any) -> Any:
         """A call as one span of the running profiles."""
         before = self._counts[1]

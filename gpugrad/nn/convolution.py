@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, optional, takes
+from gpugrad.core.arguments import COUNT, FLAG, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, zeros
-from gpugrad.nn.layers import Activation, activation_suffix
+from gpugrad.nn.layers import ACTIVATION, Activation, activation_suffix
 from gpugrad.nn.module import Module
 from gpugrad.ops.random.generator import Generator
 
@@ -60,7 +60,8 @@ class _Convolution(Module):
             raise ArgumentError(
                 f"{name}: output_padding={output_padding!r:.60} is for transposed convolutions."
             )
-        self.channels_in, self.channels_out, self.activation = channels_in, channels_out, activation
+        self.channels_in, self.channels_out = channels_in, channels_out
+        self.activation: Any = activation
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.output_padding = output_padding
         how = {"generator": generator, "dtype": dtype}

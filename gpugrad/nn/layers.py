@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from gpugrad.autodiff.tape import GradientTape
-from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, FRACTION, one_of, optional, takes
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, FUNCTION, Kind, one_of, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import table
 from gpugrad.core.listening import threads
 from gpugrad.core.settings import is_training, mode_is_chosen
 from gpugrad.core.tensor import Tensor, argument
@@ -23,7 +25,20 @@ from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, uniform
 from gpugrad.nn.module import Module, beside
 from gpugrad.ops.random.generator import Generator
 
-Activation = Callable[[Any], Any] | None
+Activation = Callable[[Any], Any] | str | None
+
+
+def _activation(value: Any) -> Callable[[Any], Any]:
+    """A function, or the one of that name in `gg.nn`, which takes one array, as in Keras."""
+    if isinstance(value, str):
+        value = getattr(functional, table("gg.nn").get(value, value))
+        parameters = inspect.signature(value).parameters.values()
+        if sum(p.default is p.empty for p in parameters) != 1:
+            raise ValueError
+    return cast(Callable[[Any], Any], FUNCTION("", "", value))
+
+
+ACTIVATION = Kind(_activation, 'a function such as gg.relu, or a name such as "relu"')
 
 
 def activation_suffix(activation: Activation) -> str:
@@ -67,7 +82,7 @@ class Dense(Module):
     Args:
         units_in: length of the input's last axis.
         units_out: length of the output's last axis.
-        activation: function of a Tensor, such as ``gg.relu``, or None.
+        activation: function of a Tensor, such as ``gg.relu``, its name ``"relu"``, or None.
         use_bias: whether there is a bias.
         kernel_initializer, bias_initializer: functions of (shape, generator, dtype), such as
             those in `gg.nn.initializers`.
@@ -100,7 +115,8 @@ class Dense(Module):
         generator: Generator | None = None,
         dtype: Any = "float32",
     ) -> None:
-        self.units_in, self.units_out, self.activation = units_in, units_out, activation
+        self.units_in, self.units_out = units_in, units_out
+        self.activation: Any = activation
         how = {"generator": generator, "dtype": dtype}
         self.kernel = Variable(kernel_initializer((units_in, units_out), **how))
         self.bias = Variable(bias_initializer((units_out,), **how)) if use_bias else None

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gpugrad.core.arguments import FLAG, INITIALIZER, optional, takes
 from gpugrad.core.backend import HALF, TENSOR
+from gpugrad.core.format import format_html
 from gpugrad.core.known_as import hint
 from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.core.user_code import layer_calls
@@ -358,6 +359,9 @@ class Module:
                 text = _describe(part) if isinstance(part, Variable) else repr(part)
                 parts.append(f"  {name}: " + text.replace("\n", "\n  "))
         return "\n".join([f"{type(self).__name__}({self._repr_args()})", *parts])
+
+    def _repr_html_(self) -> str:
+        return format_html(type(self).__name__, self.summary())
 
     def _repr_args(self) -> str:
         if self._shown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gpugrad.core import nest
-from gpugrad.core.arguments import ACTIVATION, COUNT, FLAG, FRACTION, takes, whole
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, takes, whole
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
 from gpugrad.core.tensor import Tensor, argument
@@ -14,7 +14,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.function.control.api import scan
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, orthogonal, zeros
-from gpugrad.nn.layers import Dropout, times_kernel
+from gpugrad.nn.layers import ACTIVATION, Dropout, times_kernel
 from gpugrad.nn.module import Module
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator

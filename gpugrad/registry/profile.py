@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from gpugrad.core.arguments import PATH
 from gpugrad.core.backend import OPS
-from gpugrad.core.format import format_bytes
+from gpugrad.core.format import format_bytes, format_html
 from gpugrad.core.listening import recorders
 from gpugrad.errors import ArgumentError
 from gpugrad.registry.on_tensors import rewrite
@@ -151,6 +151,9 @@ class profile(Profile):  # it reads as a statement
 
     def __repr__(self) -> str:
         return f"<profile: {len(self.events)} events>"
+
+    def _repr_html_(self) -> str:
+        return format_html(f"profile: {len(self.events)} events", str(self))
 
     # ---- the trace
 

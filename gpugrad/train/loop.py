@@ -12,6 +12,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, a_function, list_of, takes
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.format import format_html
 from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
@@ -144,6 +145,16 @@ class Run:
     def __repr__(self) -> str:
         logs = ", ".join(f"{name} {value:.4g}" for name, value in self.logs.items())
         return f"Run(epoch {self.epoch} of {self.epochs}, step {self.step}: {logs})"
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for logs in self.history for name in logs))
+        rows = [["epoch", *names]]
+        for epoch, logs in enumerate(self.history, 1):
+            rows.append([str(epoch), *(f"{logs[n]:.4g}" if n in logs else "" for n in names)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.rjust, row, widths)) for row in rows)
+        title = f"Run: epoch {self.epoch} of {self.epochs}, step {self.step}"
+        return format_html(title, "\n".join(lines))
 
 
 @takes(epochs=WHOLE, log_every=COUNT, progress=FLAG)

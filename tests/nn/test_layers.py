@@ -93,7 +93,8 @@ def test_batch_norm_uses_the_batch_in_training_and_running_statistics_after(rng,
         (lambda: gg.nn.Conv2d(0, 1, 1), "Conv2d: channels_in.*got 0"),
         (lambda: gg.nn.Conv2d(1, 1, (3, 0.5)), "Conv2d: size.1..*got 0.5"),
         (lambda: gg.nn.Conv2d(3, 2, 1, groups=2), "groups=2 must divide channels_in=3"),
-        (lambda: gg.nn.Conv2d(1, 1, 1, "relu"), "activation must be a function"),
+        (lambda: gg.nn.Conv2d(1, 1, 1, "relux"), "activation must be a function"),
+        (lambda: gg.nn.Dense(1, 1, "conv2d"), "activation must be a function"),
         (lambda: gg.nn.Embedding(3, -1), "Embedding: width.*got -1"),
         (lambda: gg.nn.LayerNorm((2, 0)), "LayerNorm: length 1.*got 0"),
         (lambda: gg.nn.BatchNorm("2"), "BatchNorm: channels.*got '2'"),
@@ -339,3 +340,12 @@ def test_retrace_warning_names_training_mode():
         doubled(gg.ones(n))
     with gg.nn.training(), pytest.warns(UserWarning, match=r"nn\.training: False, then True"):
         assert doubled(gg.ones(15)).tolist() == [2.0] * 15
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "gelu", "swish", "softmax", "leaky_relu"])
+def test_an_activation_may_be_given_by_name(name):
+    layer = gg.nn.Dense(3, 4, name)
+    by_function = getattr(gg.nn, {"swish": "silu"}.get(name, name))
+    assert layer.activation is by_function
+    x = gg.ones((2, 3))
+    np.testing.assert_array_equal(layer(x), by_function(x @ layer.kernel + layer.bias))

@@ -191,7 +191,7 @@ def test_an_rnn_may_have_another_activation():
     h = np.maximum(h @ second + layer.cells[1].bias.numpy(), 0)
     np.testing.assert_allclose(layer(x)[0].numpy(), h, 1e-5)
     with pytest.raises(ArgumentError, match="RNNCell: activation must be a function"):
-        nn.RNNCell(3, 4, activation="relu")
+        nn.RNNCell(3, 4, activation="relux")
 
 
 @pytest.mark.peers

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from gpugrad.core.format import format_html
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.inspect.page import dot, page
 from gpugrad.function.inspect.timing import step_times
@@ -32,6 +33,9 @@ class Lowered:
 
     def __repr__(self) -> str:
         return f"<lowered {self.name}: {len(self.program.steps)} steps>"
+
+    def _repr_html_(self) -> str:
+        return format_html(repr(self)[1:-1], str(self))
 
     def memory(self) -> Memory:
         """The memory that a replay takes."""

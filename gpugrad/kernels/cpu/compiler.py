@@ -251,9 +251,7 @@ def _folders() -> Iterator[LibraryFolder]:
     """The `LibraryFolder` of this user; then, with a warning, a temporary one of this process."""
     if _process.folder is None:
         try:
-            home = os.environ.get("XDG_CACHE_HOME", "")
-            cache = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
-            _process.folder = LibraryFolder(cache / "gpugrad" / "cpu")
+            _process.folder = LibraryFolder(_path())
         except (OSError, RuntimeError, UnsafeError) as error:  # a RuntimeError: there is no home
             _process.unusable = str(error)
     if _process.folder is not None:
@@ -265,6 +263,18 @@ def _folders() -> Iterator[LibraryFolder]:
         )
         _process.folder, _process.is_temporary = temporary_folder(), True
         yield _process.folder
+
+
+def _path() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "gpugrad" / "cpu"
+
+
+def home() -> Path | None:
+    """Where compiled kernels are kept; None if there is no home."""
+    with contextlib.suppress(RuntimeError):
+        return _process.folder.path if _process.folder is not None else _path()
+    return None
 
 
 def cache() -> LibraryFolder | None:
