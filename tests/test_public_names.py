@@ -38,7 +38,7 @@ def public_names():
             yield f"{name}.{thing}{_called(getattr(module, thing))}"
     for kind in (gg.GradientTape, gg.Tensor, gg.Variable):
         for name in sorted(dir(kind)):
-            if not name.startswith("_"):
+            if not name.startswith("_") and hasattr(kind, name):
                 yield f"{kind.__name__}.{name}{_called(inspect.getattr_static(kind, name))}"
 
 

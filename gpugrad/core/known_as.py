@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
+from typing import Any
 
 _NAMES = {
     "gg": """
@@ -119,6 +120,80 @@ _SENTENCES = {
         "weight_decay": "gg.optim.AdamW decays weights.",
     },
     "an optimizer's attribute": {"step update": _APPLY, "zero_grad": _STORED},
+    "a Tensor": {
+        "abs allclose amax amin bincount ceil cholesky cos det diag diag_embed erf exp flip floor "
+        "gather isclose isfinite isinf isnan lerp log log10 log1p log2 log_softmax logsumexp "
+        "matmul median quantile reciprocal relu roll rsqrt select sigmoid sign sin softmax solve "
+        "split sqrt square tan tanh tile tril triu trunc unique": "Call gg.{name}(x).",
+        "digamma erfinv": "Call gg.special.{name}(x).",
+        "norm qr svd": "Call gg.linalg.{name}(x).",
+        "bfloat16": "Call x.astype(gg.{name}).",
+        "bool float int type": "Call x.astype(dtype).",
+        "byte double half long short type_as": "Call x.astype(dtype), as x.astype(gg.float64).",
+        "add addmm add_ sub sub_ mul mul_ div div_ pow pow_ neg mm mv bmm eq ne lt gt le ge": (
+            "Write operators: x + y, x @ y, x < y; x += y writes to x."
+        ),
+        "abs_ clamp_ detach_ exp_ index_add_ masked_fill_ relu_ scatter_ scatter_add_ squeeze_ "
+        "unsqueeze_": "Assign the result of the function without _, or write x[i] = y.",
+        "aval sharding weak_type": "It has shape, dtype and device.",
+        "at": "Write to elements: x[i] = y and x[i] += y, which is differentiable.",
+        "backward": (
+            "Record with gg.GradientTape() as tape: tape.gradient(loss, variables) returns the "
+            "gradients."
+        ),
+        "block_until_ready": "Call gg.cuda.synchronize().",
+        "chunk tensor_split": "Call gg.split(x, parts).",
+        "clamp clamp_max clamp_min": "Call x.clip(min, max).",
+        "clone": "Call x.copy().",
+        "contiguous is_contiguous": "It has flags; gg.numpy.ascontiguousarray copies.",
+        "copy_": "Write x[...] = y; a Variable's value is set by assign.",
+        "cpu cuda to": 'Call x.to_device("cpu") or x.to_device("cuda"), or x.astype(dtype).',
+        "data_ptr storage": "Libraries read the memory by DLPack or __cuda_array_interface__.",
+        "detach": "Call gg.stop_gradient(x).",
+        "dim rank": "It has ndim.",
+        "eval": "Call x.numpy().",
+        "expand expand_as": "Call gg.broadcast_to(x, shape).",
+        "fill_ zero_": "Write x[...] = value.",
+        "frac": "Call gg.modf(x)[0].",
+        "get_shape as_list dims": "x.shape is a tuple.",
+        "grad": _STORED,
+        "grad_fn is_leaf": "tape.explain(target, source) says how a gradient flows.",
+        "histc": "Call gg.histogram(x, bins).",
+        "index_select": "Call x.take(indices, axis).",
+        "inverse": "Call gg.linalg.inv(x).",
+        "is_complex is_floating_point": 'Call gg.isdtype(x.dtype, "real floating").',
+        "is_cuda": 'Write x.device.kind == "cuda".',
+        "kthvalue mode": "Call gg.sort(x, axis) and index it.",
+        "lgamma": "Call gg.special.gammaln(x).",
+        "masked_fill": "Call gg.where(mask, value, x).",
+        "masked_select": "Write x[mask].",
+        "movedim swapdims": "Call gg.moveaxis(x, source, destination), or x.swapaxes(i, j).",
+        "narrow": "Write a slice: x[start:stop].",
+        "nelement numel": "It has size.",
+        "new_empty new_full new_ones new_tensor new_zeros": (
+            "Call gg.zeros(shape, x.dtype, device=x.device)."
+        ),
+        "normal_ uniform_ random_ bernoulli_": "Call gg.random.normal(shape) and the like.",
+        "permute": "Call gg.permute_dims(x, axes), or x.transpose(axes).",
+        "pin_memory share_memory_": "gg.prefetch_to_device copies batches ahead.",
+        "register_hook retain_grad": "tape.gradient takes any Tensor as a source.",
+        "repeat_interleave": "Call x.repeat(n, axis).",
+        "requires_grad requires_grad_": "tape.watch(x) records a Tensor; Variables are watched.",
+        "reshape_as view_as": "Call x.reshape(y.shape).",
+        "scatter": "Call gg.scatter_along_axis(x, indices, values, axis).",
+        "set_shape": "Shapes are those of the values: there is nothing to set.",
+        "stride": "It has strides, in bytes.",
+        "topk": "Call gg.top_k(x, k).",
+        "unbind": "Call gg.unstack(x).",
+        "unfold": "Call gg.sliding_window_view(x, n, axis).",
+        "unsqueeze": "Call gg.expand_dims(x, axis).",
+        "where": "Call gg.where(condition, x, y).",
+        "initialized_value initial_value": "It has its value when it is created.",
+        "initializer load": "Its value is set by assign.",
+        "scatter_nd_update batch_scatter_update": "Write v[index].assign(value).",
+        "constraint": "Assign the projected value after a step.",
+        "handle": "A Variable is its own handle: v.ref() is a key.",
+    },
 }
 """The same for names of other libraries that stand for no single name here."""
 
@@ -148,7 +223,7 @@ def table(place: str) -> dict[str, str]:
     """The name here, or the sentence, by the name in another library."""
     rows: dict[str, str] = {}
     for theirs, sentence in _SENTENCES.get(place, {}).items():
-        rows.update(dict.fromkeys(theirs.split(), sentence))
+        rows.update((name, sentence.replace("{name}", name)) for name in theirs.split())
     for entry in re.split(r"[;\n]", _NAMES.get(place, "")):
         here, _, theirs = entry.partition("=")
         rows.update(dict.fromkeys(theirs.split(), here.strip()))
@@ -158,3 +233,34 @@ def table(place: str) -> dict[str, str]:
 def _squeezed(name: str) -> str:
     """A name without what differs between a class and a function, and between libraries."""
     return name.lower().replace("_", "").removesuffix("loss")
+
+
+class _Elsewhere:
+    """An attribute that Tensors have in other libraries: reading or setting it says what to write.
+
+    A ``__getattr__`` of Tensor would say so, too, but makes every read of an attribute slower.
+    """
+
+    def __init__(self, name: str, sentence: str) -> None:
+        self._name, self.__doc__ = name, sentence
+
+    def __get__(self, x: Any, kind: type) -> Any:
+        message = f"{kind.__name__} has no attribute {self._name!r}. {self.__doc__}"
+        raise AttributeError(message, name=self._name, obj=kind if x is None else x)
+
+    def __set__(self, x: Any, value: Any) -> None:
+        self.__get__(x, type(x))
+
+
+class NamesElsewhere:
+    """The base of Tensor, with attributes that it lacks and that other libraries have."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> list[str]:
+        """The attributes that there are."""
+        return [name for name in super().__dir__() if name not in table("a Tensor")]
+
+
+for _name, _sentence in table("a Tensor").items():
+    setattr(NamesElsewhere, _name, _Elsewhere(_name, _sentence))

@@ -20,6 +20,7 @@ from gpugrad.core.format import format_html, format_values
 from gpugrad.core.from_python import to_numpy
 from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import NamesElsewhere
 from gpugrad.core.listening import graphs, recorders, threads
 from gpugrad.core.user_code import called_by_conversion
 from gpugrad.errors import ArgumentError, DTypeError, reraise
@@ -56,7 +57,7 @@ ALONE = sys.getrefcount(_holder.held)
 """The `sys.getrefcount` of an object whose only reference is one attribute."""
 
 
-class Tensor:
+class Tensor(NamesElsewhere):
     """An array on a device; operations on it can be recorded and differentiated.
 
     `constant`, `asarray`, the creation functions and every op return one. ``x[i] = v`` and

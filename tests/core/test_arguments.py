@@ -1,7 +1,9 @@
 """Kinds of arguments: which values they take, how they refuse others, and who declares them."""
 
+import functools
 import inspect
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -218,3 +220,26 @@ def test_names_of_other_libraries_stand_for_names_that_exist():
 
 def test_hint_about_a_name_that_nobody_knows_is_empty():
     assert known_as.hint("gg", "nothing") == known_as.hint("no place", "cat") == ""
+
+
+TENSORS = known_as.table("a Tensor")
+
+
+@pytest.mark.parametrize("x", [gg.ones((2, 3)), gg.Variable([1.0]), gg.ones(3)[1:]], ids=repr)
+def test_attributes_of_tensors_elsewhere_say_what_to_write_here(x):
+    for name, sentence in TENSORS.items():
+        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}. {sentence}")):
+            getattr(x, name)
+        with pytest.raises(AttributeError, match=re.escape(sentence)):
+            setattr(x, name, 1.0)
+        assert not hasattr(type(x), name)
+    assert not {*TENSORS} & {*dir(x)}
+    assert {"shape", "reshape", "sum"} <= {*dir(x)}
+
+
+def test_what_to_write_here_exists():
+    for name, sentence in TENSORS.items():
+        for path in re.findall(r"\bgg((?:\.\w+)+)", sentence):
+            assert functools.reduce(getattr, path[1:].split("."), gg), name
+        for attribute in re.findall(r"\bx\.(\w+)", sentence):
+            assert hasattr(gg.ones((2, 3)), attribute), name
