@@ -29,6 +29,7 @@ __all__ = [
     "DeviceError",
     "DistributedError",
     "GpugradError",
+    "GpugradWarning",
     "IndexOutOfBoundsError",
     "KernelError",
     "MatrixShapeError",
@@ -52,6 +53,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class GpugradError(Exception):
     """The base class of gpugrad's errors."""
+
+
+class GpugradWarning(UserWarning, RuntimeWarning):
+    """The class of gpugrad's warnings.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", gg.errors.GpugradWarning)
+    """
 
 
 class ArgumentError(GpugradError, ValueError):

@@ -31,7 +31,7 @@ from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
-from gpugrad.errors import DTypeError, ShapeError, TapeError, saying_where
+from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TapeError, saying_where
 from gpugrad.trace.listener import EndOfBlock
 
 CHUNK_BYTES = 2**28
@@ -134,6 +134,7 @@ class GradientTape(Recorder):
             if not is_inexact(leaf.dtype):
                 warnings.warn(
                     f"watch: a {leaf.dtype} tensor has no gradient; cast it to a float first.",
+                    GpugradWarning,
                     stacklevel=2,
                 )
             else:

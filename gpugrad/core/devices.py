@@ -15,7 +15,7 @@ from gpugrad import errors
 from gpugrad.core import environment, settings
 from gpugrad.core.backend import ARRAYS, BFLOAT16, READINGS, SCALARS, cupy, innermost_array
 from gpugrad.core.index_checks import raise_late
-from gpugrad.errors import ArgumentError, DeviceError, DTypeError
+from gpugrad.errors import ArgumentError, DeviceError, DTypeError, GpugradWarning
 
 
 class Device:
@@ -164,7 +164,7 @@ def default_device() -> Device:
             f"gpugrad: {_no_answer()} Until then new arrays go to the CPU; gg.set_device('cpu') "
             "or GPUGRAD_DEVICE=cpu chooses it without this warning."
         )
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warnings.warn(message, GpugradWarning, stacklevel=2)
     set_device(named or ("cuda:0" if gpu_count() else CPU))
     return default_device()
 

@@ -21,7 +21,7 @@ from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.errors import ArgumentError, GpugradWarning, saying_where
 from gpugrad.function.cache import Cache
 from gpugrad.function.differentiate import known, tapes_only
 from gpugrad.function.donation import releaser
@@ -349,6 +349,7 @@ class Function:
             warnings.warn(
                 f"{self.__name__} creates Variables in every call, as '{variable.name}', so it is "
                 "traced in every call. Create them outside, or in the first call only.",
+                GpugradWarning,
                 stacklevel=user_level(),
             )
         self._creating.add(key)
@@ -364,6 +365,7 @@ class Function:
         warnings.warn(
             f"{self.__name__} is traced for the {traced.added + 1}th time. What changed: "
             f"{'; '.join(changed) or 'which arguments gradients are taken with respect to'}.",
+            GpugradWarning,
             stacklevel=user_level(),
         )
 

@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import gpugrad.numpy
+from gpugrad.errors import GpugradWarning
 from gpugrad.numpy.namespace import of_tensors
 
 np: Any = gpugrad.numpy
@@ -49,6 +50,7 @@ def _compare_version(package: str, tried: tuple[str, ...]) -> None:
     if not version.startswith(tried):
         warnings.warn(
             f"gpugrad.integrations was tried with {package} {' and '.join(tried)}, not {version}.",
+            GpugradWarning,
             stacklevel=4,
         )
 

@@ -19,7 +19,7 @@ from gpugrad.core.settings import is_training, mode_is_chosen
 from gpugrad.core.tensor import Tensor, argument
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.errors import ArgumentError, GpugradWarning, ShapeError
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform, normal, uniform, zeros
 from gpugrad.nn.module import Module, beside
@@ -61,6 +61,7 @@ def warn_without_training(layer: Any) -> None:
         warnings.warn(
             f"{name} runs in inference mode under a GradientTape. To train, put the step in "
             "`with gg.nn.training():`; if inference is meant, in `with gg.nn.training(False):`.",
+            GpugradWarning,
             stacklevel=user_level(),
         )
 

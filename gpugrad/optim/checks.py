@@ -21,6 +21,7 @@ from gpugrad.errors import (
     DeviceError,
     DTypeError,
     GpugradError,
+    GpugradWarning,
     IndexOutOfBoundsError,
     ShapeError,
 )
@@ -97,6 +98,7 @@ def warn_of_left_out(name: str, names: Mapping[str, Variable], known: Iterable[V
         warnings.warn(
             f"{name}: the state of {left_out} is left out, because the names do not include them. "
             "Save them too to continue a run: in gg.train.Checkpoints they are parts.",
+            GpugradWarning,
             stacklevel=user_level(),
         )
 

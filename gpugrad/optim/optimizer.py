@@ -15,7 +15,7 @@ from gpugrad.core.known_as import hint
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
-from gpugrad.errors import ArgumentError, saying_where
+from gpugrad.errors import ArgumentError, GpugradWarning, saying_where
 from gpugrad.optim.apply_step import ApplyStep
 from gpugrad.optim.checks import Gradient, check_condition, check_gradient, check_pairs
 from gpugrad.optim.clip import Limits, check_limits
@@ -269,6 +269,7 @@ class Optimizer(Stepping):
             warnings.warn(
                 f"{self.name}: the gradient of {names} is None, so they are not updated. "
                 "tape.explain(loss, variable) says why.",
+                GpugradWarning,
                 stacklevel=user_level(),
             )
         return pairs
@@ -281,6 +282,7 @@ class Optimizer(Stepping):
                 warnings.warn(
                     f"{self.name}: the group {group.selector!r} selects none of the Variables "
                     f"{names}... Call optimizer.build(model) first if it is for paths in a Module.",
+                    GpugradWarning,
                     stacklevel=user_level(),
                 )
         self._unused_groups = []

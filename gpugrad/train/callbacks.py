@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpugrad.core.arguments import FLAG, NOT_NEGATIVE, PATH, TEXT, WHOLE, one_of, takes
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradWarning
 
 
 class Callback:
@@ -60,7 +60,7 @@ def going_on(name: str, path: Path) -> Iterator[None]:
     except OSError as error:
         warnings.warn(
             f"{name}: {path} cannot be written: {error.strerror or error}. The run goes on.",
-            RuntimeWarning,
+            GpugradWarning,
             stacklevel=4,
         )
 

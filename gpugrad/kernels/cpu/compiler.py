@@ -40,7 +40,7 @@ from pathlib import Path
 
 from gpugrad.core import environment
 from gpugrad.core.forking import new_lock
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradWarning
 from gpugrad.kernels.cpu.library_folder import LibraryFolder, UnsafeError, temporary_folder
 
 FLAGS = (
@@ -157,7 +157,7 @@ def _load(source: str, what: str, shared: bool, flags: Sequence[str]) -> ctypes.
 
 def _warn(text: str) -> None:
     text += ". GPUGRAD_CPU_KERNELS=0 turns C kernels off without a warning."
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+    warnings.warn(text, GpugradWarning, stacklevel=2)
 
 
 def _declined() -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from gpugrad.core import environment
 from gpugrad.core.forking import cached_property
 from gpugrad.core.threads import workers
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradWarning
 from gpugrad.kernels.cpu import compiler
 
 _POINTER = ctypes.c_void_p
@@ -135,7 +135,7 @@ def _wanted() -> int:
     try:
         return min(workers(), environment.count("OMP_NUM_THREADS") or workers())
     except ArgumentError as error:  # OpenMP warns and goes on, too
-        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+        warnings.warn(str(error), GpugradWarning, stacklevel=2)
         return workers()
 
 

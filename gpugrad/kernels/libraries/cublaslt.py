@@ -25,6 +25,7 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, HALF, SCALARS, cupy
 from gpugrad.core.forking import import_module, new_lock
 from gpugrad.core.settings import get_matmul_precision
+from gpugrad.errors import GpugradWarning
 from gpugrad.kernels.runtime.launch import gpu_of
 
 WORKSPACE = 32 << 20  # most bytes for an algorithm; NVIDIA's advice for Hopper
@@ -69,7 +70,7 @@ def _warn_once(why: str) -> None:
     warnings.warn(
         f"gpugrad: {why}, so CuPy multiplies stacks and 16-bit floats, which is slower and cannot "
         "be captured in a CUDA graph. Run pip install 'gpugrad[cublaslt]'.",
-        RuntimeWarning,
+        GpugradWarning,
         stacklevel=2,
     )
 
