@@ -47,9 +47,8 @@ class Rule:
     """An update rule, compiled when first needed: for the CPU, and for GPUs."""
 
     def __init__(self, name: str, formula: Formula, settings: Sequence[str], n_slots: int) -> None:
-        self._formula, self._settings = formula, tuple(settings)
         self.kernel = StepKernel(name, formula, settings, n_slots)
-        self.loop = StepLoop(formula, settings, n_slots)
+        self.loop = StepLoop(self.kernel)
 
     def step(
         self,
@@ -85,9 +84,9 @@ class Rule:
             dtype = state_dtype(p.dtype)
             if p.dtype != dtype:
                 p, g = p.astype(dtype), g.astype(dtype)
-            pairs = zip(self._settings, numbers, strict=True)
+            pairs = zip(self.kernel.settings, numbers, strict=True)
             s = SimpleNamespace(**{name: np.array(x, dtype) for name, x in pairs})
-            new = self._formula(np, s, p, g, *slots)
+            new = self.kernel.formula(np, s, p, g, *slots)
             own = [id(a) for a in (p, *slots)]  # a copy of one that is written before it is read
             new = [a.copy() if id(a) in own else a for a in new]
             start = 0
