@@ -71,7 +71,7 @@ class ElementKernel:
         some = "" if len(at) == len(of.dtypes) else f"_{'_'.join(map(str, at))}"
         self.name = f"{of.name}{some}_{places}{marks}{len(layout.dims)}{layout.index[0]}"
         self.name += f"{layout.pack}_{threads[0]}" + "s" * split
-        self.source = prelude() + self._text(of.inputs)
+        self.source = of.head + self._text(of.inputs)
         self._has_numbers = any(i in SCALARS for i in of.inputs)
         self._kernel: Any = None  # kept only if there is one GPU
         self._empty = 0 in shape
