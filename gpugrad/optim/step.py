@@ -52,6 +52,8 @@ class Stepping(Stateful):
     _learning_rate: Schedule
     limits: Limits
     skip_nonfinite: bool
+    measure: Callable[..., Sequence[Any]] | None = None
+    """The direction, and the new averages, of a formula that reads norms: see `StepKernel`."""
     average: Callable[[list[Any], Any], tuple[list[Any], Any]] | None = None
     """Makes accumulated gradients, and whether to step, those of all processes."""
 
@@ -152,12 +154,10 @@ class Stepping(Stateful):
         key = tuple([getattr(self, flag) for flag in self.flags])
         rule = self._rules.get(key)
         if rule is None:
-            rule = self._rules[key] = self._make_rule()
+            name, names = type(self).__name__.lower(), self._names()
+            kernel = StepKernel(name, self.formula, names, len(self.slots), self.measure)
+            rule = self._rules[key] = Rule(kernel)
         return rule
-
-    def _make_rule(self) -> Any:
-        name = type(self).__name__.lower()
-        return Rule(name, self.formula, self._names(), len(self.slots))
 
     @property
     def kernel(self) -> StepKernel:
