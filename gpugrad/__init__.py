@@ -101,8 +101,9 @@ from gpugrad.ops.math.polynomials import (
     polyadd, polysub, polymul, polydiv, polyint, poly, polyfit, roots, polyval, polyder,
 )
 from gpugrad.ops.math.products import (
-    matmul, vecdot, dot, tensordot, outer, kron, cross, trace, matvec, vecmat, inner, vdot,
+    matmul, vecdot, dot, matvec, vecmat, inner, vdot,
 )
+from gpugrad.ops.math.tensor_products import tensordot, outer, kron, cross, trace
 from gpugrad.ops.math.quantiles import (
     quantile, percentile, median, nanquantile, nanpercentile, nanmedian,
 )
@@ -160,9 +161,9 @@ if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
     from gpugrad.function.control.api import cond, scan, while_loop
     from gpugrad.kernels.about import about
     from gpugrad.ops.nn.activations import (
-        relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, hardtanh, elu, softplus,
-        leaky_relu, gelu,
+        relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish,
     )
+    from gpugrad.ops.nn.activations_adjustable import hardtanh, elu, softplus, leaky_relu, gelu
     from gpugrad.ops.special.bessel import i0
     from gpugrad.ops.nn.cross_entropy import (
         softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,

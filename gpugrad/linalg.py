@@ -56,8 +56,9 @@ from gpugrad.ops.linalg.special_matrices import (
     toeplitz,
     vander,
 )
-from gpugrad.ops.math.products import cross, kron, matmul, outer, tensordot, vecdot
+from gpugrad.ops.math.products import matmul, vecdot
 from gpugrad.ops.math.reduction import sum_
+from gpugrad.ops.math.tensor_products import cross, kron, outer, tensordot
 
 __all__ = [
     "adjugate", "bandwidth", "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant",

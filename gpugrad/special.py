@@ -26,7 +26,7 @@ from gpugrad.ops.math.arithmetic import cbrt
 from gpugrad.ops.math.transcendental import erf, erfc, exp2, expm1, log1p
 from gpugrad.ops.nn.activations import log_sigmoid as log_expit
 from gpugrad.ops.nn.activations import sigmoid as expit
-from gpugrad.ops.nn.activations import softplus
+from gpugrad.ops.nn.activations_adjustable import softplus
 from gpugrad.ops.special.angles import cosdg, cotdg, radian, sindg, tandg
 from gpugrad.ops.special.bessel import (
     i0,

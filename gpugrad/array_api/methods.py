@@ -29,6 +29,7 @@ from gpugrad.ops.math import (
     products,
     reduction,
     statistics,
+    tensor_products,
 )
 
 
@@ -231,7 +232,7 @@ _METHODS = {
     "argmin": reduction.argmin, "ptp": statistics.ptp,
     "cumsum": cumulative.cumsum,
     "cumprod": cumulative.cumprod, "dot": products.dot,
-    "matvec": _matvec, "rmatvec": _rmatvec, "trace": products.trace,
+    "matvec": _matvec, "rmatvec": _rmatvec, "trace": tensor_products.trace,
     "conj": complex.conj, "conjugate": complex.conj, "clip": comparison.clip,
     "round": comparison.round_, "transpose": _transpose,
     "squeeze": shaping.squeeze, "swapaxes": shaping.swapaxes, "diagonal": arrange.diagonal,

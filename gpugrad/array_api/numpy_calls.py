@@ -28,7 +28,7 @@ from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Shared, View
 from gpugrad.errors import ArgumentError, DTypeError
-from gpugrad.registry.function_text import RENAMED, numpys_signature
+from gpugrad.registry.numpys_form import RENAMED, numpys_signature
 
 NAMES = {  # NumPy's name: gpugrad's, where they differ
     "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",

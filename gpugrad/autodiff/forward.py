@@ -70,7 +70,7 @@ class ForwardAccumulator(ForwardGrowing):
                 )
             # a copy: ``t[i] = v`` on the user's object must not change the tangent
             note_view(self, primal)
-            self.known[primal._id] = copy(check_like("tangents", "primal", primal, t))
+            self.known[primal._id] = copy(check_like("tangents: the primal", "tangent", primal, t))
         self._primals = tuple(self.known)  # a reference to each number: its tangent stays
 
     def __enter__(self) -> ForwardAccumulator:

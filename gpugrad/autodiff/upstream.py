@@ -14,35 +14,49 @@ from gpugrad.errors import DeviceError, DTypeError, GpugradError, ShapeError, re
 def check_upstream(what: str, targets: Sequence[Tensor], values: Sequence[Any]) -> list[Any]:
     """Upstream gradients as Tensors that match their targets; None stands for ones."""
     return [
-        None if value is None else check_like(f"{what}[{k}]", "target", target, value)
+        None if value is None else check_like(f"{what}[{k}]: the target", "gradient", target, value)
         for k, (target, value) in enumerate(zip(targets, values, strict=True))
     ]
 
 
-def check_like(what: str, role: str, like: Tensor, value: Any) -> Tensor:
-    """`value` as a Tensor of the shape, dtype and device of `like`, which messages call `role`."""
+def check_like(about: str, part: str, like: Tensor, value: Any) -> Tensor:
+    """`value` as a Tensor of the shape, dtype and device of `like`.
+
+    Args:
+        about: the words for `like` in messages.
+        part: those for the value.
+        like, value: a Tensor, and an argument.
+
+    Raises:
+        ShapeError, DTypeError, DeviceError: it does not fit.
+    """
     try:
         if not hasattr(value, "dtype"):
             value = constant(value, like.dtype, device=like.device)
         value = tensor(value)
     except GpugradError as error:
-        reraise(error, what, {}, {})
+        reraise(error, about.rpartition(": ")[0], {}, {})
+    require_like(about, part, like, value)
+    return value
+
+
+def require_like(about: str, part: str, like: Any, value: Any) -> None:
+    """Raise unless a Tensor or IndexedSlices has the shape, dtype and device of `like`."""
     if value.shape != like.shape:
         raise ShapeError(
-            f"{what}: the {role}'s shape is {like.shape}, got {value.shape}. They must be "
-            "the same; broadcast it with gg.broadcast_to."
+            f"{about} has shape {like.shape}, its {part} has {value.shape}. They must be the same; "
+            "broadcast it with gg.broadcast_to."
         )
     if value.dtype != like.dtype:
         raise DTypeError(
-            f"{what}: the {role} is {like.dtype}, got {value.dtype}. Cast it with "
+            f"{about} is {like.dtype}, its {part} is {value.dtype}. Cast it with "
             "gg.astype(x, dtype)."
         )
     if value.device != like.device:
         raise DeviceError(
-            f"{what}: the {role} is on {like.device}, got {value.device}. Move it with "
+            f"{about} is on {like.device}, its {part} is on {value.device}. Move it with "
             "x.to_device(device)."
         )
-    return value
 
 
 def zeros_for(t: Tensor, shape: tuple[int, ...] | None = None) -> Tensor:

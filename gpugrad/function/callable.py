@@ -257,12 +257,12 @@ class Function:
         return result
 
     def _is_worth_masking(self, plan: Plan) -> bool:
-        """Whether a replay has met a NaN again, so that another program is worth its trace.
+        """Count a replay that has met a NaN; whether another program is worth its trace.
 
         With several processes, a trace and its replay would communicate twice.
         """
         plan.nans += 1
-        return plan.nans > 1 and self._options.memory_limit is None and ranks.size == 1
+        return self._options.is_worth_masking(plan.nans) and ranks.size == 1
 
     def _trace(
         self,

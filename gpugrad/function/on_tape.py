@@ -106,7 +106,7 @@ class Pair:
         """The pair with masked products; traced when a second gradient is NaN."""
         self._nans += 1
         if self._masked is None:
-            if self._nans < 2 or self._options.memory_limit is not None:
+            if not self._options.is_worth_masking(self._nans):
                 raise NotReplayable("its gradients are seldom NaN")
             signature = self._signature
             self._masked = Pair(f, args, keywords, wanted, self._options, signature, masks=True)

@@ -65,6 +65,13 @@ class Options(NamedTuple):
             raise ArgumentError(f"function: memory_limit must be bytes, got {memory_limit!r}.")
         return cls(name, chosen, remat is not None, memory_limit)
 
+    def is_worth_masking(self, nans: int) -> bool:
+        """Whether so many replays have met a NaN that masked products are worth another trace.
+
+        The first may stay the only one, and a limit is planned for one program.
+        """
+        return nans > 1 and self.memory_limit is None
+
 
 def optimized(program: Program, options: Options) -> Program:
     """The program after the passes of both places, fitted to the memory limit.

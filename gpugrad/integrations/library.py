@@ -39,12 +39,12 @@ def library(module: str, package: str, *tried: str) -> Any:
         raise ImportError(
             f"gpugrad.integrations needs {package}. Install it: pip install {package}=={tried[-1]}"
         ) from error
-    _compare_version(package, tried)
+    compare_version(package, tried)
     return found
 
 
 @functools.cache
-def _compare_version(package: str, tried: tuple[str, ...]) -> None:
+def compare_version(package: str, tried: tuple[str, ...]) -> None:
     """Warn, once, if another version is installed than those tried."""
     version = importlib.metadata.version(package)
     if not version.startswith(tried):

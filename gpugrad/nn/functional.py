@@ -10,8 +10,11 @@ Each function is also in `gpugrad.nn`: ``gg.nn.conv2d`` is ``gg.nn.functional.co
 # ruff: noqa: I001  # packed lines
 from gpugrad.ops.nn.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, quick_gelu, squared_relu,
-    hardsigmoid, hardswish, tanhshrink, hardtanh, elu, celu, softplus, hardshrink, softshrink,
-    threshold_ as threshold, leaky_relu, gelu,
+    hardsigmoid, hardswish, tanhshrink,
+)
+from gpugrad.ops.nn.activations_adjustable import (
+    hardtanh, elu, celu, softplus, hardshrink, softshrink, threshold_ as threshold,
+    leaky_relu, gelu,
 )
 from gpugrad.ops.nn.pooling_adaptive import (
     adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.autodiff.upstream import require_like
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS, is_inexact
 from gpugrad.core.holders import opened
@@ -209,18 +210,7 @@ def check_gradient(
                 f"{indices.dtype} {indices.shape}: each row of values needs one integer index."
             )
         g = IndexedSlices(g, indices, dense_shape)
-    if g.shape != variable.shape:
-        raise ShapeError(f"{about} has shape {variable.shape}, its gradient has {g.shape}.")
-    if g.dtype != variable.dtype:
-        raise DTypeError(
-            f"{about} is {variable.dtype}, its gradient is {g.dtype}. Cast it with "
-            "gg.astype(g, dtype)."
-        )
-    if g.device != variable.device:
-        raise DeviceError(
-            f"{about} is on {variable.device}, its gradient is on {g.device}. Move it with "
-            "g.to_device(device)."
-        )
+    require_like(about, "gradient", variable, g)
     if not rows:
         return g
     if indices.device != g.device:

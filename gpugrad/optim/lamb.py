@@ -10,7 +10,7 @@ import numpy as np
 
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
 from gpugrad.core.variable import Variable
-from gpugrad.kernels.codegen.update_kernel import NORMS, StepKernel
+from gpugrad.kernels.codegen.update_kernel import NORMS
 from gpugrad.optim.adam import averages, decay_factors
 from gpugrad.optim.groups import Options, ranges
 from gpugrad.optim.optimizer import Optimizer
@@ -28,15 +28,6 @@ class _Normed(Optimizer):
     def measure(self, *args: Any, **keywords: Any) -> Sequence[Any]:
         """The direction u and the new averages from ``(xp, s, p, g, *slots)``."""
         raise NotImplementedError(f"{type(self).__name__} does not implement measure.")
-
-    def _make_rule(self) -> Any:
-        name, names = type(self).__name__.lower(), self._names()
-        return StepKernel(name, self.formula, names, len(self.slots), self.measure)
-
-    @property
-    def kernel(self) -> StepKernel:
-        kernel: StepKernel = self._rule
-        return kernel
 
     def by_array(self, variable: Variable) -> bool:
         """Whether the Variable is on the CPU; a GPU has kernels."""

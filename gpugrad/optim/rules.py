@@ -16,7 +16,7 @@ thousand elements on. NumPy and the loop compute the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,9 +26,6 @@ from gpugrad.core.threads import run_parallel
 from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.cpu.update_loop import LEAST, StepLoop
 from gpugrad.optim.arrays import state_dtype
-
-Formula = Callable[..., Sequence[Any]]
-"""``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``."""
 
 BLOCK = 1 << 15
 """Elements of a block: Adam's arrays and intermediate results fill about 1 MiB of cache."""
@@ -44,12 +41,10 @@ Block = tuple[Sequence[float], list[Sequence[Any]]]
 
 
 class Rule:
-    """An update rule, compiled when first needed: for the CPU, and for GPUs."""
+    """An update rule, compiled when first needed: for GPUs, and as a loop for the CPU."""
 
-    def __init__(self, name: str, formula: Formula, settings: Sequence[str], n_slots: int) -> None:
-        self._formula, self._settings = formula, tuple(settings)
-        self.kernel = StepKernel(name, formula, settings, n_slots)
-        self.loop = StepLoop(formula, settings, n_slots)
+    def __init__(self, kernel: StepKernel) -> None:
+        self.kernel, self.loop = kernel, StepLoop(kernel)
 
     def step(
         self,
@@ -85,9 +80,9 @@ class Rule:
             dtype = state_dtype(p.dtype)
             if p.dtype != dtype:
                 p, g = p.astype(dtype), g.astype(dtype)
-            pairs = zip(self._settings, numbers, strict=True)
+            pairs = zip(self.kernel.settings, numbers, strict=True)
             s = SimpleNamespace(**{name: np.array(x, dtype) for name, x in pairs})
-            new = self._formula(np, s, p, g, *slots)
+            new = self.kernel.formula(np, s, p, g, *slots)
             own = [id(a) for a in (p, *slots)]  # a copy of one that is written before it is read
             new = [a.copy() if id(a) in own else a for a in new]
             start = 0

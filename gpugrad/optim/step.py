@@ -52,6 +52,8 @@ class Stepping(Stateful):
     _learning_rate: Schedule
     limits: Limits
     skip_nonfinite: bool
+    measure: Callable[..., Sequence[Any]] | None = None
+    """The direction, and the new averages, of a formula that reads norms: see `StepKernel`."""
     average: Callable[[list[Any], Any], tuple[list[Any], Any]] | None = None
     """Makes accumulated gradients, and whether to step, those of all processes."""
 
@@ -152,12 +154,10 @@ class Stepping(Stateful):
         key = tuple([getattr(self, flag) for flag in self.flags])
         rule = self._rules.get(key)
         if rule is None:
-            rule = self._rules[key] = self._make_rule()
+            name, names = type(self).__name__.lower(), self._names()
+            kernel = StepKernel(name, self.formula, names, len(self.slots), self.measure)
+            rule = self._rules[key] = Rule(kernel)
         return rule
-
-    def _make_rule(self) -> Any:
-        name = type(self).__name__.lower()
-        return Rule(name, self.formula, self._names(), len(self.slots))
 
     @property
     def kernel(self) -> StepKernel:
@@ -302,17 +302,18 @@ class Stepping(Stateful):
         for state, data, gradient in rows:  # first, because it allocates memory, so can fail
             with devices.formulas_on(data):
                 self._move_rows(state, data, gradient, settings(state))
-        self._move_arrays(whole, settings)
-        for launched in group_by_launch(on_gpu):
-            launch_group(self, launched, settings(launched[0][0]))
-        self._move_on_cpu(on_cpu, settings)
+        if whole:
+            self._move_arrays(whole, settings)
+        if on_gpu:
+            for launched in group_by_launch(on_gpu):
+                launch_group(self, launched, settings(launched[0][0]))
+        if on_cpu:
+            self._move_on_cpu(on_cpu, settings)
         for state in states:
             state.count()
         self.iterations += 1
 
     def _move_on_cpu(self, work: list[Work], settings: Settings) -> None:
-        if not work:
-            return
         columns: list[Sequence[Any]] = []
         numbers: list[Sequence[float]] = []  # those of consecutive Variables that share them
         rows: list[int] = []
@@ -326,8 +327,6 @@ class Stepping(Stateful):
         self._rule.step(columns, numbers, rows)
 
     def _move_arrays(self, work: list[Work], settings: Settings) -> None:
-        if not work:
-            return
         names = self._names()
         for state, data, g in work:
             with devices.formulas_on(data):

@@ -17,7 +17,9 @@ import numpy as np
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
 from gpugrad.errors import ArgumentError, saying_where
 from gpugrad.kernels.by_hand.rows import FLOATS
-from gpugrad.kernels.runtime.launch import launch, pointer, type_name
+from gpugrad.kernels.codegen.code import Code, cast, compute_dtype
+from gpugrad.kernels.codegen.elementwise import Elementwise
+from gpugrad.kernels.runtime.launch import headers, launch, type_name
 from gpugrad.registry.on_arrays import typed
 from gpugrad.registry.record import elementwise, names_in, op
 
@@ -40,8 +42,7 @@ def elementwise_kernel(
     """Declare an elementwise op whose kernel is an expression of CUDA C++.
 
     The kernel reads and writes 16 bytes at a time where the arrays are contiguous, computes
-    float16 and bfloat16 in float32, and broadcasts numbers and arrays of one element without
-    copying them; arrays that broadcast otherwise are copied to their full shape first.
+    float16 and bfloat16 in float32, and broadcasts arrays and reads views without copying them.
 
     Args:
         signature: ``"name(x, y)"``; names as for `gpugrad.elementwise`.
@@ -78,113 +79,50 @@ def elementwise_kernel(
     """
     name, arrays = names_in(signature)
     body = cuda if re.search(r"\breturn\b", cuda) else f"return {cuda};"
-    launcher = functools.partial(_launch_elementwise, name, arrays, preamble, body)
     return elementwise(
-        signature, forward=lambda xp, *args: formula(xp, *typed(*args)), d=d, cuda=launcher,
+        signature, forward=lambda xp, *args: formula(xp, *typed(*args)), d=d,
+        cuda=_elementwise_launcher(name, arrays, preamble, body),
         ref=ref or functools.partial(formula, NUMPY),
         doc=doc or f"The kernel ``{cuda.strip()}`` of each element.",
         example=example or (", ".join(["gg.zeros(0)"] * len(arrays)), "[]"), **record,
     )  # fmt: skip
 
 
-@functools.cache
-def _elementwise_source(name: str, arrays: tuple[str, ...], kinds: str, preamble: str, body: str,
-                        packed: bool) -> str:  # fmt: skip
-    """The kernel of an elementwise op, for these kinds of inputs.
+def _elementwise_launcher(
+    name: str, arrays: Sequence[str], preamble: str, body: str
+) -> Callable[..., Any]:
+    """The launcher of a generated kernel of one step: a call of the user's function."""
+    parameters = ", ".join(f"T {a}" for a in arrays)
+    function = f"template <class T> __device__ T {name}_of({parameters}) {{ {body} }}\n"
+    head = f'{headers("elementwise.cuh")}{preamble}\n#line 1 "{name}"\n{function}'
 
-    Kinds are ``a``, an array of the result's shape; ``o``, of one element; ``n``, a number. For
-    ``scale(x, by)`` of kinds "an" with the expression ``by * x`` the source is::
+    @functools.cache
+    def kernel(xp: Any, *kinds: Any) -> Elementwise:  # one remembers calls with arrays of a library
+        dtype = next(k for k in kinds if k is not float)
+        wide = compute_dtype(dtype)
 
-        #line 1 "scale"
-        template <class T> __device__ T scale_of(T x, T by) { return by * x; }
-        template <class T> __global__ void scale(
-            const T* x_in, compute_t<T> by_in, T* out, long long n) {
-          typedef compute_t<T> S;
-          constexpr int W = PACKED<T>;
-          long long step = (long long)gridDim.x * blockDim.x * W;
-          for (long long i = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * W; i < n;
-               i += step) {
-            if (i + W <= n) {
-              Pack<T, W> x_pack = *(const Pack<T, W>*)(x_in + i);
-              Pack<T, W> out_pack;
-        #pragma unroll
-              for (int k = 0; k < W; ++k) out_pack.at[k] = T(scale_of<S>(S(x_pack.at[k]), by_in));
-              *(Pack<T, W>*)(out + i) = out_pack;
-            } else {
-              for (long long k = i; k < n; ++k) out[k] = T(scale_of<S>(S(x_in[k]), by_in));
-            }
-          }
-        }
-    """
-    each = list(zip(arrays, kinds, strict=True))
-    parameters = ", ".join(f"{'compute_t<T> ' if k == 'n' else 'const T* '}{a}_in" for a, k in each)
-    read = {"a": "S({0}_pack.at[k])", "o": "S(*{0}_in)", "n": "{0}_in"}
-    one = {**read, "a": "S({0}_in[k])"}
-    loads = "".join(
-        f"      Pack<T, W> {a}_pack = *(const Pack<T, W>*)({a}_in + i);\n"
-        for a, k in each
-        if k == "a"
-    )
-    call = f"T({name}_of<S>({{}}))"
-    packs = call.format(", ".join(read[k].format(a) for a, k in each))
-    tail = call.format(", ".join(one[k].format(a) for a, k in each))
-    return f"""{preamble}
-#line 1 "{name}"
-template <class T> __device__ T {name}_of({", ".join(f"T {a}" for a in arrays)}) {{ {body} }}
-template <class T> __global__ void {name}(
-    {parameters}, T* out, long long n) {{
-  typedef compute_t<T> S;
-  constexpr int W = {"PACKED<T>" if packed else "1"};
-  long long step = (long long)gridDim.x * blockDim.x * W;
-  for (long long i = ((long long)blockIdx.x * blockDim.x + threadIdx.x) * W; i < n;
-       i += step) {{
-    if (i + W <= n) {{
-{loads}      Pack<T, W> out_pack;
-#pragma unroll
-      for (int k = 0; k < W; ++k) out_pack.at[k] = {packs};
-      *(Pack<T, W>*)(out + i) = out_pack;
-    }} else {{
-      for (long long k = i; k < n; ++k) out[k] = {tail};
-    }}
-  }}
-}}
-"""
+        def formula(*codes: Code) -> list[Code]:
+            own = codes[0].body
+            values = [cast(own, c, wide) for c in codes]
+            return [own.add("call", wide, *values, how=f"{name}_of<{{T}}>()")]
+
+        return Elementwise(name, kinds, formula, [dtype], head)
+
+    def launcher(xp: Any, *values: Any) -> Any:
+        if any(isinstance(a, (complex, np.complexfloating)) for a in values):
+            return NotImplemented
+        values = tuple(float(a) if _is_number(a) else a for a in values)
+        kinds = [float if type(a) is float else a.dtype for a in values]
+        if len({*kinds} - {float}) != 1 or not {*kinds} <= {float, *FLOATS}:
+            return NotImplemented  # the formula determines promotion
+        results = kernel(xp, *kinds)(*values)
+        return results if results is NotImplemented else results[0]
+
+    return launcher
 
 
 def _is_number(a: Any) -> bool:
     return type(a) in SCALARS or isinstance(a, np.generic)  # a weak number next to bfloat16
-
-
-def _launch_elementwise(
-    name: str, arrays: tuple[str, ...], preamble: str, body: str, xp: Any, *values: Any
-) -> Any:
-    lib = xp.lib
-    own = [a for a in values if not _is_number(a)]
-    dtype = own[0].dtype
-    if dtype not in FLOATS or any(a.dtype != dtype for a in own):
-        return NotImplemented  # the formula determines promotion
-    if any(type(a) is complex for a in values):
-        return NotImplemented
-    out = lib.empty(np.broadcast_shapes(*(a.shape for a in own)), dtype=dtype)
-    if not out.size:
-        return out
-    wide = np.dtype(np.float32) if dtype in HALF else dtype
-    kinds, args = "", []
-    for a in values:
-        if _is_number(a):
-            kinds, a = kinds + "n", wide.type(a)
-        elif a.size == 1 and out.size > 1:
-            kinds += "o"
-        else:
-            kinds, a = kinds + "a", lib.ascontiguousarray(lib.broadcast_to(a, out.shape))
-        args.append(a)
-    spread = [a for a, k in zip(args, kinds, strict=True) if k == "a"]
-    packed = all(pointer(a) % 16 == 0 for a in (*spread, out))
-    source = _elementwise_source(name, arrays, kinds, preamble, body, packed)
-    width = 16 // dtype.itemsize if packed else 1
-    blocks = min(-(-out.size // (256 * width)), 1 << 20)
-    launch(source, f"{name}<{type_name(dtype)}>", blocks, 256, (*args, out, np.int64(out.size)))
-    return out
 
 
 # ---- any kernel -------------------------------------------------------------------------

@@ -42,7 +42,8 @@ from gpugrad.core.tensor import Tensor, glance, index_parts, new, operand, promo
 from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
-from gpugrad.registry.function_text import numpys_form, numpys_function, source, text_of
+from gpugrad.registry.function_text import source, text_of
+from gpugrad.registry.numpys_form import numpys_form, numpys_function
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles

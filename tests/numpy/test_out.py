@@ -7,7 +7,7 @@ import pytest
 
 import gpugrad as gg
 from gpugrad.errors import DTypeError
-from gpugrad.registry.function_text import numpys_function
+from gpugrad.registry.numpys_form import numpys_function
 
 
 def _takes_out(name):

@@ -8,6 +8,7 @@ from random_formulas import NAMES, random_formula
 
 import gpugrad as gg
 from gpugrad.kernels.codegen import update_kernel
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.optim import rules
 from gpugrad.optim.rules import Rule
 
@@ -17,7 +18,7 @@ def without_layout(text):
 
 
 def test_cuda_is_that_of_the_docstring():
-    kernel = update_kernel.StepKernel("sgd", lambda xp, s, p, g: (p - s.rate * g,), ("rate",), 0)
+    kernel = StepKernel("sgd", lambda xp, s, p, g: (p - s.rate * g,), ("rate",), 0)
     _, _, shown = update_kernel.__doc__.partition("::\n")
     shown = without_layout(shown.partition("\n\nA step")[0])
     assert shown in without_layout(kernel.source(np.float32))
@@ -33,7 +34,7 @@ def test_blocks_and_small_arrays_are_stepped_as_whole_ones(seed, dtype, monkeypa
     rng = np.random.default_rng(seed)
     n_slots = int(rng.integers(0, 4))
     formula = random_formula(seed, n_slots)
-    rule = Rule("random", formula, NAMES, n_slots)
+    rule = Rule(StepKernel("random", formula, NAMES, n_slots))
     columns = [
         [rng.normal(size=n).astype(dtype) for _ in range(2 + n_slots)]
         for n in (7, 200, 0, 10, 1, 3, 64, 65, 9, 10, 10, 10, 10, 10, 10, 10)
@@ -93,14 +94,15 @@ def test_an_average_may_be_an_older_value_of_another_array(size):
 
 @pytest.mark.parametrize("size", [3, 9000])
 def test_settings_may_have_the_names_of_functions(size):
-    rule = Rule("sgd", lambda xp, s, p, g: (p - s.add * xp.sqrt(g) * s.sqrt,), ("add", "sqrt"), 0)
+    formula = lambda xp, s, p, g: (p - s.add * xp.sqrt(g) * s.sqrt,)  # noqa: E731
+    rule = Rule(StepKernel("sgd", formula, ("add", "sqrt"), 0))
     p, g = np.zeros(size), np.full(size, 4.0)
     rule.step([[p, g]], [(2.0, 3.0)], [0])
     np.testing.assert_array_equal(p, -12.0)
 
 
 def test_a_formula_with_too_few_results_changes_nothing():
-    rule = Rule("short", lambda xp, s, p, g, m: (p - g,), (), 1)
+    rule = Rule(StepKernel("short", lambda xp, s, p, g, m: (p - g,), (), 1))
     arrays = [np.ones(3) for _ in range(3)]
     with pytest.raises(ValueError, match="zip"):
         rule.step([arrays], [()], [0])

@@ -187,11 +187,13 @@ def test_frozen_laws_and_other_methods_are_scipys():
     with gg.GradientTape() as tape:
         tape.watch(a)
         for args, make in (((a,), lambda m, a: m.gamma(a, loc=1, scale=2)),
-                           ((a,), lambda m, a: m.poisson(a, loc=1))):  # fmt: skip
+                           *(((x,), lambda m, a: m.poisson(a, loc=1))
+                             for x in (a, 2.5))):  # fmt: skip
             ours, theirs = make(G, *args), make(S, 2.5)
             for name, *given in (("mean",), ("std",), ("median",), ("interval", 0.8), ("support",),
-                                 ("moment", 3), ("stats", "mvsk"), ("expect", lambda x: x * x),
-                                 ("entropy",), ("cdf", 3.0), ("ppf", 0.3)):  # fmt: skip
+                                 ("moment", 3), ("stats", "mvsk"), ("expect",),
+                                 ("expect", lambda x: x * x), ("entropy",), ("cdf", 3.0),
+                                 ("ppf", 0.3)):  # fmt: skip
                 both = [getattr(m, name)(*given) for m in (ours, theirs)]
                 np.testing.assert_allclose(*map(np.asarray, map(gg.stop_gradient, both[:1])),
                                            both[1], rtol=1e-7)  # fmt: skip

@@ -19,9 +19,9 @@ from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.cpu import compiler, step_table
 from gpugrad.kernels.cpu.compiler import setting
-from gpugrad.kernels.cpu.vectors import prelude
 from gpugrad.trace.program import Program, Step, Value
 
 WORTH = 1 << 20

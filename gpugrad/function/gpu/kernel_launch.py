@@ -17,7 +17,6 @@ from gpugrad.function.gpu.kernel_code import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, count_of_mean, reduction
 from gpugrad.kernels.by_hand.partial_sums import Sums, end_or_wait
 from gpugrad.kernels.codegen.code import Code, compute_dtype
-from gpugrad.kernels.codegen.element_kernel import prelude
 from gpugrad.kernels.codegen.elementwise import Elementwise
 from gpugrad.kernels.codegen.row_kernel import MOST_BLOCKS, RowKernel
 from gpugrad.kernels.runtime.launch import launch, pointer
@@ -72,23 +71,17 @@ class RowWise:
 
     def __init__(self, kernel: FusedKernel) -> None:
         self._kernel, self._code = kernel, KernelCode(kernel)
-        self._forms: dict[int, tuple[RowKernel, str]] = {}
-        self.source = self._form_of(8)[1]
+        # by the elements of an access, at most
+        self._form_of = functools.cache(functools.partial(RowKernel, self._code))
+        self.source = self._form_of(8).source
 
-    def _form_of(self, pack: int) -> tuple[RowKernel, str]:
-        """The kernel with accesses of so many elements at most, and its source."""
-        if pack not in self._forms:
-            form = RowKernel(self._code, pack)
-            self._forms[pack] = form, prelude() + form.text
-        return self._forms[pack]
-
-    def _pack(self, inputs: Sequence[Any]) -> int:
-        """Elements of an access, by where the arrays begin: a view may begin anywhere."""
-        pack = self._forms[8][0].pack
+    def _form(self, inputs: Sequence[Any]) -> RowKernel:
+        """The kernel for arrays that begin where these do: a view may begin anywhere."""
+        pack = self._form_of(8).pack
         read = [a for a, i in zip(inputs, self._code.inputs, strict=True) if i.column]
         while pack > 1 and any(pointer(a) % (pack * a.itemsize) for a in read):
             pack //= 2
-        return pack
+        return self._form_of(pack)
 
     def __call__(self, xp: Reading, arrays: Sequence[Any]) -> list[Any]:
         """Launch on the arrays of the kernel's inputs; returns the arrays of its results."""
@@ -96,13 +89,13 @@ class RowWise:
         place = {id(v): k for k, v in enumerate(self._kernel.inputs)}
         inputs = [arrays[place[id(i.value)]] for i in code.inputs]
         inputs = [a if a.flags.c_contiguous else lib.ascontiguousarray(a) for a in inputs]
-        form, source = self._form_of(self._pack(inputs))
+        form = self._form(inputs)
         outs = [lib.empty(r.value.shape, dtype=r.value.dtype) for r in (*code.results, *code.sums)]
         results, sums = outs[: len(code.results)], outs[len(code.results) :]
         partials = [lib.empty(form.blocks * code.width(s), dtype=s.code.dtype) for s in code.sums]
-        launch(source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
+        launch(form.source, "kernel", form.blocks, form.block, [*inputs, *results, *partials])
         if sums:
-            end = functools.partial(self._end, form.blocks, source, partials, sums)
+            end = functools.partial(self._end, form, partials, sums)
             if all(s.by_column and s.count is None for s in code.sums):
                 end_or_wait(Sums(partials, sums, form.blocks, code.columns, end))
             else:
@@ -110,8 +103,8 @@ class RowWise:
         by_id = {id(r.value): a for r, a in zip((*code.results, *code.sums), outs, strict=True)}
         return [by_id[id(v)] for v in self._kernel.outs]
 
-    def _end(self, parts: int, source: str, partials: Sequence[Any], sums: Sequence[Any]) -> None:
+    def _end(self, form: RowKernel, partials: Sequence[Any], sums: Sequence[Any]) -> None:
         pairs = [a for pair in zip(partials, sums, strict=True) for a in pair]
         width = max(map(self._code.width, self._code.sums))
         blocks = max(1, min(-(-width // 32), MOST_BLOCKS))
-        launch(source, "ending", blocks, (32, 32), [*pairs, np.int32(parts)])
+        launch(form.source, "ending", blocks, (32, 32), [*pairs, np.int32(form.blocks)])

@@ -19,11 +19,11 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-import warnings
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from gpugrad.integrations.library import compare_version
 
 TRIED = "3.15"
 """The version of Keras that this was tried with."""
@@ -109,13 +109,7 @@ def _install() -> None:
         )
     if importlib.util.find_spec("keras") is None:
         raise ImportError("gpugrad.integrations needs keras. Install it: pip install keras==3.15.1")
-    found = version("keras")
-    if not found.startswith(TRIED):
-        warnings.warn(
-            f"gpugrad.integrations.keras was tried with Keras {TRIED}, and this is {found}.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+    compare_version("keras", (TRIED,))
     os.environ["KERAS_BACKEND"] = "gpugrad"
     sys.meta_path.insert(0, _Finder())
 

@@ -84,10 +84,17 @@ class Body:
         return self.add("half" if is_half else "input", compute_dtype(dtype), value=name)
 
     def add(
-        self, op: str, dtype: np.dtype[Any], *args: Code, value: Any = None, weak: Any = None
+        self,
+        op: str,
+        dtype: np.dtype[Any],
+        *args: Code,
+        value: Any = None,
+        weak: Any = None,
+        how: Any = None,
     ) -> Code:
         """The node of an op; equal ones are one node."""
-        how = FUNCTIONS.get((op, args[0].dtype.kind)) if args else None
+        if args and how is None:
+            how = FUNCTIONS.get((op, args[0].dtype.kind))
         number = value.tobytes() if isinstance(value, np.generic) else value
         key = how or op, dtype, args, number
         if key not in self._seen:
@@ -169,12 +176,12 @@ class Code:
         name: the variable.
         op: the name of a function in `FUNCTIONS`; or ``"input"``, ``"half"`` for an input of 16
             bits, ``"reduced"``, ``"literal"``, ``"cast"``, ``"rounded"`` to 16 bits, ``"strong"``
-            for a weak number with a dtype.
+            for a weak number with a dtype, ``"call"`` of a user's function.
         args: the nodes that it reads.
         dtype: the dtype that NumPy computes it in.
         value: the name of an input or of a reduction's result, the number of a literal, the dtype
             that it is rounded to.
-        how: the entry of a function in `FUNCTIONS`, or None.
+        how: the entry of a function in `FUNCTIONS`, or as one; else None.
         weak: the Python type if it is a Python number, or None.
     """
 

@@ -126,6 +126,16 @@ def literal(value: Any, dtype: np.dtype[Any]) -> str:
     return f"{float(value)!r}" if dtype.itemsize == 8 else f"{float(str(value))!r}f"
 
 
+def indented(text: str) -> str:
+    """A text whose lines are indented by the braces around them."""
+    depth, lines = 0, []
+    for line in text.splitlines():
+        depth -= line.startswith("}")
+        lines.append("  " * (0 if line.startswith("#") else depth) + line)
+        depth += line.endswith("{")
+    return "\n".join([*lines, ""])
+
+
 class Renderer:
     """Writes the lines of nodes; this one writes CUDA."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpugrad.core.backend import BFLOAT16, SCALARS
 from gpugrad.core.devices import gpu_count
 from gpugrad.kernels.codegen.code import compute_dtype
-from gpugrad.kernels.codegen.cuda import CUDA
+from gpugrad.kernels.codegen.cuda import CUDA, indented
 from gpugrad.kernels.codegen.layout import Layout, summed_axes
 from gpugrad.kernels.runtime.launch import TYPES, cpp_bool, get_kernel, headers, launch
 
@@ -71,7 +71,7 @@ class ElementKernel:
         some = "" if len(at) == len(of.dtypes) else f"_{'_'.join(map(str, at))}"
         self.name = f"{of.name}{some}_{places}{marks}{len(layout.dims)}{layout.index[0]}"
         self.name += f"{layout.pack}_{threads[0]}" + "s" * split
-        self.source = prelude() + self._text(of.inputs)
+        self.source = of.head + self._text(of.inputs)
         self._has_numbers = any(i in SCALARS for i in of.inputs)
         self._kernel: Any = None  # kept only if there is one GPU
         self._empty = 0 in shape
@@ -359,13 +359,3 @@ def _sum_to_shape(whole: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if not axes:
         return whole.reshape(shape)
     return whole.sum(axis=axes, keepdims=True).reshape(shape).astype(dtype, copy=False)
-
-
-def indented(text: str) -> str:
-    """A text whose lines are indented by the braces around them."""
-    depth, lines = 0, []
-    for line in text.splitlines():
-        depth -= line.startswith("}")
-        lines.append("  " * (0 if line.startswith("#") else depth) + line)
-        depth += line.endswith("{")
-    return "\n".join([*lines, ""])

@@ -30,7 +30,7 @@ import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
-from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel
+from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel, prelude
 from gpugrad.kernels.codegen.layout import lay_out, summed_axes
 from gpugrad.kernels.runtime.launch import pointer
 
@@ -44,6 +44,7 @@ class Elementwise:
             with each call.
         formula: function of one Code per input that returns one result per entry of `dtypes`.
         dtypes: dtypes of the results.
+        head: the text before the kernels, if it is not `prelude`.
 
     Raises:
         NoCodeError: the formula is not straight-line CUDA.
@@ -55,7 +56,9 @@ class Elementwise:
         inputs: Sequence[Any],
         formula: Callable[..., Sequence[Any]],
         dtypes: Sequence[Any],
+        head: str = "",
     ) -> None:
+        self.head = head or prelude()
         self.inputs = tuple(i if i in SCALARS else np.dtype(i) for i in inputs)
         self.dtypes = tuple(map(np.dtype, dtypes))
         body = Body()

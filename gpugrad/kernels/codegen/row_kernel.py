@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
 from gpugrad.kernels.codegen.cuda import CUDA
+from gpugrad.kernels.codegen.element_kernel import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel
 from gpugrad.kernels.runtime.launch import type_name
 
@@ -27,7 +28,7 @@ ELEMENTS = 16  # of a row per thread, at 4 bytes each
 
 
 class RowKernel:
-    """The text of a kernel that works row by row, and the shape of its launch.
+    """The CUDA source of a kernel that works row by row, and the shape of its launch.
 
     Args:
         code: the steps.
@@ -37,7 +38,7 @@ class RowKernel:
         pack: elements of an access.
         block: threads per row, and rows at a time.
         blocks: the number of blocks.
-        text: the kernel, and the second one if there are sums.
+        source: the kernel, and the second one if there are sums.
     """
 
     def __init__(self, code: Kernel, most: int = 8) -> None:
@@ -61,7 +62,7 @@ class RowKernel:
         self._long = threads * held < n
         if self._long and by_column:
             raise NoCodeError("sums over rows that are too long for registers")
-        self.text = self._text() + self._ending()
+        self.source = prelude() + self._text() + self._ending()
 
     def _text(self) -> str:
         of, (threads, slots) = self._code, self.block

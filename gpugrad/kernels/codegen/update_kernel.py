@@ -39,14 +39,15 @@ sums of its array, always in the same order, and steps. So results do not depend
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.backend import READINGS
 from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
+from gpugrad.kernels.codegen.cuda import indented
 from gpugrad.kernels.runtime.launch import TYPES, headers, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, segments_of, tables
 
@@ -68,6 +69,7 @@ class StepKernel:
     Attributes:
         names: the names of its kernels.
         rounds: whether `step` takes arrays for rounded copies.
+        formula, settings, n_arrays: the formula, its settings, and its arrays: p, g and averages.
 
     Raises:
         NoCodeError: when it is launched, if the formula is not straight-line CUDA.
@@ -81,82 +83,94 @@ class StepKernel:
         n_slots: int,
         measure: Callable[..., Any] | None = None,
     ) -> None:
-        self.name, self._formula, self._measure = name, formula, measure
+        self.name, self.formula, self._measure = name, formula, measure
         self.names: tuple[str, ...] = (f"{name}_measure", name) if measure else (name,)
         self.rounds = measure is None
-        self._settings, self._columns = tuple(settings), range(2 + n_slots)
+        self.settings, self.n_arrays = tuple(settings), 2 + n_slots
         self.source = functools.cache(self._source)
+
+    def lines(
+        self,
+        formula: Callable[..., Any],
+        inputs: Sequence[str],
+        results: Sequence[str],
+        dtype: np.dtype[Any],
+    ) -> str:
+        """The lines of C and CUDA that compute a formula of elements of one dtype.
+
+        Args:
+            formula: the rule's formula or `measure`.
+            inputs: the expressions of its arrays' elements.
+            results: the expressions that the results are assigned to, when all have been read.
+            dtype: the dtype of all values.
+        """
+        body = Body()
+        values = [body.input(x, dtype) for x in inputs]
+        s = SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in self.settings})
+        codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
+        stores = [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
+        return "".join(f"{line}\n" for line in body.lines(codes) + stores)
 
     def _source(self, dtype: Any) -> str:
         """The source of the kernels for arrays of this dtype."""
         dtype = compute_dtype(dtype)
-        name, columns = self.name, self._columns
-        slots = [f"x{k}" for k in columns[2:]]
-        fields = " ".join(f"{TYPES[dtype]} {k};" for k in self._settings)
-        texts = [
-            headers("functions.cuh", "tables.cuh"),
-            f"struct {name}_settings {{ {fields} }};\n",
-            self._each(name, self._formula, dtype, ["x0", *slots]),
-        ]
-        step, n = self._loop(dtype), len(columns)
+        name, n, slots = self.name, self.n_arrays, [f"x{k}" for k in range(2, self.n_arrays)]
+        fields = " ".join(f"{TYPES[dtype]} {k};" for k in self.settings)
+        text = f"struct {name}_settings {{ {fields} }};\n"
+        text += self._each(name, self.formula, dtype, ["x0", *slots])
         if self._measure is None:
-            copy = self._loop(dtype, rounded=True)
-            texts += [
-                self._kernel(name, n, f"  each_chunk(table, {step});\n"),
-                self._kernel(f"{name}_rounded", n + 1, f"  each_chunk(table, {copy});\n", True),
-            ]
+            text += self._kernel(name, dtype, n, "each_chunk(table")
+            text += self._kernel(f"{name}_rounded", dtype, n + 1, "each_chunk(table", rounded=True)
         else:
-            first, step = f"{name}_measure", f"s.p_norm, s.u_norm, {step}"
-            loop = self._loop(dtype, measures=True)
-            texts += [
-                self._each(first, self._measure, dtype, ["u", *slots]),
-                self._kernel(first, n + 1, f"  measure_segments(table, {loop});\n"),
-                self._kernel(name, n + 1, f"  each_measured_chunk(table, {step});\n"),
-            ]
-        return "".join(texts)
+            first = f"{name}_measure"
+            text += self._each(first, self._measure, dtype, ["u", *slots])
+            text += self._kernel(first, dtype, n + 1, "measure_segments(table", measures=True)
+            walk = "each_measured_chunk(table, s.p_norm, s.u_norm"
+            text += self._kernel(name, dtype, n + 1, walk)
+        return headers("functions.cuh", "tables.cuh") + indented(text)
 
     def _each(
         self, own: str, formula: Callable[..., Any], dtype: np.dtype[Any], results: Sequence[str]
     ) -> str:
         """The function ``own_each`` of one element, which assigns the results to its parameters."""
-        t, inputs = TYPES[dtype], [f"x{k}" for k in self._columns]
+        t, inputs = TYPES[dtype], [f"x{k}" for k in range(self.n_arrays)]
         params = [f"{t}& {x}" if x in results else f"const {t} {x}" for x in inputs]
         params += [f"{t}& {x}" for x in results if x not in inputs]
-        lines = formula_lines(formula, self._settings, inputs, results, dtype)
         return (
             f"static __device__ __forceinline__ void {own}_each(\n"
             f"    {', '.join(params)}, const {self.name}_settings& s) {{\n"
-            + "".join(f"  {line}\n" for line in lines)
-            + "}\n"
+            f"{self.lines(formula, inputs, results, dtype)}}}\n"
         )
 
-    def _loop(self, dtype: np.dtype[Any], measures: bool = False, rounded: bool = False) -> str:
-        """The function that steps or measures a part of an array."""
-        t, n = TYPES[dtype], len(self._columns)
-        kinds = ["const T" if measures else "T", "const G", *[t] * (n - 2)]
+    def _kernel(
+        self,
+        own: str,
+        dtype: np.dtype[Any],
+        n: int,
+        walk: str,
+        measures: bool = False,
+        rounded: bool = False,
+    ) -> str:
+        """A kernel whose table has `n` columns, and the start of its walk over their elements."""
+        t, settings = TYPES[dtype], f"{self.name}_settings"
+        kinds = ["const T" if measures else "T", "const G", *[t] * (self.n_arrays - 2)]
         arrays = [f"({kind}*)table.at[{k}][i] + start" for k, kind in enumerate(kinds)]
-        copy = f"part_of((H*)table.at[{n}][i], start)" if rounded else "(T*)nullptr"
-        params = ", ".join(f"{t}& x{k}" for k in self._columns)
-        values = ", ".join(f"x{k}" for k in self._columns)
+        values = ", ".join(f"x{k}" for k in range(self.n_arrays))
+        types, wide, copy = "class T, class G = T", "WIDE<T, G>", "(T*)nullptr"
+        if rounded:
+            types, wide = "class T, class G, class H", "PACKED<H>"
+            copy = f"part_of((H*)table.at[{n - 1}][i], start)"
         element = f"{self.name}_each({values}, s);"
         if measures:
-            element = f"{t} u; {self.name}_measure_each({values}, u, s); add_squares(sum, x0, u);"
-        return (
-            f"[&](int i, long long start, int n{', double2& sum' * measures}) {{\n"
-            f"    each_element<W, {t}>(n, [&]({params}) {{ {element} }},\n"
-            f"        {', '.join([copy, *arrays])});\n  }}"
-        )
-
-    def _kernel(self, own: str, n: int, body: str, rounded: bool = False) -> str:
-        """A kernel whose table has `n` columns."""
-        types = "class T, class G, class H" if rounded else "class T, class G = T"
-        settings = f"{self.name}_settings"
+            element = f"{t} u; {own}_each({values}, u, s); add_squares(sum, x0, u);"
         return (
             f"template <{types}> __global__ void __launch_bounds__(256, 1) {own}(\n"
             f"    const __grid_constant__ Table<{n}> table, {settings} given,\n"
             f"    const {settings}* live) {{\n"
-            f"  constexpr int W = {'PACKED<H>' if rounded else 'WIDE<T, G>'};\n"
-            f"  {settings} s = live ? *live : given;\n{body}}}\n"
+            f"constexpr int W = {wide};\n{settings} s = live ? *live : given;\n"
+            f"{walk}, [&](int i, long long start, int n{', double2& sum' * measures}) {{\n"
+            f"each_element<W, {t}>(n, [&]({t}& {values.replace(', ', f', {t}& ')}) "
+            f"{{ {element} }},\n    {', '.join([copy, *arrays])});\n}});\n}}\n"
         )
 
     def step(
@@ -218,27 +232,3 @@ class StepKernel:
 def _struct_of(dtype: np.dtype[Any], n: int) -> np.dtype[Any]:
     """The dtype of the struct of `n` settings."""
     return np.dtype([("", dtype)] * n)
-
-
-def formula_lines(
-    formula: Callable[..., Any],
-    settings: Sequence[str],
-    inputs: Sequence[str],
-    results: Sequence[str],
-    dtype: np.dtype[Any],
-) -> list[str]:
-    """The lines of C and CUDA that compute a formula of elements of one dtype.
-
-    Args:
-        formula: the formula, which returns as many values as there are results.
-        settings: the names of the members of a struct ``s``.
-        inputs: the expressions of the formula's arguments.
-        results: the expressions that the results are assigned to, when all inputs have been read.
-        dtype: the dtype of all values.
-    """
-    body = Body()
-    values = [body.input(x, dtype) for x in inputs]
-    s = types.SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in settings})
-    codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]
-    stores = [f"{x} = {code.name};" for x, code in zip(results, codes, strict=True)]
-    return body.lines(codes) + stores

@@ -30,11 +30,11 @@ import numpy as np
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast, read
+from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise
-from gpugrad.kernels.cpu.vectors import prelude
 
 Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 """A function of arrays, or of Codes, and of metadata."""

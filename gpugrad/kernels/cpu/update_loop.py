@@ -31,13 +31,14 @@ operations. (Of a NaN, the sign and the payload may differ.) SGD with momentum, 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.forking import cached_property
-from gpugrad.kernels.codegen.update_kernel import formula_lines
+from gpugrad.kernels.codegen.cuda import indented
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.runtime.launch import TYPES
@@ -50,50 +51,36 @@ class StepLoop:
     """The loop of one update rule, compiled at the first step that is large enough.
 
     Args:
-        formula: ``formula(xp, s, p, g, *slots)``, which returns the new ``(p, *slots)``.
-        settings: the names of the numbers that `s` holds.
-        n_slots: the number of averages.
+        rule: the formula, and the lines of an element.
 
     Attributes:
         used: whether it was compiled: then it steps Variables of any size.
     """
 
-    def __init__(self, formula: Callable[..., Any], settings: Sequence[str], n_slots: int) -> None:
-        self._formula, self._settings, self._n_arrays = formula, tuple(settings), 2 + n_slots
-        self.used = False
+    def __init__(self, rule: StepKernel) -> None:
+        self._rule, self.used = rule, False
 
     def source(self, rule: str = "Rule", function: str = "gpugrad_step") -> str:
         """The text of a library with this function."""
-        n, m = self._n_arrays, len(self._settings)
-        lines = [
-            '#include "update_loop.h"',
-            f"struct {rule} {{",
-            f"  static const int ARRAYS = {n}, NUMBERS = {m};",
-            *(f"  {line}" for dtype in WIDE for line in self._run(dtype)),
-            "};",
-            f"STEP({function}, {rule})",
-        ]
-        return "\n".join(lines) + "\n"
+        sizes = f"ARRAYS = {self._rule.n_arrays}, NUMBERS = {len(self._rule.settings)}"
+        return indented(
+            f'#include "update_loop.h"\nstruct {rule} {{\nstatic const int {sizes};\n'
+            f"{''.join(map(self._run, WIDE))}}};\nSTEP({function}, {rule})\n"
+        )
 
-    def _run(self, dtype: Any) -> list[str]:
+    def _run(self, dtype: Any) -> str:
         """The function that steps `n` elements of one dtype."""
-        t, n, names = TYPES[dtype], self._n_arrays, self._settings
+        t, n, names = TYPES[dtype], self._rule.n_arrays, self._rule.settings
         arrays = ", ".join(f"*x{k} = arrays[{k}]" for k in range(n))
         numbers = ", ".join(f"numbers[{k}]" for k in range(len(names)))
-        struct = f"  const struct {{ {t} {', '.join(names)}; }} s = {{{numbers}}};"
+        struct = f"const struct {{ {t} {', '.join(names)}; }} s = {{{numbers}}};\n"
         inputs = [f"x{k}[j]" for k in range(n)]
-        results = [inputs[0], *inputs[2:]]
-        lines = formula_lines(self._formula, names, inputs, results, dtype)
-        return [
-            f"static void run({t}* const* arrays, const {t}* numbers, long n) {{",
-            f"  {t} {arrays};",
-            *([struct] if names else []),
-            "  INDEPENDENT",
-            "  for (long j = 0; j < n; ++j) {",
-            *(f"    {line}" for line in lines),
-            "  }",
-            "}",
-        ]
+        lines = self._rule.lines(self._rule.formula, inputs, [inputs[0], *inputs[2:]], dtype)
+        return (
+            f"static void run({t}* const* arrays, const {t}* numbers, long n) {{\n{t} {arrays};\n"
+            f"{struct if names else ''}INDEPENDENT\n"
+            f"for (long j = 0; j < n; ++j) {{\n{lines}}}\n}}\n"
+        )
 
     @cached_property
     def _step(self) -> Any:

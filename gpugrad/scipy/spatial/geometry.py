@@ -6,10 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.spatial
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import holds
+from gpugrad.scipy.reading import Names, Reader, holds, public
 from gpugrad.scipy.spatial import metrics
 from gpugrad.scipy.spatial.distance import distance_matrix as distance_matrix
 from gpugrad.scipy.spatial.distance import floats
@@ -46,39 +47,15 @@ def minkowski_distance(x: Any, y: Any, p: Any = 2.0) -> Tensor:
     return metrics.minkowski(a, b, None, p)
 
 
-def procrustes(data1: Any, data2: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Two sets of points moved, scaled and turned so that they match best.
-
-    Args:
-        data1, data2: arrays of shape (n, k).
-
-    Returns:
-        (standardized `data1`, matched `data2`, sum of squared differences): float64 Tensors of
-        shape (n, k), (n, k) and (), differentiable by both sets.
-
-    Raises:
-        ValueError: arrays that are no matrices of one shape, are empty, or have one unique point.
-
-    >>> square = [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]
-    >>> print(gg.scipy.spatial.procrustes(square, square)[2].round(6))
-    0.0
-    """
-    a = xp.astype(floats(data1), "float64")
-    b = xp.astype(floats(data2, a), "float64")
-    if a.ndim != 2 or b.ndim != 2:
-        raise ValueError("Input matrices must be two-dimensional")
-    if a.shape != b.shape:
-        raise ValueError("Input matrices must be of same shape")
-    if not a.size:
-        raise ValueError("Input matrices must be >0 rows and >0 cols")
-    a, b = (x - xp.mean(x, axis=0) for x in (a, b))
-    norms = [xp.vector_norm(x) for x in (a, b)]
-    if not all(holds(norm > 0) for norm in norms):
-        raise ValueError("Input matrices must contain >1 unique points")
-    a, b = (x / norm for x, norm in zip((a, b), norms, strict=True))
+def _orthogonal_procrustes(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """The orthogonal matrix that maps `a` nearest to `b`, and the sum of the singular values."""
     u, s, vh = xp.svd(xp.matmul(xp.matrix_transpose(a), b), full_matrices=False)
-    b = xp.matmul(b, xp.matrix_transpose(xp.matmul(u, vh))) * xp.sum(s)
-    return a, b, xp.sum((a - b) ** 2)
+    return xp.matmul(u, vh), xp.sum(s)
+
+
+_LINALG = Names("linalg", {"orthogonal_procrustes": _orthogonal_procrustes})
+_READ = Reader("scipy.spatial", {"scipy.linalg": _LINALG}, {}).read("scipy.spatial._procrustes")
+procrustes = public(_READ.procrustes, scipy.spatial.procrustes)
 
 
 def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-7) -> Tensor:

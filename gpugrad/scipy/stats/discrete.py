@@ -10,7 +10,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.stats.base import Distribution, point_method
-from gpugrad.scipy.stats.common import Method, attached, double
+from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.integrals import entropy_term, lifted
 
 _MOST_TERMS = 10_000
@@ -54,21 +54,9 @@ class rv_discrete(Distribution):
         total = self._sum(lambda k, *s: entropy_term(self._pmf(k, *s)), shapes)
         return attached(self._values("entropy", *shapes), total)
 
-    @Method
-    def expect(
-        self,
-        func: Any = None,
-        args: Any = (),
-        loc: Any = 0,
-        lb: Any = None,
-        ub: Any = None,
-        conditional: bool = False,
-        **options: Any,
-    ) -> Tensor:
-        """The expected value of a function of the random variable."""
-        func = func or (lambda x: x)
-        shapes, loc, _, finish = self._parsed((*args, loc), {})
-
+    def _expect(
+        self, func: Any, shapes: Any, loc: Any, scale: Any, lb: Any, ub: Any, conditional: bool
+    ) -> Any:
         def total(function: Any) -> Tensor:
             def terms(k: Any, *lifting: Any) -> Any:
                 x = k + loc[..., None]
@@ -79,7 +67,7 @@ class rv_discrete(Distribution):
             return self._sum(terms, shapes)
 
         value = total(func)
-        return finish(value / total(lambda x: 1.0) if conditional else value)
+        return value / total(lambda x: 1.0) if conditional else value
 
     def _sum(self, function: Any, shapes: Any, upto: Any = None) -> Tensor:
         """The sum of a function of the integers in the support, as far as they have a weight."""

@@ -36,7 +36,8 @@ class Frozen:
                 return method(head, *self.args, *rest, **self.kwds, **keywords)
             if name == "expect":
                 shapes, loc, scale = self.dist.scipys._parse_args(*self.args, **self.kwds)
-                return method(*args, args=tuple(shapes), loc=loc, scale=scale, **keywords)
+                keywords |= {} if self.dist.discrete else {"scale": scale}
+                return method(*args, args=tuple(shapes), loc=loc, **keywords)
             if name == "rvs":
                 keywords |= dict(zip(("size", "random_state"), args, strict=False))
                 args = ()

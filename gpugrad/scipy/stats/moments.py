@@ -149,20 +149,19 @@ class Moments:
         return -xp.sum(density(x, *theta))
 
     @Method
-    def expect(
-        self,
-        func: Any = None,
-        args: Any = (),
-        loc: Any = 0,
-        scale: Any = 1,
-        lb: Any = None,
-        ub: Any = None,
-        conditional: bool = False,
-        **options: Any,
-    ) -> Tensor:
-        """The expected value of a function of the continuous random variable."""
-        func = func or (lambda x: x)
-        shapes, loc, scale, finish = self._parsed((*args, loc, scale), {})
+    def expect(self, *args: Any, **keywords: Any) -> Tensor:
+        """The expected value of a function of the random variable; SciPy's arguments."""
+        bound = inspect.signature(self.scipys.expect).bind(*args, **keywords)
+        bound.apply_defaults()
+        given = bound.arguments
+        placing = [given[k] for k in ("loc", "scale") if k in given]
+        shapes, loc, scale, finish = self._parsed((*given["args"], *placing), {})
+        bounds = given["lb"], given["ub"], given["conditional"]
+        return finish(self._expect(given["func"] or (lambda x: x), shapes, loc, scale, *bounds))
+
+    def _expect(
+        self, func: Any, shapes: Any, loc: Any, scale: Any, lb: Any, ub: Any, conditional: bool
+    ) -> Any:
         a, b = self._get_support(*shapes)
         low = a if lb is None else (double(lb) - loc) / scale
         high = b if ub is None else (double(ub) - loc) / scale
@@ -174,7 +173,7 @@ class Moments:
         value = integral(weighted, self, shapes, low, high)
         if conditional:
             value = value / (self._cdf(high, *shapes) - self._cdf(low, *shapes))
-        return finish(value)
+        return value
 
     def fit(self, data: Any, *args: Any, **keywords: Any) -> Any:
         """SciPy's estimates of the parameters from data, without gradients."""

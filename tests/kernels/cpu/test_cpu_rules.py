@@ -9,6 +9,7 @@ from random_formulas import NAMES, random_formula
 from update_rules import CASES, make
 
 import gpugrad as gg
+from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.cpu import compiler, pool, update_loop
 from gpugrad.optim.rules import Rule
 
@@ -96,7 +97,7 @@ def test_source_is_that_of_the_docstring():
         velocity = s.momentum * velocity + g
         return p - s.rate * velocity, velocity
 
-    text = Rule("sgd", momentum, ("momentum", "rate"), 1).loop.source()
+    text = Rule(StepKernel("sgd", momentum, ("momentum", "rate"), 1)).loop.source()
     floats, _, doubles = text.partition("  static void run(double")
     assert textwrap.indent(floats, "    ") in update_loop.__doc__
     assert doubles.count("\n") > floats.count("\n") - 3
@@ -223,7 +224,7 @@ def test_random_formulas_have_the_bits_of_numpy(first, dtype, threads):
     sources, rules = "", []
     for seed in range(first, first + 50):
         n_slots = int(np.random.default_rng(seed).integers(4))
-        rule = Rule("random", random_formula(seed, n_slots), NAMES, n_slots)
+        rule = Rule(StepKernel("random", random_formula(seed, n_slots), NAMES, n_slots))
         sources += rule.loop.source(f"Rule{seed}", f"step{seed}")
         rules.append((seed, n_slots, rule))
     library = compiler.load(sources, what="random formulas")

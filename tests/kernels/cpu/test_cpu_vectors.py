@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from gpugrad.kernels.cpu import compiler, vectors
+from gpugrad.kernels.codegen import cpp
+from gpugrad.kernels.cpu import compiler
 
 pytestmark = pytest.mark.skipif(
     compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
@@ -57,8 +58,8 @@ def arguments(name, dtype, n=64):
 @pytest.fixture(scope="module")
 def library():
     """Each function of one argument, for both dtypes and both numbers of lanes."""
-    text = [vectors.prelude()]
-    for name in sorted(EXACT.keys() & vectors.functions()):
+    text = [cpp.prelude()]
+    for name in sorted(EXACT.keys() & cpp.functions()):
         for t in TYPES.values():
             for lanes in (4, 8) if t == "float" else (8,):
                 text.append(
@@ -78,7 +79,7 @@ def call(library, name, x, lanes=None):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", sorted(EXACT.keys() & vectors.functions()))
+@pytest.mark.parametrize("name", sorted(EXACT.keys() & cpp.functions()))
 def test_functions_are_near_the_exact_value(name, dtype, library):
     x = arguments(name, dtype)
     y = call(library, name, x)
@@ -98,7 +99,7 @@ NUMPYS = ["exp", "log", "tanh", "expm1", "log1p", "sin", "cos", "tan", "sqrt", "
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", [n for n in NUMPYS if n in vectors.functions()])
+@pytest.mark.parametrize("name", [n for n in NUMPYS if n in cpp.functions()])
 def test_special_values_are_those_of_numpy(name, dtype, library):
     x = np.resize(np.array(SPECIAL, dtype), 16)
     with np.errstate(all="ignore"):
