@@ -48,6 +48,11 @@ _NAMES = {
         units_out = features out_features; use_bias = bias
         width = embed_dim embedding_dim output_dim
     """,
+    "an op's argument": """
+        axes = dims perm; axis = axes dim dims; keepdims = keep_dims keepdim
+        kernel_size = pool_size; max = clip_value_max max_value; min = clip_value_min min_value
+        num_classes = depth; stride = strides
+    """,
     "gg.optim": "LossScaleOptimizer = GradScaler; schedules = lr_scheduler",
     "a schedule": """
         constant = ConstantLR; cosine = CosineAnnealingLR CosineDecay
@@ -222,12 +227,18 @@ def hint(place: str, name: str, known: Iterable[str] = ()) -> str:
 def table(place: str) -> dict[str, str]:
     """The name here, or the sentence, by the name in another library."""
     rows: dict[str, str] = {}
-    for theirs, sentence in _SENTENCES.get(place, {}).items():
-        rows.update((name, sentence.replace("{name}", name)) for name in theirs.split())
-    for entry in re.split(r"[;\n]", _NAMES.get(place, "")):
-        here, _, theirs = entry.partition("=")
-        rows.update(dict.fromkeys(theirs.split(), here.strip()))
+    for names, sentence in _SENTENCES.get(place, {}).items():
+        rows.update((name, sentence.replace("{name}", name)) for name in names.split())
+    for here, theirs in names_elsewhere(place).items():
+        rows.update(dict.fromkeys(theirs, here))
     return rows
+
+
+@functools.cache
+def names_elsewhere(place: str) -> dict[str, list[str]]:
+    """The names in other libraries, by the name here."""
+    entries = [e.partition("=") for e in re.split(r"[;\n]", _NAMES.get(place, "")) if e.strip()]
+    return {here.strip(): theirs.split() for here, _, theirs in entries}
 
 
 def _squeezed(name: str) -> str:

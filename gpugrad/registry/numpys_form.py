@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.forking import import_module
+from gpugrad.core.known_as import names_elsewhere
 
 UFUNCS = ("out", "where", "dtype")
 """The keywords of NumPy's ufuncs that an op takes; each costs 5 ns."""
@@ -21,7 +22,7 @@ def numpys_form(op: Any, keywords: Sequence[str] = UFUNCS) -> tuple[str, list[st
     """The parameters of an op's function, and the line for calls that only NumPy's function takes.
 
     They are in NumPy's order, unless the op has another. A parameter that only NumPy's function has
-    is None if it is not given.
+    is None if it is not given; so is one with the name of another library, which is refused.
     """
     own = op.signature.parameters
     theirs = _numpys_parameters(op, keywords)
@@ -40,6 +41,10 @@ def numpys_form(op: Any, keywords: Sequence[str] = UFUNCS) -> tuple[str, list[st
             p.kind if is_placed else p.KEYWORD_ONLY,
             default=own[p.name].default if p.name in own else None,
         )
+    for name in elsewhere(op):
+        if name not in own and name not in merged and name not in last:
+            others.append(name)
+            last[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
     merged |= {n: p for n, p in own.items() if n not in merged} | last
     parameters = parameters_text(op.signature.replace(parameters=list(merged.values())))
     if not others:
@@ -48,6 +53,21 @@ def numpys_form(op: Any, keywords: Sequence[str] = UFUNCS) -> tuple[str, list[st
     params, given = (", ".join(f"{k!r}: {k}" for k in names) for names in (op.params, others))
     test = " or ".join(f"{k} is not None" for k in others)
     return parameters, [f"if {test}: return by_numpy(({arrays}), {{{params}}}, {{{given}}})"]
+
+
+def elsewhere(op: Any) -> dict[str, str]:
+    """The op's parameters by the names that they have in other libraries."""
+    if not op.home.startswith("gpugrad."):
+        return {}
+    names = names_elsewhere("an op's argument")
+    return {theirs: here for here in op.params for theirs in names.get(here, ())}
+
+
+def refuse_elsewhere(op: Any, given: Mapping[str, Any]) -> None:
+    """Raise TypeError if an argument has the name of another library."""
+    for name, here in elsewhere(op).items():
+        if given.get(name) is not None:
+            raise TypeError(f"{op.name}: {name} is called {here} here.")
 
 
 def _may_lack(p: inspect.Parameter) -> bool:

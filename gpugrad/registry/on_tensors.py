@@ -43,7 +43,7 @@ from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
 from gpugrad.registry.function_text import source, text_of
-from gpugrad.registry.numpys_form import numpys_form, numpys_function
+from gpugrad.registry.numpys_form import numpys_form, numpys_function, refuse_elsewhere
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
@@ -108,8 +108,7 @@ def _scope(op: Any) -> dict[str, Any]:
     }  # fmt: skip
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
-    if (function := numpys_function(op)) is not None:
-        scope["by_numpy"] = functools.partial(_by_numpy, op, function)
+    scope["by_numpy"] = functools.partial(_by_numpy, op, numpys_function(op))
     if op.ufunc is not None:
         scope["ufunc"] = op.ufunc
         scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
@@ -157,9 +156,10 @@ BY_NUMPY: dict[str, Callable[..., Any]] = {}
 """
 
 
-def _by_numpy(op: Any, function: Any, *args: Any) -> Any:
+def _by_numpy(op: Any, function: Any, arrays: Any, params: Any, given: dict[str, Any]) -> Any:
     """A call of an op with arguments that only NumPy's function takes."""
-    return BY_NUMPY["function"](op, function, *args)
+    refuse_elsewhere(op, given)
+    return BY_NUMPY["function"](op, function, arrays, params, given)
 
 
 UFUNC_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")

@@ -1,12 +1,14 @@
 """Arguments with the names that rules give to gradients and results: right, or refused."""
 
 import contextlib
+import inspect
 
 import numpy as np
 import pytest
 
 import gpugrad as gg
 from gpugrad.errors import ArgumentError
+from gpugrad.registry.numpys_form import elsewhere
 
 
 def _partials(name):
@@ -43,3 +45,20 @@ def test_an_argument_of_any_name_has_its_gradient_or_is_refused(name, rules):
         np.testing.assert_array_equal(of_y, x)
         tangent = gg.jvp(product, [x, y], [gg.ones(2), gg.zeros(2)])[1]
         np.testing.assert_array_equal(tangent, y)
+
+
+def test_an_argument_with_the_name_of_another_library_says_what_it_is_called_here():
+    refused = 0
+    for op in gg.OPS.values():
+        required = [p for p in op.signature.parameters.values() if p.default is p.empty]
+        args = [None for p in required if p.kind is p.POSITIONAL_ONLY]
+        keywords = {p.name: None for p in required if p.kind is not p.POSITIONAL_ONLY}
+        for theirs, here in elsewhere(op).items():
+            if theirs not in op.params and here not in keywords:
+                with pytest.raises(TypeError, match=f"^{op.name}: {theirs} is called {here} here"):
+                    op.eager(*args, **keywords, **{theirs: 0})
+                refused += 1
+    assert refused > 300
+    assert "dim" not in inspect.signature(gg.sum).parameters
+    with pytest.raises(TypeError, match="keepdim is called keepdims here"):
+        gg.ones(3).sum(keepdim=True)

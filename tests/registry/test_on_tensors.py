@@ -33,9 +33,12 @@ return by_numpy((x, ), {}, {'out': out, 'where': where, 'dtype': dtype})
 """
 
 CONCAT = """\
-def concat(arrays, /, axis=_d_axis, out=None, *, dtype=None, casting=None):
-    if out is not None or dtype is not None or casting is not None: \
-return by_numpy((arrays, ), {'axis': axis}, {'out': out, 'dtype': dtype, 'casting': casting})
+def concat(arrays, /, axis=_d_axis, out=None, *, dtype=None, casting=None, \
+axes=None, dim=None, dims=None):
+    if out is not None or dtype is not None or casting is not None or \
+axes is not None or dim is not None or dims is not None: \
+return by_numpy((arrays, ), {'axis': axis}, {'out': out, 'dtype': dtype, 'casting': casting, \
+'axes': axes, 'dim': dim, 'dims': dims})
     try:
         arrays = tensors('concat', arrays)
         if Batched in ARRAYS: arrays = meet_levels(*arrays)
