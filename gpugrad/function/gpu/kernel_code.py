@@ -9,7 +9,8 @@ from typing import Any
 from gpugrad.function.passes.fuse import SAME_ELEMENTS, FusedKernel, count_of_mean, reduction
 from gpugrad.function.passes.rewrite import is_cast
 from gpugrad.kernels.codegen import code as code_module
-from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, compute_dtype, read
+from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, compute_dtype, read
+from gpugrad.kernels.codegen.code_reading import CODE, LIB
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.codegen.layout import contiguous
 from gpugrad.trace.program import Step, Value
@@ -65,7 +66,7 @@ class KernelCode(Kernel):
         known: Mapping[int, Code] | None = None,
         strides: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
-        body = next(iter(known.values())).body if known else Body()
+        body = next(iter(known.values())).body if known else Body(LIB)
         super().__init__(body, [], [], [], kernel.rows, kernel.columns)
         self._strides, self._rounded = strides or {}, kernel.rounded
         self._codes: dict[int, Any] = dict(known or {})

@@ -30,6 +30,7 @@ import numpy as np
 
 from gpugrad.core.backend import HALF, SCALARS
 from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
+from gpugrad.kernels.codegen.code_reading import LIB
 from gpugrad.kernels.codegen.element_kernel import NUMBERS, ElementKernel, prelude
 from gpugrad.kernels.codegen.layout import lay_out, summed_axes
 from gpugrad.kernels.runtime.launch import pointer
@@ -61,7 +62,7 @@ class Elementwise:
         self.head = head or prelude()
         self.inputs = tuple(i if i in SCALARS else np.dtype(i) for i in inputs)
         self.dtypes = tuple(map(np.dtype, dtypes))
-        body = Body()
+        body = Body(LIB)
         codes = [body.input(f"x{k}", i) for k, i in enumerate(self.inputs)]
         results = formula(*codes)
         self.results = [

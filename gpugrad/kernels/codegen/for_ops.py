@@ -13,7 +13,8 @@ import numpy as np
 
 from gpugrad.core.backend import BFLOAT16, HALF, NUMPY, SCALARS
 from gpugrad.core.devices import formulas_on, gpu_count
-from gpugrad.kernels.codegen.code import CODE, LIB, Code, NoCodeError, read
+from gpugrad.kernels.codegen.code import Code, NoCodeError, read
+from gpugrad.kernels.codegen.code_reading import CODE, LIB
 from gpugrad.kernels.codegen.element_kernel import NUMBERS
 from gpugrad.kernels.codegen.elementwise import Elementwise, decline, remember
 

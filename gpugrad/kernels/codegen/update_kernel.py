@@ -46,7 +46,8 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import READINGS
-from gpugrad.kernels.codegen.code import LIB, Body, cast, compute_dtype
+from gpugrad.kernels.codegen.code import Body, cast, compute_dtype
+from gpugrad.kernels.codegen.code_reading import LIB
 from gpugrad.kernels.codegen.cuda import indented
 from gpugrad.kernels.runtime.launch import TYPES, headers, launch, type_name
 from gpugrad.kernels.runtime.tables import THREADS, as_contiguous, segments_of, tables
@@ -104,7 +105,7 @@ class StepKernel:
             results: the expressions that the results are assigned to, when all have been read.
             dtype: the dtype of all values.
         """
-        body = Body()
+        body = Body(LIB)
         values = [body.input(x, dtype) for x in inputs]
         s = SimpleNamespace(**{k: body.input(f"s.{k}", dtype) for k in self.settings})
         codes = [cast(body, r, dtype) for r in formula(LIB, s, *values)]

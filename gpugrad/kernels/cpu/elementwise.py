@@ -29,7 +29,8 @@ import numpy as np
 
 from gpugrad.core.backend import SCALARS
 from gpugrad.kernels.codegen.c_kernel import CKernel
-from gpugrad.kernels.codegen.code import CODE, Body, Code, NoCodeError, cast, read
+from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, read
+from gpugrad.kernels.codegen.code_reading import CODE, LIB
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
 from gpugrad.kernels.cpu import compiler, pool
@@ -121,7 +122,7 @@ def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, An
     Raises:
         NoCodeError: the formula cannot be written.
     """
-    body = Body()
+    body = Body(LIB)
     like = np.empty(0, dtype)
     inputs = [Input(k, like) for k in range(n)]
     code = read(formula, [body.input(i.name, dtype) for i in inputs], params)
