@@ -16,14 +16,20 @@ class Repeated:
         function: of plain arrays; returns a list of them.
         device: where they are.
         captured: whether a CUDA graph may hold the function.
+        early: whether it begins work on a stream of its own, so that it comes as early as it can.
     """
 
     version = 0
 
     def __init__(
-        self, function: Callable[..., Sequence[Any]], device: Device, captured: bool
+        self,
+        function: Callable[..., Sequence[Any]],
+        device: Device,
+        captured: bool,
+        early: bool = False,
     ) -> None:
         self._function, self.device, self._captured = function, device, captured
+        self.early = early
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The results on Tensors of real arrays."""

@@ -20,7 +20,8 @@ from gpugrad.testing.cuda.driver import place
 HERE = Path(__file__).parent
 CHECKS = [
     node.name
-    for node in ast.parse((HERE / "ranks.py").read_text()).body
+    for file in sorted(HERE.glob("checks_*.py"))
+    for node in ast.parse(file.read_text()).body
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU

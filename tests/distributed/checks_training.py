@@ -1,0 +1,223 @@
+"""Checks of steps with means over ranks, on each rank."""
+
+import numpy as np
+import pytest
+from common import ON_GPUS, D, W, adam, like_one_process, several
+
+import gpugrad as gg
+
+
+def check_eager_steps_are_those_of_one_process():
+    like_one_process(adam())
+
+
+def check_traced_steps_are_those_of_one_process():
+    like_one_process(adam(), traced=True)
+
+
+def check_accumulated_steps_are_those_of_one_process():
+    like_one_process(adam(accumulate=2))
+    like_one_process(adam(accumulate=2), traced=True)
+
+
+def check_scaled_losses_are_those_of_one_process():
+    like_one_process(adam(), scaled=True)
+    like_one_process(adam(), scaled=True, traced=True)
+
+
+def check_uneven_batches_are_exact_by_their_weights():
+    like_one_process(adam(), weighted=True)
+    like_one_process(adam(), weighted=True, traced=True)
+
+
+def check_sparse_gradients_are_those_of_one_process():
+    like_one_process(lambda: gg.optim.SGD(0.1))
+    like_one_process(lambda: gg.optim.Adagrad(0.1))
+
+
+def check_weights_of_0_count_in_no_kind_of_step():
+    """The values of a rank without data never matter, and a world without data raises."""
+    for traced, shard, accumulate in (
+        (False, None, 1),
+        (True, None, 1),
+        (False, "optimizer", 1),
+        (True, "optimizer", 1),
+        (False, None, 2),
+    ):
+        v = gg.Variable(np.zeros(5))
+        inner = gg.optim.SGD(1.0, accumulate=accumulate)
+        optimizer = D.Optimizer(inner, [v], shard=shard)
+
+        def step(g, weight, v=v, optimizer=optimizer):
+            optimizer.apply_gradients([(g, v)], weight=weight)
+
+        step = gg.function(step) if traced else step
+
+        def call(g, weight, step=step, traced=traced, times=accumulate):
+            for _ in range(times):
+                step(g, gg.constant(weight, "float64") if traced else weight)
+
+        about, nan = (traced, shard, accumulate), gg.constant(np.full(5, np.nan))
+        g = gg.ones(5, dtype="float64")
+        call(*((g, 3.0) if W.rank == 0 else (nan, 0.0)))  # one rank has data
+        assert (v.numpy() == -1).all(), about
+        if not (traced and ON_GPUS):
+            with pytest.raises(ValueError, match="no rank has data"):
+                call(nan, 0.0)
+            assert (v.numpy() == -1).all(), about
+        call(g, 2.0)
+        assert (v.numpy() == -2).all(), about
+        for weight in (-1, np.inf, np.nan, "many"):
+            with pytest.raises(ValueError, match="weight"):
+                optimizer.apply_gradients([(g, v)], weight=weight)
+
+
+def check_weights_of_accumulated_steps_count_examples():
+    v = gg.Variable(np.zeros(1))
+    optimizer = D.Optimizer(gg.optim.SGD(1.0, accumulate=2), [v])
+    gradients, weights = [1.0 + W.rank, 5.0 - W.rank], [1 + W.rank, 3]
+    for g, n in zip(gradients, weights, strict=True):
+        optimizer.apply_gradients([(gg.constant([g], "float64"), v)], weight=n)
+    total = sum(W.gather(sum(weights)))
+    mean = sum(W.gather(sum(g * n for g, n in zip(gradients, weights, strict=True)))) / total
+    assert abs(v.numpy()[0] + mean) < 1e-12
+
+
+def check_ranks_without_data_or_gradients_take_the_same_step():
+    v, w, u = (gg.Variable(np.zeros(2)) for _ in range(3))
+    optimizer = D.Optimizer(gg.optim.SGD(1.0), [v, w, u])
+    nan = gg.constant([np.nan, np.inf], "float64")
+    if W.rank:  # without data: whatever it has does not count
+        optimizer.apply_gradients([(nan, v)] if W.rank % 2 else [], weight=0)
+    else:
+        optimizer.apply_gradients([(gg.constant([1.0, 2.0], "float64"), v)], weight=3)
+    assert (v.numpy() == [-1, -2]).all()
+    optimizer.apply_gradients([(gg.ones(2, dtype="float64"), w)] if W.rank == 0 else [])
+    assert np.allclose(w.numpy(), -1 / W.size)
+    assert (u.numpy() == 0).all()
+    assert optimizer.iterations == 2
+    sharded = D.Optimizer(gg.optim.SGD(1.0), [v], shard="optimizer")
+    sums = D.Optimizer(gg.optim.SGD(1.0, accumulate=1), [v])
+    for refused, pairs in (
+        (optimizer, []),
+        (optimizer, [(nan, v)]),
+        (sharded, [(nan, v)]),
+        (sums, []),
+    ):
+        with pytest.raises(ValueError, match="no rank has data"):
+            refused.apply_gradients(pairs, weight=0)
+    assert (v.numpy() == [-1, -2]).all()
+
+
+def check_compressed_gradients_are_rounded_once():
+    v = gg.Variable(np.zeros(3, "float32"))
+    optimizer = D.Optimizer(gg.optim.SGD(1.0), [v], compress="bfloat16")
+    g = np.float32([1.0, 0.1, 1e-20])
+    optimizer.apply_gradients([(gg.constant(g), v)])
+    assert np.allclose(-v.numpy(), g, rtol=2**-7)
+
+
+def check_one_rank_that_traces_anew_stays_in_step():
+    v = gg.Variable(np.zeros(3))
+    optimizer = D.Optimizer(gg.optim.SGD(1.0), [v])
+
+    @gg.function
+    def step(x):
+        with gg.GradientTape() as tape:
+            loss = gg.sum(gg.mean(x, axis=0) * v)
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+        return loss
+
+    right = 0.0
+    for k in range(5):
+        rows = 2 if k in (2, 4) and W.rank == 0 else 4
+        before = W.collectives
+        step(gg.constant(np.full((rows, 3), k + 1.0 + W.rank)))
+        right += k + 1 + (W.size - 1) / 2
+        assert ON_GPUS or W.size == 1 or W.collectives - before == 2
+        assert np.allclose(v.numpy(), -right)
+
+
+def check_nan_on_one_rank_is_skipped_by_all():
+    skip_nans(gg.optim.Adam(0.1, skip_nonfinite=True))
+    skip_nans(gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1), initial_scale=8.0))
+
+
+def skip_nans(inner):
+    v = gg.Variable(np.ones(3))
+    optimizer, rng = D.Optimizer(inner, [v]), np.random.default_rng(0)
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            loss = gg.sum(x * v * v)
+            if isinstance(optimizer.inner, gg.optim.LossScaleOptimizer):
+                loss = optimizer.scale_loss(loss)
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+    traced, skipped = gg.function(step), 0
+    for _ in range(30):
+        bad, by = rng.random() < 0.3, rng.integers(W.size)
+        skipped += bad
+        x = gg.constant(np.full(3, np.nan if bad and by == W.rank else 1.0))
+        (traced if rng.random() < 0.5 else step)(x)
+    assert optimizer.skipped == skipped
+    assert optimizer.iterations == 30 - skipped
+    assert len(set(W.gather(v.numpy().tobytes()))) == 1
+    assert np.isfinite(v.numpy()).all()
+
+
+def check_nan_of_one_rank_behind_a_collective_keeps_ranks_in_step():
+    """A second backward pass of one rank would run collectives that no other rank joins."""
+    v, rng = gg.Variable(np.ones(2)), np.random.default_rng(0)
+
+    def step(c):
+        with gg.GradientTape() as tape:
+            plain = gg.sum(D.all_gather(v * v) * c)
+            loss = plain + gg.sum(gg.recompute_grad(lambda t: D.all_gather(t) * c)(v))
+        return tape.gradient(loss, v)
+
+    traced = gg.function(step)
+    for k in range(20):
+        c = np.ones(2 * W.size)
+        bad, by = rng.random() < 0.5, rng.integers(W.size)
+        if bad and W.rank == by:
+            c[0] = np.nan  # makes the gradient of rank 0 a NaN
+        before = W.collectives
+        gradient = (traced if k % 3 else step)(gg.constant(c)).numpy()
+        assert np.isnan(gradient[0]) == (bad and W.rank == 0)
+        assert gradient[1] == 3 * W.size
+        assert len(set(W.gather(W.collectives - before))) == 1
+
+
+def check_a_condition_of_one_rank_is_that_of_all():
+    v = gg.Variable(np.zeros(2))
+    optimizer = D.Optimizer(gg.optim.SGD(1.0), [v])
+    g = gg.ones(2, dtype="float64")
+    optimizer.apply_gradients([(g, v)], when=W.rank > 0)
+    assert (v.numpy() == 0).all()
+
+    @gg.function
+    def step(when):
+        optimizer.apply_gradients([(g, v)], when=when)
+
+    step(gg.constant(W.rank > 0))
+    assert (v.numpy() == 0).all()
+    step(gg.constant(True))
+    assert (v.numpy() == -1).all()
+
+
+def check_models_that_differ_are_named():
+    for shape, words in several(((2, W.rank + 1), "Variable 0"), ((2, 1), "missing")):
+        variables = [gg.Variable(np.zeros(shape))]
+        if words == "missing" and W.rank:
+            variables.append(gg.Variable(np.zeros(1)))
+        with pytest.raises(gg.errors.DistributedError, match=words):
+            D.Optimizer(gg.optim.SGD(0.1), variables)
+
+
+def check_values_of_rank_0_and_own_random_numbers():
+    gg.set_seed(3)
+    v = gg.Variable(np.full(3, float(W.rank)))
+    D.Optimizer(gg.optim.SGD(0.1), [v])
+    assert (v.numpy() == 0).all()
+    assert len(set(W.gather(float(gg.random.normal(()))))) == W.size
