@@ -108,10 +108,10 @@ class ShardedParameters(Sharded):
                 "shard='optimizer' takes all."
             )
         blocks = blocks_of(model)
-        for block, own in blocks.items():
+        for module, own in blocks.items():
             if len({v.dtype for v in own}) > 1 or any(v._id in ranks.parts for v in own):
                 raise ArgumentError(
-                    f"{name}: the Variables of the {type(block).__name__} have several dtypes, or "
+                    f"{name}: the Variables of the {type(module).__name__} have several dtypes, or "
                     "are sharded already."
                 )
         super().__init__(name, inner, variables, world)

@@ -219,7 +219,7 @@ class Averager:
                     f"the traced step of rank {world().rank} has {_WORDS[mine]}. Call the same "
                     "function on all ranks, or step eagerly."
                 )
-        return kinds  # type: ignore[no-any-return]  # of NumPy
+        return kinds
 
     def _start(
         self, number: int, dtype: Any, parts: list[int], grads: Any, share: Tensor, weight: Any
@@ -297,7 +297,7 @@ class Averager:
 
         about = [(variable.shape, variable.dtype)]
         dense = self._effect("mean_of_rows", mean, [share, *tensors], about, early=False)
-        return dense[0] if dense else IndexedSlices(*found, variable.shape)
+        return dense[0] if dense else IndexedSlices(found[0], found[1], variable.shape)
 
 
 _NONE, _DENSE, _ROWS = range(3)

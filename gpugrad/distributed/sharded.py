@@ -24,6 +24,7 @@ from gpugrad.errors import ArgumentError
 from gpugrad.optim.clip import all_finite
 from gpugrad.optim.optimizer import Optimizer
 from gpugrad.optim.step import Stepping
+from gpugrad.trace.array import current_trace
 from gpugrad.trace.tracing import Tracing
 
 
@@ -215,6 +216,8 @@ class ShardedOptimizer(Sharded):
     def step(self, grads: Sequence[Any], share: Tensor, when: Any) -> None:
         """Step with means of dense gradients; those of a rank without data may all be None."""
         held = [v for v, _ in self._own.values()]
+        if current_trace() is None or self._variables[0].device.kind == "cpu":
+            self._refresh()
         with recording_stopped(keep=Tracing):
             mean, at, pairs = reduce_scatter(self._flat(grads, share)), 0, []
             for v in held:
@@ -229,6 +232,23 @@ class ShardedOptimizer(Sharded):
             for k, value in values.items():
                 self._variables[k].assign(value)
 
+    def _refresh(self) -> None:
+        """Take the values of the whole Variables, to which others may have written.
+
+        A CUDA graph updates the parts in place, so it cannot: there, `load_state_dict` does.
+        """
+        with recording_stopped(keep=Tracing):
+            for v, part in self._own.values():
+                flat = TENSOR.reshape(self._variables[part.place].value(), (-1,))
+                v.assign(TENSOR.reshape(flat[part.start : part.stop], v.shape))
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None
+    ) -> None:
+        """Load a state of whole Variables, and take their values."""
+        super().load_state_dict(state, names)
+        self._refresh()
+
     def _flat(self, grads: Sequence[Any], share: Tensor) -> Tensor:
         """The shares of this rank in the means, part by part."""
         lacking = [v.name for v, g in zip(self._variables, grads, strict=True) if g is None]
@@ -241,7 +261,10 @@ class ShardedOptimizer(Sharded):
                 f"{self._name}: with shard= every Variable needs a gradient; None for {lacking}."
             )
         factor = TENSOR.astype(share, like.dtype)
-        flat = [TENSOR.where(share == 0, 0.0, TENSOR.reshape(g, (g.size,)) * factor) for g in grads]
+        flat = [
+            TENSOR.where(TENSOR.equal(share, 0.0), 0.0, TENSOR.reshape(g, (g.size,)) * factor)
+            for g in grads
+        ]
         pieces = [
             piece
             for parts in self._parts

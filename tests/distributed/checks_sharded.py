@@ -1,6 +1,7 @@
 """Checks of optimizers and models of which each rank has a part."""
 
 import os
+import tempfile
 
 import numpy as np
 import pytest
@@ -136,3 +137,36 @@ def check_sharded_parameters_refuse_what_would_be_wrong():
         with pytest.raises(ValueError, match="shard='parameters' takes"):
             D.Optimizer(inner, model, shard="parameters")
     assert all((before[k] == v).all() for k, v in whole(net).items())
+
+
+def check_checkpoints_of_shards_load_at_any_number_of_ranks():
+    """Each call goes on from the last one's folder, perhaps one of other ranks, for six steps."""
+    folder = W.gather(os.environ.get("GPUGRAD_CHECKPOINTS") or tempfile.mkdtemp())[0]
+    begun = None
+    for shard in ("parameters", None, "optimizer", "parameters"):
+        net = Net()
+        optimizer = gg.optim.AdamW(1e-2, global_clipnorm=0.5)
+        optimizer.build(net)
+        optimizer = D.Optimizer(optimizer, net, shard=shard)
+        saves = gg.train.Checkpoints(folder, keep=2, net=net, optimizer=optimizer)
+        begun = (saves.restore() or {"steps": 0})["steps"]
+        step_net(net, optimizer, False, range(begun, begun + 2))
+        saves.save(begun + 2, {"steps": begun + 2})
+        saves._lock.release()
+    one, alone = Net(), gg.optim.AdamW(1e-2, global_clipnorm=0.5)
+    step_net(one, alone, False, range(begun + 2), alone=True)
+    right, files = whole(one), os.listdir(folder)
+    for name, value in whole(net).items():
+        assert np.abs(value - right[name]).max() < 1e-10, name
+    parts_of = sorted(f for f in files if f.count(".") == 3)
+    assert len(parts_of) == 2 * W.size  # of the two checkpoints that are kept
+    own = {k: v.numpy().tobytes() for k, v in net.state().items()}
+    W.gather(None)
+    if "GPUGRAD_CHECKPOINTS" in os.environ:
+        return
+    if W.rank == 0:
+        os.unlink(f"{folder}/{parts_of[-1]}")
+    W.gather(None)
+    with pytest.raises(gg.errors.CheckpointError, match="no checkpoint"):
+        saves.restore()
+    assert own == {k: v.numpy().tobytes() for k, v in net.state().items()}

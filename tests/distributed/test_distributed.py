@@ -93,6 +93,16 @@ def test_other_numbers_of_ranks_by_mpi(results, n):
     assert not failed, failed
 
 
+@needs_mpi
+@pytest.mark.slow
+def test_checkpoints_go_on_at_other_numbers_of_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUGRAD_CHECKPOINTS", str(tmp_path))
+    for n in (2, 3, 1):
+        check = "check_checkpoints_of_shards_load_at_any_number_of_ranks"
+        texts = run([ranks(n, tmp_path / f"{n}.json", check)])
+        assert json.loads((tmp_path / f"{n}.json").read_text()) == {check: None}, texts
+
+
 @pytest.mark.device
 @pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
 @pytest.mark.parametrize("check", ON_GPUS)
