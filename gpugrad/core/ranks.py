@@ -57,6 +57,8 @@ class _Ranks:
         size: the number of processes.
         gather: returns the picklable values of all ranks, in their order.
         average: gives Variables the means of their values over ranks, where they differ.
+        captured: how many collectives CUDA graphs hold.
+        launch: launches a graph that holds so many, by a function, while a watchdog looks at it.
         parts: where the elements of a Variable begin in the whole one, and its shape, by id: of
             Variables that hold this rank's part only.
     """
@@ -65,6 +67,8 @@ class _Ranks:
         self.rank, self.size = 0, 1
         self.gather: Any = lambda value: [value]
         self.average: Any = lambda variables: None
+        self.captured = 0
+        self.launch: Any = lambda number, launch: launch()
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def any(self, flag: bool) -> bool:

@@ -97,6 +97,10 @@ class MPIEngine:
         """A NumPy array as one that this engine moves."""
         return x
 
+    def is_capturing(self) -> bool:
+        """Whether what is called now becomes a part of a CUDA graph: nothing of MPI does."""
+        return False
+
     def ended(self) -> Any:
         """A function that tells whether the last collective has ended: MPI waits for it."""
         return None

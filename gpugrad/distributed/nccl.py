@@ -120,10 +120,19 @@ class NCCLEngine:
         pointers = [a.data.ptr for a in arrays]
         getattr(self._comm, name)(*pointers, count, code, *more, self._stream.ptr)
 
+    def is_capturing(self) -> bool:
+        """Whether what is called now becomes a part of a CUDA graph."""
+        return bool(cupy().cuda.get_current_stream().is_capturing())
+
+    def launch(self, launch: Callable[[], None]) -> None:
+        """Launch a CUDA graph that holds collectives."""
+        launch()
+        self._stream = cupy().cuda.get_current_stream()
+
     def ended(self) -> Callable[[], bool] | None:
-        """A function that tells whether the last collective has ended; None while captured."""
+        """A function that tells whether the last collective or graph has ended."""
         stream = self._stream
-        if stream is None or stream.is_capturing():
+        if stream is None:
             return None
         event = stream.record()
 

@@ -116,8 +116,19 @@ class World:
                 f"{text}: this process was forked after init and has no part in the communication. "
                 "Start worker processes by spawn, as gg.data.DataLoader does."
             )
+        if self.engine.is_capturing():
+            ranks.captured += 1
+            return call(self.engine)
+        return self._watched(1, text, call)
+
+    def launch(self, count: int, launch: Callable[[], None]) -> None:
+        """Launch a CUDA graph that holds so many collectives."""
+        self._watched(count, f"a CUDA graph of {count}", lambda engine: engine.launch(launch))
+
+    def _watched(self, count: int, text: str, call: Callable[[Any], Any]) -> Any:
+        """Run collectives while the watchdog looks at them."""
         with self._lock:
-            self._number += 1
+            self._number += count
             number, since = self._number, time.monotonic()
             self._note(number, text, ended=False)
             self._now = number, since, text
@@ -362,7 +373,7 @@ def init(
         made = _on_gpus(rank, size, local_rank, how, timeout, address)
     _worlds.append(made)
     ranks.rank, ranks.size, ranks.gather = made.rank, made.size, made.gather
-    ranks.average = made.average
+    ranks.average, ranks.launch = made.average, made.launch
     return made
 
 

@@ -35,6 +35,41 @@ def check_sparse_gradients_are_those_of_one_process():
     like_one_process(lambda: gg.optim.Adagrad(0.1))
 
 
+def check_rows_are_gathered_where_that_is_fewer_bytes():
+    rng = np.random.default_rng(W.rank)
+    few, many = (gg.constant(rng.integers(0, 50, size=n + W.rank)) for n in (3, 400))
+    sent, before = [], W.run
+    W.run = lambda text, call: (sent.append(text), before(text, call))[1]
+    kinds = {"rows": few, "dense": many, "mixed": few, "one": few if W.rank == 0 else None}
+    try:
+        for kind, indices in kinds.items():
+            for traced in (False, True) if kind in ("rows", "dense") else (False,):
+                v = gg.Variable(np.zeros((50, 4)), name="table")
+                optimizer = D.Optimizer(gg.optim.SGD(1.0), [v])
+                mine, g = np.zeros((50, 4)), []
+                if indices is not None:
+                    np.add.at(mine, indices.numpy(), 1.0 + W.rank)
+                    values = gg.full((indices.size, 4), 1.0 + W.rank, dtype="float64")
+                    g = [gg.IndexedSlices(values, indices, v.shape)]
+                if kind == "mixed" and W.rank == W.size - 1:
+                    g = [gg.constant(mine)]
+
+                def step(values, indices, v=v, optimizer=optimizer):
+                    optimizer.apply_gradients([(gg.IndexedSlices(values, indices, v.shape), v)])
+
+                sent.clear()
+                if traced:
+                    gg.function(step)(g[0].values, g[0].indices)
+                else:
+                    optimizer.apply_gradients([(one, v) for one in g])
+                whole = [text for text in sent if "float64[50, 4]" in text]
+                dense = kind in ("dense", "mixed") or (traced and ON_GPUS)  # nobody reads lengths
+                assert W.size == 1 or bool(whole) == dense, (kind, sent)
+                assert np.allclose(v.numpy(), -sum(W.gather(mine)) / W.size), (kind, traced)
+    finally:
+        W.run = before
+
+
 def check_weights_of_0_count_in_no_kind_of_step():
     """The values of a rank without data never matter, and a world without data raises."""
     for traced, shard, accumulate in (
