@@ -25,7 +25,7 @@ from gpugrad.core.variable import Variable
 from gpugrad.distributed.board import Board, new_file
 from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
-from gpugrad.errors import DeviceError, DistributedError, saying_where
+from gpugrad.errors import DeviceError, DistributedError, GpugradError, saying_where
 
 TIMED_OUT = 75
 """The exit status after a timeout: what sysexits.h calls a temporary failure."""
@@ -134,6 +134,13 @@ class World:
             self._now = number, since, text
             try:
                 result, is_done = call(self.engine), self.engine.ended()
+            except RuntimeError as error:
+                if isinstance(error, GpugradError):
+                    raise
+                raise DistributedError(
+                    f"collective {number}, {text}, has failed: {self._report(number, text)}. "
+                    f"{self.engine.name}: {error}"
+                ) from error
             finally:
                 self._now = None
             if is_done is None:
@@ -221,11 +228,13 @@ class World:
             elif self._board and self._board.lost():
                 self._end(number, text, f"cannot end after {waited:.1f} s")
 
+    def _report(self, number: int, text: str) -> str:
+        return self._board.report(number, text) if self._board else ""
+
     def _end(self, number: int, text: str, reason: str) -> None:
-        report = self._board.report(number, text) if self._board else ""
         print(
             f"gpugrad: rank {self.rank} of {self.size}: collective {number}, {text}, {reason}: "
-            f"{report}. All ranks end; continue from the last checkpoint.",
+            f"{self._report(number, text)}. All ranks end; continue from the last checkpoint.",
             file=sys.stderr,
             flush=True,
         )

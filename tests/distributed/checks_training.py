@@ -1,8 +1,10 @@
 """Checks of steps with means over ranks, on each rank."""
 
+import zlib
+
 import numpy as np
 import pytest
-from common import ON_GPUS, D, W, adam, like_one_process, several
+from common import ON_GPUS, STEPS, D, W, adam, like_one_process, several
 
 import gpugrad as gg
 
@@ -256,3 +258,52 @@ def check_values_of_rank_0_and_own_random_numbers():
     D.Optimizer(gg.optim.SGD(0.1), [v])
     assert (v.numpy() == 0).all()
     assert len(set(W.gather(float(gg.random.normal(()))))) == W.size
+
+
+def check_random_faults_of_data_on_one_rank_keep_all_in_step():
+    """NaNs, other lengths, no data, other dtypes and skipped steps of one rank, at random."""
+    rng, v = np.random.default_rng(1), {}
+    for who in ("ranks", "one"):
+        v[who] = [gg.Variable(np.zeros((6, 3))), gg.Variable(np.ones(3))]
+    one = gg.optim.Adam(0.1, skip_nonfinite=True)
+    optimizer = D.Optimizer(gg.optim.Adam(0.1, skip_nonfinite=True), v["ranks"], bucket_bytes=100)
+
+    def loss(table, w, rows, x):
+        return gg.mean(gg.sum(gg.gather(table, rows) * x + gg.tanh(x * w), axis=1))
+
+    def step(rows, x, weight):
+        with gg.GradientTape() as tape:
+            value = loss(*v["ranks"], rows, gg.astype(x, "float64"))
+        pairs = zip(tape.gradient(value, v["ranks"]), v["ranks"], strict=True)
+        optimizer.apply_gradients(pairs, weight=weight)
+
+    traced = gg.function(step)
+    for k in range(STEPS):
+        by, n = rng.integers(W.size), int(rng.integers(1, 6))
+        kind = rng.choice(["none", "nan", "short", "empty", "dtype", "eager", "skip"])
+        rows, x = rng.integers(0, 6, size=(W.size, n)), rng.normal(size=(W.size, n, 3))
+        x[by, 0, 0] = np.nan if kind == "nan" else x[by, 0, 0]
+        x = x.astype("float32").astype("float64") if kind == "dtype" else x
+        lengths = [n - (r == by and kind == "short" and n > 1) for r in range(W.size)]
+        lengths[by] = 0 if kind == "empty" and W.size > 1 else lengths[by]
+        m, mine = lengths[W.rank], W.rank == by
+        dtype = "float32" if mine and kind == "dtype" else "float64"
+        own = gg.constant(rows[W.rank, :m]), gg.constant(x[W.rank, :m].astype(dtype))
+        skips = kind == "skip" and (ON_GPUS or k % 2)
+        if not m:
+            optimizer.apply_gradients([], weight=0)
+        elif skips:  # all are eager, since a traced step cannot skip by itself
+            optimizer.apply_gradients(
+                [(gg.ones(u.shape, dtype="float64"), u) for u in v["ranks"]], when=not mine
+            )
+        else:
+            (step if mine and kind == "eager" else traced)(*own, m)
+        everything = [np.concatenate([a[r, :j] for r, j in enumerate(lengths)]) for a in (rows, x)]
+        with gg.GradientTape() as tape:
+            value = loss(*v["one"], *map(gg.constant, everything))
+        pairs = zip(tape.gradient(value, v["one"]), v["one"], strict=True)
+        one.apply_gradients(pairs, when=not skips)
+        for a, b in zip(v["ranks"], v["one"], strict=True):
+            assert np.abs(a.numpy() - b.numpy()).max() < 1e-9, (k, kind, by)
+        digest = zlib.crc32(b"".join(u.numpy().tobytes() for u in v["ranks"]))
+        assert len(set(W.gather((digest, W.collectives)))) == 1 or ON_GPUS, (k, kind, by)

@@ -29,6 +29,11 @@ import numpy as np  # noqa: E402
 
 import gpugrad as gg  # noqa: E402
 
+STEPS = 20
+if "--steps" in sys.argv:  # of checks with random steps
+    at = sys.argv.index("--steps")
+    STEPS = int(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
 D = gg.distributed
 warnings.simplefilter("ignore")
 W = D.init(30, **join)

@@ -4,15 +4,13 @@ import ast
 import json
 import os
 import re
-import signal
 import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import MPIEXEC, TIMEOUT, WORDS, fail, run
 
 import gpugrad as gg
 from gpugrad.testing.cuda.driver import place
@@ -25,31 +23,7 @@ CHECKS = [
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
 needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
-
-
-def environment():
-    """That of a process of its own, in which this checkout is imported."""
-    root = str(HERE.parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-
-
-def run(commands, seconds=280):
-    """Run commands at the same time; what they print, and their exit statuses."""
-    started = [
-        subprocess.Popen(
-            list(map(str, c)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=environment(), start_new_session=True,
-        )
-        for c in commands
-    ]  # fmt: skip
-    try:
-        return [(p.communicate(timeout=seconds)[0], p.returncode) for p in started]
-    finally:
-        for p in started:
-            if p.poll() is None:
-                os.killpg(p.pid, signal.SIGKILL)
 
 
 def ranks(n, *names):
@@ -112,24 +86,10 @@ def test_two_ranks_by_nccl_on_made_up_gpus(results, check):
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        ("killed", "KILLED BY SIGNAL: 9|BAD TERMINATION"),
-        ("raises", "ValueError: a bad batch(.|\n)*rank 2 of 3 ends all ranks"),
-        ("leaves", "rank 2 has not begun it: it is after collective .* the end of its program"),
-        ("sleeps", "rank 2 has not begun it: it is after collective"),
-        ("stopped", r"rank 2 \(process \d+\) is stopped, after collective"),
-        ("other", "rank 2 is in another one: all_gather float32"),
-    ],
-)
+@pytest.mark.parametrize("fault", WORDS)
 @pytest.mark.thin(3)
-def test_a_fault_of_one_rank_ends_all_and_is_named(fault, words):
-    ((text, status),) = run([[MPIEXEC, "-n", 3, sys.executable, HERE / "fault.py", fault]], 40)
-    after = time.time() - float(re.search(r"FAULT ([\d.]+)", text)[1])
-    assert status != 0
-    assert re.search(words, text), text
-    assert after < 2 + 3, text  # the timeout and two looks of the watchdog
+def test_a_fault_of_one_rank_ends_all_and_is_named(fault):
+    assert fail(fault, 3, 2, 5) < TIMEOUT + 8  # two looks of the watchdog, on a busy machine
 
 
 def test_one_process_needs_no_launcher_and_no_library():
