@@ -152,7 +152,7 @@ class Averager:
 
         conditions = [x for x in (weight, when) if isinstance(x, Tensor)]
         about = [((1,), np.dtype(float)), ((), np.dtype(bool))][: 1 + isinstance(when, Tensor)]
-        share, *steps = self._effect("share_of_weights", share_of, conditions, about)
+        share, *steps = self._effect("share_of_weights", share_of, conditions, about, early=True)
         if not traced:
             return share, found[0], found[1]
         return share, steps[0] if steps else when, own
@@ -163,14 +163,15 @@ class Averager:
         function: Callable[..., list[Any]],
         tensors: Sequence[Tensor],
         about: Sequence[Any],
-        early: bool = True,
+        early: bool = False,
+        forks: bool = False,
     ) -> list[Tensor]:
         """Results of a function of plain arrays, at once or at each replay."""
         trace = current_trace()
         if trace is None:
             return [*map(wrap, function(*[t._data for t in tensors]))]
         captured = all(shape != () for shape, _ in about)  # else the host reads a condition
-        call = Repeated(function, self._variables[0].device, captured, early)
+        call = Repeated(function, self._variables[0].device, captured, early, forks)
         return trace.effect(name, call, tensors, (), nothing_to_undo, about)
 
     def _head(
@@ -242,18 +243,19 @@ class Averager:
             return [flat]
 
         def means(flat: Any) -> list[Any]:
-            world().engine.wait(self._waiting.pop(number))
+            world().engine.wait(self._waiting[number])
             return [
                 flat[at:end].astype(v.dtype, copy=False).reshape(v.shape)
                 for at, end, v in zip(ends[:-1], ends[1:], variables, strict=True)
             ]
 
         dense = [grads[k] for k in parts if grads[k] is not None]
-        (flat,) = self._effect("start_mean", start, [share, *dense], [((ends[-1],), dtype)])
+        about = [((ends[-1],), dtype)]
+        (flat,) = self._effect("start_mean", start, [share, *dense], about, early=True, forks=True)
 
         def wait(results: list[Any]) -> None:
             about = [(v.shape, v.dtype) for v in variables]
-            found = self._effect("wait_for_mean", means, [flat], about, early=False)
+            found = self._effect("wait_for_mean", means, [flat], about, forks=True)
             for k, mean in zip(parts, found, strict=True):
                 results[k] = mean
 
@@ -269,9 +271,9 @@ class Averager:
             xp, shape, dtype = READINGS[type(own)], variable.shape, variable.dtype
             lib = xp.lib
             with devices.formulas_on(own):
-                values, indices = arrays if is_rows else (None, lib.zeros(0, np.int64))
+                values, indices = arrays if is_rows else (None, lib.zeros(0, dtype=np.int64))
                 if values is None:
-                    values = lib.zeros((0, *shape[1:]), dtype)
+                    values = lib.zeros((0, *shape[1:]), dtype=dtype)
                 values = _times(lib, values, own, weight).astype(dtype, copy=False)
                 most, all_rows = 0, False
                 if self._sends_rows and not is_captured(own):
@@ -296,7 +298,7 @@ class Averager:
                 return [whole]
 
         about = [(variable.shape, variable.dtype)]
-        dense = self._effect("mean_of_rows", mean, [share, *tensors], about, early=False)
+        dense = self._effect("mean_of_rows", mean, [share, *tensors], about)
         return dense[0] if dense else IndexedSlices(found[0], found[1], variable.shape)
 
 
@@ -306,7 +308,7 @@ _WORDS = ("no gradient", "a dense gradient", "rows as gradient")
 
 def _gathered(lib: Any, array: Any, most: int, counts: Any) -> Any:
     """The rows of all ranks, of which none has more than `most`."""
-    padded = lib.zeros((most, *array.shape[1:]), array.dtype)
+    padded = lib.zeros((most, *array.shape[1:]), dtype=array.dtype)
     padded[: len(array)] = array
     text = f"{most} rows {array.dtype}{list(array.shape[1:])}"
     parts = world().run(text, lambda engine: engine.all_gather(padded))

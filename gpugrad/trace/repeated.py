@@ -16,7 +16,8 @@ class Repeated:
         function: of plain arrays; returns a list of them.
         device: where they are.
         captured: whether a CUDA graph may hold the function.
-        early: whether it begins work on a stream of its own, so that it comes as early as it can.
+        early: whether it comes as early as it can, as what begins work on another stream.
+        forks: whether it begins or awaits such work, so that both belong in one graph.
     """
 
     version = 0
@@ -27,9 +28,10 @@ class Repeated:
         device: Device,
         captured: bool,
         early: bool = False,
+        forks: bool = False,
     ) -> None:
         self._function, self.device, self._captured = function, device, captured
-        self.early = early
+        self.early, self.forks = early, forks
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The results on Tensors of real arrays."""

@@ -7,6 +7,7 @@ import pytest
 from common import ON_GPUS, STEPS, D, W, adam, like_one_process, several
 
 import gpugrad as gg
+from gpugrad.testing.cuda import driver
 
 
 def check_eager_steps_are_those_of_one_process():
@@ -307,3 +308,47 @@ def check_random_faults_of_data_on_one_rank_keep_all_in_step():
             assert np.abs(a.numpy() - b.numpy()).max() < 1e-9, (k, kind, by)
         digest = zlib.crc32(b"".join(u.numpy().tobytes() for u in v["ranks"]))
         assert len(set(W.gather((digest, W.collectives)))) == 1 or ON_GPUS, (k, kind, by)
+
+
+def check_buckets_start_as_early_as_their_gradients_in_one_graph():
+    rng = np.random.default_rng(0)
+    weights = [rng.normal(size=(4, 8)) * 0.3 for _ in range(4)]
+    x = gg.constant(np.random.default_rng(W.rank).normal(size=(4, 8)))
+    results = []
+    for without in ((), ("overlap",)):
+        variables = [gg.Variable(w) for w in weights]
+        optimizer = D.Optimizer(gg.optim.SGD(0.1), variables, bucket_bytes=300)
+
+        def step(x, weight, variables=variables, optimizer=optimizer):
+            with gg.GradientTape() as tape:
+                h = x
+                for v in variables:  # no cuBLAS, which a graph does not hold
+                    h = gg.cumulative_sum(h * v, axis=1)
+                loss = gg.mean(h * h)
+            pairs = zip(tape.gradient(loss, variables), variables, strict=True)
+            optimizer.apply_gradients(pairs, weight=weight)
+
+        passes = [p for p in gg.function(step)._options.passes if p not in without]
+        call = gg.function(step, passes=passes)
+        one = gg.constant(1.0, "float64")
+        for _ in range(4):
+            call(x, one)
+        (plan,) = call._plans.values()
+        names = [s.name for s in plan.program.steps]
+        starts = [k for k, name in enumerate(names) if name == "start_mean"]
+        assert len(starts) == 4
+        others = max(k for k, name in enumerate(names) if "_mean" not in name and "app" not in name)
+        assert (starts[-2] < others) == (ON_GPUS and not without), names
+        if ON_GPUS:
+            assert len(plan.replay.runs) == 1
+            with driver.logged() as log:
+                call(x, one)
+            graphs = [work.name for work in log if work.way == "replay"]
+            sums = [k for k, name in enumerate(graphs) if name == "ncclAllReduce"]
+            assert len(sums) == 5  # the header, too
+            assert not [work for work in log if work.way == "run" and "nccl" in work.name]
+            backward = any("scan" in name for name in graphs[sums[1] :])
+            assert backward == (not without), graphs
+        results.append([v.numpy() for v in variables])
+    for a, b in zip(*results, strict=True):
+        assert (a == b).all()
