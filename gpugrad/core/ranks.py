@@ -77,3 +77,18 @@ class _Ranks:
 
 
 ranks = _Ranks()
+
+
+def own_part(v: Any) -> Any:
+    """A Variable, or the `Shard` that it holds."""
+    if v._id not in ranks.parts:
+        return v
+    return Shard(v.numpy().reshape(-1).copy(), *ranks.parts[v._id])
+
+
+def cut_part(array: Any, v: Any) -> Any:
+    """The part of a whole array that a Variable holds; the array, if it is another one."""
+    if v is None or v._id not in ranks.parts or np.shape(array) != ranks.parts[v._id][1]:
+        return array
+    start, _ = ranks.parts[v._id]
+    return np.asarray(array).reshape(-1)[start : start + v.size]

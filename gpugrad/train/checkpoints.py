@@ -9,11 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gpugrad import checkpoint
 from gpugrad.core.arguments import COUNT, PATH, WHOLE, optional, takes
-from gpugrad.core.ranks import Shard, join_shards, ranks
+from gpugrad.core.ranks import Shard, cut_part, join_shards, own_part, ranks
 from gpugrad.core.variable import Variable
 from gpugrad.data.loader import DataLoader, LoaderState
 from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
@@ -197,16 +195,16 @@ class Checkpoints(Callback):
         for name, part in self.parts.items():
             if isinstance(part, Module):
                 average_statistics(part)
-                arrays |= {f"{name}/{k}": _own(v) for k, v in part.state().items()}
+                arrays |= {f"{name}/{k}": own_part(v) for k, v in part.state().items()}
             elif isinstance(part, Variable):
-                arrays[name] = _own(part)
+                arrays[name] = own_part(part)
             elif isinstance(part, DataLoader):
                 small[name] = list(self._position(name, part, run))
             elif isinstance(part, Generator):
                 small[name] = part.state
             else:
                 of = (self._variables(),) if _is_optimizer(part) else ()
-                own = getattr(part, "shards", lambda *_: None)(*of) if of else None
+                own = part.shards(*of) if hasattr(part, "shards") else None
                 state = part.state_dict(*of) if own is None else own
                 arrays |= {f"{name}/{k}": v for k, v in state.items()}
         return arrays, small
@@ -240,9 +238,9 @@ class Checkpoints(Callback):
             }
             if isinstance(part, Module):
                 state = part.state()
-                part.load_state({k: _cut(v, state.get(k)) for k, v in own.items()})
+                part.load_state({k: cut_part(v, state.get(k)) for k, v in own.items()})
             elif isinstance(part, Variable):
-                part.assign(_cut(arrays[name], part))
+                part.assign(cut_part(arrays[name], part))
             elif isinstance(part, DataLoader):
                 part.load_state(small[name])
             elif isinstance(part, Generator):
@@ -349,21 +347,6 @@ def _is_ours(path: Path) -> bool:
         return _PARTS in checkpoint.metadata_of(path)
     except CheckpointError:
         return True
-
-
-def _own(v: Variable) -> Any:
-    """A Variable, or this rank's part of it."""
-    if v._id not in ranks.parts:
-        return v
-    return Shard(v.numpy().reshape(-1).copy(), *ranks.parts[v._id])
-
-
-def _cut(array: Any, v: Variable | None) -> Any:
-    """The part of a whole array that a Variable holds."""
-    if v is None or v._id not in ranks.parts or np.shape(array) != ranks.parts[v._id][1]:
-        return array
-    start, _ = ranks.parts[v._id]
-    return np.asarray(array).reshape(-1)[start : start + v.size]
 
 
 def _is_optimizer(part: Any) -> bool:

@@ -6,8 +6,10 @@ failed, by name, as JSON.
 
 import json
 import sys
+import time
 import traceback
 
+import checks_charlm
 import checks_fit
 import checks_ops
 import checks_sharded
@@ -17,7 +19,7 @@ from common import W
 
 CHECKS = {
     name: check
-    for module in (checks_ops, checks_training, checks_sharded, checks_fit)
+    for module in (checks_ops, checks_training, checks_sharded, checks_fit, checks_charlm)
     for name, check in vars(module).items()
     if name.startswith("check_")
 }
@@ -27,6 +29,7 @@ def main():
     results, *names = sys.argv[1:]
     failed = {}
     for name in names or CHECKS:
+        start = time.perf_counter()
         try:
             CHECKS[name]()
             error = None
@@ -34,6 +37,7 @@ def main():
             error = traceback.format_exc()
         errors = [e for e in W.gather(error) if e]
         failed[name] = errors[0] if errors else None
+        print(f"{name}: {time.perf_counter() - start:.2f} s", flush=True)
     if W.rank == 0:
         with open(results, "w") as file:
             json.dump(failed, file)
