@@ -33,12 +33,7 @@ def trained(alone, traced=False, accumulate=1, rows=12, shard=None):
         optimizer = gg.distributed.Optimizer(optimizer, model, bucket_bytes=4000, shard=shard)
     ema = gg.optim.EMA(model, 0.9)
     step = charlm.make_step(model, optimizer, ema)
-    call, rng, counts, losses = (
-        gg.function(step) if traced else step,
-        np.random.default_rng(0),
-        [],
-        [],
-    )
+    call, rng, counts = gg.function(step) if traced else step, np.random.default_rng(0), []
     for _ in range(STEPS):
         batch = rng.integers(0, 256, size=(rows, 9))
         batch = batch if alone else batch[slice(*parts(rows))]
