@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -301,13 +302,19 @@ def _checked_weight(name: str, weight: Any) -> Any:
     return number
 
 
+def _version() -> str:
+    return str(sys.modules["gpugrad"].__version__)
+
+
 def _compare(name: str, world: World, model: Any, variables: Sequence[Variable]) -> None:
     """DistributedError if the ranks have other Variables than rank 0."""
     named = getattr(model, "named_variables", None)
     paths = {v._id: path for path, v in named()} if named is not None else {}
     # names that the library has made up count Variables, also those that only one rank has made
     own = [(paths.get(v._id, ""), v.shape, str(v.dtype)) for v in variables]
-    models = world.gather(own)
+    versions, models = zip(*world.gather((_version(), own)), strict=True)
+    if len({*versions}) > 1:
+        raise DistributedError(f"{name}: the ranks run different versions of gpugrad: {versions}.")
     for rank, other in enumerate(models):
         if other != models[0]:
             pairs = list(zip(other, models[0], strict=False))

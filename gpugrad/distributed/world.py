@@ -38,39 +38,38 @@ _LAUNCHERS = {  # what starts processes: its variables for rank, size and local 
 }
 
 
-class Alone:
-    """A world of one process: each collective returns what it gets."""
+class Alike:
+    """The engine of ranks that all have the same array: of one process, and of a trace."""
 
-    name, kind, rank, size = "one process", None, 0, 1
+    name, kind, rank = "one process", None, 0
+
+    def __init__(self, size: int = 1) -> None:
+        self.size = size
 
     def all_reduce(self, x: Any, how: str) -> Any:
-        """The array."""
-        return x.copy()
+        """The sum, mean, max or min."""
+        return x * self.size if how == "sum" and self.size > 1 else x.copy()
 
     def reduce_scatter(self, x: Any, how: str) -> Any:
-        """The only part."""
-        return x[0].copy()
+        """The first part of the sum or mean."""
+        return self.all_reduce(x[0], how)
 
     def all_gather(self, x: Any) -> Any:
-        """The array, as the only part."""
-        return x[None].copy()
+        """The array once for each rank."""
+        return x[None].repeat(self.size, 0)
 
     def all_to_all(self, x: Any) -> Any:
-        """The array."""
-        return x.copy()
+        """The first part once for each rank."""
+        return self.all_gather(x[0])
 
     def broadcast(self, x: Any, root: int) -> Any:
         """The array."""
         return x.copy()
 
     def sum_in_place(self, x: Any) -> None:
-        """Leave the array."""
+        """Leave the array of one process."""
 
     start_sum = wait = sum_in_place
-
-    def put(self, x: Any) -> Any:
-        """The array."""
-        return x
 
 
 class World:
@@ -262,7 +261,7 @@ def _end_all_on_an_exception(world: World) -> None:
 # ---- the world of this process ------------------------------------------------------------
 
 _worlds: list[World] = []
-_ALONE = World(Alone(), 0, "", 0.0)
+_ALONE = World(Alike(), 0, "", 0.0)
 
 
 def _launched() -> tuple[str, int, int, int | None] | None:
@@ -372,10 +371,14 @@ def init(
     else:
         how = "arguments"
     assert size is not None
+    if address is not None and not address.rpartition(":")[2].isdecimal():
+        raise DistributedError(
+            f"init: address={address!r} must be 'host:port' of rank 0, as '10.0.0.1:29501'."
+        )
     if rank >= size:
         raise DistributedError(f"init: rank {rank} of {size}: ranks count from 0.")
     if size == 1:
-        made = World(Alone(), 0, how, timeout)
+        made = World(Alike(), 0, how, timeout)
     elif devices.default_device().kind == "cpu":
         made = _on_cpus(rank, size, how, timeout)
     else:

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
-from common import ON_GPUS, STEPS, D, W, adam, like_one_process, several
+from common import ON_GPUS, STEPS, D, W, adam, like_one_process
 
 import gpugrad as gg
 from gpugrad.testing.cuda import driver
@@ -244,13 +244,24 @@ def check_a_condition_of_one_rank_is_that_of_all():
     assert (v.numpy() == -1).all()
 
 
-def check_models_that_differ_are_named():
-    for shape, words in several(((2, W.rank + 1), "Variable 0"), ((2, 1), "missing")):
-        variables = [gg.Variable(np.zeros(shape))]
-        if words == "missing" and W.rank:
-            variables.append(gg.Variable(np.zeros(1)))
-        with pytest.raises(gg.errors.DistributedError, match=words):
-            D.Optimizer(gg.optim.SGD(0.1), variables)
+def check_models_that_differ_are_named(monkeypatch=pytest.MonkeyPatch):
+    v, w = np.zeros((2, 1)), np.zeros(1)
+    for others, words in (
+        ([np.zeros((2, 3))], "Variable 0"),  # another shape
+        ([v.astype("float32")], "Variable 0"),  # another dtype
+        ([w, v], "Variable 0"),  # another order
+        ([v, w, w], "missing"),
+    ):
+        values = [v, w] if W.rank == 0 or W.size == 1 else others
+        variables = [gg.Variable(value) for value in values]
+        if W.size > 1:
+            with pytest.raises(gg.errors.DistributedError, match=words):
+                D.Optimizer(gg.optim.SGD(0.1), variables)
+    with monkeypatch.context() as patched:
+        patched.setattr(gg, "__version__", f"1.{W.rank}")
+        if W.size > 1:
+            with pytest.raises(gg.errors.DistributedError, match="different versions"):
+                D.Optimizer(gg.optim.SGD(0.1), [gg.Variable(v)])
 
 
 def check_values_of_rank_0_and_own_random_numbers():

@@ -121,6 +121,7 @@ def test_one_process_needs_no_launcher_and_no_library():
         ({}, "init(rank=2, size=2)", "rank 2 of 2"),
         ({}, "init(rank=2)", "together"),
         ({}, "init(timeout=0)", "timeout"),
+        ({}, "init(rank=0, size=2, address='nowhere')", "address='nowhere' must be 'host:port'"),
         ({"RANK": "1", "WORLD_SIZE": "2"}, "init()", "mpi4py does not import|by torchrun, but"),
     ],
 )
@@ -138,6 +139,19 @@ def test_a_wrong_start_says_what_to_do(variables, call, words):
     assert re.search(words, text), text
 
 
+@pytest.mark.device
+@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+def test_more_ranks_than_gpus_on_a_host_are_refused():
+    code = (
+        "import os; from gpugrad.testing.cuda.driver import place\n"
+        "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate(); import gpugrad as gg\n"
+        "gg.distributed.init(rank=0, size=9, local_rank=8, address='127.0.0.1:1')"
+    )
+    ((text, status),) = run([[sys.executable, "-c", code]])
+    assert status == 1
+    assert re.search("rank 0 is number 8 of its host, which has", text), text
+
+
 def test_optimizer_refuses_what_it_cannot_step():
     D = gg.distributed
     v = gg.Variable(np.ones(2))
@@ -150,6 +164,16 @@ def test_optimizer_refuses_what_it_cannot_step():
         (ValueError, "'other' is not", lambda: optimizer.apply_gradients([(g, other)])),
         (ValueError, "repeated", lambda: optimizer.apply_gradients([(g, v), (g, v)])),
         (ValueError, "weight", lambda: optimizer.apply_gradients([(g, v)], weight=-1)),
+        (
+            ValueError,
+            "shard= goes without",
+            lambda: D.Optimizer(gg.optim.SGD(0.1, accumulate=2), [v], shard="parameters"),
+        ),
+        (
+            ValueError,
+            "clipnorm",
+            lambda: D.Optimizer(gg.optim.SGD(0.1, clipnorm=1.0), [v], shard="optimizer"),
+        ),
         (TypeError, "Module", lambda: D.convert(v)),
     ):
         with pytest.raises(error, match=words):
