@@ -32,7 +32,7 @@ WORDS = {
     "sleeps": r"rank {0} has not begun it: it is after collective",
     "stopped": r"rank {0} \(process \d+\) is stopped, after collective",
     "shape": r"Allreduce(.|\n)*truncated",  # MPICH says so itself
-    "other": r"rank {0} is in another one: all_gather float32",
+    "other": r"rank {0} (is in another one:|of \d: collective \d+,) all_gather float32",
 }
 
 

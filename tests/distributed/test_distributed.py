@@ -31,6 +31,12 @@ def ranks(n, *names):
     return [MPIEXEC, "-n", n, sys.executable, HERE / "ranks.py", *names]
 
 
+def free_address():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """What failed in one run of all checks on a number of ranks."""
@@ -41,10 +47,7 @@ def results(tmp_path_factory):
             path = tmp_path_factory.mktemp("ranks") / "results.json"
             commands = [ranks(n, path, *CHECKS)]
             if on_gpus:
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    address = f"127.0.0.1:{free.getsockname()[1]}"
-                one = [sys.executable, HERE / "ranks.py", "--gpu", address]
+                one = [sys.executable, HERE / "ranks.py", "--gpu", free_address()]
                 commands = [[*one, rank, n, path, *ON_GPUS] for rank in range(n)]
             texts = run(commands)
             done[n, on_gpus] = json.loads(path.read_text()) if path.exists() else texts
@@ -141,6 +144,27 @@ def test_a_wrong_start_says_what_to_do(variables, call, words):
 
 @pytest.mark.device
 @pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+def test_a_hang_inside_a_cuda_graph_is_named():
+    code = (
+        "import os, sys, time; from gpugrad.testing.cuda.driver import place\n"
+        "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate()\n"
+        "import numpy as np, gpugrad as gg; D, rank = gg.distributed, int(sys.argv[1])\n"
+        "D.init(2, rank=rank, size=2, local_rank=0, address=sys.argv[2])\n"
+        "v = gg.Variable(np.ones(3)); optimizer = D.Optimizer(gg.optim.SGD(0.1), [v])\n"
+        "step = gg.function(lambda x: optimizer.apply_gradients([(x * v, v)]))\n"
+        "for k in range(9):\n"
+        "    time.sleep(8 if k == 8 and rank else 0); step(gg.ones(3, dtype='float64'))\n"
+        "print('not reached', v.numpy())"
+    )
+    address = free_address()
+    texts = run([[sys.executable, "-c", code, rank, address] for rank in range(2)], 100)
+    words = "a CUDA graph of 2, is not done after 2 s: rank 1 has not begun it"
+    assert words in texts[0][0], texts
+    assert [status for _, status in texts] != [0, 0]
+
+
+@pytest.mark.device
+@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
 def test_more_ranks_than_gpus_on_a_host_are_refused():
     code = (
         "import os; from gpugrad.testing.cuda.driver import place\n"
@@ -150,6 +174,28 @@ def test_more_ranks_than_gpus_on_a_host_are_refused():
     ((text, status),) = run([[sys.executable, "-c", code]])
     assert status == 1
     assert re.search("rank 0 is number 8 of its host, which has", text), text
+
+
+def test_examples_start_ranks_by_ray_and_dask():
+    """Of stand-ins that call functions in this process, which is the only rank."""
+    code = (
+        "import sys; from types import SimpleNamespace as N\n"
+        "from gpugrad.examples import launch\n"
+        "assert launch.main(['ray']) == 2, 'is Ray installed?'\n"
+        "class Call:\n"
+        "    def __init__(self, f): self.remote = f\n"
+        "def remote(num_gpus): return lambda kind: N(remote=lambda: N(call=Call(kind().call)))\n"
+        "sys.modules['ray'] = N(remote=remote, get=lambda x: x)\n"
+        "assert launch.main(['ray', '--ranks', '1']) == 0\n"
+        "launch.joined = lambda train, *about: (train(), about[:2])\n"
+        "client = N(scheduler_info=lambda **_: {'workers': {'a': 0}}, gather=lambda x: x,\n"
+        "          submit=lambda f, *a, **_: N(result=f) if not a else f(*a))\n"
+        "print(launch.by_dask(lambda: 7, client))"
+    )
+    ((text, status),) = run([[sys.executable, "-c", code]])
+    assert status == 0, text
+    assert "pip install ray" in text
+    assert re.search(r"rank 0 of 1: loss 0\.\d+\n\[\(7, \(0, 1\)\)\]", text), text
 
 
 def test_optimizer_refuses_what_it_cannot_step():
