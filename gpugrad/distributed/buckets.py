@@ -275,6 +275,7 @@ class Averager:
                 if values is None:
                     values = lib.zeros((0, *shape[1:]), dtype=dtype)
                 values = _times(lib, values, own, weight).astype(dtype, copy=False)
+                indices = indices.astype(np.int64, copy=False)
                 most, all_rows = 0, False
                 if self._sends_rows and not is_captured(own):
                     mine = lib.asarray(np.array([len(indices), bool(arrays) and not is_rows]))

@@ -12,7 +12,8 @@ import numpy as np
 
 from gpugrad.core.arguments import one_of
 from gpugrad.core.devices import device_of
-from gpugrad.distributed.world import Alike, world
+from gpugrad.distributed.alike import Alike
+from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 from gpugrad.trace.array import current_trace

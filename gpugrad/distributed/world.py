@@ -22,6 +22,7 @@ from gpugrad.core.forking import new_lock
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
+from gpugrad.distributed.alike import Alike
 from gpugrad.distributed.board import Board, new_file
 from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
@@ -36,40 +37,6 @@ _LAUNCHERS = {  # what starts processes: its variables for rank, size and local 
     "MPI": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
     "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
 }
-
-
-class Alike:
-    """The engine of ranks that all have the same array: of one process, and of a trace."""
-
-    name, kind, rank = "one process", None, 0
-
-    def __init__(self, size: int = 1) -> None:
-        self.size = size
-
-    def all_reduce(self, x: Any, how: str) -> Any:
-        """The sum, mean, max or min."""
-        return x * self.size if how == "sum" and self.size > 1 else x.copy()
-
-    def reduce_scatter(self, x: Any, how: str) -> Any:
-        """The first part of the sum or mean."""
-        return self.all_reduce(x[0], how)
-
-    def all_gather(self, x: Any) -> Any:
-        """The array once for each rank."""
-        return x[None].repeat(self.size, 0)
-
-    def all_to_all(self, x: Any) -> Any:
-        """The first part once for each rank."""
-        return self.all_gather(x[0])
-
-    def broadcast(self, x: Any, root: int) -> Any:
-        """The array."""
-        return x.copy()
-
-    def sum_in_place(self, x: Any) -> None:
-        """Leave the array of one process."""
-
-    start_sum = wait = sum_in_place
 
 
 class World:
