@@ -39,8 +39,8 @@ def blocks_of(model: Module) -> dict[Module, list[Variable]]:
     for block in blocks:
         for v in block.trainable_variables:
             uses[v._id] = uses.get(v._id, 0) + 1
-    direct = {v._id for name, part in vars(model).items() for _, v in parts_of(name, part, Module)
-              if isinstance(v, Variable) and model not in blocks}  # fmt: skip
+    parts = [part for name, value in vars(model).items() for part in parts_of(name, value, Module)]
+    direct = {v._id for _, v in parts if isinstance(v, Variable) and model not in blocks}
     return {
         block: [v for v in block.trainable_variables if uses[v._id] == 1 and v._id not in direct]
         for block in blocks

@@ -124,8 +124,7 @@ class Averager:
         Returns:
             A float64 Tensor of one element; a bool, or in a trace what `when` is; numbers of kinds.
         """
-        own = [_NONE if g is None else _ROWS if isinstance(g, IndexedSlices) else _DENSE
-               for g in grads]  # fmt: skip
+        own = [*map(_kind, grads)]
         rows = [g.indices.size + 1 if isinstance(g, IndexedSlices) else 0 for g in grads]
         traced, found = current_trace() is not None, list[Any]()
         on_gpu = self._variables[0].device.kind == "cuda"
@@ -305,6 +304,10 @@ class Averager:
 
 _NONE, _DENSE, _ROWS = range(3)
 _WORDS = ("no gradient", "a dense gradient", "rows as gradient")
+
+
+def _kind(g: Any) -> int:
+    return _NONE if g is None else _ROWS if isinstance(g, IndexedSlices) else _DENSE
 
 
 def _gathered(lib: Any, array: Any, most: int, counts: Any) -> Any:
