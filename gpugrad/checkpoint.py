@@ -27,6 +27,7 @@ import numpy as np
 from gpugrad.core.arguments import PATH
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
+from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, CheckpointError, DTypeError, GpugradError, saying_where
@@ -132,6 +133,10 @@ def save(
 
 
 def _to_numpy(name: str, value: Any) -> Array:
+    if isinstance(value, Variable) and value._id in ranks.parts:
+        raise CheckpointError(
+            f"save: '{name}' is sharded: each rank has a part of it. Use gg.train.Checkpoints."
+        )
     # in C order: the file holds the bytes as they lie in memory
     data = value.numpy() if isinstance(value, Tensor) else constant(value, device="cpu").numpy()
     array = np.asarray(data, data.dtype.newbyteorder("="), order="C")

@@ -17,7 +17,7 @@ import numpy as np
 from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
 from gpugrad.autodiff.masked_pass import MaskedPass, NotingPass
 from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
-from gpugrad.autodiff.recorder import Recorder, link, number_any
+from gpugrad.autodiff.recorder import RecordedCall, Recorder, link, number_any
 from gpugrad.autodiff.scaled_losses import mark_gradients, scales
 from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import backend, nest
@@ -26,6 +26,7 @@ from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
+from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import as_written, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, holds_tensor, next_id, wrap
 from gpugrad.errors import ArgumentError, DTypeError, NumericsError, reraise
@@ -90,6 +91,8 @@ def _differentiate(
     dtypes = as_written() if mixed_modes else _NOTHING
     run = Passes(recorder, targets, seeds, sources, stops, trace)
     with np.errstate(all="ignore"), here, dtypes:
+        if ranks.size > 1 and _may_communicate(recorder.log):
+            return run.once("masked" if on_host else "rules")
         if on_host and trace is not None:
             if trace.masks:
                 return run.once("masked", run.telling)
@@ -241,6 +244,16 @@ def _result(xp: Any, g: Any, source: Tensor) -> Any:
 
 
 # ---- NaN, which may come of 0 * inf --------------------------------------------------------
+
+
+def _may_communicate(log: Sequence[Any]) -> bool:
+    """Whether a pass may run collectives, so that a NaN of one rank must not make it run another.
+
+    Nobody knows what the rules of a user's own gradient do, as those of `recompute_grad`.
+    """
+    return any(
+        isinstance(op, RecordedCall) or getattr(op, "opens", None) == "effect" for op, *_ in log
+    )
 
 
 def _any_nan(results: Sequence[Any], log: Sequence[Any], trace: Any) -> bool | None:

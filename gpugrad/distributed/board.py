@@ -5,7 +5,6 @@ When a collective does not end, it tells which ranks are missing, and what they 
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import struct
@@ -109,11 +108,6 @@ class Board:
             elif not state and note.number == number and note.text != text:
                 lines.append(f"rank {rank} is in another one: {note.text}")
         return "; ".join(lines) or "all ranks of this host are in it"
-
-    def close(self) -> None:
-        """Unmap the file."""
-        with contextlib.suppress(BufferError):
-            self._map.close()
 
 
 def _where(note: Note) -> str:

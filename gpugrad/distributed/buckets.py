@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
+from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, DistributedError
 from gpugrad.kernels.runtime.launch import is_captured
+from gpugrad.trace.array import current_trace
+from gpugrad.trace.repeated import Repeated, nothing_to_undo
 
 
 class Bucket(NamedTuple):
@@ -30,17 +34,23 @@ class Bucket(NamedTuple):
     length: int
 
 
-def make_buckets(variables: Sequence[Variable], nbytes: int, compress: Any = None) -> list[Bucket]:
+def make_buckets(
+    variables: Sequence[Variable],
+    nbytes: int,
+    compress: Any = None,
+    places: Sequence[int] | None = None,
+) -> list[Bucket]:
     """Buckets of about `nbytes` bytes, in the reverse order of the Variables.
 
     Backward passes make gradients in that order.
 
     Args:
         compress: a 16-bit dtype in which float32 and float64 gradients travel; None keeps theirs.
+        places: positions of the Variables that buckets hold; None for all.
     """
     buckets: list[Bucket] = []
     current: dict[Any, Bucket] = {}  # the last bucket of each dtype
-    for k in reversed(range(len(variables))):
+    for k in sorted(range(len(variables)) if places is None else places, reverse=True):
         v = variables[k]
         dtype = compress if compress is not None and v.dtype.kind == "f" else v.dtype
         bucket = current.get(dtype)
@@ -57,114 +67,256 @@ class Averager:
     """Makes gradients of this rank's data those of all ranks' data.
 
     A header tells first: the weights of the ranks, whether all of them step, and how many have a
-    gradient of each Variable. Then the buckets follow. These are the same collectives whether a
-    rank runs eagerly or replays a program, and whatever gradients it has.
+    gradient of each Variable, dense or as rows. Then the buckets follow, and rows. These are the
+    same collectives whether a rank runs eagerly or replays a program, and whatever gradients it
+    has. In a trace each bucket is two effects: the first starts the sum, the second waits for it.
     """
 
-    def __init__(self, variables: Sequence[Variable], nbytes: int, compress: Any) -> None:
-        self._variables = variables
-        self._buckets = make_buckets(variables, nbytes, compress)
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        nbytes: int,
+        compress: Any = None,
+        places: Sequence[int] | None = None,
+    ) -> None:
+        self._variables, self._is_part = variables, places is not None
+        self._buckets = make_buckets(variables, nbytes, compress, places)
         self._headers: dict[Any, Any] = {}  # headers on a device, by what they say
+        self._waiting: dict[int, Any] = {}  # what ends the sum of a bucket
+        self._sends_rows = False  # whether the step of now may: see `_header`
 
-    def __call__(
-        self, arrays: Sequence[Any], weight: Any, when: Any, expected: bool = False
-    ) -> tuple[list[Any], Any]:
+    def __call__(self, grads: Sequence[Any], weight: Any, when: Any) -> tuple[list[Any], Any]:
         """The means of all Variables' gradients, and whether all ranks step.
 
         Args:
-            arrays: a plain array or None for each Variable.
-            weight: of this rank's gradients: a number, or a plain array of one element.
-            when: whether this rank wants to step: a bool, or a plain array of one element.
-            expected: whether a rank may lack gradients only if all do: others are of another model.
+            grads: a Tensor, IndexedSlices or None for each Variable.
+            weight, when: as for `header`.
 
         Returns:
-            The means, with None where no rank has a gradient; a bool or, on a GPU that captures, a
-            plain array.
+            The means, with None where no rank has a gradient; rows where all ranks have rows.
         """
-        has = [a is not None for a in arrays]
-        like = next((a for a in arrays if a is not None), None)
-        like = self._variables[0]._data if like is None else like
-        with devices.formulas_on(like):
-            head = self._header(like, has, weight, when)
-            world().run(f"header of {len(has)} gradients", lambda e: e.sum_in_place(head))
-            steps: Any = head[1] == world().size
-            captured = is_captured(like)
-            if not captured:  # else an earlier run has seen that all ranks have these gradients
-                counts = devices.host(head)
-                steps = bool(counts[1] == world().size)
-                self._check(has, counts, expected)
-                has = [n > 0 for n in counts[2:]]
-            results: list[Any] = [None] * len(arrays)
-            for k, bucket in enumerate(self._buckets):
-                self._reduce(k, bucket, arrays, has, weight, head, results)
+        share, steps, kinds = self.header(grads, weight, when)
+        traced = current_trace() is not None
+        results: list[Any] = [None] * len(grads)
+        waits = []
+        for number, bucket in enumerate(self._buckets):
+            parts = [k for k, _, _ in bucket.parts if kinds[k] == _DENSE]
+            if parts:
+                waits.append(self._start(number, bucket.dtype, parts, grads, share, weight))
+                if not traced:  # the memory of a bucket at a time
+                    waits.pop()(results)
+        for wait in waits:
+            wait(results)
+        for k, kind in enumerate(kinds):
+            if kind == _ROWS:
+                results[k] = self._rows(k, grads[k], share, weight)
         return results, steps
 
-    def _header(self, like: Any, has: list[bool], weight: Any, when: Any) -> Any:
-        """The array ``[weight, whether to step, has a gradient...]``."""
+    def header(
+        self, grads: Sequence[Any], weight: Any, when: Any
+    ) -> tuple[Tensor, Any, Sequence[int]]:
+        """The share of this rank in all weights, whether all ranks step, and kinds of gradients.
+
+        Args:
+            weight: of this rank's gradients: a number, or a Tensor of one element.
+            when: whether this rank wants to step: a bool, or a Tensor of one element.
+
+        Returns:
+            A float64 Tensor of one element; a bool, or in a trace what `when` is; numbers of kinds.
+        """
+        own = [*map(_kind, grads)]
+        rows = [g.indices.size + 1 if isinstance(g, IndexedSlices) else 0 for g in grads]
+        traced, found = current_trace() is not None, list[Any]()
+        on_gpu = self._variables[0].device.kind == "cuda"
+
+        def share_of(*conditions: Any) -> list[Any]:
+            left = iter(conditions)
+            own_weight = next(left) if isinstance(weight, Tensor) else weight
+            wanted = next(left) if isinstance(when, Tensor) else when
+            like = self._variables[0]._data
+            with devices.formulas_on(like):
+                head = self._head(like, own, rows, own_weight, wanted, traced and on_gpu)
+                world().run(f"header of {len(own)} gradients", lambda e: e.sum_in_place(head))
+                steps: Any = head[3:4].reshape(()) == world().size
+                kinds: Sequence[int] = own
+                if not is_captured(like):  # else an earlier run has seen that all ranks agree
+                    counts = devices.host(head)
+                    kinds = self._kinds(own, counts, when, traced)
+                    self._sends_rows = not counts[0]
+                    steps = bool(counts[3] == world().size)
+                lib = READINGS[type(head)].lib
+                share = lib.where(head[1:2] > 0, own_weight / head[1:2], 0.0)
+                found[:] = [steps, kinds]
+                return [share, lib.asarray(steps)] if isinstance(when, Tensor) else [share]
+
+        conditions = [x for x in (weight, when) if isinstance(x, Tensor)]
+        about = [((1,), np.dtype(float)), ((), np.dtype(bool))][: 1 + isinstance(when, Tensor)]
+        share, *steps = self._effect("share_of_weights", share_of, conditions, about, early=True)
+        if not traced:
+            return share, found[0], found[1]
+        return share, steps[0] if steps else when, own
+
+    def _effect(
+        self,
+        name: str,
+        function: Callable[..., list[Any]],
+        tensors: Sequence[Tensor],
+        about: Sequence[Any],
+        early: bool = False,
+        forks: bool = False,
+    ) -> list[Tensor]:
+        """Results of a function of plain arrays, at once or at each replay."""
+        trace = current_trace()
+        if trace is None:
+            return [*map(wrap, function(*[t._data for t in tensors]))]
+        captured = all(shape != () for shape, _ in about)  # else the host reads a condition
+        call = Repeated(function, self._variables[0].device, captured, early, forks)
+        return trace.effect(name, call, tensors, (), nothing_to_undo, about)
+
+    def _head(
+        self, like: Any, kinds: list[int], rows: list[int], weight: Any, when: Any, dense: bool
+    ) -> Any:
+        """``[only dense gradients, weight, its square, whether to step, is dense..., rows...]``."""
         is_number = isinstance(weight, (int, float)) and isinstance(when, bool)
-        key = (
-            devices.device_of(like),
-            tuple(has),
-            weight if is_number else 0.0,
-            is_number and when,
-        )
+        numbers = (weight, weight**2, when) if is_number else (0.0, 0.0, False)
+        key = (devices.device_of(like), dense, *numbers, *kinds, *rows)
         kept = self._headers.get(key)
         if kept is None:
-            values = [float(key[2]), float(key[3]), *map(float, has)]
-            kept = self._headers[key] = READINGS[type(like)].lib.asarray(np.array(values))
+            values = [dense, *numbers, *(kind == _DENSE for kind in kinds), *rows]
+            kept = READINGS[type(like)].lib.asarray(np.array(values, float))
+            self._headers[key] = kept
             if len(self._headers) > 64:  # weights that differ from step to step
                 self._headers.pop(next(iter(self._headers)))
         head = kept.copy()
         if not is_number:
-            head[0:1], head[1:2] = _one(weight), _one(when)
+            head[1:2], head[2:3], head[3:4] = _one(weight), _one(weight) ** 2, _one(when)
         return head
 
-    def _check(self, has: list[bool], counts: Any, expected: bool) -> None:
-        if counts[0] <= 0:
+    def _kinds(self, own: list[int], counts: Any, when: Any, traced: bool) -> Sequence[int]:
+        """The kinds of the gradients of all ranks together."""
+        total, size = counts[1], world().size
+        if not 0 < total < math.inf:
+            why = f"the sum of all weights is {total:g}."
+            no_data = "no rank has data: " if total == 0 else ""
+            raise ArgumentError(f"distributed.Optimizer: {no_data}{why}")
+        if self._is_part and abs(size * counts[2] - total**2) > 1e-9 * total**2:
             raise ArgumentError(
-                f"distributed.Optimizer: no rank has data: the sum of all weights is {counts[0]:g}."
+                "distributed.Optimizer: with shard='parameters' the backward pass sums gradients, "
+                "so all ranks need equal weights: batches that the ranks divide evenly, as by "
+                "DataLoader(..., drop_last=True)."
             )
-        if not math.isfinite(counts[0]):
-            raise ArgumentError(f"distributed.Optimizer: the sum of all weights is {counts[0]:g}.")
-        if expected:
-            for v, own, n in zip(self._variables, has, counts[2:], strict=True):
-                if not own and n:
-                    raise DistributedError(
-                        f"distributed.Optimizer: {int(n)} of {world().size} ranks have a gradient "
-                        f"of '{v.name}', but the traced step of rank {world().rank} has none. Call "
-                        "the same function on all ranks, or step eagerly."
-                    )
+        dense, rows = counts[4:].reshape(2, -1)
+        kinds = np.where(rows > 0, _ROWS, np.where(dense > 0, _DENSE, _NONE)).tolist()
+        if traced and when is True and counts[3] < size:
+            raise DistributedError(
+                f"distributed.Optimizer: a rank skips this step, which the traced step of rank "
+                f"{world().rank} cannot. Pass when= on all ranks."
+            )
+        for v, mine, kind in zip(self._variables, own, kinds, strict=True) if traced else ():
+            if mine != kind:
+                raise DistributedError(
+                    f"distributed.Optimizer: other ranks have {_WORDS[kind]} of '{v.name}', but "
+                    f"the traced step of rank {world().rank} has {_WORDS[mine]}. Call the same "
+                    "function on all ranks, or step eagerly."
+                )
+        return kinds
 
-    def _reduce(
-        self,
-        number: int,
-        bucket: Bucket,
-        arrays: Sequence[Any],
-        has: list[bool],
-        weight: Any,
-        head: Any,
-        results: list[Any],
-    ) -> None:
-        """Replace the results of one bucket's Variables by means."""
-        parts, at = [], 0
-        for k, start, stop in bucket.parts:
-            if has[k]:
-                parts.append((k, at, at + stop - start))
-                at += stop - start
-        if not at:
-            return
-        lib = READINGS[type(head)].lib
-        flat, share = lib.zeros(at, dtype=bucket.dtype), weight / head[:1]
-        no_data = isinstance(weight, (int, float)) and weight == 0
-        for k, start, stop in parts:
-            if arrays[k] is not None and not no_data:
-                flat[start:stop] = _times(lib, arrays[k].reshape(-1), share, weight)
-        text = f"bucket {number + 1} of {len(self._buckets)}, {flat.dtype}[{at}]"
-        world().run(text, lambda engine: engine.sum_in_place(flat))
-        for k, start, stop in parts:
-            variable = self._variables[k]
-            mean = flat[start:stop].astype(variable.dtype)
-            results[k] = mean.reshape(variable.shape)
+    def _start(
+        self, number: int, dtype: Any, parts: list[int], grads: Any, share: Tensor, weight: Any
+    ) -> Callable[[list[Any]], None]:
+        """Begin the sum of a bucket; returns the function that waits for the means."""
+        variables = [self._variables[k] for k in parts]
+        ends = np.cumsum([0, *(v.size for v in variables)]).tolist()
+        has = [grads[k] is not None for k in parts]
+
+        def start(own: Any, *arrays: Any) -> list[Any]:
+            left = iter(arrays)
+            lib = READINGS[type(own)].lib
+            with devices.formulas_on(own):
+                flat = lib.zeros(ends[-1], dtype=dtype)
+                for at, end, h in zip(ends[:-1], ends[1:], has, strict=True):
+                    if h:
+                        flat[at:end] = _times(lib, next(left).reshape(-1), own, weight)
+                text = f"bucket {number + 1} of {len(self._buckets)}, {dtype}[{ends[-1]}]"
+                self._waiting[number] = world().run(text, lambda e: e.start_sum(flat))
+            return [flat]
+
+        def means(flat: Any) -> list[Any]:
+            world().engine.wait(self._waiting[number])
+            return [
+                flat[at:end].astype(v.dtype, copy=False).reshape(v.shape)
+                for at, end, v in zip(ends[:-1], ends[1:], variables, strict=True)
+            ]
+
+        dense = [grads[k] for k in parts if grads[k] is not None]
+        about = [((ends[-1],), dtype)]
+        (flat,) = self._effect("start_mean", start, [share, *dense], about, early=True, forks=True)
+
+        def wait(results: list[Any]) -> None:
+            about = [(v.shape, v.dtype) for v in variables]
+            found = self._effect("wait_for_mean", means, [flat], about, forks=True)
+            for k, mean in zip(parts, found, strict=True):
+                results[k] = mean
+
+        return wait
+
+    def _rows(self, k: int, g: Any, share: Tensor, weight: Any) -> Any:
+        """The mean of gradients of which some are rows: of rows, if fewer bytes travel then."""
+        variable, found = self._variables[k], list[Any]()
+        is_rows, traced = isinstance(g, IndexedSlices), current_trace() is not None
+        tensors = [g.values, g.indices] if is_rows else [] if g is None else [g]
+
+        def mean(own: Any, *arrays: Any) -> list[Any]:
+            xp, shape, dtype = READINGS[type(own)], variable.shape, variable.dtype
+            lib = xp.lib
+            with devices.formulas_on(own):
+                values, indices = arrays if is_rows else (None, lib.zeros(0, dtype=np.int64))
+                if values is None:
+                    values = lib.zeros((0, *shape[1:]), dtype=dtype)
+                values = _times(lib, values, own, weight).astype(dtype, copy=False)
+                indices = indices.astype(np.int64, copy=False)
+                most, all_rows = 0, False
+                if self._sends_rows and not is_captured(own):
+                    mine = lib.asarray(np.array([len(indices), bool(arrays) and not is_rows]))
+                    about = f"rows of '{variable.name}'"
+                    counts = devices.host(world().run(about, lambda e: e.all_gather(mine)))
+                    most, all_rows = int(counts[:, 0].max()), not counts[:, 1].any()
+                per_row = dtype.itemsize * math.prod(shape[1:]) + 8
+                if all_rows and most * world().size * per_row < 2 * variable.nbytes:
+                    values, indices = (
+                        _gathered(lib, a, most, counts[:, 0]) for a in (values, indices)
+                    )
+                    if not traced:
+                        found[:] = [wrap(values), wrap(indices)]
+                        return []
+                    return [xp.scatter_rows(values, indices, shape=shape)]
+                whole = xp.scatter_rows(values, indices, shape=shape)
+                if arrays and not is_rows:
+                    whole += _times(lib, arrays[0], own, weight)
+                text = f"'{variable.name}', {dtype}{list(shape)}"
+                world().run(text, lambda e: e.sum_in_place(whole))
+                return [whole]
+
+        about = [(variable.shape, variable.dtype)]
+        dense = self._effect("mean_of_rows", mean, [share, *tensors], about)
+        return dense[0] if dense else IndexedSlices(found[0], found[1], variable.shape)
+
+
+_NONE, _DENSE, _ROWS = range(3)
+_WORDS = ("no gradient", "a dense gradient", "rows as gradient")
+
+
+def _kind(g: Any) -> int:
+    return _NONE if g is None else _ROWS if isinstance(g, IndexedSlices) else _DENSE
+
+
+def _gathered(lib: Any, array: Any, most: int, counts: Any) -> Any:
+    """The rows of all ranks, of which none has more than `most`."""
+    padded = lib.zeros((most, *array.shape[1:]), dtype=array.dtype)
+    padded[: len(array)] = array
+    text = f"{most} rows {array.dtype}{list(array.shape[1:])}"
+    parts = world().run(text, lambda engine: engine.all_gather(padded))
+    return lib.concatenate([part[:n] for part, n in zip(parts, counts.tolist(), strict=True)])
 
 
 def _one(value: Any) -> Any:
@@ -175,4 +327,5 @@ def _one(value: Any) -> Any:
 def _times(lib: Any, g: Any, share: Any, weight: Any) -> Any:
     """A gradient times this rank's share of the weights; 0 for a share of 0, whatever `g` is."""
     product = g * share.astype(g.real.dtype)
-    return product if isinstance(weight, (int, float)) else lib.where(share == 0, 0, product)
+    is_above_0 = isinstance(weight, (int, float)) and weight > 0
+    return product if is_above_0 else lib.where(share == 0, g.dtype.type(0), product)

@@ -86,9 +86,20 @@ class MPIEngine:
         else:
             self._comm.Allreduce(self._mpi.IN_PLACE, x)
 
+    def start_sum(self, x: Any) -> None:
+        """Replace an array by the sum over ranks: MPI gains nothing if the sum goes on beside."""
+        self.sum_in_place(x)
+
+    def wait(self, started: Any) -> None:
+        """Wait for what `start_sum` has begun and returned."""
+
     def put(self, x: np.ndarray[Any, Any]) -> Any:
         """A NumPy array as one that this engine moves."""
         return x
+
+    def is_capturing(self) -> bool:
+        """Whether what is called now becomes a part of a CUDA graph: nothing of MPI does."""
+        return False
 
     def ended(self) -> Any:
         """A function that tells whether the last collective has ended: MPI waits for it."""

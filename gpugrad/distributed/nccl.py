@@ -36,6 +36,7 @@ class NCCLEngine:
     def __init__(self, rank: int, size: int, share: Callable[[Any], Any] | None) -> None:
         self.rank, self.size, self._nccl = rank, size, load()
         self._stream: Any = None  # of the last collective
+        self._beside: Any = None  # the stream of `start_sum`
         try:
             identity = self._nccl.get_unique_id() if share is None or not rank else None
             identity = identity if share is None else share(identity)
@@ -56,6 +57,19 @@ class NCCLEngine:
     def sum_in_place(self, x: Any) -> None:
         """Replace an array by the sum over ranks."""
         self._reduce(x, x, "sum")
+
+    def start_sum(self, x: Any) -> Any:
+        """Begin to replace an array by the sum over ranks, on a stream that forks from this one."""
+        if self._beside is None:
+            self._beside = cupy().cuda.Stream(non_blocking=True)
+        self._beside.wait_event(cupy().cuda.get_current_stream().record())
+        with self._beside:
+            self.sum_in_place(x)
+        return self._beside.record()
+
+    def wait(self, started: Any) -> None:
+        """Let this stream wait for what `start_sum` has begun and returned."""
+        cupy().cuda.get_current_stream().wait_event(started)
 
     def _reduce(self, x: Any, out: Any, how: str) -> None:
         self._call("allReduce", [x, out], _count(x), x.dtype, self._op(how))
@@ -106,10 +120,19 @@ class NCCLEngine:
         pointers = [a.data.ptr for a in arrays]
         getattr(self._comm, name)(*pointers, count, code, *more, self._stream.ptr)
 
+    def is_capturing(self) -> bool:
+        """Whether what is called now becomes a part of a CUDA graph."""
+        return bool(cupy().cuda.get_current_stream().is_capturing())
+
+    def launch(self, launch: Callable[[], None]) -> None:
+        """Launch a CUDA graph that holds collectives."""
+        launch()
+        self._stream = cupy().cuda.get_current_stream()
+
     def ended(self) -> Callable[[], bool] | None:
-        """A function that tells whether the last collective has ended; None while captured."""
+        """A function that tells whether the last collective or graph has ended."""
         stream = self._stream
-        if stream is None or stream.is_capturing():
+        if stream is None:
             return None
         event = stream.record()
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gpugrad.core.arguments import one_of
 from gpugrad.core.devices import device_of
+from gpugrad.distributed.alike import Alike
 from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
 from gpugrad.registry.record import op
@@ -29,7 +30,7 @@ def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
     has the right shape, and the values of this rank's array.
     """
     if current_trace() is not None:
-        return getattr(_Alike(xp.lib, world().size), method)(x, *args)
+        return getattr(Alike(world().size), method)(x, *args)
     engine, device = world().engine, device_of(x)
     if engine.kind not in (None, device.kind):
         raise DeviceError(
@@ -38,28 +39,6 @@ def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
         )
     contiguous = xp.lib.asarray(x, order="C")  # unlike ascontiguousarray, 0-d as well
     return world().run(_about(name, x), lambda engine: getattr(engine, method)(contiguous, *args))
-
-
-class _Alike:
-    """The engine of a world in which all ranks have the same array."""
-
-    def __init__(self, lib: Any, size: int) -> None:
-        self.lib, self.size = lib, size
-
-    def all_reduce(self, x: Any, how: str) -> Any:
-        return x * self.size if how == "sum" else x.copy()
-
-    def reduce_scatter(self, x: Any, how: str) -> Any:
-        return self.all_reduce(x[0], how)
-
-    def all_gather(self, x: Any) -> Any:
-        return self.lib.stack([x] * self.size)
-
-    def all_to_all(self, x: Any) -> Any:
-        return self.all_gather(x[0])
-
-    def broadcast(self, x: Any, root: int) -> Any:
-        return x.copy()
 
 
 def _parts(xp: Any, name: str, x: Any, axis: int) -> Any:
@@ -118,7 +97,7 @@ def _samples(*shapes: tuple[int, ...], **params: Any) -> Any:
     opens="effect",
     captures=True,
     samples=_samples((3, 2), (), reduction=["mean"]),
-    ref=lambda x, reduction="sum": _Alike(np, world().size).all_reduce(x, reduction),
+    ref=lambda x, reduction="sum": Alike(world().size).all_reduce(x, reduction),
     errors=[(([1.0],), {"reduction": "max"}, ValueError, "reduction")],
 )
 def all_reduce(xp, x, /, reduction="sum"):
@@ -196,7 +175,7 @@ def all_gather(xp, x, /, axis=0):
     opens="effect",
     captures=True,
     samples=_samples((12, 2), axis=[-2], reduction=["mean"]),
-    ref=lambda x, axis=0, reduction="sum": _Alike(np, world().size).all_reduce(
+    ref=lambda x, axis=0, reduction="sum": Alike(world().size).all_reduce(
         np.split(x, world().size, axis)[world().rank], reduction
     ),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
@@ -248,7 +227,6 @@ def broadcast(xp, x, /, root=0):
     >>> print(gg.distributed.broadcast([1.0, 2.0]))  # of one process
     [1. 2.]
     """
-    _check_root(root)
     _check_root(root)
     return _run(xp, "broadcast", x, "broadcast", root)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -15,8 +16,9 @@ from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
+from gpugrad.distributed.blocks import ShardedParameters
 from gpugrad.distributed.buckets import Averager
-from gpugrad.distributed.sharded import Sharded
+from gpugrad.distributed.sharded import ShardedOptimizer
 from gpugrad.distributed.world import World, world
 from gpugrad.errors import ArgumentError, DistributedError, saying_where
 from gpugrad.ops.random.generator import default_generator
@@ -25,7 +27,6 @@ from gpugrad.optim.loss_scale import LossScaleOptimizer
 from gpugrad.optim.optimizer import Optimizer as Inner
 from gpugrad.optim.state import flatten_variables
 from gpugrad.trace.array import current_trace
-from gpugrad.trace.repeated import Repeated, nothing_to_undo
 from gpugrad.trace.tracing import Tracing
 
 _COMPRESSED = {None: None, "bfloat16": BFLOAT16, "float16": np.dtype("float16")}
@@ -51,7 +52,12 @@ class Optimizer:
             way, and rounds them.
         shard: ``"optimizer"`` lets each rank keep the averages of a part of the elements, and step
             it: a rank of n has 1/n of them. LAMB, LARS, Adafactor and Muon, which read whole
-            Variables, deal those out. `state_dict` is still that of one process; all ranks call it.
+            Variables, deal those out. ``"parameters"`` lets each rank keep a part of the Variables
+            of `model` too, a Module: the Modules in its attributes and lists run on the whole
+            ones, which they gather while they run, forward and backward, so that all ranks call
+            them alike, on equally many examples. Variables that the model itself holds, or that
+            two such Modules share, stay whole. `state_dict` is still that of one process; all
+            ranks call it. `gg.train.Checkpoints` saves all of this.
 
     Raises:
         ArgumentError: `inner` is no optimizer, or is wrapped already; there are no Variables.
@@ -72,7 +78,7 @@ class Optimizer:
 
     @saying_where
     @takes(bucket_bytes=COUNT, compress=one_of("bfloat16", "float16", None))
-    @takes(shard=one_of("optimizer", None))
+    @takes(shard=one_of("optimizer", "parameters", None))
     def __init__(
         self,
         inner: Any,
@@ -93,12 +99,11 @@ class Optimizer:
         if not self._variables:
             raise ArgumentError(f"{self.name}: the model has no trainable Variables.")
         self._places = {v._id: k for k, v in enumerate(self._variables)}
-        self._average = Averager(self._variables, bucket_bytes, _COMPRESSED[compress])
         self._accumulates = isinstance(inner, Inner) and inner.accumulate > 1
         self._weight: float | None = None  # of the calls since the last step, with `accumulate`
         if self._accumulates:
             cast(Inner, inner).average = self._average_sums
-        self._sharded: Sharded | None = None
+        self._sharded: ShardedOptimizer | ShardedParameters | None = None
         if self._world.size > 1:
             _compare(self.name, self._world, model, self._variables)
             for v in self._variables:
@@ -110,7 +115,15 @@ class Optimizer:
                 raise ArgumentError(
                     f"{self.name}: shard= goes without a loss scale, accumulate= and compress=."
                 )
-            self._sharded = Sharded(self.name, inner, self._variables, self._world)
+            about = self.name, inner, self._variables, self._world
+            self._sharded = (
+                ShardedOptimizer(*about)
+                if shard == "optimizer"
+                else ShardedParameters(*about, model)
+            )
+        places = getattr(self._sharded, "places", None)
+        compressed = _COMPRESSED[compress]
+        self._average = Averager(self._variables, bucket_bytes, compressed, places)
 
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # of a copy that has no attributes yet
@@ -157,14 +170,8 @@ class Optimizer:
         """
         grads = self._in_order(grads_and_vars)
         weight = _checked_weight(self.name, weight)
-        if self._sharded is not None:
-            with recording_stopped(keep=Tracing):
-                dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
-            self._sharded.step(dense, 1.0 if weight is None else weight, when)
-        elif self._world.size == 1 and not self._accumulates and _has_data(weight):
-            self._step(grads, when)
-        elif not self._accumulates:
-            self._step(*self._means(grads, 1.0 if weight is None else weight, when))
+        if not self._accumulates:
+            self._reduced(grads, 1.0 if weight is None else weight, when)
         elif weight is None:
             self._step(grads, when)
         elif current_trace() is not None or isinstance(weight, Tensor):
@@ -174,12 +181,39 @@ class Optimizer:
             )
         else:
             self._weight = (self._weight or 0.0) + weight
-            self._step([None if g is None else g * weight for g in grads], when)
+            self._step([None if g is None or not weight else g * weight for g in grads], when)
+
+    def _reduced(self, grads: list[Any], weight: Any, when: Any) -> None:
+        """Step with the means over ranks."""
+        if when is not True and not isinstance(when, Tensor):
+            when = bool(check_condition(self.name, when).numpy().reshape(()))
+        if isinstance(self._sharded, ShardedParameters):
+            places = {*self._sharded.places}
+            if any(g is None and k not in places for k, g in enumerate(grads)):
+                raise ArgumentError(
+                    f"{self.name}: with shard='parameters' each rank needs a gradient of each "
+                    "Variable, so it needs data: use batches that the ranks divide evenly."
+                )
+            whole = [g if k in places else None for k, g in enumerate(grads)]
+            means, when = self._means(whole, weight, when)
+            self._sharded.step(grads, [means[k] for k in self._sharded.places], when)
+        elif self._sharded is not None:
+            with recording_stopped(keep=Tracing):
+                dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
+            share, steps, _ = self._average.header(dense, weight, when)
+            self._sharded.step(dense, share, steps)
+        elif self._world.size == 1 and not isinstance(weight, Tensor) and weight > 0:
+            self._step(grads, when)
+        else:
+            self._step(*self._means(grads, weight, when))
 
     def _step(self, grads: Sequence[Any], when: Any) -> None:
-        pairs = zip(grads, self._variables, strict=True)
+        pairs = [(g, v) for g, v in zip(grads, self._variables, strict=True) if g is not None]
         options = {} if when is True else {"when": when}
-        self.inner.apply_gradients([(g, v) for g, v in pairs if g is not None], **options)
+        if pairs or not self._accumulates or current_trace() is not None:
+            self.inner.apply_gradients(pairs, **options)
+        else:  # a rank without data counts the call
+            cast(Inner, self.inner)._take([], when)
 
     def _in_order(self, grads_and_vars: Any) -> list[Any]:
         """The gradients of all Variables of the model, checked."""
@@ -202,39 +236,7 @@ class Optimizer:
     def _means(self, grads: Sequence[Any], weight: Any, when: Any) -> tuple[list[Any], Any]:
         """The means over ranks, and whether all ranks step."""
         with recording_stopped(keep=Tracing):
-            dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
-        conditions = [x for x in (weight, when) if isinstance(x, Tensor)]
-        if when is not True and not isinstance(when, Tensor):
-            when = bool(check_condition(self.name, when).numpy().reshape(()))
-        has = [g is not None for g in dense]
-
-        def average(*arrays: Any) -> list[Any]:
-            left = iter(arrays)
-            full = [next(left) if h else None for h in has]
-            share = next(left) if isinstance(weight, Tensor) else weight
-            wanted = next(left) if isinstance(when, Tensor) else when
-            means, steps = self._average(full, share, wanted, expected=trace is not None)
-            found.append(steps)
-            if trace is None:
-                return means
-            kept = [m for m, h in zip(means, has, strict=True) if h]
-            return [*kept, np.asarray(steps)] if isinstance(when, Tensor) else kept
-
-        trace, found = current_trace(), list[Any]()
-        tensors = [*(g for g in dense if g is not None), *conditions]
-        if trace is None:
-            means = [m if m is None else wrap(m) for m in average(*[t._data for t in tensors])]
-            for old, new in zip(grads, means, strict=True):
-                keep_mark(old, new)
-            return means, found[0]
-        about = [(v.shape, v.dtype) for v, h in zip(self._variables, has, strict=True) if h]
-        if isinstance(when, Tensor):
-            about.append(((), np.dtype(bool)))
-        call = Repeated(average, self._variables[0].device, captured=not isinstance(when, Tensor))
-        outs = trace.effect("average_gradients", call, tensors, (), nothing_to_undo, about)
-        steps = outs.pop() if isinstance(when, Tensor) else when
-        left = iter(outs)
-        means = [next(left) if h else None for h in has]
+            means, steps = self._average(grads, weight, when)
         for old, new in zip(grads, means, strict=True):
             keep_mark(old, new)
         return means, steps
@@ -246,8 +248,9 @@ class Optimizer:
         if total is not None:
             with recording_stopped():
                 grads = [g * (calls / total) if g is not None and total else None for g in grads]
-        if self._world.size > 1 or not _has_data(total):
-            grads, when = self._means(grads, 1.0 if total is None else total, when)
+        weight = 1.0 if total is None else total
+        if self._world.size > 1 or not weight:
+            grads, when = self._means(grads, weight, when)
         variables = zip(grads, self._variables, strict=True)
         return [(g, v) for g, v in variables if g is not None], when
 
@@ -270,6 +273,10 @@ class Optimizer:
         """The state of the inner optimizer, which is the same on all ranks."""
         state: dict[str, Tensor] = (self._sharded or self.inner).state_dict(names)
         return state
+
+    def shards(self, names: Mapping[str, Variable] | None = None) -> dict[str, Any] | None:
+        """The state that this rank has a part of, for `gg.train.Checkpoints`, or None."""
+        return None if self._sharded is None else self._sharded.shards(names)
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
@@ -295,9 +302,8 @@ def _checked_weight(name: str, weight: Any) -> Any:
     return number
 
 
-def _has_data(weight: Any) -> bool:
-    """Whether a checked weight is above 0 for sure; the value of a traced one is not known."""
-    return weight is None or (not isinstance(weight, Tensor) and weight > 0)
+def _version() -> str:
+    return str(sys.modules["gpugrad"].__version__)
 
 
 def _compare(name: str, world: World, model: Any, variables: Sequence[Variable]) -> None:
@@ -306,7 +312,9 @@ def _compare(name: str, world: World, model: Any, variables: Sequence[Variable])
     paths = {v._id: path for path, v in named()} if named is not None else {}
     # names that the library has made up count Variables, also those that only one rank has made
     own = [(paths.get(v._id, ""), v.shape, str(v.dtype)) for v in variables]
-    models = world.gather(own)
+    versions, models = zip(*world.gather((_version(), own)), strict=True)
+    if len({*versions}) > 1:
+        raise DistributedError(f"{name}: the ranks run different versions of gpugrad: {versions}.")
     for rank, other in enumerate(models):
         if other != models[0]:
             pairs = list(zip(other, models[0], strict=False))

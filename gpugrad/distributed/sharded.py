@@ -1,11 +1,12 @@
-"""Steps in which each rank keeps and computes a part of the optimizer's averages (ZeRO 1 and 2).
+"""Steps in which each rank keeps and computes a part of the optimizer's averages.
 
-Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models".
+With ``shard="optimizer"`` each rank has whole Variables, with ``shard="parameters"`` its part of
+them only. These are ZeRO 1 and ZeRO 3 of Rajbhandari et al. 2020, "ZeRO: Memory Optimizations
+Toward Training Trillion Parameter Models".
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,8 +14,8 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.convert import constant
 from gpugrad.core.devices import full_on_device_of
+from gpugrad.core.ranks import Shard, join_shards
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.distributed.ops import all_gather, all_reduce, reduce_scatter
@@ -76,167 +77,245 @@ def deal_whole(sizes: Sequence[int], ranks: int) -> list[list[Part]]:
 
 
 class Sharded:
-    """The steps of an optimizer on the part of this rank, and its state as if it were whole.
+    """The steps of an optimizer on the parts of this rank, and its state as if it were whole.
 
     Args:
         name: of the optimizer, in messages.
-        inner: steps Variables that hold the parts of this rank, in the groups of their parents.
-        variables: of one dtype; those that the parts are taken from.
+        inner: steps the Variables that hold the parts of this rank.
+        variables: the whole ones.
     """
 
     def __init__(
         self, name: str, inner: Optimizer, variables: Sequence[Variable], world: World
     ) -> None:
-        dtypes = {v.dtype for v in variables}
-        if len(dtypes) > 1 or inner.limits.get("clipnorm") is not None:
+        if inner.limits.get("clipnorm") is not None:
             raise ArgumentError(
-                f"{name}: shard='optimizer' takes Variables of one dtype and no clipnorm=, got "
-                f"{sorted(map(str, dtypes))}. Clip by global_clipnorm= or clipvalue=."
+                f"{name}: shard= goes without clipnorm=. Clip by global_clipnorm= or clipvalue=."
             )
-        self._name, self._inner, self._world = name, inner, world
-        self._variables = variables
-        whole = type(inner).by_array is not Stepping.by_array  # which reads whole Variables
-        self._parts = (deal_whole if whole else cut_evenly)([v.size for v in variables], world.size)
-        self._length = max(sum(p.stop - p.start for p in parts) for parts in self._parts)
-        self._clipnorm = inner.limits.get("global_clipnorm")
-        self._skips = inner.skip_nonfinite
+        if any(state.step for state in inner._states.values()):
+            raise ArgumentError(f"{name}: the inner optimizer has stepped before shard= was set.")
+        self._name, self._inner, self._world, self._variables = name, inner, world, variables
+        self._clipnorm, self._skips = inner.limits.get("global_clipnorm"), inner.skip_nonfinite
         if self._clipnorm is not None:
             inner.limits = {}  # the norm is that of all ranks
         inner.skip_nonfinite = False
-        self._own = [self._own_variable(p, whole) for p in self._parts[world.rank]]
-        parents = dict(zip([v._id for v, _ in self._own], [p for _, p in self._own], strict=True))
-        for group in inner.groups:
-            selects = copy.copy(group).selects  # by the selector of before
-            group.selector = lambda path, v, selects=selects: selects(path, parents.get(v._id, v))
+        inner._states.clear()  # averages of whole Variables, which `build` has begun
+        self._sizes = {v._id: v.size for v in variables}
+        self._own: dict[int, tuple[Variable, Part]] = {}  # by id of the whole Variable
 
-    def _own_variable(self, part: Part, whole: bool) -> tuple[Variable, Variable]:
-        """A Variable that holds a part, and the one that it is a part of."""
-        parent = self._variables[part.place]
-        value = parent._data.reshape(-1)[part.start : part.stop].copy()
-        value = value.reshape(parent.shape) if whole else value
-        own = Variable(wrap(value), name=parent.name, device=parent.device)
-        self._inner._paths[own._id] = self._inner.path_of(parent)
-        return own, parent
+    def _keep_groups(self, chosen: Mapping[int, Any]) -> None:
+        """Let Variables belong to groups that their whole ones were chosen for."""
+        for group in self._inner.groups:
+            group.selector = lambda _, v, group=group: chosen.get(v._id) is group
 
-    def step(self, grads: Sequence[Any], weight: Any, when: Any) -> None:
-        """Step with means of dense gradients; those of a rank with weight 0 may be None."""
+    def _apply(self, own: Sequence[Any], others: Sequence[Any], when: Any) -> None:
+        """Step with gradients of own parts, and with `others`, which all ranks have.
+
+        Args:
+            own, others: pairs of a gradient and a Variable.
+            when: whether to step, the same on all ranks.
+        """
         with recording_stopped(keep=Tracing):
-            own = reduce_scatter(self._flat(grads, weight))
+            grads = [g for g, _ in (*own, *others)]
+            like = self._variables[0]
+            one = wrap(full_on_device_of(like._data, (), np.dtype("float64"), 1.0))
             if self._skips:
-                finite = all_reduce(TENSOR.astype(all_finite([own]), own.dtype), "mean") == 1
+                finite = TENSOR.astype(all_finite(grads), "float64") if grads else one
+                finite = all_reduce(finite, "mean") == 1
                 when = finite if when is True else TENSOR.logical_and(finite, when)
             if self._clipnorm is not None:
-                norm = TENSOR.sqrt(all_reduce(TENSOR.sum(own * own)))
-                own = own * (self._clipnorm / TENSOR.maximum(norm, self._clipnorm))
-            pairs, at = [], 0
-            for variable, _ in self._own:
-                stop = at + variable.size
-                pairs.append((TENSOR.reshape(own[at:stop], variable.shape), variable))
-                at = stop
+                norm = TENSOR.sqrt(all_reduce(_squares(own, one)) + _squares(others, one))
+                factor = self._clipnorm / TENSOR.maximum(norm, self._clipnorm)
+                own, others = (
+                    [(g * TENSOR.astype(factor, g.dtype), v) for g, v in pairs]
+                    for pairs in (own, others)
+                )
         options = {} if when is True else {"when": when}
-        if pairs:
-            self._inner.apply_gradients(pairs, **options)
-        with recording_stopped(keep=Tracing):
-            held = [TENSOR.reshape(v.value(), (v.size,)) for v, _ in self._own]
-            new = all_gather(TENSOR.concat(self._padded(held), axis=0))
-            self._assign(new)
-
-    def _flat(self, grads: Sequence[Any], weight: Any) -> Tensor:
-        """The shares of this rank in the means, part by part."""
-        none = isinstance(weight, (int, float)) and weight == 0
-        lacking = [v.name for v, g in zip(self._variables, grads, strict=True) if g is None]
-        if lacking and not none:
-            raise ArgumentError(
-                f"{self._name}: with shard= every Variable needs a gradient; None for {lacking}."
-            )
-        like = self._variables[0]
-        total = all_reduce(
-            TENSOR.astype(weight, like.dtype)
-            if isinstance(weight, Tensor)
-            else constant(weight, like.dtype, device=like.device)
-        )
-        if current_trace() is None and not float(total) > 0:
-            raise ArgumentError(
-                f"{self._name}: no rank has data: the sum of all weights is {float(total):g}."
-            )
-        if none:
-            data = full_on_device_of(like._data, (self._length * self._world.size,), like.dtype)
-            return wrap(data)
-        flat = [TENSOR.reshape(g, (g.size,)) * (weight / total) for g in grads]
-        pieces = [
-            piece
-            for parts in self._parts
-            for piece in self._padded([flat[p.place][p.start : p.stop] for p in parts])
-        ]
-        return TENSOR.concat(pieces, axis=0)
-
-    def _padded(self, pieces: list[Tensor]) -> list[Tensor]:
-        """Flat pieces, and zeros up to the length of a rank's part."""
-        like = self._variables[0]
-        n = self._length - sum(p.size for p in pieces)
-        return [*pieces, wrap(full_on_device_of(like._data, (n,), like.dtype))]
-
-    def _assign(self, new: Tensor) -> None:
-        """Give the Variables the values of all ranks' parts."""
-        pieces: dict[int, list[Tensor]] = {}
-        for rank, parts in enumerate(self._parts):
-            at = rank * self._length
-            for p in parts:
-                pieces.setdefault(p.place, []).append(new[at : at + p.stop - p.start])
-                at += p.stop - p.start
-        for k, variable in enumerate(self._variables):
-            own = pieces.get(k, [])
-            if own:
-                value = own[0] if len(own) == 1 else TENSOR.concat(own, axis=0)
-                variable.assign(TENSOR.reshape(value, variable.shape))
+        if own or others:
+            self._inner.apply_gradients([*own, *others], **options)
 
     # -- state
 
-    def _names(self, names: Mapping[str, Variable] | None) -> dict[str, Variable]:
+    def _named(self, names: Mapping[str, Variable] | None) -> dict[str, Variable]:
         if names is None:
             return {self._inner._paths.get(v._id, v.name): v for v in self._variables}
         return dict(names)
 
+    def shards(self, names: Mapping[str, Variable] | None) -> dict[str, Any]:
+        """The state of this rank: a Tensor, or of one Variable a `Shard`, by name."""
+        named = self._named(names)
+        own = {n: self._own[v._id][0] for n, v in named.items() if v._id in self._own}
+        state: dict[str, Any] = {}
+        for key, value in self._inner.state_dict(own).items():
+            name = _owner(key, own)
+            array, n, start = value.numpy(), 0, 0
+            if name is None:
+                state[key] = value
+                continue
+            shape = array.shape
+            whole, (variable, part) = self._sizes[named[name]._id], self._own[named[name]._id]
+            if array.ndim and variable.size < whole:
+                n = array.size // variable.size  # 2 if complex
+                start, shape = part.start * n, (whole * n,)
+            state[key] = Shard(array.reshape(-1), start, shape)
+        return state
+
     def state_dict(self, names: Mapping[str, Variable] | None) -> dict[str, Tensor]:
         """The state as if one process had stepped whole Variables; all ranks call it."""
-        of_parent = {p._id: v for v, p in self._own}
-        state: dict[str, Tensor] = {}
-        for name, variable in self._names(names).items():
-            own = of_parent.get(variable._id)
-            part = {} if own is None else self._inner.state_dict({name: own})
-            arrays = {key: value.numpy() for key, value in part.items()}
-            for key, pieces in _by_key(self._world.gather(arrays)).items():
-                joins = len(pieces) > 1 and pieces[0].ndim == 1 and key.startswith(f"{name}.")
-                state[key] = wrap(np.concatenate(pieces) if joins else pieces[0])
-        return state
+        state = self.shards(names)
+        shards = {k: s for k, s in state.items() if isinstance(s, Shard)}
+        own = {k: t for k, t in state.items() if k not in shards}
+        joined = join_shards(self._world.gather(shards))
+        return own | {k: wrap(a) for k, a in joined.items()}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None
     ) -> None:
         """Load a state of whole Variables, whatever number of ranks it is from."""
-        of_parent = {p._id: v for v, p in self._own}
-        parts = {self._variables[p.place]._id: p for p in self._parts[self._world.rank]}
-        named = self._names(names)
-        own, used = {}, {}
+        named = self._named(names)
+        own, used = {}, {n: self._own[v._id][0] for n, v in named.items() if v._id in self._own}
         for key, value in state.items():
             array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
-            name = max((n for n in named if key.startswith(f"{n}.")), key=len, default=None)
+            name = _owner(key, named)
             if name is None:
                 own[key] = array
-                continue
-            variable = named[name]
-            if variable._id in of_parent:
-                used[name] = of_parent[variable._id]
-                part, n = parts[variable._id], array.size // variable.size if array.ndim else 0
-                cut = n and part.stop - part.start < variable.size
-                own[key] = array[part.start * n : part.stop * n] if cut else array
+            elif name in used:
+                whole, (variable, part) = self._sizes[named[name]._id], self._own[named[name]._id]
+                n = array.size // whole if array.ndim and variable.size < whole else 0
+                own[key] = array[part.start * n : part.stop * n] if n else array
         self._inner.load_state_dict(own, used)
 
 
-def _by_key(states: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The values of each key, in the order of ranks."""
-    found: dict[str, list[Any]] = {}
-    for state in states:
-        for key, value in state.items():
-            found.setdefault(key, []).append(value)
-    return found
+class ShardedOptimizer(Sharded):
+    """Each rank has the averages of a part of the elements, and steps that part."""
+
+    def __init__(
+        self, name: str, inner: Optimizer, variables: Sequence[Variable], world: World
+    ) -> None:
+        super().__init__(name, inner, variables, world)
+        dtypes = {v.dtype for v in variables}
+        if len(dtypes) > 1:
+            raise ArgumentError(
+                f"{name}: shard='optimizer' takes Variables of one dtype, got "
+                f"{sorted(map(str, dtypes))}."
+            )
+        whole = reads_whole(inner)
+        self._parts = (deal_whole if whole else cut_evenly)([v.size for v in variables], world.size)
+        self._length = longest(self._parts)
+        chosen = {}
+        for part in self._parts[world.rank]:
+            parent = variables[part.place]
+            value = parent._data.reshape(-1)[part.start : part.stop].copy()
+            value = value.reshape(parent.shape) if whole else value
+            own = Variable(wrap(value), name=parent.name, device=parent.device)
+            inner._paths[own._id] = inner.path_of(parent)
+            self._own[parent._id] = own, part
+            chosen[own._id] = inner._group_of(parent)
+        self._keep_groups(chosen)
+
+    def step(self, grads: Sequence[Any], share: Tensor, when: Any) -> None:
+        """Step with means of dense gradients; those of a rank without data may all be None."""
+        held = [v for v, _ in self._own.values()]
+        if current_trace() is None or self._variables[0].device.kind == "cpu":
+            self._refresh()
+        with recording_stopped(keep=Tracing):
+            mean, at, pairs = reduce_scatter(self._flat(grads, share)), 0, []
+            for v in held:
+                pairs.append((TENSOR.reshape(mean[at : at + v.size], v.shape), v))
+                at += v.size
+        self._apply(pairs, (), when)
+        with recording_stopped(keep=Tracing):
+            flat = [TENSOR.reshape(v.value(), (v.size,)) for v in held]
+            new = all_gather(TENSOR.concat(padded(flat, self._length, self._variables[0]), axis=0))
+            shapes = [v.shape for v in self._variables]
+            values = cut(new, self._parts, self._length, shapes)
+            for k, value in values.items():
+                self._variables[k].assign(value)
+
+    def _refresh(self) -> None:
+        """Take the values of the whole Variables, to which others may have written.
+
+        A CUDA graph updates the parts in place, so it cannot: there, `load_state_dict` does.
+        """
+        with recording_stopped(keep=Tracing):
+            for v, part in self._own.values():
+                flat = TENSOR.reshape(self._variables[part.place].value(), (-1,))
+                v.assign(TENSOR.reshape(flat[part.start : part.stop], v.shape))
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], names: Mapping[str, Variable] | None
+    ) -> None:
+        """Load a state of whole Variables, and take their values."""
+        super().load_state_dict(state, names)
+        self._refresh()
+
+    def _flat(self, grads: Sequence[Any], share: Tensor) -> Tensor:
+        """The shares of this rank in the means, part by part."""
+        lacking = [v.name for v, g in zip(self._variables, grads, strict=True) if g is None]
+        like = self._variables[0]
+        if len(lacking) == len(grads):
+            data = full_on_device_of(like._data, (self._length * self._world.size,), like.dtype)
+            return wrap(data)
+        if lacking:
+            raise ArgumentError(
+                f"{self._name}: with shard= every Variable needs a gradient; None for {lacking}."
+            )
+        factor = TENSOR.astype(share, like.dtype)
+        flat = [
+            TENSOR.where(TENSOR.equal(share, 0.0), 0.0, TENSOR.reshape(g, (g.size,)) * factor)
+            for g in grads
+        ]
+        pieces = [
+            piece
+            for parts in self._parts
+            for piece in padded(
+                [flat[p.place][p.start : p.stop] for p in parts], self._length, like
+            )
+        ]
+        return TENSOR.concat(pieces, axis=0)
+
+
+def reads_whole(inner: Optimizer) -> bool:
+    """Whether an optimizer reads whole Variables."""
+    return type(inner).by_array is not Stepping.by_array
+
+
+def padded(pieces: Sequence[Tensor], length: int, like: Variable) -> list[Tensor]:
+    """Flat pieces, and zeros up to a length."""
+    n = length - sum(p.size for p in pieces)
+    return [*pieces, wrap(full_on_device_of(like._data, (n,), like.dtype))]
+
+
+def cut(
+    flat: Tensor, parts: Sequence[Sequence[Part]], length: int, shapes: Sequence[tuple[int, ...]]
+) -> dict[int, Tensor]:
+    """Whole arrays by place, from the padded parts of all ranks, one after the other."""
+    pieces: dict[int, list[Tensor]] = {}
+    for rank, own in enumerate(parts):
+        at = rank * length
+        for p in own:
+            pieces.setdefault(p.place, []).append(flat[at : at + p.stop - p.start])
+            at += p.stop - p.start
+    return {
+        k: TENSOR.reshape(some[0] if len(some) == 1 else TENSOR.concat(some, axis=0), shapes[k])
+        for k, some in pieces.items()
+    }
+
+
+def longest(parts: Sequence[Sequence[Part]]) -> int:
+    """The length of the longest part of a rank."""
+    return max(sum(p.stop - p.start for p in own) for own in parts)
+
+
+def _squares(pairs: Sequence[Any], one: Tensor) -> Tensor:
+    """The sum of squares of gradients, in float64."""
+    total = one * 0
+    for g, _ in pairs:
+        wide = TENSOR.astype(g, "float32") if g.dtype.itemsize == 2 else g
+        total = total + TENSOR.astype(TENSOR.sum(TENSOR.square(TENSOR.abs(wide))), "float64")
+    return total
+
+
+def _owner(key: str, names: Mapping[str, Any]) -> str | None:
+    """The name that a key of a state begins with, the longest of several."""
+    return max((n for n in names if key.startswith(f"{n}.")), key=len, default=None)

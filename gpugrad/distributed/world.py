@@ -22,10 +22,11 @@ from gpugrad.core.forking import new_lock
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
+from gpugrad.distributed.alike import Alike
 from gpugrad.distributed.board import Board, new_file
 from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
-from gpugrad.errors import DeviceError, DistributedError, saying_where
+from gpugrad.errors import DeviceError, DistributedError, GpugradError, saying_where
 
 TIMED_OUT = 75
 """The exit status after a timeout: what sysexits.h calls a temporary failure."""
@@ -36,39 +37,6 @@ _LAUNCHERS = {  # what starts processes: its variables for rank, size and local 
     "MPI": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
     "srun": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"),
 }
-
-
-class Alone:
-    """A world of one process: each collective returns what it gets."""
-
-    name, kind, rank, size = "one process", None, 0, 1
-
-    def all_reduce(self, x: Any, how: str) -> Any:
-        """The array."""
-        return x.copy()
-
-    def reduce_scatter(self, x: Any, how: str) -> Any:
-        """The only part."""
-        return x[0].copy()
-
-    def all_gather(self, x: Any) -> Any:
-        """The array, as the only part."""
-        return x[None].copy()
-
-    def all_to_all(self, x: Any) -> Any:
-        """The array."""
-        return x.copy()
-
-    def broadcast(self, x: Any, root: int) -> Any:
-        """The array."""
-        return x.copy()
-
-    def sum_in_place(self, x: Any) -> None:
-        """Leave the array."""
-
-    def put(self, x: Any) -> Any:
-        """The array."""
-        return x
 
 
 class World:
@@ -114,13 +82,31 @@ class World:
                 f"{text}: this process was forked after init and has no part in the communication. "
                 "Start worker processes by spawn, as gg.data.DataLoader does."
             )
+        if self.engine.is_capturing():
+            ranks.captured += 1
+            return call(self.engine)
+        return self._watched(1, text, call)
+
+    def launch(self, count: int, launch: Callable[[], None]) -> None:
+        """Launch a CUDA graph that holds so many collectives."""
+        self._watched(count, f"a CUDA graph of {count}", lambda engine: engine.launch(launch))
+
+    def _watched(self, count: int, text: str, call: Callable[[Any], Any]) -> Any:
+        """Run collectives while the watchdog looks at them."""
         with self._lock:
-            self._number += 1
+            self._number += count
             number, since = self._number, time.monotonic()
             self._note(number, text, ended=False)
             self._now = number, since, text
             try:
                 result, is_done = call(self.engine), self.engine.ended()
+            except RuntimeError as error:
+                if isinstance(error, GpugradError):
+                    raise
+                raise DistributedError(
+                    f"collective {number}, {text}, has failed: {self._report(number, text)}. "
+                    f"{self.engine.name}: {error}"
+                ) from error
             finally:
                 self._now = None
             if is_done is None:
@@ -208,11 +194,13 @@ class World:
             elif self._board and self._board.lost():
                 self._end(number, text, f"cannot end after {waited:.1f} s")
 
+    def _report(self, number: int, text: str) -> str:
+        return self._board.report(number, text) if self._board else ""
+
     def _end(self, number: int, text: str, reason: str) -> None:
-        report = self._board.report(number, text) if self._board else ""
         print(
             f"gpugrad: rank {self.rank} of {self.size}: collective {number}, {text}, {reason}: "
-            f"{report}. All ranks end; continue from the last checkpoint.",
+            f"{self._report(number, text)}. All ranks end; continue from the last checkpoint.",
             file=sys.stderr,
             flush=True,
         )
@@ -240,7 +228,7 @@ def _end_all_on_an_exception(world: World) -> None:
 # ---- the world of this process ------------------------------------------------------------
 
 _worlds: list[World] = []
-_ALONE = World(Alone(), 0, "", 0.0)
+_ALONE = World(Alike(), 0, "", 0.0)
 
 
 def _launched() -> tuple[str, int, int, int | None] | None:
@@ -350,17 +338,21 @@ def init(
     else:
         how = "arguments"
     assert size is not None
+    if address is not None and not address.rpartition(":")[2].isdecimal():
+        raise DistributedError(
+            f"init: address={address!r} must be 'host:port' of rank 0, as '10.0.0.1:29501'."
+        )
     if rank >= size:
         raise DistributedError(f"init: rank {rank} of {size}: ranks count from 0.")
     if size == 1:
-        made = World(Alone(), 0, how, timeout)
+        made = World(Alike(), 0, how, timeout)
     elif devices.default_device().kind == "cpu":
         made = _on_cpus(rank, size, how, timeout)
     else:
         made = _on_gpus(rank, size, local_rank, how, timeout, address)
     _worlds.append(made)
     ranks.rank, ranks.size, ranks.gather = made.rank, made.size, made.gather
-    ranks.average = made.average
+    ranks.average, ranks.launch = made.average, made.launch
     return made
 
 

@@ -9,6 +9,9 @@ The recipe is the usual one: AdamW without decay of biases and norms, warm-up an
 by the global norm, an exponential average of the weights, and if you ask for them 16-bit products
 and accumulated gradients. A run that was killed at any time and resumed ends exactly as one that
 was not.
+
+mpiexec, torchrun or srun start several processes, which share each batch; --shard lets them share
+the optimizer's averages or all parameters, too: mpiexec -n 2 python -m gpugrad.examples.charlm
 """
 
 from __future__ import annotations
@@ -40,17 +43,20 @@ def load_text() -> tuple[Array, Array]:
 class GPT(nn.Module):
     """Logits for the next byte from bytes of shape (batch, length)."""
 
-    def __init__(self, width: int, layers: int, heads: int, generator: gg.random.Generator) -> None:
-        how: dict[str, Any] = {
-            "causal": True,
-            "rotary": True,
-            "norm": nn.RMSNorm,
-            "generator": generator,
-        }
-        self.embedding = nn.Embedding(256, width, generator=generator)
-        self.blocks = [nn.TransformerBlock(width, heads, **how) for _ in range(layers)]
-        self.norm = nn.RMSNorm(width)
-        self.head = nn.Dense(width, 256, generator=generator)
+    def __init__(
+        self,
+        width: int,
+        layers: int,
+        heads: int,
+        generator: gg.random.Generator,
+        dtype: str = "float32",
+    ) -> None:
+        how: dict[str, Any] = {"generator": generator, "dtype": dtype}
+        block: dict[str, Any] = {"causal": True, "rotary": True, "norm": nn.RMSNorm, **how}
+        self.embedding = nn.Embedding(256, width, **how)
+        self.blocks = [nn.TransformerBlock(width, heads, **block) for _ in range(layers)]
+        self.norm = nn.RMSNorm(width, dtype=dtype)
+        self.head = nn.Dense(width, 256, **how)
 
     def forward(self, tokens: Any, caches: Any = None) -> Any:
         """The logits; with a cache for each block, the pair (logits, next caches)."""
@@ -93,7 +99,8 @@ def make_optimizer(args: argparse.Namespace, model: GPT, steps: int) -> Any:
 
 def make_step(model: GPT, optimizer: Any, ema: optim.EMA) -> Callable[[Any, Any], gg.Tensor]:
     """The training step: a function of tokens and next tokens that returns the loss in nats."""
-    is_scaled = isinstance(optimizer, optim.LossScaleOptimizer)
+    is_scaled = hasattr(optimizer, "scale_loss")
+    weighs = hasattr(optimizer, "takes_weight") and getattr(optimizer, "accumulate", 1) == 1
 
     def step(tokens: Any, targets: Any) -> gg.Tensor:
         with gg.GradientTape() as tape, nn.training():
@@ -101,7 +108,8 @@ def make_step(model: GPT, optimizer: Any, ema: optim.EMA) -> Callable[[Any, Any]
             scaled = optimizer.scale_loss(loss) if is_scaled else loss
         variables = model.trainable_variables
         gradients = tape.gradient(scaled, variables)
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        weight = {"weight": len(tokens)} if weighs else {}  # parts of a batch may be uneven
+        optimizer.apply_gradients(zip(gradients, variables, strict=True), **weight)
         ema.update()
         return loss
 
@@ -205,19 +213,33 @@ def plot(
     common.save_figure(figure, args, "charlm")
 
 
+def join_ranks() -> None:
+    """Join the other processes, if a launcher has started several."""
+    try:
+        gg.distributed.size()
+    except gg.errors.DistributedError:  # several, which have not met
+        gg.distributed.init()
+
+
 def run(args: argparse.Namespace) -> None:
     """Train or resume, write some text, and draw."""
     training, held_out = load_text()
     training, held_out = training[: args.characters], held_out[: args.characters]
-    model = GPT(args.width, args.layers, args.heads, gg.random.Generator(args.seed))
+    join_ranks()
+    dtype = "float64" if args.precision == "float64" else "float32"
+    model = GPT(args.width, args.layers, args.heads, gg.random.Generator(args.seed), dtype)
     windows = gg.data.Windows(training, args.length)
     loader = gg.data.DataLoader(
-        windows, args.batch_size, shuffle=True, seed=args.seed, drop_last=True
+        windows, args.batch_size, shuffle=True, seed=args.seed, drop_last=True, shard=True
     )
-    validation = gg.data.DataLoader(gg.data.Windows(held_out, args.length), 64)
+    validation = gg.data.DataLoader(gg.data.Windows(held_out, args.length), 64, shard=True)
     optimizer = make_optimizer(args, model, args.epochs * len(loader) // args.accumulate)
+    if gg.distributed.size() > 1 or args.shard != "none":
+        shard = None if args.shard == "none" else args.shard
+        optimizer = gg.distributed.Optimizer(optimizer, model, shard=shard)
     ema = optim.EMA(model, lambda n: min(0.99, (1 + n) / (10 + n)))
-    precision = gg.mixed_precision(None if args.precision == "float32" else args.precision)
+    is_mixed = args.precision.endswith("16")
+    precision = gg.mixed_precision(args.precision if is_mixed else None)
     step = gg.function(make_step(model, optimizer, ema))
     with precision:
         history = common.fit(
@@ -227,14 +249,16 @@ def run(args: argparse.Namespace) -> None:
             parts={"model": model, "optimizer": optimizer, "ema": ema, "loader": loader},
             callbacks=[Validation(model, ema, validation)],
             every_steps=args.save_every,
-            free=("prompt", "write", "temperature", "save_every"),
+            free=("prompt", "write", "temperature", "save_every", "shard"),
             whole_bar=False,
         ).history
         ema.assign()
         plot(args, model, history, held_out[-2000:])
         options = (args.write, args.length, args.temperature, args.seed)
-        print(generate(model, args.prompt or "\n", *options))
-    print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
+        text = generate(model, args.prompt or "\n", *options)
+    if gg.distributed.rank() == 0:
+        print(text)
+        print(f"Validation loss {history[-1]['val_bits']:.3f} bits per character.")
 
 
 main = common.command(
@@ -258,7 +282,12 @@ main = common.command(
     precision=(
         "float32",
         "dtype of products (%(default)s); 16 bits are fast on a GPU",
-        ("float32", "bfloat16", "float16"),
+        ("float32", "bfloat16", "float16", "float64"),
+    ),
+    shard=(
+        "none",
+        "what several processes have parts of (%(default)s)",
+        ("none", "optimizer", "parameters"),
     ),
 )
 

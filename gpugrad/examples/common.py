@@ -153,6 +153,8 @@ _FREE = ("device", "output", "quiet", "resume")
 class _Announce(train.Callback):
     """Says where a run continues."""
 
+    on_every_rank = False
+
     def begin(self, run: train.Run) -> None:
         if run.step:
             print(f"Going on after epoch {run.epoch}, at step {run.step}.")
@@ -191,10 +193,11 @@ def fit(
     path = args.output / "settings.json"
     if args.resume:
         _check_settings(path, settings)
-    else:
+    elif gg.distributed.rank() == 0:
         _write_settings(path, settings)
         for old in checkpoints.folder.glob("*.safetensors"):
             old.unlink()
+    gg.distributed.barrier()
     listeners: list[train.Callback] = [*callbacks, checkpoints, _Announce()]
     if not args.quiet:
         listeners.append(train.Progress(whole=whole_bar))
@@ -260,6 +263,8 @@ def show(axes: Any, image: Any, title: str, **how: Any) -> None:
 
 def save_figure(figure: Any, args: argparse.Namespace, name: str) -> None:
     """Write --output/name.png, and say so."""
+    if gg.distributed.rank():  # the first of several processes does
+        return
     path = args.output / f"{name}.png"
     figure.savefig(path, dpi=150)
     print(f"Wrote {path} and {args.output / 'checkpoints'}.")

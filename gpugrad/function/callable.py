@@ -274,7 +274,9 @@ class Function:
         plain: Plan | None = None,
     ) -> Any:
         """The result of the first call, which writes the program; masked, beside a `plain` plan."""
-        trace, form, outputs = self._traced(args, keywords, MaskedCall if plain else FirstCall)
+        # after it, no replay, in which this rank would communicate once more than others
+        first = FirstCall if ranks.size == 1 else Tracing
+        trace, form, outputs = self._traced(args, keywords, MaskedCall if plain else first)
         self._counts[1] += 1
         if trace.makes is not None:  # for example a layer that creates its Variables when called
             self._creates(key, trace.makes)

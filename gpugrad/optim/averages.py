@@ -12,6 +12,7 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.arguments import BELOW_1
 from gpugrad.core.backend import HALF, TENSOR, is_inexact
 from gpugrad.core.convert import constant
+from gpugrad.core.ranks import Shard, cut_part, own_part, ranks
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, DTypeError, saying_where
@@ -130,6 +131,11 @@ class EMA:
         others = {"updates": np.array(self.updates), "rule": write_rule(type(self).__name__)}
         return state | {k: constant(array, device="cpu") for k, array in others.items()}
 
+    def shards(self, names: Mapping[str, Variable] | None = None) -> dict[str, Any]:
+        """As `state_dict`, but averages of which this rank has a part as what checkpoints join."""
+        own = {f"{name}.average": own_part(a) for name, a in self._by_name(names).items()}
+        return self.state_dict(names) | {k: a for k, a in own.items() if isinstance(a, Shard)}
+
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None = None
     ) -> None:
@@ -139,7 +145,8 @@ class EMA:
             CheckpointError: the state belongs to other averages.
         """
         name, averages = type(self).__name__, self._by_name(names)
-        left = dict(state)
+        of = {f"{key}.average": a for key, a in averages.items()}
+        left = {key: cut_part(value, of.get(key)) for key, value in state.items()}
         check_rule(name, name, left)
         updates = check_count(name, "updates", take_array(name, left, "updates", ()))
         arrays = {
@@ -198,4 +205,8 @@ def _copy(name: str, variable: Variable) -> Variable:
         )
     dtype = np.dtype(np.float32) if variable.dtype in HALF else variable.dtype
     value = TENSOR.astype(variable.value(), dtype)
-    return Variable(value, trainable=False, name=f"{variable.name}.average", device=variable.device)
+    name, device = f"{variable.name}.average", variable.device
+    average = Variable(value, trainable=False, name=name, device=device)
+    if variable._id in ranks.parts:
+        ranks.parts[average._id] = ranks.parts[variable._id]
+    return average

@@ -213,10 +213,10 @@ class Stepping(Stateful):
             self._calls += 1
             if not last:
                 return
+            self._calls = 0  # also if this raises, since the sums are empty then
             pairs, when = self._prepare(
                 mean_gradients(self._states.values(), self.accumulate), True
             )
-            self._calls = 0
             if when:
                 self._step(pairs)
             else:

@@ -16,14 +16,22 @@ class Repeated:
         function: of plain arrays; returns a list of them.
         device: where they are.
         captured: whether a CUDA graph may hold the function.
+        early: whether it comes as early as it can, as what begins work on another stream.
+        forks: whether it begins or awaits such work, so that both belong in one graph.
     """
 
     version = 0
 
     def __init__(
-        self, function: Callable[..., Sequence[Any]], device: Device, captured: bool
+        self,
+        function: Callable[..., Sequence[Any]],
+        device: Device,
+        captured: bool,
+        early: bool = False,
+        forks: bool = False,
     ) -> None:
         self._function, self.device, self._captured = function, device, captured
+        self.early, self.forks = early, forks
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The results on Tensors of real arrays."""

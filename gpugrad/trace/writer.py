@@ -67,8 +67,8 @@ class Writer(Listener):
 
     @property
     def moved(self) -> bool:
-        """Whether an effect has changed Variables, so that the function cannot be called again."""
-        return any(step.variables for step in self.program.steps)
+        """Whether the function cannot be called again: Variables changed, or ranks have met."""
+        return any(s.variables or isinstance(s.call, Repeated) for s in self.program.steps)
 
     def input(self, array: Any) -> Traced:
         """Add an argument of the function to the program."""

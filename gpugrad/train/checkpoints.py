@@ -11,7 +11,7 @@ from typing import Any
 
 from gpugrad import checkpoint
 from gpugrad.core.arguments import COUNT, PATH, WHOLE, optional, takes
-from gpugrad.core.ranks import ranks
+from gpugrad.core.ranks import Shard, cut_part, join_shards, own_part, ranks
 from gpugrad.core.variable import Variable
 from gpugrad.data.loader import DataLoader, LoaderState
 from gpugrad.errors import ArgumentError, CheckpointError, GpugradError
@@ -20,6 +20,7 @@ from gpugrad.ops.random.generator import Generator, default_generator
 from gpugrad.train.callbacks import Callback
 from gpugrad.train.folder_lock import FolderLock
 from gpugrad.train.loop import Run, average_statistics
+from gpugrad.train.shard_files import KEY, read_shards, remove_unlisted, together, write_shards
 
 _DEFAULT = "default random generator"
 _RANKS = "random of ranks"
@@ -45,6 +46,10 @@ class Checkpoints(Callback):
 
     Raises:
         ArgumentError: a part is none of these, or is named ``run``.
+
+    If ranks of `gg.distributed` have parts of Variables or of averages, each writes its own to a
+    file beside that of rank 0, which comes last and lists them. Such checkpoints load at any number
+    of ranks, with or without shards.
 
     One process at a time saves to a folder: from its first `save` as long as the object lives, and
     in a run of `fit` from the beginning to the end. Others get a CheckpointError that names it.
@@ -91,7 +96,7 @@ class Checkpoints(Callback):
 
     @takes(step=WHOLE)
     def save(self, step: int, metadata: Mapping[str, Any] | None = None) -> Path:
-        """Write all parts to one file, or none on an error, and remove what `keep` leaves out.
+        """Write all parts, or none on an error, and remove what `keep` leaves out.
 
         Args:
             step: the number in the file's name; `latest` is the largest.
@@ -190,16 +195,18 @@ class Checkpoints(Callback):
         for name, part in self.parts.items():
             if isinstance(part, Module):
                 average_statistics(part)
-                arrays |= {f"{name}/{k}": v for k, v in part.state().items()}
+                arrays |= {f"{name}/{k}": own_part(v) for k, v in part.state().items()}
             elif isinstance(part, Variable):
-                arrays[name] = part
+                arrays[name] = own_part(part)
             elif isinstance(part, DataLoader):
                 small[name] = list(self._position(name, part, run))
             elif isinstance(part, Generator):
                 small[name] = part.state
             else:
                 of = (self._variables(),) if _is_optimizer(part) else ()
-                arrays |= {f"{name}/{k}": v for k, v in part.state_dict(*of).items()}
+                own = part.shards(*of) if hasattr(part, "shards") else None
+                state = part.state_dict(*of) if own is None else own
+                arrays |= {f"{name}/{k}": v for k, v in state.items()}
         return arrays, small
 
     def _position(self, name: str, loader: DataLoader, run: Run | None) -> LoaderState:
@@ -224,14 +231,16 @@ class Checkpoints(Callback):
         random.state = states[min(ranks.rank, len(states) - 1)]
         if ranks.rank >= len(states):  # the run was one of fewer ranks
             random.state = random.fold_in(ranks.rank).state
-        for name, part in self.parts.items():
+        # optimizers last: one with shards takes the values of the Variables
+        for name, part in sorted(self.parts.items(), key=lambda item: _is_optimizer(item[1])):
             own = {
                 k.removeprefix(f"{name}/"): v for k, v in arrays.items() if k.startswith(f"{name}/")
             }
             if isinstance(part, Module):
-                part.load_state(own)
+                state = part.state()
+                part.load_state({k: cut_part(v, state.get(k)) for k, v in own.items()})
             elif isinstance(part, Variable):
-                part.assign(arrays[name])
+                part.assign(cut_part(arrays[name], part))
             elif isinstance(part, DataLoader):
                 part.load_state(small[name])
             elif isinstance(part, Generator):
@@ -285,13 +294,21 @@ class Checkpoints(Callback):
             raise ArgumentError(f"Checkpoints: JSON cannot hold the metadata: {error}.") from error
         self._own_folder()
         path = self._path(step)
-        if not ranks.rank:
-            checkpoint.save(path, arrays, text)
-            for old in list(self._files())[self.keep :] if self.keep is not None else ():
-                if old != path:
-                    old.unlink(missing_ok=True)
-        ranks.gather(None)  # the others wait until the file is there
+        shards = {k: a for k, a in arrays.items() if isinstance(a, Shard)}
+        text |= write_shards(self.folder, step, shards)
+        own = {k: a for k, a in arrays.items() if k not in shards}
+        together(lambda: None if ranks.rank else self._write_last(path, own, text))
         return path
+
+    def _write_last(self, path: Path, arrays: Mapping[str, Any], text: dict[str, str]) -> None:
+        """Write the file that makes the checkpoint, and remove older ones."""
+        checkpoint.save(path, arrays, text)
+        files = list(self._files())
+        for old in files[self.keep :] if self.keep is not None else ():
+            if old != path:
+                old.unlink(missing_ok=True)
+        if KEY in text:
+            remove_unlisted(self.folder, self._files())
 
     def _restored(self, path: Path, run: Run | None) -> dict[str, Any] | None:
         arrays, text = checkpoint.load(path)
@@ -307,7 +324,11 @@ class Checkpoints(Callback):
                 f"{path} was saved by hand, not in a run of fit: it does not say where to continue."
             )
         values, states = self._collect(None)
+        own = {k: v for k, v in values.items() if isinstance(v, Shard)}
         before = {k: v.value() if isinstance(v, Variable) else v for k, v in values.items()}
+        before |= join_shards([own])
+        if KEY in text:
+            arrays |= read_shards(path.parent, text[KEY], own)
         try:
             self._load(arrays, small)
             if run is not None:

@@ -31,7 +31,7 @@ TORCH = re.compile(
 @pytest.mark.parametrize(
     ("arguments", "nodes", "milliseconds", "strided"),
     [
-        (["mlp", "--tf32"], 10, 0.0355, 0),
+        (["mlp", "--tf32", "--ranks", "8,512"], 10, 0.0355, 0),
         (["gpt2"], 232, 16.32, 0),
         (["gpt2", "--no-cudnn"], 244, 19.55, 0),
         (["resnet"], 117, 12.9, 1),
@@ -48,6 +48,9 @@ def test_a_step_takes_at_most_its_nodes_and_time(arguments, nodes, milliseconds,
     eager, launches, replay = map(float, HOST.search(text).groups())
     assert nodes < launches
     assert 0 < replay < eager  # not how long: other processes take turns with this one
+    assert len(re.findall(r"ranks: sums take +[\d.]+ ms, exposed", text)) == (
+        4 if "--ranks" in arguments else 0
+    ), text
     if "mlp" in arguments:
         nodes, outside, microseconds = map(float, SEVERAL.search(text).groups())
         assert nodes <= 11.13, text

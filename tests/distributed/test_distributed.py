@@ -4,15 +4,13 @@ import ast
 import json
 import os
 import re
-import signal
 import socket
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import MPIEXEC, TIMEOUT, WORDS, fail, run
 
 import gpugrad as gg
 from gpugrad.testing.cuda.driver import place
@@ -20,39 +18,23 @@ from gpugrad.testing.cuda.driver import place
 HERE = Path(__file__).parent
 CHECKS = [
     node.name
-    for node in ast.parse((HERE / "ranks.py").read_text()).body
+    for file in sorted(HERE.glob("checks_*.py"))
+    if "charlm" not in file.name
+    for node in ast.parse(file.read_text()).body
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
 needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
-
-
-def environment():
-    """That of a process of its own, in which this checkout is imported."""
-    root = str(HERE.parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-
-
-def run(commands, seconds=280):
-    """Run commands at the same time; what they print, and their exit statuses."""
-    started = [
-        subprocess.Popen(
-            list(map(str, c)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=environment(), start_new_session=True,
-        )
-        for c in commands
-    ]  # fmt: skip
-    try:
-        return [(p.communicate(timeout=seconds)[0], p.returncode) for p in started]
-    finally:
-        for p in started:
-            if p.poll() is None:
-                os.killpg(p.pid, signal.SIGKILL)
 
 
 def ranks(n, *names):
     return [MPIEXEC, "-n", n, sys.executable, HERE / "ranks.py", *names]
+
+
+def free_address():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +45,9 @@ def results(tmp_path_factory):
     def of(n, on_gpus=False):
         if (n, on_gpus) not in done:
             path = tmp_path_factory.mktemp("ranks") / "results.json"
-            commands = [ranks(n, path)]
+            commands = [ranks(n, path, *CHECKS)]
             if on_gpus:
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    address = f"127.0.0.1:{free.getsockname()[1]}"
-                one = [sys.executable, HERE / "ranks.py", "--gpu", address]
+                one = [sys.executable, HERE / "ranks.py", "--gpu", free_address()]
                 commands = [[*one, rank, n, path, *ON_GPUS] for rank in range(n)]
             texts = run(commands)
             done[n, on_gpus] = json.loads(path.read_text()) if path.exists() else texts
@@ -92,6 +71,24 @@ def test_other_numbers_of_ranks_by_mpi(results, n):
     assert not failed, failed
 
 
+@needs_mpi
+@pytest.mark.slow
+def test_charlm_over_ranks_is_that_of_one_process(tmp_path):
+    check = "check_charlm_is_that_of_one_process"
+    texts = run([ranks(2, tmp_path / "results", check, "--steps", 10)])
+    assert json.loads((tmp_path / "results").read_text()) == {check: None}, texts
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_checkpoints_go_on_at_other_numbers_of_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUGRAD_CHECKPOINTS", str(tmp_path))
+    for n in (2, 3, 1):
+        check = "check_checkpoints_of_shards_load_at_any_number_of_ranks"
+        texts = run([ranks(n, tmp_path / f"{n}.json", check)])
+        assert json.loads((tmp_path / f"{n}.json").read_text()) == {check: None}, texts
+
+
 @pytest.mark.device
 @pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
 @pytest.mark.parametrize("check", ON_GPUS)
@@ -101,24 +98,10 @@ def test_two_ranks_by_nccl_on_made_up_gpus(results, check):
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    [
-        ("killed", "KILLED BY SIGNAL: 9|BAD TERMINATION"),
-        ("raises", "ValueError: a bad batch(.|\n)*rank 2 of 3 ends all ranks"),
-        ("leaves", "rank 2 has not begun it: it is after collective .* the end of its program"),
-        ("sleeps", "rank 2 has not begun it: it is after collective"),
-        ("stopped", r"rank 2 \(process \d+\) is stopped, after collective"),
-        ("other", "rank 2 is in another one: all_gather float32"),
-    ],
-)
+@pytest.mark.parametrize("fault", WORDS)
 @pytest.mark.thin(3)
-def test_a_fault_of_one_rank_ends_all_and_is_named(fault, words):
-    ((text, status),) = run([[MPIEXEC, "-n", 3, sys.executable, HERE / "fault.py", fault]], 40)
-    after = time.time() - float(re.search(r"FAULT ([\d.]+)", text)[1])
-    assert status != 0
-    assert re.search(words, text), text
-    assert after < 2 + 3, text  # the timeout and two looks of the watchdog
+def test_a_fault_of_one_rank_ends_all_and_is_named(fault):
+    assert fail(fault, 3, 2, 5) < TIMEOUT + 8  # two looks of the watchdog, on a busy machine
 
 
 def test_one_process_needs_no_launcher_and_no_library():
@@ -141,6 +124,7 @@ def test_one_process_needs_no_launcher_and_no_library():
         ({}, "init(rank=2, size=2)", "rank 2 of 2"),
         ({}, "init(rank=2)", "together"),
         ({}, "init(timeout=0)", "timeout"),
+        ({}, "init(rank=0, size=2, address='nowhere')", "address='nowhere' must be 'host:port'"),
         ({"RANK": "1", "WORLD_SIZE": "2"}, "init()", "mpi4py does not import|by torchrun, but"),
     ],
 )
@@ -158,6 +142,62 @@ def test_a_wrong_start_says_what_to_do(variables, call, words):
     assert re.search(words, text), text
 
 
+@pytest.mark.device
+@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+def test_a_hang_inside_a_cuda_graph_is_named():
+    code = (
+        "import os, sys, time; from gpugrad.testing.cuda.driver import place\n"
+        "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate()\n"
+        "import numpy as np, gpugrad as gg; D, rank = gg.distributed, int(sys.argv[1])\n"
+        "D.init(2, rank=rank, size=2, local_rank=0, address=sys.argv[2])\n"
+        "v = gg.Variable(np.ones(3)); optimizer = D.Optimizer(gg.optim.SGD(0.1), [v])\n"
+        "step = gg.function(lambda x: optimizer.apply_gradients([(x * v, v)]))\n"
+        "for k in range(9):\n"
+        "    time.sleep(8 if k == 8 and rank else 0); step(gg.ones(3, dtype='float64'))\n"
+        "print('not reached', v.numpy())"
+    )
+    address = free_address()
+    texts = run([[sys.executable, "-c", code, rank, address] for rank in range(2)], 100)
+    words = "a CUDA graph of 2, is not done after 2 s: rank 1 has not begun it"
+    assert words in texts[0][0], texts
+    assert [status for _, status in texts] != [0, 0]
+
+
+@pytest.mark.device
+@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+def test_more_ranks_than_gpus_on_a_host_are_refused():
+    code = (
+        "import os; from gpugrad.testing.cuda.driver import place\n"
+        "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate(); import gpugrad as gg\n"
+        "gg.distributed.init(rank=0, size=9, local_rank=8, address='127.0.0.1:1')"
+    )
+    ((text, status),) = run([[sys.executable, "-c", code]])
+    assert status == 1
+    assert re.search("rank 0 is number 8 of its host, which has", text), text
+
+
+def test_examples_start_ranks_by_ray_and_dask():
+    """Of stand-ins that call functions in this process, which is the only rank."""
+    code = (
+        "import sys; from types import SimpleNamespace as N\n"
+        "from gpugrad.examples import launch\n"
+        "assert launch.main(['ray']) == 2, 'is Ray installed?'\n"
+        "class Call:\n"
+        "    def __init__(self, f): self.remote = f\n"
+        "def remote(num_gpus): return lambda kind: N(remote=lambda: N(call=Call(kind().call)))\n"
+        "sys.modules['ray'] = N(remote=remote, get=lambda x: x)\n"
+        "assert launch.main(['ray', '--ranks', '1']) == 0\n"
+        "launch.joined = lambda train, *about: (train(), about[:2])\n"
+        "client = N(scheduler_info=lambda **_: {'workers': {'a': 0}}, gather=lambda x: x,\n"
+        "          submit=lambda f, *a, **_: N(result=f) if not a else f(*a))\n"
+        "print(launch.by_dask(lambda: 7, client))"
+    )
+    ((text, status),) = run([[sys.executable, "-c", code]])
+    assert status == 0, text
+    assert "pip install ray" in text
+    assert re.search(r"rank 0 of 1: loss 0\.\d+\n\[\(7, \(0, 1\)\)\]", text), text
+
+
 def test_optimizer_refuses_what_it_cannot_step():
     D = gg.distributed
     v = gg.Variable(np.ones(2))
@@ -170,6 +210,16 @@ def test_optimizer_refuses_what_it_cannot_step():
         (ValueError, "'other' is not", lambda: optimizer.apply_gradients([(g, other)])),
         (ValueError, "repeated", lambda: optimizer.apply_gradients([(g, v), (g, v)])),
         (ValueError, "weight", lambda: optimizer.apply_gradients([(g, v)], weight=-1)),
+        (
+            ValueError,
+            "shard= goes without",
+            lambda: D.Optimizer(gg.optim.SGD(0.1, accumulate=2), [v], shard="parameters"),
+        ),
+        (
+            ValueError,
+            "clipnorm",
+            lambda: D.Optimizer(gg.optim.SGD(0.1, clipnorm=1.0), [v], shard="optimizer"),
+        ),
         (TypeError, "Module", lambda: D.convert(v)),
     ):
         with pytest.raises(error, match=words):

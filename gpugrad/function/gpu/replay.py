@@ -238,7 +238,7 @@ class Launches:
 
     def _cut(self, written_over: set[int]) -> list[Run]:
         """Cut the steps into runs, each as long as possible."""
-        runs: list[Run] = []
+        cut: list[tuple[Step, Callable[..., Any], bool]] = []
         for step in self.program.steps:
             in_place = id(step) in self._in_place
             call, fixed = self._launch(step) if in_place else call_of(step, self.xp)
@@ -246,6 +246,12 @@ class Launches:
                 call = self._placing(step, call, id(step) in written_over)
             elif id(step) in written_over:
                 call = over(step, self.xp, call)
+            cut.append((step, call, fixed))
+        whole = all(fixed for _, _, fixed in cut)
+        runs: list[Run] = []
+        for step, call, fixed in cut:
+            # a graph must join the streams that it forks
+            fixed = fixed and (whole or not getattr(step.call, "forks", False))
             if not runs or runs[-1].fixed is not fixed:
                 runs.append(Run(fixed))
             runs[-1].steps.append((step, call))
@@ -277,7 +283,7 @@ class Launches:
         def call(*arrays: Any) -> list[Any]:
             live = self._live.get(id(step), [])  # an effect may have no numbers
             results = launched.launch(list(arrays[:n]), list(arrays[n:]), live)
-            if not is_captured((live or arrays)[0]):
+            if not is_captured((*live, *arrays, *results)[0]):
                 self._done.append(step)
             return [*results, *arrays[n:]]
 

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
+from gpugrad.function.passes.effects import start_early
 from gpugrad.function.passes.fuse import fuse_groups
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
@@ -65,6 +66,7 @@ PASSES = (
     Pass("groups", find_groups, ("cpu",)),
     Pass("groups", fuse_groups, ("gpu", "c")),
     Pass("recompute", recompute, ("gpu",)),
+    Pass("overlap", start_early, ("gpu",)),
 )
 """In the order in which they run. `gpugrad.function.plan` fits "both" to the memory limit, and then
 runs "gpu", "c" for C kernels on the CPU, or "cpu" for NumPy."""

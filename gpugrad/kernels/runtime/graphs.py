@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
+from gpugrad.core.ranks import ranks
 from gpugrad.kernels.runtime.launch import PER_THREAD, get_kernel, takes_structures, this_thread
 
 INSTANCES = (("put.cu", "put"),)
@@ -76,6 +77,7 @@ class CudaGraph:
         self._stream = cp.cuda.Stream(non_blocking=True)
         self._run = run
         self._graph: Any = None
+        self._collectives = 0  # how many it holds
         self._results: list[Any] | None = None
 
     @property
@@ -95,7 +97,10 @@ class CudaGraph:
         if self._graph is None:
             self._results = None  # returns their memory to the pool, which the capture takes again
             self._results = self._capture()
-        self._graph.launch()
+        if self._collectives:
+            ranks.launch(self._collectives, self._graph.launch)
+        else:
+            self._graph.launch()
         return self._results
 
     def __del__(self) -> None:
@@ -116,6 +121,7 @@ class CudaGraph:
         return results
 
     def _capture(self) -> list[Any]:
+        before = ranks.captured
         with cupy().cuda.using_allocator(self._pool.malloc), self._stream:
             self._stream.begin_capture()
             try:
@@ -128,6 +134,7 @@ class CudaGraph:
                 if isinstance(error, (RuntimeError, NotImplementedError)):
                     raise RefusedError(str(error)) from error
                 raise
+        self._collectives = ranks.captured - before
         self._run = _already_captured  # the function may hold a reference to the graph
         return results
 

@@ -201,16 +201,6 @@ def _get_async_error(comm: int, to: int) -> None:
     write(to, "i4", _communicators[comm].error)
 
 
-@LIBRARY.function("ncclCommCount", "pp")
-def _count(comm: int, to: int) -> None:
-    write(to, "i4", _communicators[comm].size)
-
-
-@LIBRARY.function("ncclCommUserRank", "pp")
-def _user_rank(comm: int, to: int) -> None:
-    write(to, "i4", _communicators[comm].rank)
-
-
 # ---- collectives
 
 

@@ -1,0 +1,61 @@
+"""The example charlm in float64 over ranks, against one process."""
+
+import argparse
+import zlib
+
+import numpy as np
+from checks_sharded import whole
+from common import ON_GPUS, STEPS, W, parts
+
+import gpugrad as gg
+from gpugrad.examples import charlm
+
+WAYS = {
+    "eager": {},
+    "function": {"traced": True},
+    "accumulated": {"accumulate": 2},
+    "accumulated function": {"accumulate": 2, "traced": True},
+    "weighted": {"rows": 7, "traced": True},
+    "weighted eager": {"rows": 7},
+    "sharded": {"shard": "optimizer", "traced": True},
+    "sharded eager": {"shard": "optimizer"},
+    "parameters": {"shard": "parameters", "traced": True},
+    "parameters eager": {"shard": "parameters"},
+}
+
+
+def trained(alone, traced=False, accumulate=1, rows=12, shard=None):
+    """The averaged weights, and the number of collectives of each step."""
+    model = charlm.GPT(16, 2, 2, gg.random.Generator(0), "float64")
+    about = {"warm_up": 5, "learning_rate": 0.01, "accumulate": accumulate, "precision": "float64"}
+    optimizer = charlm.make_optimizer(argparse.Namespace(**about), model, STEPS // accumulate)
+    if not alone:
+        optimizer = gg.distributed.Optimizer(optimizer, model, bucket_bytes=4000, shard=shard)
+    ema = gg.optim.EMA(model, 0.9)
+    step = charlm.make_step(model, optimizer, ema)
+    call, rng, counts = gg.function(step) if traced else step, np.random.default_rng(0), []
+    for _ in range(STEPS):
+        batch = rng.integers(0, 256, size=(rows, 9))
+        batch = batch if alone else batch[slice(*parts(rows))]
+        before = W.collectives
+        call(gg.constant(batch[:, :-1]), gg.constant(batch[:, 1:]))
+        counts.append(W.collectives - before)
+    ema.assign()
+    if shard != "parameters":
+        own = zlib.crc32(b"".join(v.numpy().tobytes() for v in model.variables))
+        assert len(set(W.gather(own))) == 1 or alone
+    return whole(model), counts[accumulate - 1 :: accumulate]
+
+
+def check_charlm_is_that_of_one_process():
+    right = {}
+    for way, how in WAYS.items():
+        if ON_GPUS and way not in ("function", "parameters"):
+            continue
+        key = how.get("accumulate"), how.get("rows")
+        if key not in right:
+            right[key] = trained(True, traced=True, accumulate=key[0] or 1, rows=key[1] or 12)[0]
+        weights, counts = trained(False, **how)
+        for name, value in weights.items():
+            assert np.abs(value - right[key][name]).max() < 1e-10, (way, name)
+        assert ON_GPUS or len(set(counts)) == 1, (way, counts)
