@@ -1,10 +1,11 @@
 """TensorFlow's names: a program for TensorFlow's tape runs with one import changed.
 
-Tensors are gpugrad's: dtypes are NumPy's, shapes are tuples (``x.get_shape()`` has TensorFlow's
-methods), and operands of two dtypes are promoted where TensorFlow raises. Strings, ragged and
-sparse Tensors and Keras' layers are not there. `install` puts this package in place of TensorFlow,
-for programs that import it; ``python -m gpugrad.compat.tf PATH...`` lists the names that programs
-use and that are missing. Tried with programs that run in TensorFlow 2.21.
+Tensors are gpugrad's; in a module whose global ``tf`` this is, their shapes and dtypes have
+TensorFlow's attributes (see `shapes`). Operands of two dtypes are promoted where TensorFlow raises.
+Strings, ragged and sparse Tensors are not there; `keras` is Keras on gpugrad. `install` puts this
+package in place of TensorFlow, for programs that import it; ``python -m gpugrad.compat.tf PATH...``
+lists the names that programs use and that are missing. Tried with programs that run in TensorFlow
+2.21.
 
 >>> import gpugrad.compat.tf as tf
 >>> x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
@@ -46,7 +47,8 @@ from gpugrad import (
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, control, data, linalg, math, nn, random, saving, state
 from gpugrad.compat.tf.control import TensorArray, function
-from gpugrad.compat.tf.convert import TensorShape, TensorSpec, tensor
+from gpugrad.compat.tf.convert import op, tensor
+from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
@@ -57,19 +59,12 @@ __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
 
 newaxis = None
-bool = np.dtype("bool")
-bfloat16 = gg.bfloat16
-half, double = np.dtype("float16"), np.dtype("float64")
-float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
-int8, int16, int32, int64 = (np.dtype(f"int{n}") for n in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
-complex64, complex128 = np.dtype("complex64"), np.dtype("complex128")
-DType = np.dtype
-
-
-def as_dtype(type_value) -> Any:
-    """The NumPy dtype of a name or a dtype."""
-    return np.dtype(type_value)
+bool, bfloat16 = as_dtype("bool"), as_dtype("bfloat16")
+float16, float32, float64 = as_dtype("float16"), as_dtype("float32"), as_dtype("float64")
+half, double = float16, float64
+int8, int16, int32, int64 = (as_dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (as_dtype(f"uint{n}") for n in (8, 16, 32, 64))
+complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
@@ -118,7 +113,8 @@ def is_symbolic_tensor(tensor) -> Any:
     return isinstance(tensor, Tensor) and not executing_eagerly()
 
 
-def clip_by_norm(t, clip_norm, axes=None, name=None) -> Any:
+@op
+def clip_by_norm(t=..., clip_norm=..., axes=None) -> Any:
     """A Tensor scaled down so that its norm is at most `clip_norm`."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
@@ -128,18 +124,17 @@ def clip_by_norm(t, clip_norm, axes=None, name=None) -> Any:
     return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
 
 
-def _scaled(x, scale) -> Any:
-    if isinstance(x, IndexedSlices):
-        return IndexedSlices(x.values * scale, x.indices, x.dense_shape)
-    return x * scale
-
-
-def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None) -> Any:
+@op
+def clip_by_global_norm(t_list=..., clip_norm=..., use_norm=None) -> Any:
     """Gradients scaled down together so that their norm is at most `clip_norm`, and that norm."""
     size = linalg.global_norm(t_list) if use_norm is None else use_norm
     scale = clip_norm / gg.maximum(size, clip_norm)
-    scaled = [None if x is None else _scaled(x, scale) for x in t_list]
-    return scaled, size
+
+    def scaled(x) -> Any:
+        sparse = isinstance(x, IndexedSlices)
+        return IndexedSlices(x.values * scale, x.indices, x.dense_shape) if sparse else x * scale
+
+    return [None if x is None else scaled(x) for x in t_list], size
 
 
 def _nothing(*args, **options) -> None:
@@ -173,23 +168,12 @@ def _check_numerics(tensor, message="", name=None) -> Any:
 
 dtypes = _module(
     "dtypes",
-    as_dtype=as_dtype,
     cast=arrays.cast,
-    complex=arrays.complex,
-    DType=np.dtype,
+    complex=arrays._OPS["complex"],
     saturate_cast=arrays.saturate_cast,
-    bool=bool,
-    float16=float16,
-    float32=float32,
-    float64=float64,
-    int8=int8,
-    int16=int16,
-    int32=int32,
-    int64=int64,
-    uint8=uint8,
-    complex64=complex64,
-    complex128=complex128,
-    bfloat16=bfloat16,
+    as_dtype=as_dtype,
+    DType=DType,
+    **{name: value for name, value in globals().items() if isinstance(value, DType)},
 )
 autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=ForwardAccumulator)
 nest = _module(

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf.convert import TensorSpec, tensor
+from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
