@@ -48,7 +48,7 @@ from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, control, data, linalg, math, nn, random, saving, state
 from gpugrad.compat.tf.control import TensorArray, function
 from gpugrad.compat.tf.convert import op, tensor
-from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype
+from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, readers, show
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
@@ -257,6 +257,8 @@ config = _module(
     LogicalDeviceConfiguration=dict,
 )
 experimental = _module("experimental", numpy=importlib.import_module("gpugrad.numpy"))
+readers.append(sys.modules[__name__])
+show()
 _MODULES = {
     "autodiff": autodiff,
     "config": config,

@@ -1,4 +1,8 @@
-"""Shapes and dtypes with TensorFlow's attributes."""
+"""Shapes and dtypes with TensorFlow's attributes.
+
+In modules whose global ``tf`` or ``tensorflow`` is gpugrad.compat.tf, a Tensor's ``shape`` is a
+`TensorShape` and its ``dtype`` a `DType`. Elsewhere, as in gpugrad, they are a tuple and NumPy's.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,9 @@ import gpugrad as gg
 from gpugrad.core.backend import as_dtype as numpys
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
+
+readers: list[Any] = []
+"""The modules whose users see these classes: compat.tf and compat.tf.v1."""
 
 
 class DType:
@@ -204,3 +211,26 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+def _as_tensorflow(name: str, convert: Any) -> property:
+    own: Any = vars(Tensor)[name]
+    get = own.fget
+
+    def read(self) -> Any:
+        known = sys._getframe(1).f_globals
+        value = known.get("tf")
+        value = known.get("tensorflow") if value is None else value
+        found = get(self)
+        return convert(found) if any(value is module for module in readers) else found
+
+    return property(read, doc=own.__doc__)
+
+
+def show() -> None:
+    """Let users of the `readers` see shapes and dtypes of Tensors as TensorFlow's."""
+    cls: Any = Tensor
+    cls.shape = _as_tensorflow("shape", TensorShape)
+    cls.dtype = _as_tensorflow("dtype", as_dtype)
+    cls.get_shape = lambda self: TensorShape(self._data.shape)
+    cls.set_shape = lambda self, shape: TensorShape(shape).assert_is_compatible_with(self.shape)

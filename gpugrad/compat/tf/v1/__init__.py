@@ -26,6 +26,7 @@ import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.tf import arrays, state
 from gpugrad.compat.tf.convert import ints, tensor
+from gpugrad.compat.tf.shapes import readers
 from gpugrad.compat.tf.v1 import train
 from gpugrad.compat.tf.v1.graph import (
     Effect,
@@ -44,6 +45,7 @@ from gpugrad.compat.tf.v1.train import both_fans, gradients, initializer
 from gpugrad.core import nest
 from gpugrad.errors import ArgumentError
 
+readers.append(sys.modules[__name__])
 placeholder = Placeholder
 
 
