@@ -34,6 +34,7 @@ from gpugrad.compat.autograd.boxes import (
 )
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
+from gpugrad.compat.names import forwarding
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -373,3 +374,6 @@ def notrace_primitive(f_raw: Function) -> Function:
         return f_raw(*map(getval, args), **kwargs)
 
     return f_wrapped
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())
