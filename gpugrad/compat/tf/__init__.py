@@ -45,9 +45,27 @@ from gpugrad import (
     stop_gradient,
 )
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf import arrays, control, data, linalg, math, nn, random, saving, state
+from gpugrad.compat.tf import (
+    arrays,
+    control,
+    data,
+    initializers,
+    linalg,
+    math,
+    nn,
+    random,
+    saving,
+    state,
+)
 from gpugrad.compat.tf.control import TensorArray, function
 from gpugrad.compat.tf.convert import op, tensor
+from gpugrad.compat.tf.initializers import (
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
 from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, readers, show
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
@@ -267,6 +285,7 @@ _MODULES = {
     "dtypes": dtypes,
     "errors": errors,
     "experimental": experimental,
+    "initializers": initializers,
     "linalg": linalg,
     "math": math,
     "nest": nest,
@@ -275,16 +294,33 @@ _MODULES = {
     "random": random,
     "train": train,
 }
-_look_up, _names = forwarding(
-    __name__,
-    arrays,
-    control,
-    linalg,
-    math,
-    random,
-    types.SimpleNamespace(initializers=gg.nn.initializers),
-    own=globals(),
-)
+_look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
+
+
+_WAYS_OUT = {
+    "strings string": "strings have no Tensor; use Python's or np.char's before tf.constant.",
+    "ragged RaggedTensor RaggedTensorSpec": (
+        "pad rows with tf.data's padded_batch and mask them with tf.sequence_mask, or reduce flat "
+        "values with tf.math.segment_sum."
+    ),
+    "sparse SparseTensor SparseTensorSpec": (
+        "gpugrad.scipy.sparse has sparse arrays with gradients, tf.scatter_nd makes dense ones."
+    ),
+    "saved_model": "tf.train.Checkpoint saves the Variables; a program is its Python code.",
+    "image": "see gpugrad.scipy.ndimage, gpugrad.nn.functional.interpolate and tf.keras.",
+    "io": "read files with Python or NumPy; gpugrad.checkpoint reads safetensors.",
+    "estimator": "use tf.keras or gpugrad.train.fit.",
+    "distribute": "gpugrad.distributed trains with several processes.",
+    "summary profiler": "see gpugrad.train's loggers and gpugrad.profile.",
+    "autograph": "Python control flow is not rewritten: use tf.cond and tf.while_loop.",
+    "lookup lite tpu raw_ops feature_column": "it has no counterpart here.",
+}
+
+
+@functools.cache
+def _ways_out() -> dict[str, str]:
+    """What to use in place of TensorFlow's names that gpugrad has no counterpart of."""
+    return {name: way for names, way in _WAYS_OUT.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -294,8 +330,8 @@ def __getattr__(name: str) -> Any:
         )
     elif name == "keras":
         value = _keras()
-    elif name in ("ragged", "sparse", "strings", "estimator", "saved_model", "io"):
-        raise AttributeError(f"gpugrad.compat.tf has no {name}: see docs/tensorflow.md.", name=name)
+    elif name in _ways_out():
+        raise AttributeError(f"gpugrad.compat.tf has no {name}: {_ways_out()[name]}", name=name)
     else:
         value = _look_up(name)
     globals()[name] = value

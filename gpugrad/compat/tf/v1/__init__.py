@@ -24,8 +24,9 @@ from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat import tf
-from gpugrad.compat.tf import arrays, state
+from gpugrad.compat.tf import arrays, initializers, state
 from gpugrad.compat.tf.convert import ints, tensor
+from gpugrad.compat.tf.initializers import constant_initializer, ones_initializer, zeros_initializer
 from gpugrad.compat.tf.shapes import readers
 from gpugrad.compat.tf.v1 import train
 from gpugrad.compat.tf.v1.graph import (
@@ -41,7 +42,7 @@ from gpugrad.compat.tf.v1.graph import (
     scopes,
 )
 from gpugrad.compat.tf.v1.session import InteractiveSession, Session
-from gpugrad.compat.tf.v1.train import both_fans, gradients, initializer
+from gpugrad.compat.tf.v1.train import gradients
 from gpugrad.core import nest
 from gpugrad.errors import ArgumentError
 
@@ -164,13 +165,12 @@ def no_op(*args, **options) -> Node:
     return group()
 
 
-random_normal_initializer = initializer(tf.random.normal, mean=0.0, stddev=1.0)
-random_uniform_initializer = initializer(tf.random.uniform, minval=0.0, maxval=None)
-truncated_normal_initializer = initializer(tf.random.truncated_normal, mean=0.0, stddev=1.0)
-zeros_initializer, ones_initializer = initializer(tf.zeros), initializer(tf.ones)
-constant_initializer = initializer(tf.fill, value=0)
-glorot_uniform_initializer = initializer(both_fans(gg.nn.initializers.glorot_uniform))
-glorot_normal_initializer = initializer(both_fans(gg.nn.initializers.glorot_normal))
+_initializer = initializers._initializer
+random_normal_initializer = _initializer(tf.random.normal, mean=0.0, stddev=1.0)
+random_uniform_initializer = _initializer(tf.random.uniform, minval=0.0, maxval=None)
+truncated_normal_initializer = _initializer(tf.random.truncated_normal, mean=0.0, stddev=1.0)
+glorot_uniform_initializer = initializers.glorot_uniform
+glorot_normal_initializer = initializers.glorot_normal
 
 
 _eager = [True]

@@ -9,7 +9,6 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf.convert import ints
 from gpugrad.compat.tf.v1.graph import Effect, Node, RefVariable, Run, Zeros, get_default_graph
 from gpugrad.compat.tf.v1.session import Session
 from gpugrad.errors import ArgumentError
@@ -142,22 +141,6 @@ def get_global_step() -> Any:
 
 
 get_or_create_global_step = create_global_step = get_global_step
-
-
-def initializer(make: Callable[..., Any], **defaults) -> Callable[..., Any]:
-    """A class of initializers whose settings have defaults, of a function of a shape."""
-
-    def settings(*args, **keywords) -> Callable[..., Any]:
-        given = {**defaults, **dict(zip(defaults, args, strict=False)), **keywords}
-        given = {k: v for k, v in given.items() if k not in ("seed", "dtype")}
-        return lambda shape, dtype="float32", **others: gg.astype(make(ints(shape), **given), dtype)
-
-    return settings
-
-
-def both_fans(make: Any) -> Callable[..., Any]:
-    """An initializer that takes one axis, too, as both fans."""
-    return lambda shape: make(shape * 2)[0] if len(shape) == 1 else make(shape)
 
 
 __getattr__, __dir__ = forwarding(__name__, tf.train, own=globals())
