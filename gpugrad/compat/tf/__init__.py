@@ -49,6 +49,7 @@ from gpugrad.compat.tf import (
     arrays,
     control,
     data,
+    debugging,
     initializers,
     linalg,
     math,
@@ -121,6 +122,11 @@ def executing_eagerly() -> Any:
     return current_trace() is None
 
 
+def inside_function() -> Any:
+    """Whether a function is being traced."""
+    return not executing_eagerly()
+
+
 def get_logger() -> logging.Logger:
     """The logger "tensorflow"."""
     return logging.getLogger("tensorflow")
@@ -168,22 +174,6 @@ def _module(name: str, **members) -> types.ModuleType:
     return module
 
 
-def _assert(name: str, test) -> Any:
-    def check(*values, message=None, summarize=None, name=None) -> None:
-        if not gg.all(test(*map(tensor, values))):
-            raise ArgumentError(f"tf.debugging.{check.__name__}: {message or values}")
-
-    check.__name__ = name
-    return check
-
-
-def _check_numerics(tensor, message="", name=None) -> Any:
-    """A Tensor without NaN and infinities, else ArgumentError."""
-    if not gg.all(gg.isfinite(x := tensor(tensor))):
-        raise ArgumentError(f"{message} : Tensor had NaN or Inf values")
-    return x
-
-
 dtypes = _module(
     "dtypes",
     cast=arrays.cast,
@@ -208,19 +198,6 @@ errors = _module(
     OutOfRangeError=StopIteration,
     UnimplementedError=NotImplementedError,
     ResourceExhaustedError=MemoryError,
-)
-debugging = _module(
-    "debugging",
-    set_log_device_placement=_nothing,
-    check_numerics=_check_numerics,
-    enable_check_numerics=_nothing,
-    **{
-        f"assert_{name}": _assert(f"assert_{name}", getattr(gg, name))
-        for name in ("equal", "less", "less_equal", "greater", "greater_equal")
-    },
-    assert_near=_assert("assert_near", lambda x, y: gg.isclose(x, y, rtol=1e-5, atol=1e-5)),
-    assert_positive=_assert("assert_positive", lambda x: x > 0),
-    assert_non_negative=_assert("assert_non_negative", lambda x: x >= 0),
 )
 optimizers = _module(
     "optimizers",

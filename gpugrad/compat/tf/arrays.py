@@ -208,6 +208,16 @@ def _extreme(tensor: Tensor, indices: Tensor, updates: Tensor, method: str) -> T
     return x
 
 
+def _stitched(indices, data) -> Tensor:
+    """The parts of `data` in the rows that `indices` give; of several for one row, the last."""
+    places = gg.concat([gg.ravel(tensor(i)) for i in indices])
+    parts = together(*data)
+    rest = parts[0].shape[tensor(indices[0]).ndim :]
+    rows = gg.concat([gg.reshape(x, (-1, *rest)) for x in parts])
+    zeros = gg.zeros((int(gg.max(places)) + 1, *rest), dtype=rows.dtype)
+    return gg.index_put(zeros, rows, index=(places,))
+
+
 @op
 def ensure_shape(x, shape=...) -> Tensor:
     """`x` itself.
@@ -221,8 +231,8 @@ def ensure_shape(x, shape=...) -> Tensor:
 
 
 def is_tensor(x) -> bool:
-    """Whether something is a Tensor, a Variable or IndexedSlices."""
-    return isinstance(x, (Tensor, gg.IndexedSlices))
+    """Whether something is a Tensor, a Variable or IndexedSlices, or stands for a Tensor."""
+    return isinstance(x, (Tensor, gg.IndexedSlices)) or hasattr(x, "__gpugrad_tensor__")
 
 
 _OPS = ops(
@@ -290,6 +300,14 @@ _OPS = ops(
         < gg.expand_dims(lengths, axis=-1),
         dtype,
     ),
+    dynamic_partition=lambda data, partitions=..., num_partitions=...: [
+        data[tensor(partitions) == i] for i in np.arange(int(num_partitions)).tolist()
+    ],
+    dynamic_stitch=lambda indices=..., data=...: _stitched(indices, data),
+    parallel_stack=lambda values=...: gg.stack(together(*values)),
+    shape_n=lambda input=..., out_type="int32": [
+        gg.asarray(np.array(tensor(x).shape, dtype=out_type)) for x in input
+    ],
     bitcast=lambda input, type=...: input.view(np.dtype(type)),
     get_static_value=lambda tensor, partial=False: tensor.numpy(),
     broadcast_static_shape=lambda shape_x=..., shape_y=...: TensorShape(

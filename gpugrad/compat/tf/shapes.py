@@ -175,6 +175,9 @@ class TensorShape(tuple[Any, ...]):
 
     __hash__ = tuple.__hash__
 
+    def __bool__(self) -> bool:
+        return True  # it is known, also without axes
+
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
 
