@@ -24,6 +24,7 @@ from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat import tf
+from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, initializers, state
 from gpugrad.compat.tf.convert import ints, tensor
 from gpugrad.compat.tf.initializers import constant_initializer, ones_initializer, zeros_initializer
@@ -44,6 +45,7 @@ from gpugrad.compat.tf.v1.graph import (
 from gpugrad.compat.tf.v1.session import InteractiveSession, Session
 from gpugrad.compat.tf.v1.train import gradients
 from gpugrad.core import nest
+from gpugrad.core.known_as import MissingNameError
 from gpugrad.errors import ArgumentError
 
 readers.append(sys.modules[__name__])
@@ -265,11 +267,17 @@ _NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly"
 _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
+_look_up, __dir__ = forwarding(__name__, tf, own=globals() | _OLD)
+
+
 def __getattr__(name: str) -> Any:
     if name in ("to_float", "to_double", "to_int32", "to_int64"):
         dtype = {"to_float": "float32", "to_double": "float64"}.get(name, name[3:])
         return functools.partial(_deferred(arrays.cast), dtype=dtype)
-    value = functools.reduce(getattr, _OLD.get(name, name).split("."), tf)
+    try:
+        value = functools.reduce(getattr, _OLD.get(name, name).split("."), tf)
+    except MissingNameError:
+        return _look_up(name)  # raises, with the nearest names
     if name in _NAMESPACES:
         return _Names(value, **({"dropout": _dropout} if name == "nn" else {}))
     f: Any = value
