@@ -87,7 +87,10 @@ complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
-    """Print values, in a traced function at each call."""
+    """Print values, in a traced function at each call, and to the standard output."""
+    if not executing_eagerly():
+        gg.debug.print(sep.join(["{}"] * len(inputs)), *inputs)
+        return
     stream = output_stream if hasattr(output_stream, "write") else sys.stderr
     builtins.print(*inputs, sep=sep, end=end, file=stream)
 
