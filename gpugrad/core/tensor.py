@@ -22,7 +22,6 @@ from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.known_as import NamesElsewhere
 from gpugrad.core.listening import graphs, recorders, threads
-from gpugrad.core.reference import Reference
 from gpugrad.core.user_code import called_by_conversion
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 
@@ -120,15 +119,6 @@ class Tensor(NamesElsewhere):
         if recorders:
             self._values_read()
         return devices.host(self._values())
-
-    def ref(self) -> Reference:
-        """A reference for keys of dicts and sets: equal to others of this very Tensor.
-
-        >>> x, y = gg.ones(2), gg.ones(2)
-        >>> x.ref() == x.ref(), x.ref() == y.ref(), x.ref().deref() is x
-        (True, False, True)
-        """
-        return Reference(self)
 
     def tolist(self) -> Any:
         """Nested Python lists of the values; a Python number for a 0-d tensor."""

@@ -301,7 +301,7 @@ _OPS = ops(
         dtype,
     ),
     dynamic_partition=lambda data, partitions=..., num_partitions=...: [
-        data[tensor(partitions) == i] for i in np.arange(int(num_partitions)).tolist()
+        data[gg.equal(tensor(partitions), i)] for i in np.arange(int(num_partitions)).tolist()
     ],
     dynamic_stitch=lambda indices=..., data=...: _stitched(indices, data),
     parallel_stack=lambda values=...: gg.stack(together(*values)),

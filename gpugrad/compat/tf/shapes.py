@@ -158,7 +158,7 @@ class TensorShape(tuple[Any, ...]):
         """The lengths of both."""
         return TensorShape((*self, *other))
 
-    __add__ = concatenate  # type: ignore[assignment]
+    __add__ = concatenate
 
     def __radd__(self, other) -> TensorShape:
         return TensorShape((*other, *self))
