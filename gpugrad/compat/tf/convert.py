@@ -98,18 +98,13 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "params": _table,
 }
 """How a parameter of a name is read. Others are Tensors if they have no default."""
-_KNOWN_AS = {
-    "keep_dims": "keepdims",
-    "filter": "filters",
-    "stride": "strides",
-    "value": "input",
-} | dict.fromkeys(("reduction_indices", "dim", "dimension", "squeeze_dims", "axes"), "axis")
+_AXIS = ("reduction_indices", "dim", "dimension", "squeeze_dims", "axes")
+_RENAMED = {"keep_dims": "keepdims", "filter": "filters", "stride": "strides", "value": "input"}
+_KNOWN_AS = {**_RENAMED, **dict.fromkeys(_AXIS, "axis")}
 """TensorFlow 1's names of parameters."""
-_IGNORED = {
-    "name", "layout", "validate_args", "validate_indices", "alg", "partition_strategy",
-    "a_is_sparse", "b_is_sparse", "use_cudnn_on_gpu", "grad_a", "grad_b", "fast", "align",
-    "padding_value",
-}  # fmt: skip
+_WITHOUT_EFFECT = """name layout validate_args validate_indices alg partition_strategy a_is_sparse
+b_is_sparse use_cudnn_on_gpu grad_a grad_b fast align padding_value"""
+_IGNORED = frozenset(_WITHOUT_EFFECT.split())
 """Parameters without effect, also where a function does not list them."""
 
 
