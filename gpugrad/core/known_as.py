@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
+import importlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -219,6 +219,7 @@ class MissingNameError(AttributeError):
 
     def __str__(self) -> str:
         if not self._way_out:
+            difflib = importlib.import_module("difflib")
             near = difflib.get_close_matches(str(self.name), sorted(self._names()), 3, 0.7)
             self._way_out = f" The nearest names are {', '.join(near)}." if near else " "
         return f"{self._message}{self._way_out}".rstrip()

@@ -71,8 +71,11 @@ def test_shapes_and_dtypes_are_tensorflows_where_tf_is_this_package():
     assert tf.complex64.real_dtype == tf.float32 != None  # noqa: E711
     with pytest.raises(ValueError, match="incompatible"):
         x.set_shape([2, 4])
-    seen_elsewhere = eval("lambda x: (type(x.shape), x.dtype)", {})(x)
-    assert seen_elsewhere == (tuple, np.dtype("float32"))
+    seen = eval("lambda x: (type(x.shape), x.dtype, hasattr(x, 'get_shape'))", {})(x)
+    assert seen == (tuple, np.dtype("float32"), False)
+    y = gg.zeros((2, 3))
+    y.shape = (3, 2)
+    assert y.shape == [3, 2]
 
 
 def test_arguments_are_read_by_their_names():

@@ -6,6 +6,7 @@ In modules whose global ``tf`` or ``tensorflow`` is gpugrad.compat.tf, a Tensor'
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -216,24 +217,32 @@ class TensorSpec:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
-def _as_tensorflow(name: str, convert: Any) -> property:
-    own: Any = vars(Tensor)[name]
-    get = own.fget
+class _ForReaders:
+    """An attribute of Tensors with another value for the `readers`, who call `f` of it."""
 
-    def read(self) -> Any:
+    def __init__(self, name: str, f: Any) -> None:
+        self._own: Any = inspect.getattr_static(Tensor, name)
+        self._f = f
+        self.__doc__ = self._own.__doc__
+
+    def __get__(self, x: Any, kind: type) -> Any:
         known = sys._getframe(1).f_globals
         value = known.get("tf")
         value = known.get("tensorflow") if value is None else value
-        found = get(self)
-        return convert(found) if any(value is module for module in readers) else found
+        if x is not None and any(value is module for module in readers):
+            return self._f(x)
+        return self._own.__get__(x, kind)
 
-    return property(read, doc=own.__doc__)
+    def __set__(self, x: Any, value: Any) -> None:
+        self._own.__set__(x, value)
 
 
 def show() -> None:
     """Let users of the `readers` see shapes and dtypes of Tensors as TensorFlow's."""
     cls: Any = Tensor
-    cls.shape = _as_tensorflow("shape", TensorShape)
-    cls.dtype = _as_tensorflow("dtype", as_dtype)
-    cls.get_shape = lambda self: TensorShape(self._data.shape)
-    cls.set_shape = lambda self, shape: TensorShape(shape).assert_is_compatible_with(self.shape)
+    cls.shape = _ForReaders("shape", lambda x: TensorShape(x._data.shape))
+    cls.dtype = _ForReaders("dtype", lambda x: as_dtype(x._data.dtype))
+    cls.get_shape = _ForReaders("get_shape", lambda x: lambda: TensorShape(x._data.shape))
+    cls.set_shape = _ForReaders(
+        "set_shape", lambda x: TensorShape(x._data.shape).assert_is_compatible_with
+    )
