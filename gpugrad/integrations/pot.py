@@ -53,7 +53,7 @@ class GpugradBackend(_Base):
 
 
 def _to_int_array(x: Any, nx: Any = None, theirs: Any = solvers._to_int_array) -> Any:
-    return gg.astype(x, "int64") if isinstance(x, gg.Tensor) else theirs(x, nx)
+    return x.astype("int64") if isinstance(x, gg.Tensor) else theirs(x, nx)
 
 
 solvers._to_int_array = _to_int_array  # which goes by the names of backends

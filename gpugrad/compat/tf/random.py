@@ -106,8 +106,8 @@ class Generator:
     """A stream of random numbers; ``normal``, ``truncated_normal`` and ``uniform`` draw them.
 
     >>> import gpugrad.compat.tf as tf
-    >>> tf.random.Generator.from_seed(1).normal((2, 3)).shape
-    (2, 3)
+    >>> tf.random.Generator.from_seed(1).normal((2, 3)).shape.as_list()
+    [2, 3]
     """
 
     def __init__(self, stream=None) -> None:
