@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from gpugrad.core.known_as import MissingNameError
 
 
 def forwarding(
@@ -23,8 +24,6 @@ def forwarding(
         source = next((s for s in sources if name[0] != "_" and hasattr(s, name)), None)
         if source is not None:
             return getattr(source, name)
-        near = difflib.get_close_matches(name, names(), 3, 0.7)
-        hint = f" The nearest names are {', '.join(near)}." if near else ""
-        raise AttributeError(f"{module} has no {name!r}.{hint}", name=name)
+        raise MissingNameError(f"{module} has no {name!r}.", name, names)
 
     return look_up, names

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _NAMES = {
@@ -201,6 +202,30 @@ _SENTENCES = {
     },
 }
 """The same for names of other libraries that stand for no single name here."""
+
+
+class MissingNameError(AttributeError):
+    """A namespace lacks a name; the message has a hint, or the nearest names.
+
+    These are looked for only if somebody reads the message: that takes milliseconds, and libraries
+    ask by ``hasattr`` what a namespace has.
+    """
+
+    def __init__(
+        self, message: str, name: str, names: Callable[[], Iterable[str]], way_out: str = ""
+    ) -> None:
+        super().__init__(message, name=name)
+        self._message, self._names, self._way_out = message, names, way_out
+
+    def __str__(self) -> str:
+        if not self._way_out:
+            difflib = importlib.import_module("difflib")
+            near = difflib.get_close_matches(str(self.name), sorted(self._names()), 3, 0.7)
+            self._way_out = f" The nearest names are {', '.join(near)}." if near else " "
+        return f"{self._message}{self._way_out}".rstrip()
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return AttributeError, (str(self),)
 
 
 def hint(place: str, name: str, known: Iterable[str] = ()) -> str:

@@ -14,9 +14,9 @@ import gpugrad as gg
 from gpugrad.integrations.library import library, np, on_tensors
 
 backend = library("ot.backend", "POT", "0.9.7")
-_names = {"np": np, "special": gg.scipy.special, "scipy": gg.scipy}
-
-
+solvers = library("ot.lp._barycenter_solvers", "POT", "0.9.7")
+_names: Any = {"np": np, "special": gg.scipy.special, "scipy": gg.scipy}
+_names |= {n: getattr(gg.scipy.sparse, n) for n in ("coo_array", "csr_matrix", "issparse")}
 _Base: Any = on_tensors(backend.NumpyBackend, _names)
 
 
@@ -41,12 +41,20 @@ class GpugradBackend(_Base):
 
     def set_gradients(self, val: Any, inputs: Any, grads: Any) -> Any:
         """A value whose gradients by the inputs are given."""
-        known = gg.custom_gradient(lambda *_: (val, lambda g: [g * slope for slope in grads]))
-        return known(*inputs)
+        return gg.custom_gradient(lambda *_: (val, lambda g: [g * d for d in grads]))(*inputs)
+
+    def sparse_coo_data(self, a: Any) -> Any:
+        """Rows, columns and values for POT's own code, and the shape."""
+        return *(self._to_numpy(x) for x in (a.row, a.col, a.data)), a.shape
 
     def device_type(self, type_as: Any) -> str:
         """``"CPU"`` or ``"GPU"``."""
         return "CPU" if type_as.device.kind == "cpu" else "GPU"
 
 
+def _to_int_array(x: Any, nx: Any = None, theirs: Any = solvers._to_int_array) -> Any:
+    return x.astype("int64") if isinstance(x, gg.Tensor) else theirs(x, nx)
+
+
+solvers._to_int_array = _to_int_array  # which goes by the names of backends
 backend._register_backend_implementation(GpugradBackend)

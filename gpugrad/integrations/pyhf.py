@@ -21,8 +21,6 @@ _norm = SimpleNamespace(  # in the place of `scipy.stats.norm`
     cdf=lambda x, loc, scale: _special.ndtr((np.asarray(x) - loc) / scale),
 )
 _names = {"np": np, "norm": _norm, "special": _special, "gammaln": _special.gammaln}
-
-
 _Base: Any = on_tensors(backend, _names | {"xlogy": _special.xlogy})
 
 
@@ -32,6 +30,9 @@ class GpugradBackend(_Base):
     array_type = gg.Tensor
     to_numpy = staticmethod(lambda tensor_in: np.asarray(tensor_in).numpy())
     poisson_dist = lambda self, *p: _distribution(np.random.poisson, self.poisson_logpdf, *p)
+    percentile = lambda self, x, q, axis=None, interpolation="linear": np.percentile(
+        x, q, axis=axis, method=interpolation
+    )
     normal_dist = lambda self, *p: _distribution(np.random.normal, self.normal_logpdf, *p)
 
     def __init__(self, **keywords: Any) -> None:
@@ -53,7 +54,7 @@ def _wrap(objective: Any, data: Any, pdf: Any, stitch: Any, do_grad: bool = Fals
 
 
 _theirs: Any = common._get_tensor_shim
-_is_ours: Any = lambda: common.get_backend()[0].name == "gpugrad"
+_is_ours: Any = lambda: isinstance(common.get_backend()[0], GpugradBackend)
 common._get_tensor_shim = lambda: _wrap if _is_ours() else _theirs()
 type(retriever).gpugrad_backend = GpugradBackend
 retriever._array_types.add(gg.Tensor)

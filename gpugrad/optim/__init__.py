@@ -16,7 +16,7 @@ accumulation of gradients, and skipping of steps that are not finite.
 from typing import Any
 
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
-from gpugrad.core.known_as import hint
+from gpugrad.core.known_as import MissingNameError, hint
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor
 from gpugrad.optim.adagrad import Adadelta, Adagrad, RMSprop
@@ -65,5 +65,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    way_out = hint("gg.optim", name, __all__)
-    raise AttributeError(f"module 'gpugrad.optim' has no attribute {name!r}.{way_out}")
+    message = f"module 'gpugrad.optim' has no attribute {name!r}."
+    raise MissingNameError(message, name, lambda: __all__, hint("gg.optim", name, __all__))

@@ -55,6 +55,45 @@ def test_gradients_inside_a_function_open_a_graph():
     assert g(tf.constant([1.0, 2.0])).numpy().tolist() == [[6, 0], [0, 12]]
 
 
+def test_shapes_and_dtypes_are_tensorflows_where_tf_is_this_package():
+    x = tf.zeros([2, 3])
+    assert x.shape.as_list() == [2, 3] == x.shape == x.get_shape()
+    assert x.shape[1:] + (None,) == tf.TensorShape([3, None])  # noqa: RUF005
+    assert (x.shape.rank, x.shape[0], x.shape.num_elements()) == (2, 2, 6)
+    assert tf.ones([]).shape  # the shape is known
+    assert x.dtype.is_floating
+    assert not x.dtype.is_integer
+    assert x.dtype == tf.float32 == "float32" == np.zeros(1, x.dtype).dtype
+    assert x.dtype.as_numpy_dtype is np.float32
+    assert {np.dtype("int8"): x.dtype.name}[tf.int8] == "float32"
+    assert (x.dtype.size, tf.uint8.max) == (4, 255)
+    assert tf.cast(x, tf.bfloat16).dtype is tf.bfloat16
+    assert tf.complex64.real_dtype == tf.float32 != None  # noqa: E711
+    with pytest.raises(ValueError, match="incompatible"):
+        x.set_shape([2, 4])
+    seen = eval("lambda x: (type(x.shape), x.dtype, hasattr(x, 'get_shape'))", {})(x)
+    assert seen == (tuple, np.dtype("float32"), False)
+    y = gg.zeros((2, 3))
+    y.shape = (3, 2)
+    assert y.shape == [3, 2]
+
+
+def test_arguments_are_read_by_their_names():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    old = v1.reduce_sum(x, reduction_indices=[1], keep_dims=True, name="s")
+    assert old.numpy().tolist() == [[3.0], [7.0]]
+    assert tf.add(x, 1, "name")[0, 0] == 2
+    assert tf.squeeze(tf.ones([1, 3, 1]), 0).shape == [3, 1]
+    assert v1.nn.dropout(tf.ones([1000]), 1.0).numpy().all()  # keep_prob
+    for wrong in (lambda: tf.add(x), lambda: tf.add(x, 1, y=2), lambda: tf.add(x, 1, z=2)):
+        with pytest.raises(TypeError, match="argument"):
+            wrong()
+    with pytest.raises(ValueError, match=r"check_numerics.*NaN"):
+        tf.debugging.check_numerics([np.nan], "loss")
+    with pytest.raises(AttributeError, match="padded_batch"):
+        _ = tf.ragged
+
+
 def test_modules_find_variables_by_names_of_attributes():
     class Dense(tf.Module):
         def __init__(self, name=None):

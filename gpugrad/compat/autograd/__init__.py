@@ -43,6 +43,7 @@ from gpugrad.compat.autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
+from gpugrad.compat.names import forwarding
 
 __version__ = "1.9.1"
 """The version of autograd whose names these are, and whose own tests this was tried with."""
@@ -70,3 +71,6 @@ def install() -> None:
         alias = "autograd" + module.name.removeprefix(__name__)
         sys.modules[alias] = importlib.import_module(module.name)
     sys.modules["autograd"] = sys.modules[__name__]
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

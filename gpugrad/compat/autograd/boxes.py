@@ -142,6 +142,10 @@ for kind in (np.ndarray, float, complex, *(np.dtype(c).type for c in "efdgFDG"))
 _NO_NESTS = frozenset((float, int, bool, complex, str, type(None), np.float64))
 
 
+_LEAVES = _NO_NESTS | {np.ndarray, ArrayBox, Tensor}
+"""The classes of most leaves, to which a look-up leads faster than questions about containers."""
+
+
 def isbox(x: Any) -> bool:
     """Whether a value is differentiated."""
     return isinstance(x, Box)
@@ -155,6 +159,8 @@ def getval(x: Any) -> Any:
 def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
     """Apply `f` to the leaves of nested lists, tuples and dicts, and of `others` beside them."""
     kind = type(nest)
+    if kind in _LEAVES:
+        return f(nest, *others)
     if isinstance(nest, dict):
         return kind((k, map_leaves(f, v, *(o[k] for o in others))) for k, v in nest.items())
     if isinstance(nest, (list, tuple)):
@@ -165,6 +171,8 @@ def map_leaves(f: Callable[..., Any], nest: Any, *others: Any) -> Any:
 
 def leaves_of(nest: Any) -> list[Any]:
     """The leaves of nested lists, tuples and dicts."""
+    if type(nest) in _LEAVES:
+        return [nest]
     found: list[Any] = []
     map_leaves(found.append, nest)
     return found

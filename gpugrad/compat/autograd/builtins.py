@@ -7,6 +7,7 @@ from typing import Any
 
 from gpugrad.compat.autograd.core import notrace_primitive
 from gpugrad.compat.autograd.vector_spaces import VSpace
+from gpugrad.compat.names import forwarding
 
 isinstance_, type_ = builtins.isinstance, builtins.type
 tuple_, list_, dict_ = builtins.tuple, builtins.list, builtins.dict
@@ -32,3 +33,5 @@ list: Any = _Like("list", (list_,), {"kind": list_})
 dict: Any = _Like("dict", (dict_,), {"kind": dict_})
 DictBox: Any = _Like("DictBox", (dict_,), {"kind": dict_})  # dicts of boxes stay dicts here
 SequenceBox: Any = _Like("SequenceBox", (tuple_,), {"kind": tuple_})
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

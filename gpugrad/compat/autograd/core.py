@@ -34,6 +34,7 @@ from gpugrad.compat.autograd.boxes import (
 )
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
+from gpugrad.compat.names import forwarding
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -50,7 +51,11 @@ def _of_tensors(
     fun: Function, x: Any, forward: bool = False
 ) -> tuple[list[Tensor], Function, list[Any]]:
     """The leaves of `x` as Tensors, `fun` as a function of them, and a list for its results."""
-    tensors = [as_tensor(leaf) for leaf in leaves_of(x)]
+    leaves = leaves_of(x)
+    # a Tensor that is differentiated already gets a number of its own: `fun` may hold it, too
+    tensors = [
+        gg.positive(as_tensor(v)) if isinstance(v, (Box, Tensor)) else as_tensor(v) for v in leaves
+    ]
     found: list[Any] = []
 
     def of_tensors(*tensors: Any) -> Any:
@@ -75,15 +80,17 @@ def _as_result(leaf: Any) -> Tensor:
 def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
     """The function ``g -> g^T J`` and the value of `fun` at `x`, a nest of arrays and numbers."""
     tensors, of_tensors, found = _of_tensors(fun, x)
-    values, pull = gg.vjp(of_tensors, *tensors)
+    # gg.vjp does this, too, for nests of anything: here it would be a third of a small gradient
+    with gg.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(tensors)
+        values = of_tensors(*tensors)
 
     def vjp(g: Any) -> Any:
         given: list[Any] = []
         map_leaves(lambda _, leaf: given.append(_cotangent(leaf)), found[-1], g)
         fitted = [conj(_fit(u, v)) for u, v in zip(given, values, strict=True)]
-        grads = pull(fitted)
-        pairs = zip(grads, tensors, strict=True)
-        return lowered(pack(x, [conj(gg.zeros_like(t) if d is None else d) for d, t in pairs]))
+        grads = tape.gradient(values, tensors, fitted, "zero")
+        return lowered(pack(x, [conj(gg.convert_to_tensor(d)) for d in grads]))
 
     return vjp, lowered(pack(found[-1], values))
 
@@ -205,7 +212,11 @@ class _Call:
         if self.primitive in primitive_vjps and not _in_forward_mode.get():
             by_jvp = False
         if not by_jvp:
-            outs = gg.custom_gradient(lambda *tensors: (self._results(), self._gradients))(*sources)
+            before = _running.set(self)
+            try:
+                outs = _recorded(*sources)
+            finally:
+                _running.reset(before)
         else:
             with_jvp: Any = gg.custom_jvp(lambda *tensors: self._results())
             with_jvp.defjvp(self._tangents)
@@ -275,6 +286,17 @@ class _Call:
         results = self._results() if ans is self.ans else [as_tensor(x) for x in leaves_of(ans)]
         pairs = zip(map(_cotangent, leaves_of(moved)), results, strict=True)
         return results, [_fit(t, r) for t, r in pairs]
+
+
+_running: contextvars.ContextVar[Any] = contextvars.ContextVar("the call that is recorded")
+
+
+def _record(*sources: Tensor) -> tuple[list[Tensor], Function]:
+    call = _running.get()
+    return call._results(), call._gradients
+
+
+_recorded = gg.custom_gradient(_record)  # once: it looks at its function's signature
 
 
 def _name(function: Any) -> str:
@@ -373,3 +395,6 @@ def notrace_primitive(f_raw: Function) -> Function:
         return f_raw(*map(getval, args), **kwargs)
 
     return f_wrapped
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -14,6 +14,7 @@ from gpugrad.compat.autograd.core import make_jvp as _make_jvp
 from gpugrad.compat.autograd.core import make_vjp as _make_vjp
 from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import unary_to_nary
+from gpugrad.compat.names import forwarding
 
 Function = Callable[..., Any]
 
@@ -190,3 +191,6 @@ def checkpoint(fun: Function) -> Function:
         return box(pack(nests[-1], outs))
 
     return run
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

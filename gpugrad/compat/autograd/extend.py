@@ -16,3 +16,6 @@ from gpugrad.compat.autograd.core import (
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.tracer import register_notrace
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
+from gpugrad.compat.names import forwarding
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -9,6 +9,7 @@ from typing import Any
 from gpugrad.compat.autograd.core import make_jvp, make_vjp
 from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import get_name, unary_to_nary
+from gpugrad.compat.names import forwarding
 
 TOL = RTOL = EPS = 1e-6
 
@@ -93,3 +94,6 @@ def combo_check(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[
                 check(*chosen, **dict(chosen_keywords))
 
     return of_all
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -8,6 +8,7 @@ from typing import Any
 from gpugrad.compat.autograd.boxes import Box, getval, isbox
 from gpugrad.compat.autograd.core import notrace_primitive, primitive
 from gpugrad.compat.autograd.nodes import GRAPH, JVPNode, Node, SparseObject, VJPNode
+from gpugrad.compat.names import forwarding
 
 
 class _TraceStack:
@@ -32,3 +33,6 @@ new_box = trace
 
 def register_notrace(trace_type: Any, primitive_fun: Any) -> None:
     """Say that a primitive has no derivative; one without rules has none anyway."""
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpugrad.compat.names import forwarding
+
 
 def subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
     """The elements of `x` as a tuple, with others at some indices.
@@ -20,3 +22,6 @@ def subvals(x: Any, ivs: Any) -> tuple[Any, ...]:
 def subval(x: Any, i: int, v: Any) -> tuple[Any, ...]:
     """The elements of `x` as a tuple, with another one at index `i`."""
     return subvals(x, [(i, v)])
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

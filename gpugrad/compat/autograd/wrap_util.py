@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpugrad.compat.autograd.util import subvals
+from gpugrad.compat.names import forwarding
 
 Function = Callable[..., Any]
 
@@ -56,3 +57,6 @@ def unary_to_nary(unary_operator: Function) -> Function:
         return nary_f
 
     return nary_operator
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.compat.names import forwarding
 
 
 class _Times:
@@ -50,3 +51,6 @@ def benchmark(
         if sum(seconds) > max_duration:
             break
     return _Times(name or getattr(func, "__name__", "function"), seconds)
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -1,10 +1,11 @@
 """TensorFlow's names: a program for TensorFlow's tape runs with one import changed.
 
-Tensors are gpugrad's: dtypes are NumPy's, shapes are tuples (``x.get_shape()`` has TensorFlow's
-methods), and operands of two dtypes are promoted where TensorFlow raises. Strings, ragged and
-sparse Tensors and Keras' layers are not there. `install` puts this package in place of TensorFlow,
-for programs that import it; ``python -m gpugrad.compat.tf PATH...`` lists the names that programs
-use and that are missing. Tried with programs that run in TensorFlow 2.21.
+Tensors are gpugrad's; in a module whose global ``tf`` this is, their shapes and dtypes have
+TensorFlow's attributes (see `shapes`). Operands of two dtypes are promoted where TensorFlow raises.
+Strings, ragged and sparse Tensors are not there; `keras` is Keras on gpugrad. `install` puts this
+package in place of TensorFlow, for programs that import it; ``python -m gpugrad.compat.tf PATH...``
+lists the names that programs use and that are missing. Tried with programs that run in TensorFlow
+2.21.
 
 >>> import gpugrad.compat.tf as tf
 >>> x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])
@@ -44,9 +45,29 @@ from gpugrad import (
     stop_gradient,
 )
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf import arrays, control, data, linalg, math, nn, random, saving, state
+from gpugrad.compat.tf import (
+    arrays,
+    control,
+    data,
+    debugging,
+    initializers,
+    linalg,
+    math,
+    nn,
+    random,
+    saving,
+    state,
+)
 from gpugrad.compat.tf.control import TensorArray, function
-from gpugrad.compat.tf.convert import TensorShape, TensorSpec, tensor
+from gpugrad.compat.tf.convert import op, tensor
+from gpugrad.compat.tf.initializers import (
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
+from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, readers, show
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
@@ -57,23 +78,19 @@ __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
 
 newaxis = None
-bool = np.dtype("bool")
-bfloat16 = gg.bfloat16
-half, double = np.dtype("float16"), np.dtype("float64")
-float16, float32, float64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
-int8, int16, int32, int64 = (np.dtype(f"int{n}") for n in (8, 16, 32, 64))
-uint8, uint16, uint32, uint64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
-complex64, complex128 = np.dtype("complex64"), np.dtype("complex128")
-DType = np.dtype
-
-
-def as_dtype(type_value) -> Any:
-    """The NumPy dtype of a name or a dtype."""
-    return np.dtype(type_value)
+bool, bfloat16 = as_dtype("bool"), as_dtype("bfloat16")
+float16, float32, float64 = as_dtype("float16"), as_dtype("float32"), as_dtype("float64")
+half, double = float16, float64
+int8, int16, int32, int64 = (as_dtype(f"int{n}") for n in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (as_dtype(f"uint{n}") for n in (8, 16, 32, 64))
+complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
-    """Print values, in a traced function at each call."""
+    """Print values, in a traced function at each call, and to the standard output."""
+    if not executing_eagerly():
+        gg.debug.print(sep.join(["{}"] * len(inputs)), *inputs)
+        return
     stream = output_stream if hasattr(output_stream, "write") else sys.stderr
     builtins.print(*inputs, sep=sep, end=end, file=stream)
 
@@ -108,6 +125,11 @@ def executing_eagerly() -> Any:
     return current_trace() is None
 
 
+def inside_function() -> Any:
+    """Whether a function is being traced."""
+    return not executing_eagerly()
+
+
 def get_logger() -> logging.Logger:
     """The logger "tensorflow"."""
     return logging.getLogger("tensorflow")
@@ -118,7 +140,8 @@ def is_symbolic_tensor(tensor) -> Any:
     return isinstance(tensor, Tensor) and not executing_eagerly()
 
 
-def clip_by_norm(t, clip_norm, axes=None, name=None) -> Any:
+@op
+def clip_by_norm(t=..., clip_norm=..., axes=None) -> Any:
     """A Tensor scaled down so that its norm is at most `clip_norm`."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
@@ -128,18 +151,17 @@ def clip_by_norm(t, clip_norm, axes=None, name=None) -> Any:
     return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
 
 
-def _scaled(x, scale) -> Any:
-    if isinstance(x, IndexedSlices):
-        return IndexedSlices(x.values * scale, x.indices, x.dense_shape)
-    return x * scale
-
-
-def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None) -> Any:
+@op
+def clip_by_global_norm(t_list=..., clip_norm=..., use_norm=None) -> Any:
     """Gradients scaled down together so that their norm is at most `clip_norm`, and that norm."""
     size = linalg.global_norm(t_list) if use_norm is None else use_norm
     scale = clip_norm / gg.maximum(size, clip_norm)
-    scaled = [None if x is None else _scaled(x, scale) for x in t_list]
-    return scaled, size
+
+    def scaled(x) -> Any:
+        sparse = isinstance(x, IndexedSlices)
+        return IndexedSlices(x.values * scale, x.indices, x.dense_shape) if sparse else x * scale
+
+    return [None if x is None else scaled(x) for x in t_list], size
 
 
 def _nothing(*args, **options) -> None:
@@ -155,41 +177,14 @@ def _module(name: str, **members) -> types.ModuleType:
     return module
 
 
-def _assert(name: str, test) -> Any:
-    def check(*values, message=None, summarize=None, name=None) -> None:
-        if not gg.all(test(*map(tensor, values))):
-            raise ArgumentError(f"tf.debugging.{check.__name__}: {message or values}")
-
-    check.__name__ = name
-    return check
-
-
-def _check_numerics(tensor, message="", name=None) -> Any:
-    """A Tensor without NaN and infinities, else ArgumentError."""
-    if not gg.all(gg.isfinite(x := tensor(tensor))):
-        raise ArgumentError(f"{message} : Tensor had NaN or Inf values")
-    return x
-
-
 dtypes = _module(
     "dtypes",
-    as_dtype=as_dtype,
     cast=arrays.cast,
-    complex=arrays.complex,
-    DType=np.dtype,
+    complex=arrays._OPS["complex"],
     saturate_cast=arrays.saturate_cast,
-    bool=bool,
-    float16=float16,
-    float32=float32,
-    float64=float64,
-    int8=int8,
-    int16=int16,
-    int32=int32,
-    int64=int64,
-    uint8=uint8,
-    complex64=complex64,
-    complex128=complex128,
-    bfloat16=bfloat16,
+    as_dtype=as_dtype,
+    DType=DType,
+    **{name: value for name, value in globals().items() if isinstance(value, DType)},
 )
 autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=ForwardAccumulator)
 nest = _module(
@@ -206,19 +201,6 @@ errors = _module(
     OutOfRangeError=StopIteration,
     UnimplementedError=NotImplementedError,
     ResourceExhaustedError=MemoryError,
-)
-debugging = _module(
-    "debugging",
-    set_log_device_placement=_nothing,
-    check_numerics=_check_numerics,
-    enable_check_numerics=_nothing,
-    **{
-        f"assert_{name}": _assert(f"assert_{name}", getattr(gg, name))
-        for name in ("equal", "less", "less_equal", "greater", "greater_equal")
-    },
-    assert_near=_assert("assert_near", lambda x, y: gg.isclose(x, y, rtol=1e-5, atol=1e-5)),
-    assert_positive=_assert("assert_positive", lambda x: x > 0),
-    assert_non_negative=_assert("assert_non_negative", lambda x: x >= 0),
 )
 optimizers = _module(
     "optimizers",
@@ -273,6 +255,8 @@ config = _module(
     LogicalDeviceConfiguration=dict,
 )
 experimental = _module("experimental", numpy=importlib.import_module("gpugrad.numpy"))
+readers.append(sys.modules[__name__])
+show()
 _MODULES = {
     "autodiff": autodiff,
     "config": config,
@@ -281,6 +265,7 @@ _MODULES = {
     "dtypes": dtypes,
     "errors": errors,
     "experimental": experimental,
+    "initializers": initializers,
     "linalg": linalg,
     "math": math,
     "nest": nest,
@@ -289,16 +274,33 @@ _MODULES = {
     "random": random,
     "train": train,
 }
-_look_up, _names = forwarding(
-    __name__,
-    arrays,
-    control,
-    linalg,
-    math,
-    random,
-    types.SimpleNamespace(initializers=gg.nn.initializers),
-    own=globals(),
-)
+_look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
+
+
+_WAYS_OUT = {
+    "strings string": "strings have no Tensor; use Python's or np.char's before tf.constant.",
+    "ragged RaggedTensor RaggedTensorSpec": (
+        "pad rows with tf.data's padded_batch and mask them with tf.sequence_mask, or reduce flat "
+        "values with tf.math.segment_sum."
+    ),
+    "sparse SparseTensor SparseTensorSpec": (
+        "gpugrad.scipy.sparse has sparse arrays with gradients, tf.scatter_nd makes dense ones."
+    ),
+    "saved_model": "tf.train.Checkpoint saves the Variables; a program is its Python code.",
+    "image": "see gpugrad.scipy.ndimage, gpugrad.nn.functional.interpolate and tf.keras.",
+    "io": "read files with Python or NumPy; gpugrad.checkpoint reads safetensors.",
+    "estimator": "use tf.keras or gpugrad.train.fit.",
+    "distribute": "gpugrad.distributed trains with several processes.",
+    "summary profiler": "see gpugrad.train's loggers and gpugrad.profile.",
+    "autograph": "Python control flow is not rewritten: use tf.cond and tf.while_loop.",
+    "lookup lite tpu raw_ops feature_column": "it has no counterpart here.",
+}
+
+
+@functools.cache
+def _ways_out() -> dict[str, str]:
+    """What to use in place of TensorFlow's names that gpugrad has no counterpart of."""
+    return {name: way for names, way in _WAYS_OUT.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -308,8 +310,8 @@ def __getattr__(name: str) -> Any:
         )
     elif name == "keras":
         value = _keras()
-    elif name in ("ragged", "sparse", "strings", "estimator", "saved_model", "io"):
-        raise AttributeError(f"gpugrad.compat.tf has no {name}: see docs/tensorflow.md.", name=name)
+    elif name in _ways_out():
+        raise AttributeError(f"gpugrad.compat.tf has no {name}: {_ways_out()[name]}", name=name)
     else:
         value = _look_up(name)
     globals()[name] = value

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf.convert import TensorShape, axes, ints, tensor, together
+from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf.convert import ints, op, ops, tensor, together
+from gpugrad.compat.tf.shapes import TensorShape
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 
 
-def constant(value, dtype=None, shape=None, name=None) -> Tensor:
+@op
+def constant(value=..., dtype=None, shape=None) -> Tensor:
     """A Tensor of a number, nested lists or an array; see `gpugrad.constant`."""
     x = tensor(value) if dtype is None else gg.constant(value, dtype)
-    return x if shape is None else gg.constant(x, x.dtype, ints(shape))
+    return x if shape is None else gg.constant(x, x.dtype, shape)
 
 
-def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None) -> Tensor:
-    """A Tensor itself, a Variable's value, else `constant`."""
-    return tensor(value, dtype)
-
-
-def cast(x, dtype, name=None) -> Any:
+@op
+def cast(x=..., dtype=...) -> Any:
     """Other dtype, same values; complex numbers lose their imaginary part."""
     if isinstance(x, gg.IndexedSlices):
         return gg.IndexedSlices(gg.astype(x.values, dtype), x.indices, x.dense_shape)
@@ -34,64 +34,23 @@ def cast(x, dtype, name=None) -> Any:
     return gg.astype(x, dtype, copy=False)
 
 
-def saturate_cast(value, dtype, name=None) -> Tensor:
+@op
+def saturate_cast(value, dtype) -> Tensor:
     """`cast` after values are clipped to the range of the dtype."""
-    x, info = tensor(value), np.iinfo if np.dtype(dtype).kind in "iu" else gg.finfo
-    return cast(gg.clip(x, info(dtype).min, info(dtype).max), dtype)
+    info = (gg.iinfo if dtype.kind in "iu" else gg.finfo)(dtype)
+    return cast(gg.clip(value, info.min, info.max), dtype)
 
 
-def identity(input, name=None) -> Tensor:
-    """A new Tensor of the same values, through which gradients flow."""
-    return gg.reshape(x := tensor(input), x.shape)
-
-
-def identity_n(input, name=None) -> list[Tensor]:
-    """`identity` of each."""
-    return [identity(x) for x in input]
-
-
-def zeros(shape, dtype="float32", name=None, layout=None) -> Tensor:
-    """Zeros."""
-    return gg.zeros(ints(shape), dtype=dtype)
-
-
-def ones(shape, dtype="float32", name=None, layout=None) -> Tensor:
-    """Ones."""
-    return gg.ones(ints(shape), dtype=dtype)
-
-
-def zeros_like(input, dtype=None, name=None, layout=None) -> Tensor:
-    """Zeros of the shape of `input`."""
-    return gg.zeros_like(tensor(input), dtype=dtype)
-
-
-def ones_like(input, dtype=None, name=None, layout=None) -> Tensor:
-    """Ones of the shape of `input`."""
-    return gg.ones_like(tensor(input), dtype=dtype)
-
-
-def fill(dims, value, name=None, layout=None) -> Tensor:
-    """A Tensor of one value."""
-    value = tensor(value)
-    return (
-        gg.positive(gg.broadcast_to(value, ints(dims)))
-        if value.dtype != bool
-        else gg.full(ints(dims), bool(value))
-    )
-
-
-def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None) -> Tensor:
+@op
+def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32") -> Tensor:
     """Identity matrices."""
-    columns = None if num_columns is None else int(num_columns)
-    matrix = gg.eye(int(num_rows), columns, dtype=dtype)
-    return (
-        matrix
-        if batch_shape is None
-        else gg.broadcast_to(matrix, (*ints(batch_shape), *matrix.shape))
-    )
+    matrix = gg.eye(num_rows, num_columns, dtype=dtype)
+    batch = () if batch_shape is None else batch_shape
+    return gg.broadcast_to(matrix, (*batch, *matrix.shape)) if batch else matrix
 
 
-def range(start, limit=None, delta=1, dtype=None, name=None) -> Tensor:
+@op
+def range(start=..., limit=None, delta=1, dtype=None) -> Tensor:
     """Numbers from `start`, or 0, up to before `limit` in steps of `delta`."""
     start, limit = (0, start) if limit is None else (start, limit)
     bounds = together(start, limit, delta)
@@ -99,59 +58,25 @@ def range(start, limit=None, delta=1, dtype=None, name=None) -> Tensor:
     return gg.arange(*[float(b) if b.dtype.kind == "f" else int(b) for b in bounds], dtype=dtype)
 
 
+@op
 def linspace(start, stop, num, name=None, axis=0) -> Tensor:
     """`num` evenly spaced numbers, both ends among them."""
-    start, stop = together(start, stop)
     start, stop = (gg.astype(x, "float64") if x.dtype.kind in "iu" else x for x in (start, stop))
-    weights = gg.linspace(0, 1, int(num), dtype=start.dtype)
     points = gg.expand_dims(start, axis=axis)
+    weights = gg.linspace(0, 1, num, dtype=start.dtype)
     weights = gg.reshape(weights, [-1] + [1] * (start.ndim - axis % (start.ndim + 1)))
     return points + weights * (gg.expand_dims(stop, axis=axis) - points)
 
 
-def shape(input, out_type="int32", name=None) -> Tensor:
-    """The shape as a Tensor."""
-    return gg.asarray(np.array(tensor(input).shape, dtype=out_type))
-
-
-def size(input, out_type="int32", name=None) -> Tensor:
-    """The number of elements as a Tensor."""
-    return gg.constant(tensor(input).size, out_type)
-
-
-def rank(input, name=None) -> Tensor:
-    """The number of axes as a Tensor."""
-    return gg.constant(tensor(input).ndim, "int32")
-
-
-def reshape(tensor, shape, name=None) -> Tensor:
-    """Other shape, same elements in the same order."""
-    return gg.reshape(_tensor(tensor), ints(shape))
-
-
-_tensor = tensor
-
-
-def transpose(a, perm=None, conjugate=False, name=None) -> Tensor:
+@op
+def transpose(a, perm=None, conjugate=False) -> Tensor:
     """Axes in another order, by default the reverse."""
-    a = tensor(a)
-    order = tuple(reversed(tuple(np.arange(a.ndim).tolist()))) if perm is None else ints(perm)
-    result = gg.permute_dims(a, order)
+    result = gg.permute_dims(a, tuple(np.arange(a.ndim)[::-1].tolist()) if perm is None else perm)
     return gg.conj(result) if conjugate else result
 
 
-def expand_dims(input, axis=None, name=None, **v1) -> Tensor:
-    """A new axis of length 1."""
-    return gg.expand_dims(tensor(input), axis=int(v1.get("dim", axis)))
-
-
-def squeeze(input, axis=None, name=None, **v1) -> Tensor:
-    """Without axes of length 1: all, or the given ones."""
-    x, axis = tensor(input), axes(v1.get("squeeze_dims", axis))
-    return gg.squeeze(x, axis=axis or None)
-
-
-def concat(values, axis, name=None) -> Tensor:
+@op
+def concat(values=..., axis=...) -> Tensor:
     """Tensors one after the other along an axis."""
     if isinstance(axis, (list, tuple)):
         raise ArgumentError("concat: the values come first, then the axis.")
@@ -159,82 +84,33 @@ def concat(values, axis, name=None) -> Tensor:
     return gg.concat(parts, axis=int(axis))
 
 
-def stack(values, axis=0, name=None) -> Tensor:
-    """Tensors beside each other along a new axis."""
-    return gg.stack(together(*values), axis=axis)
-
-
-def unstack(value, num=None, axis=0, name=None) -> list[Tensor]:
-    """The parts along an axis."""
-    return list(gg.unstack(tensor(value), axis=axis))
-
-
-def split(value, num_or_size_splits, axis=0, num=None, name=None) -> list[Tensor]:
+@op
+def split(value, num_or_size_splits=..., axis=0, num=None) -> list[Tensor]:
     """Equal parts along an axis, or parts of given sizes, of which one may be -1.
 
     Raises:
         ShapeError: the parts do not add up to the axis.
     """
-    x, axis = tensor(value), int(axis)
     if np.ndim(num_or_size_splits) == 0:
-        return list(gg.split(x, int(num_or_size_splits), axis=axis))
+        return list(gg.split(value, int(num_or_size_splits), axis=axis))
     sizes = list(ints(num_or_size_splits))
     if -1 in sizes:
-        sizes[sizes.index(-1)] = x.shape[axis] - sum(sizes) - 1
-    if sum(sizes) != x.shape[axis]:
+        sizes[sizes.index(-1)] = value.shape[axis] - sum(sizes) - 1
+    if sum(sizes) != value.shape[axis]:
         raise ShapeError(
-            f"split: sizes {sizes} do not add up to axis {axis} of the shape {x.shape}."
+            f"split: sizes {sizes} do not add up to axis {axis} of the shape {value.shape}."
         )
-    return list(gg.split(x, np.cumsum(sizes)[:-1].tolist(), axis=axis))
+    return list(gg.split(value, np.cumsum(sizes)[:-1].tolist(), axis=axis))
 
 
-def tile(input, multiples, name=None) -> Tensor:
-    """`input` repeated along each axis."""
-    return gg.tile(tensor(input), ints(multiples))
-
-
-def repeat(input, repeats, axis=None, name=None) -> Tensor:
-    """Each element repeated."""
-    repeats = int(repeats) if np.ndim(repeats) == 0 else tensor(repeats)
-    return gg.repeat(tensor(input), repeats, axis=axis)
-
-
-def broadcast_to(input, shape, name=None) -> Tensor:
-    """`input` repeated to a shape by NumPy's rules."""
-    return gg.broadcast_to(tensor(input), ints(shape))
-
-
-def pad(tensor, paddings, mode="CONSTANT", constant_values=0, name=None) -> Tensor:
+@op
+def pad(tensor, paddings=..., mode="CONSTANT", constant_values=0) -> Tensor:
     """More elements at both ends of each axis."""
-    modes = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
-    if mode.upper() not in modes:
-        raise ArgumentError(f"pad: mode={mode!r} is not one of {', '.join(modes)}.")
-    widths = [
-        ints(pair) for pair in (paddings.numpy() if isinstance(paddings, Tensor) else paddings)
-    ]
-    values = {} if mode.upper() != "CONSTANT" else {"constant_values": constant_values}
-    return gg.pad(_tensor(tensor), widths, modes[mode.upper()], **values)
-
-
-def reverse(tensor, axis, name=None) -> Tensor:
-    """Elements in reverse order along axes."""
-    return gg.flip(_tensor(tensor), axis=axes(axis))
-
-
-def roll(input, shift, axis, name=None) -> Tensor:
-    """Elements moved along axes; the last become the first."""
-    return gg.roll(tensor(input), axes(shift), axis=axes(axis))
-
-
-def sort(values, axis=-1, direction="ASCENDING", name=None) -> Tensor:
-    """Sorted along an axis."""
-    return gg.sort(tensor(values), axis=axis, descending=_descending("sort", direction))
-
-
-def argsort(values, axis=-1, direction="ASCENDING", stable=False, name=None) -> Tensor:
-    """The indices that sort along an axis."""
-    order = gg.argsort(tensor(values), axis=axis, descending=_descending("argsort", direction))
-    return gg.astype(order, "int32")
+    if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
+        raise ArgumentError(f"pad: mode={mode!r} is not 'CONSTANT', 'REFLECT' or 'SYMMETRIC'.")
+    pairs = paddings.numpy() if isinstance(paddings, Tensor) else paddings
+    values = {"constant_values": constant_values} if mode.upper() == "CONSTANT" else {}
+    return gg.pad(tensor, [ints(pair) for pair in pairs], mode.lower(), **values)
 
 
 def _descending(name: str, direction: str) -> bool:
@@ -243,46 +119,37 @@ def _descending(name: str, direction: str) -> bool:
     return direction == "DESCENDING"
 
 
-def searchsorted(sorted_sequence, values, side="left", out_type="int32", name=None) -> Tensor:
+@op
+def searchsorted(sorted_sequence, values, side="left", out_type="int32") -> Tensor:
     """Where values belong in a sorted sequence; rows of a matrix each by itself."""
-    order, values = together(sorted_sequence, values)
     find: Any = lambda row, v: gg.searchsorted(row, v, side=side)  # noqa: E731
-    for _ in np.arange(order.ndim - 1):
+    for _ in np.arange(sorted_sequence.ndim - 1):
         find = gg.vmap(find)
-    return gg.astype(find(order, values), out_type)
+    return gg.astype(find(sorted_sequence, values), out_type)
 
 
-def unique(x, out_idx="int32", name=None) -> tuple[Tensor, Tensor]:
+@op
+def unique(x, out_idx="int32") -> tuple[Tensor, Tensor]:
     """The different elements in the order of their first place, and the index of each element."""
-    found = gg.unique_all(tensor(x))
+    found = gg.unique_all(x)
     order = gg.argsort(found.indices)
     place = gg.argsort(order)
     return gg.take(found.values, order), gg.astype(gg.take(place, found.inverse_indices), out_idx)
 
 
-def where(condition, x=None, y=None, name=None) -> Tensor:
+@op
+def where(condition, x=None, y=None) -> Tensor:
     """`x` where a condition holds, else `y`; of the condition alone, the indices where it holds."""
-    condition = tensor(condition)
-    if x is None and y is None:
-        return gg.argwhere(condition)
-    x, y = together(x, y)
-    return gg.where(condition, x, y)
+    alone = x is None and y is None
+    return gg.argwhere(condition) if alone else gg.where(condition, *together(x, y))
 
 
-def clip_by_value(t, clip_value_min, clip_value_max, name=None) -> Tensor:
-    """Values below the least or above the greatest become that."""
-    t, least, most = together(t, clip_value_min, clip_value_max)
-    return gg.clip(t, least, most)
-
-
-def one_hot(
-    indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None
-) -> Tensor:
+@op
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None) -> Tensor:
     """`on_value` at the index along a new axis of length `depth`, by default the last."""
-    indices, axis = tensor(indices), -1 if axis is None else axis
     values = [v for v in (on_value, off_value) if v is not None]
     dtype = dtype or (tensor(values[0]).dtype if values else "float32")
-    hot = gg.moveaxis(gg.one_hot(indices, int(depth), dtype="bool"), -1, axis)
+    hot = gg.moveaxis(gg.one_hot(indices, depth, dtype="bool"), -1, -1 if axis is None else axis)
     on, off = (
         gg.constant(d if v is None else v, dtype) for v, d in ((on_value, 1), (off_value, 0))
     )
@@ -297,12 +164,12 @@ def _rows(indices: Tensor, lengths: Sequence[int]) -> list[Tensor]:
     ]
 
 
-def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None) -> Any:
+@op
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0) -> Any:
     """Parts of `params` along an axis, by default the first after the batch axes."""
-    indices = tensor(indices)
-    axis = batch_dims if axis is None else int(axis)
+    axis = batch_dims if axis is None else axis
     if batch_dims == 0 and axis == 0:
-        return gg.gather(params if isinstance(params, gg.Variable) else tensor(params), indices)
+        return gg.gather(params, indices)
     params = tensor(params)
     axis %= params.ndim
     batch_dims %= indices.ndim + 1
@@ -314,85 +181,142 @@ def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name
     return gg.moveaxis(taken, own, tuple(a + axis - batch_dims for a in own))
 
 
-def gather_nd(params, indices, batch_dims=0, name=None) -> Tensor:
+@op
+def gather_nd(params, indices, batch_dims=0) -> Tensor:
     """Parts of `params`, each by an index along the last axis of `indices`."""
-    params, indices = tensor(params), tensor(indices)
-    index = gg.unstack(indices, axis=-1)
+    params, index = tensor(params), gg.unstack(indices, axis=-1)
     return params[(*_rows(index[0], params.shape[:batch_dims]), *index)]
-
-
-def boolean_mask(tensor, mask, axis=0, name=None) -> Tensor:
-    """The parts where a mask holds, whose axes begin at `axis`."""
-    return _tensor(tensor)[(slice_(None),) * axis + (_tensor(mask),)]
 
 
 slice_ = slice
 
 
-def slice(input_, begin, size, name=None) -> Tensor:
-    """A part from `begin` on of `size`; -1 stands for the rest of an axis."""
-    parts = zip(ints(begin), ints(size), strict=True)
-    return tensor(input_)[tuple(slice_(b, None if n == -1 else b + n) for b, n in parts)]
-
-
-def strided_slice(input_, begin, end, strides=None, name=None) -> Tensor:
+@op
+def strided_slice(input_, begin, end=..., strides=None) -> Tensor:
     """A part from `begin` to before `end` in steps of `strides`."""
-    begin, end = ints(begin), ints(end)
-    strides = (1,) * len(begin) if strides is None else ints(strides)
-    return tensor(input_)[
-        tuple(slice_(*bounds) for bounds in zip(begin, end, strides, strict=True))
-    ]
+    steps = (1,) * len(begin) if strides is None else ints(strides)
+    return input_[tuple(slice_(*bounds) for bounds in zip(begin, ints(end), steps, strict=True))]
 
 
-def _places(indices) -> tuple[Tensor, ...]:
-    return tuple(gg.unstack(tensor(indices), axis=-1))
+def _places(indices: Tensor) -> tuple[Tensor, ...]:
+    return tuple(gg.unstack(indices, axis=-1))
 
 
-def scatter_nd(indices, updates, shape, name=None) -> Tensor:
-    """Zeros to which updates are added at indices."""
-    updates = tensor(updates)
-    return gg.index_add(gg.zeros(ints(shape), dtype=updates.dtype), updates, index=_places(indices))
-
-
-def tensor_scatter_nd_add(tensor, indices, updates, name=None) -> Tensor:
-    """`tensor` with updates added at indices."""
-    x, updates = together(tensor, updates)
-    return gg.index_add(x, updates, index=_places(indices))
-
-
-def tensor_scatter_nd_sub(tensor, indices, updates, name=None) -> Tensor:
-    """`tensor` with updates subtracted at indices."""
-    x, updates = together(tensor, updates)
-    return gg.index_add(x, -updates, index=_places(indices))
-
-
-def tensor_scatter_nd_update(tensor, indices, updates, name=None) -> Tensor:
-    """`tensor` with updates in place of what is at indices."""
-    x, updates = together(tensor, updates)
-    return gg.index_put(x, updates, index=_places(indices))
-
-
-def tensor_scatter_nd_max(tensor, indices, updates, name=None) -> Tensor:
-    """`tensor` with the maxima of itself and of updates at indices."""
-    x, updates = together(tensor, updates)
-    x = gg.positive(x)
-    x.scatter_max(_places(indices), updates)
+def _extreme(tensor: Tensor, indices: Tensor, updates: Tensor, method: str) -> Tensor:
+    x = gg.positive(tensor)
+    getattr(x, method)(_places(indices), updates)
     return x
 
 
-def tensor_scatter_nd_min(tensor, indices, updates, name=None) -> Tensor:
-    """`tensor` with the minima of itself and of updates at indices."""
-    x, updates = together(tensor, updates)
-    x = gg.positive(x)
-    x.scatter_min(_places(indices), updates)
+def _stitched(indices, data) -> Tensor:
+    """The parts of `data` in the rows that `indices` give; of several for one row, the last."""
+    places = gg.concat([gg.ravel(tensor(i)) for i in indices])
+    parts = together(*data)
+    rest = parts[0].shape[tensor(indices[0]).ndim :]
+    rows = gg.concat([gg.reshape(x, (-1, *rest)) for x in parts])
+    zeros = gg.zeros((int(gg.max(places)) + 1, *rest), dtype=rows.dtype)
+    return gg.index_put(zeros, rows, index=(places,))
+
+
+@op
+def ensure_shape(x, shape=...) -> Tensor:
+    """`x` itself.
+
+    Raises:
+        ShapeError: its shape does not fit, where None fits all lengths.
+    """
+    if shape is not None and not TensorShape(shape).is_compatible_with(x.shape):
+        raise ShapeError(f"ensure_shape: the shape is {x.shape}, {tuple(shape)} was asked for.")
     return x
 
 
-def sequence_mask(lengths, maxlen=None, dtype="bool", name=None) -> Tensor:
-    """For each length a row that holds up to before it."""
-    lengths = tensor(lengths)
-    maxlen = int(gg.max(lengths)) if maxlen is None else int(maxlen)
-    return gg.astype(gg.arange(maxlen) < gg.expand_dims(lengths, axis=-1), dtype)
+def is_tensor(x) -> bool:
+    """Whether something is a Tensor, a Variable or IndexedSlices, or stands for a Tensor."""
+    return isinstance(x, (Tensor, gg.IndexedSlices)) or hasattr(x, "__gpugrad_tensor__")
+
+
+_OPS = ops(
+    "real imag: complex",
+    convert_to_tensor=lambda value=..., dtype=None, dtype_hint=None: tensor(value, dtype),
+    identity=lambda input: gg.reshape(input, input.shape),
+    identity_n=lambda input=...: [gg.reshape(x := tensor(each), x.shape) for each in input],
+    zeros=lambda shape, dtype="float32": gg.zeros(shape, dtype=dtype),
+    ones=lambda shape, dtype="float32": gg.ones(shape, dtype=dtype),
+    zeros_like=lambda input, dtype=None: gg.zeros_like(input, dtype=dtype),
+    ones_like=lambda input, dtype=None: gg.ones_like(input, dtype=dtype),
+    fill=lambda dims, value: (
+        gg.positive(gg.broadcast_to(value, dims))
+        if value.dtype != bool
+        else gg.full(dims, bool(value))
+    ),
+    shape=lambda input, out_type="int32": gg.asarray(np.array(input.shape, dtype=out_type)),
+    size=lambda input, out_type="int32": gg.constant(input.size, out_type),
+    rank=lambda input: gg.constant(input.ndim, "int32"),
+    reshape=lambda tensor, shape: gg.reshape(tensor, shape),
+    expand_dims=lambda input, axis: gg.expand_dims(input, axis=axis),
+    squeeze=lambda input, axis=None: gg.squeeze(input, axis=None if axis == () else axis),
+    stack=lambda values=..., axis=0: gg.stack(together(*values), axis=axis),
+    unstack=lambda value, num=None, axis=0: list(gg.unstack(value, axis=axis)),
+    tile=lambda input, multiples: gg.tile(input, multiples),
+    repeat=lambda input, repeats=..., axis=None: gg.repeat(
+        input, int(repeats) if np.ndim(repeats) == 0 else tensor(repeats), axis=axis
+    ),
+    broadcast_to=lambda input, shape: gg.broadcast_to(input, shape),
+    reverse=lambda tensor, axis: gg.flip(tensor, axis=axis),
+    roll=lambda input, shift, axis: gg.roll(input, shift, axis=axis),
+    sort=lambda values, axis=-1, direction="ASCENDING": gg.sort(
+        values, axis=axis, descending=_descending("sort", direction)
+    ),
+    argsort=lambda values, axis=-1, direction="ASCENDING", stable=False: gg.astype(
+        gg.argsort(values, axis=axis, descending=_descending("argsort", direction)), "int32"
+    ),
+    clip_by_value=lambda t, clip_value_min, clip_value_max: gg.clip(
+        t, clip_value_min, clip_value_max
+    ),
+    boolean_mask=lambda tensor, mask, axis=0: tensor[(slice_(None),) * axis + (mask,)],
+    slice=lambda input_, begin, size: input_[
+        tuple(slice_(b, None if n == -1 else b + n) for b, n in zip(begin, size, strict=True))
+    ],
+    scatter_nd=lambda indices, updates, shape: gg.index_add(
+        gg.zeros(shape, dtype=updates.dtype), updates, index=_places(indices)
+    ),
+    tensor_scatter_nd_add=lambda tensor, indices, updates: gg.index_add(
+        tensor, updates, index=_places(indices)
+    ),
+    tensor_scatter_nd_sub=lambda tensor, indices, updates: gg.index_add(
+        tensor, -updates, index=_places(indices)
+    ),
+    tensor_scatter_nd_update=lambda tensor, indices, updates: gg.index_put(
+        tensor, updates, index=_places(indices)
+    ),
+    tensor_scatter_nd_max=lambda tensor, indices, updates: _extreme(
+        tensor, indices, updates, "scatter_max"
+    ),
+    tensor_scatter_nd_min=lambda tensor, indices, updates: _extreme(
+        tensor, indices, updates, "scatter_min"
+    ),
+    sequence_mask=lambda lengths, maxlen=None, dtype="bool": gg.astype(
+        gg.arange(int(gg.max(lengths)) if maxlen is None else maxlen)
+        < gg.expand_dims(lengths, axis=-1),
+        dtype,
+    ),
+    dynamic_partition=lambda data, partitions=..., num_partitions=...: [
+        data[gg.equal(tensor(partitions), i)] for i in np.arange(int(num_partitions)).tolist()
+    ],
+    dynamic_stitch=lambda indices=..., data=...: _stitched(indices, data),
+    parallel_stack=lambda values=...: gg.stack(together(*values)),
+    shape_n=lambda input=..., out_type="int32": [
+        gg.asarray(np.array(tensor(x).shape, dtype=out_type)) for x in input
+    ],
+    bitcast=lambda input, type=...: input.view(np.dtype(type)),
+    get_static_value=lambda tensor, partial=False: tensor.numpy(),
+    broadcast_static_shape=lambda shape_x=..., shape_y=...: TensorShape(
+        np.broadcast_shapes(tuple(shape_x), tuple(shape_y))
+    ),
+    broadcast_dynamic_shape=lambda shape_x=..., shape_y=...: constant(
+        list(np.broadcast_shapes(ints(shape_x), ints(shape_y))), "int32"
+    ),
+)
 
 
 def meshgrid(*args, indexing="xy", name=None) -> list[Tensor]:
@@ -400,43 +324,4 @@ def meshgrid(*args, indexing="xy", name=None) -> list[Tensor]:
     return list(gg.meshgrid(*map(tensor, args), indexing=indexing))
 
 
-def ensure_shape(x, shape, name=None) -> Tensor:
-    """`x` itself.
-
-    Raises:
-        ShapeError: its shape does not fit, where None fits all lengths.
-    """
-    x = tensor(x)
-    if shape is not None and not TensorShape(x.shape).is_compatible_with(TensorShape(shape)):
-        raise ShapeError(f"ensure_shape: the shape is {x.shape}, {tuple(shape)} was asked for.")
-    return x
-
-
-def complex(real, imag, name=None) -> Tensor:
-    """Complex numbers of two parts."""
-    return gg.complex(*together(real, imag))
-
-
-def bitcast(input, type, name=None) -> Tensor:
-    """The same bytes read as another dtype of that size."""
-    return tensor(input).view(np.dtype(type))
-
-
-def is_tensor(x) -> bool:
-    """Whether something is a Tensor, a Variable or IndexedSlices."""
-    return isinstance(x, (Tensor, gg.IndexedSlices))
-
-
-def get_static_value(tensor, partial=False) -> Any:
-    """The values as a NumPy array."""
-    return _tensor(tensor).numpy()
-
-
-def broadcast_static_shape(shape_x, shape_y) -> TensorShape:
-    """The shape to which two broadcast."""
-    return TensorShape(np.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
-
-
-def broadcast_dynamic_shape(shape_x, shape_y) -> Tensor:
-    """`broadcast_static_shape` as a Tensor."""
-    return constant(list(np.broadcast_shapes(ints(shape_x), ints(shape_y))), "int32")
+__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())

@@ -12,7 +12,8 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad.compat.tf.arrays import constant
-from gpugrad.compat.tf.convert import TensorSpec, tensor
+from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError, ShapeError, TraceError

@@ -1,4 +1,4 @@
-"""Arguments as TensorFlow reads them: numbers, nested lists, shapes and dtypes."""
+"""Arguments as TensorFlow reads them, and functions that read them so."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.core.backend import as_dtype
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, holds_tensor
 from gpugrad.errors import ArgumentError, DTypeError, NumberOverflowError
@@ -65,37 +66,6 @@ def together(*values) -> list[Tensor]:
     return [tensor(v, like=like) for v in values]
 
 
-def op(f: Callable[..., Any], *parameters: str) -> Callable[..., Any]:
-    """`f` with TensorFlow's names of its parameters, all of them Tensors, and ``name=``."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [
-            *(inspect.Parameter(p, kind) for p in parameters),
-            inspect.Parameter("name", kind, default=None),
-        ]
-    )
-
-    @functools.wraps(f)
-    def call(*args, **keywords) -> Any:
-        if keywords or len(args) != len(parameters):
-            bound = signature.bind(*args, **keywords).arguments
-            args = tuple(bound[p] for p in parameters)
-        return f(*together(*args))
-
-    call.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
-    return call
-
-
-def table(text: str, *parameters: str) -> dict[str, Callable[..., Any]]:
-    """The ops that a text lists, as ``name`` or ``name=gpugrad's.name``; all take `parameters`."""
-    found = {}
-    for entry in text.split():
-        name, _, own = entry.partition("=")
-        f: Any = functools.reduce(getattr, (own or name).split("."), gg)
-        found[name] = op(f, *parameters)
-    return found
-
-
 def ints(value: Any) -> tuple[int, ...]:
     """A shape, axes or sizes as ints: of ints, of Tensors, or in a Tensor."""
     if isinstance(value, Tensor) or hasattr(value, "dtype"):
@@ -112,86 +82,113 @@ def axes(value: Any) -> Any:
     return found if several else found[0]
 
 
+def _table(value: Any) -> Tensor:
+    """A Tensor, or a Variable itself, whose gradient is then by its rows."""
+    return value if isinstance(value, gg.Variable) else tensor(value)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("shape", "dims", "multiples", "perm", "begin", "size", "batch_shape"), ints),
+    **dict.fromkeys(("axis", "axes", "shift"), axes),
+    **dict.fromkeys(("indices", "ids", "segment_ids", "mask", "condition", "lengths"), tensor),
+    **dict.fromkeys(("k", "num", "num_rows", "num_columns", "num_lower", "num_upper"), int),
+    **dict.fromkeys(("depth", "num_segments", "num_classes", "num_samples", "maxlen"), int),
+    **dict.fromkeys(("dtype", "out_type", "output_type", "index_type", "out_idx"), as_dtype),
+    **dict.fromkeys(("keepdims", "transpose_a", "transpose_b", "adjoint"), bool),
+    "params": _table,
+}
+"""How a parameter of a name is read. Others are Tensors if they have no default."""
+_AXIS = ("reduction_indices", "dim", "dimension", "squeeze_dims", "axes")
+_RENAMED = {"keep_dims": "keepdims", "filter": "filters", "stride": "strides", "value": "input"}
+_KNOWN_AS = {**_RENAMED, **dict.fromkeys(_AXIS, "axis")}
+"""TensorFlow 1's names of parameters."""
+_WITHOUT_EFFECT = """name layout validate_args validate_indices alg partition_strategy a_is_sparse
+b_is_sparse use_cudnn_on_gpu grad_a grad_b fast align padding_value"""
+_IGNORED = frozenset(_WITHOUT_EFFECT.split())
+"""Parameters without effect, also where a function does not list them."""
+
+
+def op(f: Callable[..., Any], name: str = "", *parameters: str) -> Callable[..., Any]:
+    """`f` with its arguments read as TensorFlow does, and with ``name=``, which is ignored.
+
+    The name of a parameter says how it is read (`_READ`). Parameters without a default are Tensors
+    otherwise, of one dtype; with the default ``...`` they must be given and are passed as they are.
+    TensorFlow 1's names of parameters are understood, too.
+
+    Args:
+        f: a function of positional parameters.
+        name: of the function, by default its own.
+        parameters: their names, which are Tensors, if they are not those of `f`.
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    given = inspect.signature(f).parameters.values() if not parameters else ()
+    defaults = [p.default for p in given] or [inspect.Parameter.empty] * len(parameters)
+    names = [p.name for p in given] or list(parameters)
+    required = [inspect.Parameter.empty if d is ... else d for d in defaults]
+    shown = [inspect.Parameter(n, kind, default=d) for n, d in zip(names, required, strict=True)]
+    if "name" not in names:
+        shown.append(inspect.Parameter("name", kind, default=None))
+    signature = inspect.Signature(shown)
+    places = {n: i for i, n in enumerate(names)}
+    readers = [(i, _READ[n]) for n, i in places.items() if n in _READ and not parameters]
+    readers = [(i, reader) for i, reader in readers if defaults[i] is not ...]
+    read = {i for i, _ in readers}
+    arrays = [i for i, d in enumerate(defaults) if d is inspect.Parameter.empty and i not in read]
+    n = len(names)
+
+    def place(key: str) -> int | None:
+        return places.get(key, places.get(_KNOWN_AS.get(key, "")))
+
+    @functools.wraps(f)
+    def call(*args, **keywords) -> Any:
+        values = [*args[:n], *required[len(args) :]]
+        wrong = len(args) > len(shown)
+        for key, value in keywords.items():
+            i = place(key)
+            if i is not None and i >= len(args):
+                values[i] = value
+            elif i is not None or key not in _IGNORED:
+                wrong = True
+        if wrong or any(v is inspect.Parameter.empty for v in values[len(args) :]):
+            signature.bind(*args, **keywords)  # raises
+            raise TypeError(f"{call.__name__}: the arguments do not fit {signature}")
+        for i, reader in readers:
+            if values[i] is not None:
+                values[i] = reader(values[i])
+        for i, x in zip(arrays, together(*[values[i] for i in arrays]), strict=True):
+            values[i] = x
+        return f(*values)
+
+    if name:
+        call.__name__ = call.__qualname__ = name
+    if parameters or f.__doc__ is None:
+        call.__doc__ = f"TensorFlow's ``{call.__name__}{signature}``."
+    call.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
+    return call
+
+
+def ops(text: str = "", /, **formulas: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """Functions of TensorFlow by their names.
+
+    Args:
+        text: lines ``parameters: name name=gpugrad's.name ...`` of ops of Tensors alone.
+        formulas: functions for `op`.
+    """
+    found = {name: op(f, name) for name, f in formulas.items()}
+    parameters: list[str] = []
+    for line in text.splitlines():
+        before, _, names = line.rpartition(":")
+        parameters = before.split() or parameters  # a line without goes on with the one above
+        for entry in names.split():
+            name, _, own = entry.partition("=")
+            f: Any = functools.reduce(getattr, (own or name).split("."), gg)
+            found[name] = op(f, name, *parameters)
+    return found
+
+
 def layout(name: str, data_format: str | None) -> bool:
     """Whether an argument's channels are its last axis."""
     data_format = data_format or "NHWC"
     if data_format.upper() not in ("NWC", "NHWC", "NDHWC", "NCW", "NCHW", "NCDHW"):
         raise ArgumentError(f"{name}: data_format={data_format!r} is not 'NHWC' or 'NCHW'.")
     return data_format.upper().endswith("C")
-
-
-class TensorShape(tuple[Any, ...]):
-    """A shape, as `Tensor.get_shape` gives it: a tuple with TensorFlow's methods.
-
-    >>> import gpugrad.compat.tf as tf
-    >>> tf.TensorShape([2, None]).as_list()
-    [2, None]
-    """
-
-    def __new__(cls, dims=()) -> TensorShape:
-        """A shape; an int stands for one axis."""
-        if dims is None:
-            raise ArgumentError("TensorShape(None): shapes of unknown rank are not known here.")
-        return super().__new__(cls, (dims,) if isinstance(dims, int) else dims)
-
-    rank = ndims = property(len)
-
-    def as_list(self) -> list[Any]:
-        """The lengths, as a list."""
-        return list(self)
-
-    def num_elements(self) -> int | None:
-        """The product of the lengths; None if one is None."""
-        return None if None in self else int(np.prod(self, dtype=np.int64))
-
-    def is_fully_defined(self) -> bool:
-        """Whether no length is None."""
-        return None not in self
-
-    def is_compatible_with(self, other) -> bool:
-        """Whether a shape fits, where None fits all lengths."""
-        other = tuple(other)
-        return len(self) == len(other) and all(
-            None in (a, b) or a == b for a, b in zip(self, other, strict=True)
-        )
-
-    def concatenate(self, other) -> TensorShape:
-        """The lengths of both."""
-        return TensorShape((*self, *other))
-
-    def __repr__(self) -> str:
-        return f"TensorShape({list(self)})"
-
-    def __str__(self) -> str:
-        return str(tuple(self))
-
-
-class TensorSpec:
-    """A shape and a dtype, without values: an element of ``input_signature=``."""
-
-    def __init__(self, shape=(), dtype="float32", name=None) -> None:
-        self.shape = None if shape is None else TensorShape(shape)
-        self.dtype, self.name = np.dtype(dtype), name
-
-    @classmethod
-    def from_tensor(cls, x, name=None) -> TensorSpec:
-        """The spec of a Tensor."""
-        return cls(x.shape, x.dtype, name)
-
-    def is_compatible_with(self, x) -> bool:
-        """Whether a Tensor has this dtype and fits the shape."""
-        return self.dtype == x.dtype and (
-            self.shape is None or self.shape.is_compatible_with(x.shape)
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSpec) and (self.shape, self.dtype) == (
-            other.shape,
-            other.dtype,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
-
-    def __repr__(self) -> str:
-        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"

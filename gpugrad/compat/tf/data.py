@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf.convert import TensorSpec, tensor
+from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
@@ -363,3 +365,6 @@ def _stack(elements: list[Any]) -> Any:
 def _pad(x: Tensor, shape: list[int], fill) -> Tensor:
     widths = [(0, n - m) for n, m in zip(shape, x.shape, strict=True)]
     return gg.pad(x, widths, constant_values=fill) if any(map(any, widths)) else x
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -109,16 +108,17 @@ class Module:
         """The method itself: names are not scoped."""
         return method
 
-    def _flatten(self, recursive=True, predicate=None) -> Iterator[Any]:
-        seen: set[int] = set()
-        for x in _walk(self, seen):
-            if x is not self and (predicate is None or predicate(x)):
-                yield x
+    def _flatten(self, recursive=True, predicate=None, with_path=False, **options) -> Iterator[Any]:
+        """Everything in attributes, lists and dicts for which `predicate` holds, level by level."""
+        test = predicate or (lambda x: True)
+        for path, x in _walk(self, (), recursive, None if with_path else {id(self)}):
+            if test(x):
+                yield (path, x) if with_path else x
 
     @property
     def variables(self) -> tuple[Any, ...]:
         """All Variables inside."""
-        return tuple(x for x in self._flatten() if isinstance(x, gg.Variable))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, gg.Variable)))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
@@ -133,42 +133,39 @@ class Module:
     @property
     def submodules(self) -> tuple[Any, ...]:
         """Modules inside."""
-        return tuple(x for x in self._flatten() if isinstance(x, Module))
+        return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def _walk(x, seen: set[int]) -> Iterator[Any]:
-    """Variables and Modules in attributes, lists and dicts, level by level."""
+def _leaves(path: tuple[Any, ...], x) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """What lists, tuples and dicts hold, with its path."""
     if isinstance(x, (list, tuple)):
-        parts = list(x)
+        parts = list(enumerate(x))
     elif isinstance(x, dict):
-        parts = [x[key] for key in sorted(x, key=str)]
-    elif isinstance(x, Module):
-        parts = [value for _, value in sorted(vars(x).items())]
+        parts = [(key, x[key]) for key in sorted(x, key=str)]
     else:
+        yield path, x
         return
-    flat: list[Any] = []
-    for part in parts:
-        flat += _containers(part)
+    for key, part in parts:
+        yield from _leaves((*path, key), part)
+
+
+def _walk(module, path, recursive: bool, seen: set[int] | None) -> Iterator[Any]:
     modules = []
-    for part in flat:
-        if id(part) not in seen and isinstance(part, (gg.Variable, Module)):
-            seen.add(id(part))
-            yield part
-            modules.append(part)
-    for part in modules:
-        yield from _walk(part, seen)
-
-
-def _containers(x) -> list[Any]:
-    if isinstance(x, (list, tuple)):
-        return list(itertools.chain.from_iterable(map(_containers, x)))
-    if isinstance(x, dict):
-        return list(itertools.chain.from_iterable(_containers(x[k]) for k in sorted(x, key=str)))
-    return [x]
+    for name, value in sorted(vars(module).items()):
+        for place, x in _leaves((*path, name), value):
+            if seen is not None and id(x) in seen:
+                continue
+            if seen is not None:
+                seen.add(id(x))
+            yield place, x
+            if recursive and isinstance(x, Module):
+                modules.append((place, x))
+    for place, x in modules:
+        yield from _walk(x, place, recursive, seen)
 
 
 class _Optimizer:

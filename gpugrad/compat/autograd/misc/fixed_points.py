@@ -8,6 +8,7 @@ from typing import Any
 from gpugrad.compat.autograd.boxes import getval, map_leaves
 from gpugrad.compat.autograd.core import defvjp, make_vjp, primitive
 from gpugrad.compat.autograd.vector_spaces import vspace
+from gpugrad.compat.names import forwarding
 
 
 @primitive
@@ -36,3 +37,5 @@ def _fixed_point_vjp(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: Any)
 
 
 defvjp(fixed_point, None, _fixed_point_vjp, None)
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

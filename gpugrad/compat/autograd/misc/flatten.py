@@ -9,6 +9,7 @@ import numpy as _np
 
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.boxes import getval, leaves_of, pack
+from gpugrad.compat.names import forwarding
 
 
 def _sorted(nest: Any) -> Any:
@@ -58,3 +59,6 @@ def flatten_func(
         return flatten(func(unflatten(flat), *args))[0]
 
     return of_flat, unflatten, flat_example
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

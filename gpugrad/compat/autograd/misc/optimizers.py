@@ -8,6 +8,7 @@ from typing import Any
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.misc.flatten import flatten
 from gpugrad.compat.autograd.wrap_util import wraps
+from gpugrad.compat.names import forwarding
 
 Function = Callable[..., Any]
 
@@ -102,3 +103,6 @@ def adam(
         return step_size * mean / (np.sqrt(square) + eps)
 
     return _descend(grad, x, callback, num_iters, step)
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -9,6 +9,7 @@ import numpy as _np
 
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.boxes import getval
+from gpugrad.compat.names import forwarding
 
 
 def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
@@ -36,3 +37,6 @@ def unbroadcast(x: Any, target_meta: Any, broadcast_idx: int = 0) -> Any:
 def unbroadcast_f(target: Any, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The rule `f`, whose gradient gets the shape of the argument `target`."""
     return lambda g: unbroadcast(f(g), target)
+
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

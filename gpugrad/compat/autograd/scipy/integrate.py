@@ -10,6 +10,7 @@ import scipy.integrate as _plain
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.core import defvjp_argnums, make_vjp, primitive
 from gpugrad.compat.autograd.misc.flatten import flatten
+from gpugrad.compat.names import forwarding
 
 odeint: Any = primitive(_plain.odeint)
 
@@ -56,5 +57,4 @@ def _odeint_vjps(argnums: Any, yt: Any, args: Any, kwargs: Any) -> Any:
 defvjp_argnums(odeint, _odeint_vjps)
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(_plain, name)
+__getattr__, __dir__ = forwarding(__name__, _plain, own=globals())

@@ -9,6 +9,7 @@ import gpugrad as gg
 import gpugrad.compat.autograd.numpy as np
 import gpugrad.numpy as _gnp
 from gpugrad.compat.autograd.boxes import box, holds_box, unbox
+from gpugrad.compat.names import forwarding
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -80,4 +81,4 @@ def _product(windows: Any, still: Any, axes: Any, dots: Any, slides: int, turns:
 def __getattr__(name: str) -> Any:
     import scipy.signal
 
-    return getattr(scipy.signal, name)
+    return forwarding(__name__, scipy.signal, own=globals())[0](name)

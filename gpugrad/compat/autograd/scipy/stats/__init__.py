@@ -11,3 +11,6 @@ from gpugrad.compat.autograd.scipy.stats import (
     poisson,
     t,
 )
+from gpugrad.compat.names import forwarding
+
+__getattr__, __dir__ = forwarding(__name__, own=globals())

@@ -1,7 +1,7 @@
-"""TensorFlow 1's graphs: a tree of calls that a Session runs.
+"""TensorFlow 1's graphs: a tree of calls.
 
-A `Node` notes a function and its arguments, among which are other Nodes. ``Session.run`` computes
-what is fetched as one `gpugrad.function`, traced once for each set of fetches and shapes of feeds.
+A `Node` notes a function and its arguments, among which are other Nodes; a `Run` computes each
+once.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf import arrays, control, state
-from gpugrad.compat.tf.convert import TensorShape, tensor
+from gpugrad.compat.tf import arrays, state
+from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.shapes import TensorShape, as_dtype
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError, TapeError
@@ -58,12 +59,20 @@ class Graph:
 
 
 graphs = [Graph()]
+sessions: list[Any] = []
 scopes: list[str] = []
 
 
 def get_default_graph() -> Graph:
     """The graph in which things are declared."""
     return graphs[-1]
+
+
+def get_default_session() -> Any:
+    """The session in whose block this is."""
+    if not sessions:
+        raise ArgumentError("No session is the default one: use `with tf.Session():` or session=.")
+    return sessions[-1]
 
 
 def reset_default_graph() -> None:
@@ -96,7 +105,7 @@ class Node:
     @property
     def dtype(self) -> Any:
         """The dtype."""
-        return static(self)[1]
+        return as_dtype(static(self)[1])
 
     def get_shape(self) -> TensorShape:
         """The shape."""
@@ -121,7 +130,7 @@ class Node:
 
     def run(self, feed_dict=None, session=None) -> None:
         """Run it in a session."""
-        (session or get_default_session()).run(self, feed_dict)
+        self.eval(feed_dict, session)
 
     def __getitem__(self, index) -> Node:
         return Node(operator.getitem, (self, index))
@@ -251,7 +260,7 @@ class RefVariable(Node):
 
     def initialized_value(self) -> Node:
         """The initial value."""
-        return Node(arrays.identity, (self._initial,))
+        return Node(arrays._OPS["identity"], (self._initial,))
 
     def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
         """Replace the value."""
@@ -361,95 +370,3 @@ class Zeros(Run):
         if isinstance(structure, Placeholder):
             return structure.example(self._length)
         return super().of(structure)
-
-
-class Session:
-    """Runs Nodes."""
-
-    def __init__(self, target="", graph=None, config=None) -> None:
-        self.graph = graph or get_default_graph()
-        self._functions: dict[Any, Any] = {}
-        self._blocks: list[Any] = []
-
-    def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
-        """The values of Nodes in a structure, as NumPy arrays.
-
-        Args:
-            fetches: Nodes in lists, tuples and dicts.
-            feed_dict: values of placeholders, or of other Nodes.
-
-        Raises:
-            ShapeError: a feed does not fit its placeholder.
-            ArgumentError: a placeholder or a Variable has no value.
-        """
-        feed = {
-            node: node.check(value) if isinstance(node, Placeholder) else tensor(value)
-            for node, value in (feed_dict or {}).items()
-        }
-        leaves = nest.flatten(fetches)
-        for leaf in leaves:
-            if not isinstance(leaf, Node):
-                raise ArgumentError(f"Session.run: {leaf!r:.60} cannot be fetched.")
-        nodes = tuple(feed)
-        key = tuple(map(id, leaves)), tuple(map(id, nodes))
-        if key not in self._functions:  # which keeps the nodes, so that no other has their id
-            self._functions[key] = self._function(leaves, nodes), leaves, nodes
-        results = self._functions[key][0](list(feed.values()))
-        return nest.pack(fetches, [_fetched(x) for x in results])
-
-    def _function(self, leaves: list[Node], nodes: tuple[Node, ...]) -> Callable[..., Any]:
-        def compute(values: list[Any]) -> list[Any]:
-            run = Run(dict(zip(nodes, values, strict=True)))
-            with gg.Graph().as_default():
-                return [_read(run.of(leaf)) for leaf in leaves]
-
-        starts = any(
-            isinstance(leaf, Effect) and leaf.name.split(":")[0].split("_")[0] == "init"
-            for leaf in leaves
-        )
-        return compute if starts else control.Function(compute)
-
-    def __enter__(self) -> Session:
-        block = self.graph.as_default()
-        block.__enter__()
-        self._blocks.append(block)
-        sessions.append(self)
-        return self
-
-    def __exit__(self, *exception) -> None:
-        sessions.remove(self)
-        self._blocks.pop().__exit__(None, None, None)
-
-    def as_default(self) -> Session:
-        """Itself, for a ``with`` block."""
-        return self
-
-    def close(self) -> None:
-        """Forget the traces."""
-        self._functions.clear()
-
-
-class InteractiveSession(Session):
-    """A Session that is the default one from the start."""
-
-    def __init__(self, target="", graph=None, config=None) -> None:
-        super().__init__(target, graph, config)
-        sessions.append(self)
-
-
-sessions: list[Session] = []
-
-
-def get_default_session() -> Session:
-    """The session in whose block this is."""
-    if not sessions:
-        raise ArgumentError("No session is the default one: use `with tf.Session():` or session=.")
-    return sessions[-1]
-
-
-def _read(x) -> Any:
-    return x.value() if isinstance(x, gg.Variable) else x
-
-
-def _fetched(x) -> Any:
-    return nest.map_structure(lambda v: v.numpy()[()] if isinstance(v, Tensor) else v, x)

@@ -1,0 +1,248 @@
+"""Shapes and dtypes with TensorFlow's attributes.
+
+In modules whose global ``tf`` or ``tensorflow`` is gpugrad.compat.tf, a Tensor's ``shape`` is a
+`TensorShape` and its ``dtype`` a `DType`. Elsewhere, as in gpugrad, they are a tuple and NumPy's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import numpy as np
+
+import gpugrad as gg
+from gpugrad.core.backend import as_dtype as numpys
+from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
+
+readers: list[Any] = []
+"""The modules whose users see these classes: compat.tf and compat.tf.v1."""
+
+
+class DType:
+    """A dtype with TensorFlow's attributes and NumPy's; NumPy and gpugrad take it as theirs.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> tf.float32.is_floating, tf.float32.name, tf.float32 == "float32", tf.int32.size
+    (True, 'float32', True, 4)
+    """
+
+    def __init__(self, dtype) -> None:
+        self.dtype = numpys(dtype)  # NumPy asks an object for this attribute
+        kind = "f" if self.dtype == gg.bfloat16 else self.dtype.kind
+        self.is_floating, self.is_complex = kind == "f", kind == "c"
+        self.is_integer, self.is_unsigned, self.is_bool = kind in "iu", kind == "u", kind == "b"
+        self.is_numeric = kind != "b"
+        self.is_numpy_compatible, self.is_quantized = True, False
+        self.as_numpy_dtype, self.size, self.base_dtype = self.dtype.type, self.dtype.itemsize, self
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "dtype" or name.startswith("__array"):
+            raise AttributeError(name)
+        return getattr(self.dtype, name)  # kind, itemsize, ...
+
+    @property
+    def real_dtype(self) -> DType:
+        """The dtype of real parts."""
+        return as_dtype(f"f{self.size // 2}") if self.is_complex else self
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """The least and the greatest number."""
+        info: Any = (gg.finfo if self.is_floating or self.is_complex else gg.iinfo)(self.dtype)
+        return info.min, info.max
+
+    min = property(lambda self: self.limits[0])
+    max = property(lambda self: self.limits[1])
+
+    def is_compatible_with(self, other) -> bool:
+        """Whether it is the same dtype."""
+        return self == other
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return other is not None and self.dtype == numpys(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __reduce__(self) -> Any:
+        return as_dtype, (self.dtype,)
+
+    def __repr__(self) -> str:
+        return f"tf.{self.dtype.name}"
+
+    def __str__(self) -> str:
+        return f"<dtype: {self.dtype.name!r}>"
+
+
+_dtypes: dict[Any, DType] = {}
+
+
+def as_dtype(type_value) -> DType:
+    """The dtype of a name, a NumPy dtype or a type.
+
+    Raises:
+        DTypeError: it is none, or not of numbers.
+    """
+    dtype = numpys(type_value)
+    return _dtypes[dtype] if dtype in _dtypes else _dtypes.setdefault(dtype, DType(dtype))
+
+
+class TensorShape(tuple[Any, ...]):
+    """A shape: a tuple with TensorFlow's methods, which equals lists, too.
+
+    >>> import gpugrad.compat.tf as tf
+    >>> tf.zeros([2, 3]).shape.as_list(), tf.TensorShape([2, None]).rank
+    ([2, 3], 2)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims=()) -> TensorShape:
+        """A shape; an int stands for one axis."""
+        if dims is None:
+            raise ArgumentError("TensorShape(None): shapes of unknown rank are not known here.")
+        return super().__new__(cls, (dims,) if isinstance(dims, int) else dims)
+
+    rank = ndims = property(len)
+    dims = property(list)
+
+    def as_list(self) -> list[Any]:
+        """The lengths, as a list."""
+        return list(self)
+
+    def num_elements(self) -> int | None:
+        """The product of the lengths; None if one is None."""
+        return None if None in self else int(np.prod(self, dtype=np.int64))
+
+    def is_fully_defined(self) -> bool:
+        """Whether no length is None."""
+        return None not in self
+
+    def is_compatible_with(self, other) -> bool:
+        """Whether a shape fits, where None fits all lengths."""
+        other = TensorShape(other)
+        return len(self) == len(other) and all(
+            None in (a, b) or a == b for a, b in zip(self, other, strict=True)
+        )
+
+    def assert_is_compatible_with(self, other) -> None:
+        """Nothing.
+
+        Raises:
+            ArgumentError: a shape does not fit.
+        """
+        if not self.is_compatible_with(other):
+            raise ArgumentError(f"Shapes {self} and {tuple(other)} are incompatible.")
+
+    def merge_with(self, other) -> TensorShape:
+        """The lengths of both, of which each may lack some."""
+        self.assert_is_compatible_with(other)
+        return TensorShape(b if a is None else a for a, b in zip(self, other, strict=True))
+
+    def with_rank(self, rank) -> TensorShape:
+        """Itself.
+
+        Raises:
+            ArgumentError: it has another number of axes.
+        """
+        if len(self) != rank:
+            raise ArgumentError(f"Shape {self} must have rank {rank}.")
+        return self
+
+    def concatenate(self, other) -> TensorShape:
+        """The lengths of both."""
+        return TensorShape((*self, *other))
+
+    __add__ = concatenate
+
+    def __radd__(self, other) -> TensorShape:
+        return TensorShape((*other, *self))
+
+    def __getitem__(self, key) -> Any:
+        found = super().__getitem__(key)
+        return TensorShape(found) if isinstance(key, slice) else found
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, (list, tuple)) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __bool__(self) -> bool:
+        return True  # it is known, also without axes
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    def __str__(self) -> str:
+        return str(tuple(self))
+
+
+class TensorSpec:
+    """A shape and a dtype, without values: an element of ``input_signature=``."""
+
+    def __init__(self, shape=(), dtype="float32", name=None) -> None:
+        self.shape = None if shape is None else TensorShape(shape)
+        self.dtype, self.name = as_dtype(dtype), name
+
+    @classmethod
+    def from_tensor(cls, x, name=None) -> TensorSpec:
+        """The spec of a Tensor."""
+        return cls(x.shape, x.dtype, name)
+
+    def is_compatible_with(self, x) -> bool:
+        """Whether a Tensor has this dtype and fits the shape."""
+        return self.dtype == x.dtype and (
+            self.shape is None or self.shape.is_compatible_with(x.shape)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and (self.shape, self.dtype) == (
+            other.shape,
+            other.dtype,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
+
+
+class _ForReaders:
+    """An attribute of Tensors with another value for the `readers`, who call `f` of it."""
+
+    def __init__(self, name: str, f: Any) -> None:
+        self._own: Any = inspect.getattr_static(Tensor, name)
+        self._f = f
+        self.__doc__ = self._own.__doc__
+
+    def __get__(self, x: Any, kind: type) -> Any:
+        known = sys._getframe(1).f_globals
+        value = known.get("tf")
+        value = known.get("tensorflow") if value is None else value
+        if x is not None and any(value is module for module in readers):
+            return self._f(x)
+        return self._own.__get__(x, kind)
+
+    def __set__(self, x: Any, value: Any) -> None:
+        self._own.__set__(x, value)
+
+
+def show() -> None:
+    """Let users of the `readers` see shapes and dtypes of Tensors as TensorFlow's."""
+    cls: Any = Tensor
+    cls.shape = _ForReaders("shape", lambda x: TensorShape(x._data.shape))
+    cls.dtype = _ForReaders("dtype", lambda x: as_dtype(x._data.dtype))
+    cls.get_shape = _ForReaders("get_shape", lambda x: lambda: TensorShape(x._data.shape))
+    cls.set_shape = _ForReaders(
+        "set_shape", lambda x: TensorShape(x._data.shape).assert_is_compatible_with
+    )

@@ -1,0 +1,285 @@
+"""tf.compat.v1: graphs, sessions and TensorFlow 1's names.
+
+Functions compute at once until `disable_eager_execution` or ``with tf.Graph().as_default():``; from
+then on each returns a `Node`, which a `Session` runs.
+
+>>> from gpugrad.compat.tf import v1 as tf
+>>> with tf.Graph().as_default():
+...     x = tf.placeholder(tf.float32, [None])
+...     total = tf.reduce_sum(x * 2.0)
+>>> with tf.Session() as session:
+...     print(session.run(total, {x: [1.0, 2.0]}))
+6.0
+"""
+
+# ruff: noqa: F401  # TensorFlow's names
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gpugrad as gg
+from gpugrad.compat import tf
+from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf import arrays, initializers, state
+from gpugrad.compat.tf.convert import ints, tensor
+from gpugrad.compat.tf.initializers import constant_initializer, ones_initializer, zeros_initializer
+from gpugrad.compat.tf.shapes import readers
+from gpugrad.compat.tf.v1 import train
+from gpugrad.compat.tf.v1.graph import (
+    Effect,
+    Graph,
+    Node,
+    Placeholder,
+    RefVariable,
+    get_default_graph,
+    get_default_session,
+    graphs,
+    reset_default_graph,
+    scopes,
+)
+from gpugrad.compat.tf.v1.session import InteractiveSession, Session
+from gpugrad.compat.tf.v1.train import gradients
+from gpugrad.core import nest
+from gpugrad.core.known_as import MissingNameError
+from gpugrad.errors import ArgumentError
+
+readers.append(sys.modules[__name__])
+placeholder = Placeholder
+
+
+def placeholder_with_default(input, shape, name=None) -> Placeholder:
+    """A value that ``feed_dict`` may give."""
+    default = tensor(input) if not isinstance(input, Node) else input
+    return Placeholder(default.dtype, shape, name, default)
+
+
+class Variable(RefVariable):
+    """A Variable of a graph; with eager execution `gpugrad.compat.tf.Variable`."""
+
+    def __new__(cls, *args, **keywords) -> Any:
+        """A Variable of either kind."""
+        return state.Variable(*args, **keywords) if executing_eagerly() else super().__new__(cls)
+
+
+def get_variable(
+    name: str,
+    shape=None,
+    dtype="float32",
+    initializer=None,
+    regularizer=None,
+    trainable=True,
+    *others,
+    **options,
+) -> RefVariable:
+    """The Variable of a name in the current scope, which is declared if it is new."""
+    path = "/".join([*scopes, name])
+    known = get_default_graph().variables.get(f"{path}:0")
+    if known is not None:
+        if _reuse[-1]:
+            return known
+        raise ArgumentError(f"get_variable: {path!r} exists; use variable_scope(reuse=True).")
+    value = initializer or glorot_uniform_initializer()
+    if callable(value):
+        value = Node(functools.partial(value, ints(shape), dtype=dtype))
+    return RefVariable(value, trainable, name=name, dtype=dtype)
+
+
+_reuse: list[Any] = [False]
+AUTO_REUSE = True
+
+
+@contextlib.contextmanager
+def variable_scope(
+    name_or_scope, default_name=None, values=None, reuse=None, **options
+) -> Iterator[Any]:
+    """Prefix names, and let `get_variable` find Variables again if `reuse` is set."""
+    _reuse.append(_reuse[-1] if reuse is None else reuse)
+    try:
+        with name_scope(name_or_scope, default_name) as path:
+            yield path[:-1]
+    finally:
+        _reuse.pop()
+
+
+@contextlib.contextmanager
+def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
+    """Prefix names."""
+    scopes.append(str(name or default_name))
+    try:
+        yield "/".join(scopes) + "/"
+    finally:
+        scopes.pop()
+
+
+def variables_initializer(var_list, name="init") -> Node:
+    """Gives Variables their initial values."""
+    return Effect(lambda run: [variable.start(run) for variable in var_list], name)
+
+
+def global_variables_initializer() -> Node:
+    """Gives all Variables of the graph their initial values."""
+    return variables_initializer(get_default_graph().variables.values())
+
+
+initialize_all_variables = local_variables_initializer = global_variables_initializer
+
+
+def get_collection(key: str, scope=None) -> list[Any]:
+    """Variables by the name of their collection."""
+    return get_default_graph().get_collection(key, scope)
+
+
+trainable_variables = functools.partial(get_collection, "trainable_variables")
+global_variables = functools.partial(get_collection, "global_variables")
+
+
+def is_tensor(x) -> bool:
+    """Whether something is a Tensor or a Node."""
+    return isinstance(x, Node) or arrays.is_tensor(x)
+
+
+class GraphKeys:
+    """Names of collections."""
+
+    GLOBAL_VARIABLES, TRAINABLE_VARIABLES = "variables", "trainable_variables"
+    REGULARIZATION_LOSSES, UPDATE_OPS = "regularization_losses", "update_ops"
+
+
+def _update(method: str) -> Callable[..., Node]:
+    return lambda ref, value, *others, **options: getattr(ref, method)(value)
+
+
+assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
+
+
+def group(*inputs, **options) -> Node:
+    """One operation that runs several; none for nothing."""
+    return Effect(lambda run: [run.of(x) for x in nest.flatten(list(inputs))], "group")
+
+
+def no_op(*args, **options) -> Node:
+    """An operation that does nothing."""
+    return group()
+
+
+_initializer = initializers._initializer
+random_normal_initializer = _initializer(tf.random.normal, mean=0.0, stddev=1.0)
+random_uniform_initializer = _initializer(tf.random.uniform, minval=0.0, maxval=None)
+truncated_normal_initializer = _initializer(tf.random.truncated_normal, mean=0.0, stddev=1.0)
+glorot_uniform_initializer = initializers.glorot_uniform
+glorot_normal_initializer = initializers.glorot_normal
+
+
+_eager = [True]
+
+
+def executing_eagerly() -> bool:
+    """Whether functions compute at once: until a graph is begun or eager execution disabled."""
+    return _eager[-1] and len(graphs) == 1
+
+
+def disable_eager_execution() -> None:
+    """Let functions declare what a Session runs."""
+    _eager[-1] = False
+
+
+def enable_eager_execution(*args, **options) -> None:
+    """Let functions compute at once."""
+    _eager[-1] = True
+
+
+disable_v2_behavior, enable_v2_behavior = disable_eager_execution, enable_eager_execution
+
+
+def _deferred(f: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def call(*args, **keywords) -> Any:
+        return f(*args, **keywords) if executing_eagerly() else Node(f, args, keywords)
+
+    return call
+
+
+def install() -> None:
+    """Let ``import tensorflow`` find this module, for programs of TensorFlow 1."""
+    tf.install()
+    disable_eager_execution()
+    own = sys.modules[__name__]
+    sys.modules["tensorflow"] = own
+    for name in (*_NAMESPACES, "train"):
+        sys.modules[f"tensorflow.{name}"] = getattr(own, name)
+
+
+class _Names:
+    """A namespace of compat.tf whose functions make Nodes."""
+
+    def __init__(self, module, **own) -> None:
+        self._module, self._own = module, own
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._own.get(name) or getattr(self._module, name)
+        return _deferred(value) if callable(value) and not isinstance(value, type) else value
+
+
+def _dropout(x, keep_prob=None, noise_shape=None, seed=None, name=None, rate=None) -> Any:
+    """`tf.nn.dropout`, whose second parameter was the probability to keep an element."""
+    rate = 1 - keep_prob if rate is None else rate
+    return tf.nn.dropout(x, rate, noise_shape, seed)
+
+
+class _Summary:
+    """Writes nothing: use `gpugrad.train`'s loggers."""
+
+    def __init__(self, *args, **options) -> None:
+        self.add_summary = self.add_graph = self.flush = self.close = lambda *a, **k: None
+
+    __enter__ = __exit__ = lambda self, *exception: self if not exception else None
+
+
+summary = types.SimpleNamespace(
+    **dict.fromkeys(("scalar", "histogram", "image", "merge", "merge_all"), no_op),
+    FileWriter=_Summary,
+)
+logging = types.SimpleNamespace(
+    set_verbosity=lambda level: None, info=lambda *a: None, ERROR=40, INFO=20, WARN=30
+)
+ConfigProto = GPUOptions = dict
+
+_RENAMED = """
+    random.normal = random_normal; random.uniform = random_uniform; random.shuffle = random_shuffle
+    linalg.inv = matrix_inverse; linalg.det = matrix_determinant; linalg.solve = matrix_solve
+    linalg.triangular_solve = matrix_triangular_solve; linalg.cholesky = cholesky
+    linalg.tensor_diag = diag; linalg.tensor_diag_part = diag_part; linalg.diag = matrix_diag
+    linalg.diag_part = matrix_diag_part; linalg.matmul = batch_matmul; linalg.svd = svd
+    linalg.eigh = self_adjoint_eig; linalg.band_part = matrix_band_part
+    math.argmax = arg_max; math.argmin = arg_min
+    math.multiply = mul; math.subtract = sub; math.negative = neg; math.divide = div
+"""
+_OLD = {
+    old.strip(): new.strip()
+    for new, _, old in (each.partition("=") for each in _RENAMED.replace("\n", ";").split(";"))
+}
+_NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly", "config")
+_NAMESPACES = ("nn", "math", "linalg", "random")
+
+
+_look_up, __dir__ = forwarding(__name__, tf, own=globals() | _OLD)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("to_float", "to_double", "to_int32", "to_int64"):
+        dtype = {"to_float": "float32", "to_double": "float64"}.get(name, name[3:])
+        return functools.partial(_deferred(arrays.cast), dtype=dtype)
+    try:
+        value = functools.reduce(getattr, _OLD.get(name, name).split("."), tf)
+    except MissingNameError:
+        return _look_up(name)  # raises, with the nearest names
+    if name in _NAMESPACES:
+        return _Names(value, **({"dropout": _dropout} if name == "nn" else {}))
+    f: Any = value
+    keeps = isinstance(value, type) or not callable(value) or name in _NOW
+    return value if keeps else _deferred(f)
