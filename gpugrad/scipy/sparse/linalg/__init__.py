@@ -6,7 +6,7 @@ the same function solves, with the same preconditioner.
 
 from __future__ import annotations
 
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, MatrixRankWarning
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, MatrixRankWarning, use_solver
 
 from gpugrad.scipy.sparse.linalg.iterative import (
     bicg,
@@ -22,14 +22,17 @@ from gpugrad.scipy.sparse.linalg.iterative import (
     qmr,
     tfqmr,
 )
-from gpugrad.scipy.sparse.linalg.operators import LinearOperator, aslinearoperator
+from gpugrad.scipy.sparse.linalg.operators import LaplacianNd, LinearOperator, aslinearoperator
 from gpugrad.scipy.sparse.linalg.spectral import (
+    eigs,
     eigsh,
     expm,
     expm_multiply,
+    funm_multiply_krylov,
     lobpcg,
     matrix_power,
     norm,
+    onenormest,
     svds,
 )
 from gpugrad.scipy.sparse.linalg.systems import (
@@ -47,6 +50,7 @@ from gpugrad.scipy.sparse.linalg.systems import (
 __all__ = [
     "ArpackError",
     "ArpackNoConvergence",
+    "LaplacianNd",
     "LinearOperator",
     "MatrixRankWarning",
     "SuperLU",
@@ -55,10 +59,12 @@ __all__ = [
     "bicgstab",
     "cg",
     "cgs",
+    "eigs",
     "eigsh",
     "expm",
     "expm_multiply",
     "factorized",
+    "funm_multiply_krylov",
     "gcrotmk",
     "gmres",
     "inv",
@@ -70,6 +76,7 @@ __all__ = [
     "matrix_power",
     "minres",
     "norm",
+    "onenormest",
     "qmr",
     "spbandwidth",
     "spilu",
@@ -78,4 +85,5 @@ __all__ = [
     "spsolve_triangular",
     "svds",
     "tfqmr",
+    "use_solver",
 ]
