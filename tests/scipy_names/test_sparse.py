@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import scipy.linalg
+import scipy.sparse as sp
 import scipy.sparse.linalg
 
 import gpugrad as gg
