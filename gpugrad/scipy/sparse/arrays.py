@@ -380,7 +380,7 @@ class dok_array(Sparse):
 
     def get(self, key: Any, default: Any = 0.0) -> Any:
         """The entry at a place, or `default` if there is none."""
-        return self[key] if key in self else default
+        return self[key] if key in self.keys() else default
 
 
 class spmatrix(Sparse):
