@@ -27,7 +27,8 @@ AT = np.array([[1.5, 2.0], [2.0, 3.3]])
 DECAY = lambda *a: -a[1]  # noqa: E731  # of (t, y)
 
 CALLS = [
-    ("stats", (P,), "zscore gzscore skew kurtosis gmean hmean sem variation circmean circvar circstd"
+    ("stats", (P,), "zscore gzscore skew kurtosis gmean hmean sem variation circmean circvar"
+     " circstd"
      " kstat kstatvar tmean tvar tstd tsem gstd iqr median_abs_deviation entropy"
      " differential_entropy describe jarque_bera normaltest skewtest kurtosistest tmin tmax lmoment"
      " bayes_mvs boxcox yeojohnson"),
@@ -35,7 +36,8 @@ CALLS = [
      " wasserstein_distance energy_distance bartlett levene theilslopes siegelslopes ks_2samp"
      " pointbiserialr mannwhitneyu ansari mood"),
     ("stats", (U,), "chisquare power_divergence combine_pvalues norm.ppf"),
-    ("stats", (X,), "directional_stats"), ("stats", (P, 0.3), "trim_mean ttest_1samp quantile pmean"),
+    ("stats", (X,), "directional_stats"),
+    ("stats", (P, 0.3), "trim_mean ttest_1samp quantile pmean"),
     ("stats", (0.5, P), "boxcox_llf yeojohnson_llf"), ("stats", (P, 0.3), "expectile"),
     ("stats", (V,), "norm.pdf norm.logpdf norm.cdf norm.sf norm.logcdf expon.pdf laplace.logpdf"
      " logistic.cdf cauchy.logpdf gumbel_r.logpdf uniform.logpdf"),
@@ -45,7 +47,8 @@ CALLS = [
     ("signal", (V, W), "fftconvolve convolve correlate oaconvolve csd coherence"),
     ("signal", (V, 5, 2), "savgol_filter resample_poly"), ("signal", (B, A, V), "lfilter"),
     ("signal", (A[:2], A[:2], V), "filtfilt"), ("signal", (SOS, V), "sosfilt sosfiltfilt"),
-    ("signal", (V, 30), "resample"), ("signal", (B, V), "upfirdn"), ("signal", (V, 0.5), "zoom_fft"),
+    ("signal", (V, 30), "resample"), ("signal", (B, V), "upfirdn"),
+    ("signal", (V, 0.5), "zoom_fft"),
     ("signal", (IMAGE, K), "convolve2d correlate2d"), ("signal", (B,), "freqz"),
     ("signal", (B, A), "tf2zpk"), ("signal", (T, V, A), "lombscargle"),
     ("signal", (T, 1.0, 1.0, 5.0), "chirp"),
@@ -66,14 +69,16 @@ CALLS = [
     ("linalg", (M, B), "solve_triangular"), ("linalg", (FIRST, B), "solve_toeplitz solve_circulant"
      " matmul_toeplitz"),
     ("linalg", (M, S), "solve_continuous_lyapunov block_diag khatri_rao"),
-    ("linalg", (M, S, M), "solve_sylvester"), ("linalg", (B,), "toeplitz circulant hankel companion"),
+    ("linalg", (M, S, M), "solve_sylvester"),
+    ("linalg", (B,), "toeplitz circulant hankel companion"),
     ("special", (P,), "erf erfc gammaln digamma expit log1p expm1 j0 y0 i0 ndtr log_ndtr entr"
      " softmax log_softmax logsumexp exp10 cbrt gamma"),
     ("special", (P, Q), "xlogy xlog1py beta betaln rel_entr kl_div gammainc"),
     ("special", (U,), "logit"), ("special", (1, P), "polygamma"), ("special", (1.0, V), "huber"),
     ("special", (1.5, P), "jv"),
     ("integrate", (V[:17],), "trapezoid simpson cumulative_trapezoid romb"),
-    ("integrate", (DECAY, (0.0, 1.0), B), "solve_ivp"), ("integrate", (DECAY, B, A[::-1]), "odeint"),
+    ("integrate", (DECAY, (0.0, 1.0), B), "solve_ivp"),
+    ("integrate", (DECAY, B, A[::-1]), "odeint"),
     ("optimize", (V,), "rosen rosen_der"), ("optimize", (abs(M), P[:4]), "nnls"),
     ("optimize", (lambda x, a, b: a * x + b, T, V), "curve_fit"),
     ("spatial.distance", (P, Q), "euclidean cityblock cosine correlation chebyshev braycurtis"

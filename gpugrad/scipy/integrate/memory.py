@@ -184,7 +184,6 @@ class _Backward:
             return joined([f, slopes[0], *(s for s, total in of_used if total is not None)])
 
         batched = bool(levels_running())  # gradients of many targets: they are solved in lockstep
-        at = lambda t: {"t_eval": [t]} if batched else {"gradient": "adjoint"}  # noqa: E731
         options = dict(self.options)
         if np.ndim(options.get("atol", 0)):
             least = np.full(cuts[-1] - n, np.min(options["atol"]))
@@ -194,7 +193,8 @@ class _Backward:
             state, gain = y[:, k], g[:, k]
             by_times.append(_inner(gain, self.slopes(times[k], state, gain)[0]))
             before, z = times[k - 1] if k else start, joined([state, a + gain, *used])
-            solved = self.solve(right, (times[k], before), z, **options, **at(before))
+            how = {"t_eval": [before]} if batched else {"gradient": "adjoint"}
+            solved = self.solve(right, (times[k], before), z, **options, **how)
             if not batched and not solved["success"]:
                 warnings.warn(
                     f"gradient of solve_ivp: the adjoint equation has no solution before t="

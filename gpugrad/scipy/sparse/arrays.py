@@ -334,7 +334,8 @@ class bsr_array(Sparse):
     @property
     def blocksize(self) -> tuple[int, int]:
         """The shape of a block."""
-        return tuple(map(int, self.pattern.at.blocksize))
+        rows, columns = self.pattern.at.blocksize
+        return int(rows), int(columns)
 
 
 class lil_array(Sparse):
@@ -378,7 +379,7 @@ class dok_array(Sparse):
         """Pairs of places and entries."""
         return zip(self.keys(), self.values(), strict=True)
 
-    def get(self, key: Any, default: Any = 0.0) -> Any:
+    def get(self, key: Any, default: Any = 0.0) -> Any:  # type: ignore[override]  # a dict's
         """The entry at a place, or `default` if there is none."""
         return self[key] if key in self.keys() else default
 

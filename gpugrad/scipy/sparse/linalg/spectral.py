@@ -80,8 +80,8 @@ def eigs(A: Any, k: Any, M: Any, return_eigenvectors: bool, **options: Any) -> A
 
 def _pairs(name: str, A: Any, k: Any, M: Any, vectors: bool, options: Any, real: bool) -> Any:
     matrices, on_host = _matrices(A, M)
-    found = getattr(scipys, name)(on_host[0], k, on_host[1], **options)
-    pairs = _differentiable(*matrices, *found, real=real)
+    w, v = getattr(scipys, name)(on_host[0], k, on_host[1], **options)
+    pairs = _differentiable(matrices, w, v, real)
     return pairs if vectors else pairs[0]
 
 
@@ -92,8 +92,9 @@ def _matrices(*given: Any) -> tuple[list[Any], list[Any]]:
     return ours, [x.on_host() if hasattr(x, "pattern") else plain(x, cuts=False) for x in ours]
 
 
-def _differentiable(a: Any, m: Any, w: Any, vectors: Any, real: bool) -> tuple[Tensor, Tensor]:
+def _differentiable(matrices: list[Any], w: Any, vectors: Any, real: bool) -> tuple[Tensor, Tensor]:
     """Eigenpairs that depend on the entries, if anything is recorded."""
+    a, m = matrices
     if not threads.stack or any(x is not None and not hasattr(x, "pattern") for x in (a, m)):
         return asarray(w), asarray(vectors)
     kind = np.result_type(a.dtype, vectors.dtype)
@@ -149,7 +150,7 @@ def lobpcg(A: Any, X: Any, B: Any, M: Any, Y: Any, **options: Any) -> Any:
     matrices, on_host = _matrices(A, B)
     result = scipys.lobpcg(on_host[0], start, on_host[1], M=plain(M), Y=constraint, **options)
     values, vectors, *histories = result
-    return (*_differentiable(*matrices, values, vectors, real=True), *histories)
+    return (*_differentiable(matrices, values, vectors, True), *histories)
 
 
 def _values(x: Any) -> Any:
@@ -184,7 +185,7 @@ def svds(A: Any, k: Any, return_singular_vectors: Any, **options: Any) -> Any:
     u, s, vt = scipys.svds(on_host, k, **options)
     whole = construct.block_array([[None, a], [a.conj().T, None]], format="csr")
     vectors = np.concatenate([u, vt.conj().T]) / math.sqrt(2)
-    s, v = _differentiable(whole, None, s, vectors, real=True)
+    s, v = _differentiable([whole, None], s, vectors, True)
     v, m = v * math.sqrt(2), a.shape[0]
     right = conjugate(xp, xp.permute_dims(v[m:], (1, 0)))
     if not isinstance(wanted, str):
