@@ -160,6 +160,7 @@ def test_checkpoints_and_the_adjoint_equation_have_the_gradient_of_the_steps(met
             np.testing.assert_allclose(ours.numpy(), other.numpy(), rtol=close, atol=close)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("gradient", ["checkpoints", "adjoint"])
 def test_gradients_that_keep_less_have_second_derivatives(gradient):
     def mixed(gradient):
@@ -182,7 +183,7 @@ def test_checkpoints_keep_less_than_all_steps():
             tape.watch(w)
             tracemalloc.start()
             decay = lambda t, y: -gg.sin(gg.exp(w * y) - 1.0)  # noqa: E731
-            more = {"t_eval": [5.0], "max_step": 0.1, "gradient": gradient}
+            more = {"t_eval": [5.0], "max_step": 0.25, "gradient": gradient}
             y = G.solve_ivp(decay, (0, 5), np.ones(2000), **more).y
             total, size = gg.sum(y), tracemalloc.get_traced_memory()[0]
             tracemalloc.stop()
@@ -191,7 +192,7 @@ def test_checkpoints_keep_less_than_all_steps():
 
     steps, checkpoints, adjoint = map(kept, ("steps", "checkpoints", "adjoint"))
     assert checkpoints < steps / 3
-    assert adjoint < checkpoints / 10
+    assert adjoint < checkpoints / 5
 
 
 def test_events_and_dense_output_have_gradients():
