@@ -352,6 +352,39 @@ def test_memory_is_linear_in_the_entries():
         tracemalloc.stop()
 
 
+GRAPHS = {
+    "laplacian": lambda g, a: g.laplacian(a),
+    "laplacian, normed": lambda g, a: g.laplacian(a, normed=True, use_out_degree=True),
+    "laplacian, symmetrized": lambda g, a: g.laplacian(a, symmetrized=True, return_diag=True)[1],
+    "minimum_spanning_tree": lambda g, a: g.minimum_spanning_tree(a),
+    "shortest_path": lambda g, a: g.shortest_path(a),
+    "undirected": lambda g, a: g.shortest_path(a, directed=False, return_predecessors=True)[0],
+    "dijkstra": lambda g, a: g.dijkstra(a, indices=[0, 3], limit=9.0),
+    "dense": lambda g, a: g.floyd_warshall(a.toarray()),
+}
+
+
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_functions_of_graphs_have_gradients_by_the_weights(name):
+    pattern = sp.random_array((7, 7), density=0.35, rng=np.random.default_rng(2)).tocsr()
+    weights = np.random.default_rng(3).uniform(1, 2, pattern.nnz)
+
+    def of(module, data):
+        a = (data, pattern.indices, pattern.indptr)
+        x = GRAPHS[name](module.csgraph, module.csr_array(a, shape=(7, 7)))
+        x = x.toarray() if module.issparse(x) else x
+        return x if module is sp else gg.where(gg.isinf(x), 0, x)
+
+    with gg.GradientTape() as tape:
+        tape.watch(data := gg.asarray(weights))
+        ours = of(s, data)
+        expected = of(sp, weights)
+    del tape
+    np.testing.assert_allclose(ours, np.where(np.isinf(expected), 0, expected), atol=1e-12)
+    check_grads(lambda data: of(s, data), [weights], order=1)
+
+
 def slope(f):
     return gg.grad(lambda d: gg.sum(f(d)))(DATA)
 
@@ -388,7 +421,7 @@ def slope(f):
         (lambda: L.spilu(s.csc_array((2, 2))), RuntimeError),
         (lambda: L.is_sptriangular(np.eye(2)), TypeError),
         (lambda: slope(lambda d: L.eigsh(L.aslinearoperator(square(d)), 2)[0]), TypeError),
-        (lambda: slope(lambda d: s.csgraph.laplacian(square(d))), TypeError),
+        (lambda: slope(lambda d: s.csgraph.maximum_flow(square(d), 0, 1).flow_value), TypeError),
         (lambda: slope(lambda d: L.funm_multiply_krylov(np.sin, square(d), B)), TypeError),
         (lambda: s.bsr_array(SQUARE, blocksize=(2, 2)), ValueError),
         (lambda: s.bsr_array(SQUARE)[0, 0], NotImplementedError),
