@@ -1,7 +1,9 @@
 """gpugrad.integrations: other libraries on Tensors, with gradients, and what registers them."""
 
+import collections
 import importlib
 import importlib.util
+import json
 import sys
 import types
 import warnings
@@ -17,7 +19,7 @@ from gpugrad.integrations import library
 
 FOLDER = Path(library.__file__).parent
 MODULES = {"einops": "einops", "tensorly": "tensorly", "autoray": "autoray", "quimb": "quimb"}
-MODULES |= {"pot": "ot", "pyhf": "pyhf"}
+MODULES |= {"pot": "ot", "pyhf": "pyhf", "scipy": "scipy"}
 
 
 @pytest.fixture
@@ -63,7 +65,8 @@ def test_every_library_has_a_short_file_with_its_version():
 def test_import_of_gpugrad_loads_none_of_the_libraries():
     code = "import gpugrad.integrations, gpugrad.bridge, sys; print('\\n'.join(sys.modules))"
     loaded = set(output_of("-c", code).split())
-    assert not loaded & {*MODULES.values(), "torch", "jax", "datasets"}
+    assert not loaded & ({*MODULES.values(), "torch", "jax", "datasets"} - {"scipy"})
+    assert "gpugrad.integrations.scipy" not in loaded
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -189,3 +192,32 @@ def test_pyhf_fits_with_gradients(integrated):
         fits[name] = np.asarray([*integrated.infer.mle.fit(data, model), cls])
     integrated.set_backend("numpy")
     np.testing.assert_allclose(fits["gpugrad"], fits["numpy"], rtol=1e-4)
+
+
+SCIPY_CALLS = [((), 112), (("gpugrad.integrations.scipy",), 240)]
+"""Modules to import, and how many of SciPy's functions then have a gradient by our Tensors."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("modules", "least"), SCIPY_CALLS)
+def test_scipys_functions_have_gradients_or_raise(modules, least):
+    outcomes = json.loads(output_of(str(Path(__file__).with_name("scipy_calls.py")), *modules))
+    found = collections.Counter(outcomes.values())
+    assert len(outcomes) == 275
+    assert found["gradient"] >= least
+    others = {k: v for k, v in outcomes.items() if v not in ("gradient", "raises", "none")}
+    assert others == {"stats:ks_2samp": "cut"}  # by ranks alone
+    assert found["none"] <= 7  # by ranks, positions, or constants
+
+
+@pytest.mark.slow
+def test_scipy_is_scipys_for_arrays():
+    code = """
+import numpy as np, scipy.ndimage, scipy.stats, gpugrad as gg, gpugrad.integrations.scipy
+x = np.arange(9.0).reshape(3, 3)
+assert type(scipy.ndimage.sobel(x)) is np.ndarray is type(scipy.stats.norm.pdf(x))
+slope = gg.grad(lambda t: gg.sum(scipy.ndimage.sobel(t) * scipy.stats.norm.pdf([t])[0]))(x)
+ours = gg.scipy.ndimage.sobel, gg.scipy.stats.norm.pdf
+print(np.allclose(slope, gg.grad(lambda t: gg.sum(ours[0](t) * ours[1](t)))(x)))
+"""
+    assert output_of("-c", code).strip() == "True"

@@ -1,16 +1,21 @@
-"""gg.scipy beside SciPy and torch: forward, and value with gradient, on a CPU.
+"""gg.scipy beside SciPy, torch and jax: forward, and value with gradient, on a CPU.
 
 python ci/bench/science.py [--rounds N] [--small] [--json PATH] [NAME ...]
 
 A row is a function of a namespace and its arrays. It runs with SciPy's and with our namespace, and
-then with its gradient by all of the arrays. Targets: at most 1.2 of SciPy's time, and at most 4 of
-our own forward for value and gradient.
+then with its gradient by all of the arrays. Targets: at most 1.2 of SciPy's time, 1.1 for sparse
+arrays, at most 4 of our own forward for value and gradient, and 0.9 of torch's and jax's times,
+where they have the function. The memory of sparse products and solutions must be linear in the
+entries: torch's gradient of a sparse product allocates the full matrix, and fails. On a loaded
+machine, compare ratios alone.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +26,7 @@ parser.add_argument("names", nargs="*", metavar="NAME", help="of the rows to run
 args = peers.parse_args(parser)
 
 import numpy as np
-from scipy import signal
+from scipy import signal, sparse
 
 import gpugrad as gg
 
@@ -35,6 +40,28 @@ KNOTS, AT = np.linspace(0, 1, 100), RNG.uniform(0, 1, SIDE * SIDE)
 LABELS = RNG.integers(0, 100, IMAGE.shape)
 POINTS_3D = RNG.standard_normal((SIDE, 3)), RNG.standard_normal((SIDE, 3))
 TIMES = np.linspace(0, 4, 10 * SIDE)
+NEAR = POINTS * 0.9
+
+
+def laplacian(side: int) -> Any:
+    """The matrix of a grid's Laplace operator, and some of the identity."""
+    line = sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(side, side))
+    eye = sparse.eye_array(side)
+    return (sparse.kron(line, eye) + sparse.kron(eye, line) + sparse.eye_array(side**2)).tocsr()
+
+
+GRID, SMALL_GRID = laplacian(SIDE * 9 // 20), laplacian(SIDE // 8)
+HEAT, SMALL_HEAT = RNG.standard_normal(GRID.shape[0]), RNG.standard_normal(SMALL_GRID.shape[0])
+OURS = {id(a): gg.scipy.sparse.csr_array(a) for a in (GRID, SMALL_GRID)}
+
+
+def matrix(s: Any, a: Any, data: Any) -> Any:
+    """The sparse array with other data, in the namespace of the data."""
+    if isinstance(data, gg.Tensor):
+        return OURS[id(a)].with_data(data)
+    return s.csr_array((data, a.indices, a.indptr), shape=a.shape)
+
+
 DECAY = 2 * np.exp(-0.5 * TIMES) + 0.1 * RNG.standard_normal(TIMES.size)
 
 
@@ -74,14 +101,66 @@ ROWS: dict[str, Row] = {
         [KNOTS[:, None] * KNOTS, np.stack([AT, AT[::-1]], axis=-1)],
     ),
     "stft": ("signal", lambda s, x: abs(s.stft(x, nperseg=256)[2]), [LINE]),
+    "map_coordinates, linear": (
+        "ndimage",
+        lambda s, x: s.map_coordinates(x, NEAR, order=1, mode="nearest"),
+        [IMAGE],
+    ),
+    "sparse product": ("sparse", lambda s, d, x: matrix(s, GRID, d) @ x, [GRID.data, HEAT]),
+    "sparse solution": (
+        "sparse",
+        lambda s, d, x: s.linalg.spsolve(matrix(s, SMALL_GRID, d).tocsc(), x),
+        [SMALL_GRID.data, SMALL_HEAT],
+    ),
 }
-
 
 TORCH: dict[str, Callable[..., Any]] = {
     "cdist": lambda torch, x, y: torch.cdist(x, y),
     "cdist cityblock": lambda torch, x, y: torch.cdist(x, y, p=1.0),
+    "stft": lambda torch, x: _torch_stft(torch, x),
+    "sparse product": lambda torch, d, x: (
+        torch.sparse_csr_tensor(*map(torch.as_tensor, (GRID.indptr, GRID.indices)), d, GRID.shape)
+        @ x
+    ),
 }
 """Rows that torch has as one function."""
+
+JAX: dict[str, Callable[..., Any]] = {
+    "convolve": lambda scipy, x, h: scipy.signal.convolve(x, h, "same"),
+    "fftconvolve": lambda scipy, x, h: scipy.signal.fftconvolve(x, h, "same"),
+    "stft": lambda scipy, x: abs(scipy.signal.stft(x, nperseg=256)[2]),
+    "map_coordinates, linear": lambda scipy, x: scipy.ndimage.map_coordinates(
+        x, NEAR, order=1, mode="nearest"
+    ),
+    "RegularGridInterpolator": lambda scipy, v, p: importlib.import_module(
+        "jax.scipy.interpolate"
+    ).RegularGridInterpolator((KNOTS, KNOTS), v)(p),
+}
+"""Rows that jax.scipy has; they are compiled."""
+
+
+def _torch_stft(torch: Any, x: Any) -> Any:
+    window = (
+        torch.hann_window(256, dtype=x.dtype) / 128
+    )  # SciPy's scaling, and its zeros at the ends
+    ends = torch.nn.functional.pad(x, (128, 128 + -x.shape[0] % 128))
+    return abs(torch.stft(ends, 256, 128, window=window, center=False, return_complex=True))
+
+
+def with_jax(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The forward, and the value with its gradient, of jax, if it is installed."""
+    if name not in JAX or not peers.installed("jax"):
+        return {}, {}
+    os.environ["JAX_ENABLE_X64"] = "1"
+    import jax
+
+    scipy = importlib.import_module("jax.scipy")
+    given = [jax.numpy.asarray(a) for a in arrays]
+    function = jax.jit(lambda *a: JAX[name](scipy, *a))
+    slopes = jax.grad(lambda *a: function(*a).sum(), argnums=tuple(range(len(given))))
+    both = jax.jit(lambda *a: (function(*a), *slopes(*a)))
+    wait = jax.block_until_ready
+    return {"jax": lambda: [wait(function(*given))]}, {"jax": lambda: list(wait(both(*given)))}
 
 
 def with_torch(name: str, arrays: list[np.ndarray]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -119,16 +198,44 @@ def race(name: str, row: Row) -> bool:
         "gpugrad": lambda: [function(ours, *tensors)],
         "SciPy": lambda: [function(theirs, *arrays)],
     }
-    forward, value_and_gradient = with_torch(name, arrays)
-    runs |= forward
+    value_and_gradient = {}
+    for forward, both_of in (with_torch(name, arrays), with_jax(name, arrays)):
+        runs |= forward
+        value_and_gradient |= both_of
     peers.agree(runs, rtol=1e-7, atol=1e-9)
     slopes = {f"both {k}": v for k, v in {"gpugrad": both, **value_and_gradient}.items()}
     medians = peers.race({**runs, **slopes}, args.rounds)
-    taken = {k.removeprefix("both "): medians.pop(k) for k in slopes}
+    taken = {k.removeprefix("both "): medians.pop(k) for k in slopes if k in medians}
     size = arrays[0].size
-    good = peers.table(f"{name}, {size} elements", medians, {"SciPy": 1.2})
+    others = dict.fromkeys(value_and_gradient, 0.9)
+    most = 1.1 if namespace == "sparse" else 1.2
+    good = peers.table(f"{name}, {size} elements", medians, {"SciPy": most, **others})
     taken["forward alone"] = medians["gpugrad"]
-    return peers.table(f"{name}, value and gradient", taken, {"forward alone": 4.0}) and good
+    targets = {"forward alone": 4.0, **others}
+    return peers.table(f"{name}, value and gradient", taken, targets) and good
+
+
+def memory_of_sparse() -> bool:
+    """Print the bytes for each entry of a product's and a solution's value and gradient."""
+    peak: dict[tuple[str, int], float] = {}
+    for side in (SIDE // 16, SIDE // 4):
+        a, b = gg.scipy.sparse.csr_array(laplacian(side)), gg.ones(side**2, dtype="float64")
+        for name, f in {
+            "product": lambda d, a=a, b=b: a.with_data(d) @ b,
+            "cg": lambda d, a=a, b=b: gg.scipy.sparse.linalg.cg(a.with_data(d), b)[0],
+        }.items():
+            slope = gg.grad(lambda d, f=f: gg.sum(f(d) ** 2))
+            slope(a.data)  # what is kept with the pattern
+            tracemalloc.start()
+            slope(a.data)
+            peak[name, side] = tracemalloc.get_traced_memory()[1] / a.nnz
+            tracemalloc.stop()
+            print(f"  {name} of {a.nnz} entries: {peak[name, side]:.0f} bytes for each")
+    few, many = (
+        max(v for (_, side), v in peak.items() if side == s) for s in (SIDE // 16, SIDE // 4)
+    )
+    print(f"  linear in the entries: {'reached' if many < 1.5 * few else 'MISSED'}")
+    return many < 1.5 * few
 
 
 def many_systems(count: int) -> bool:
@@ -154,6 +261,7 @@ def main() -> int:
     """Print the tables of all rows."""
     good = [race(name, ROWS[name]) for name in args.names or ROWS]
     if not args.names:
+        good.append(memory_of_sparse())
         good.append(many_systems(200 if args.small else 10000))
     return peers.status(all(good))
 

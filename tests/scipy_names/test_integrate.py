@@ -1,7 +1,9 @@
 """`gg.scipy.integrate` against SciPy: values, gradients, lockstep, events, errors."""
 
 import math
+import tracemalloc
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -131,6 +133,68 @@ def test_lockstep_takes_the_steps_of_each_example(method):
             np.testing.assert_allclose(ours.numpy(), other.numpy(), rtol=1e-6)
 
 
+@pytest.mark.thin(4)
+@pytest.mark.parametrize("method", ["DOP853", "LSODA", *METHODS])
+@pytest.mark.parametrize("times", [TIMES[:2], None])
+def test_checkpoints_and_the_adjoint_equation_have_the_gradient_of_the_steps(method, times):
+    """By the state, an argument, limits, times, a Tensor that is closed over, and a Variable."""
+    args = [constant(a) for a in (START, RATE, 0.1, 1.0, [1.0, 0.5])]
+    args.append(gg.Variable(0.5, dtype="float64"))
+    args += [] if times is None else [constant(times)]
+    exact = 1e-8 if method in ("RK45", "DOP853", "LSODA") else 1e-5
+
+    def slopes(method, gradient):
+        with gg.GradientTape() as tape:
+            tape.watch(args)
+            y0, rate, t0, end, w, v, *at = args
+            right = lambda t, y, rate: predators(t, y, rate) * w * v  # noqa: E731
+            more = {"args": (rate,), "rtol": exact, "atol": 1e-10, "gradient": gradient}
+            y = G.solve_ivp(right, (t0, end), y0, method, *at, **more).y
+            total = gg.sum(y if at else y[:, -1])
+        return tape.gradient(total, args, unconnected_gradients="zero")
+
+    expected = slopes("DOP853" if method == "LSODA" else method, "steps")
+    for gradient in ("adjoint",) if method == "LSODA" else ("checkpoints", "adjoint"):
+        close = 1e-12 if gradient == "checkpoints" else 1e-5 if exact < 1e-7 else 1e-2
+        for ours, other in zip(slopes(method, gradient), expected, strict=True):
+            np.testing.assert_allclose(ours.numpy(), other.numpy(), rtol=close, atol=close)
+
+
+@pytest.mark.thin(2)
+@pytest.mark.parametrize("gradient", ["checkpoints", "adjoint"])
+def test_gradients_that_keep_less_have_second_derivatives(gradient):
+    def mixed(gradient):
+        total = lambda y0, w: gg.sum(  # noqa: E731
+            G.solve_ivp(
+                lambda t, y: predators(t, y, 1.5) * w, (0, 1), y0, t_eval=[0.5, 1.0], rtol=1e-8,
+                atol=1e-10, gradient=gradient,
+            ).y
+        )  # fmt: skip
+        slope = lambda w: gg.sum(gg.grad(total)(constant(START), w) * START)  # noqa: E731
+        return gg.grad(slope)(constant([1.0, 0.5]))
+
+    np.testing.assert_allclose(mixed(gradient), mixed("steps"), rtol=1e-5)
+
+
+def test_checkpoints_keep_less_than_all_steps():
+    def kept(gradient):
+        w = constant(np.ones(2000))
+        with gg.GradientTape() as tape:
+            tape.watch(w)
+            tracemalloc.start()
+            decay = lambda t, y: -gg.sin(gg.exp(w * y) - 1.0)  # noqa: E731
+            more = {"t_eval": [5.0], "max_step": 0.25, "gradient": gradient}
+            y = G.solve_ivp(decay, (0, 5), np.ones(2000), **more).y
+            total, size = gg.sum(y), tracemalloc.get_traced_memory()[0]
+            tracemalloc.stop()
+        assert tape.gradient(total, w).shape == w.shape
+        return size
+
+    steps, checkpoints, adjoint = map(kept, ("steps", "checkpoints", "adjoint"))
+    assert checkpoints < steps / 3
+    assert adjoint < checkpoints / 5
+
+
 def test_events_and_dense_output_have_gradients():
     def event(t, y, rate):
         return y[0] - 2.0
@@ -215,7 +279,8 @@ SPECIAL = {
 def test_unusual_problems_end_as_in_scipy(name):
     fun, span, y0, method = SPECIAL[name]
     expected = S.solve_ivp(fun, span, y0, method)
-    with gg.GradientTape() as tape:
+    stiff = pytest.warns(RuntimeWarning, match="the system is stiff at t=0.*gives RK45 the step")
+    with gg.GradientTape() as tape, stiff if name == "stiff, explicit" else nullcontext():
         tape.watch(start := gg.asarray(y0))
         result = G.solve_ivp(fun, span, start, method)
     assert (result.status, result.message) == (expected.status, expected.message)
@@ -232,9 +297,14 @@ def test_unusual_problems_end_as_in_scipy(name):
 
 
 def test_methods_without_lockstep_say_so():
-    for options in ({"times": None}, {"method": "BDF"}, {"dense_output": True}):
-        with pytest.raises(gg.errors.ArgumentError, match=r"solve_ivp: in gg.function and gg.vmap"):
+    few = ({"times": None}, {"method": "BDF"}, {"dense_output": True}, {"gradient": "adjoint"})
+    for options in few:
+        with pytest.raises(gg.errors.ArgumentError, match=r"solve_ivp: .*in gg.function and gg.vm"):
             gg.function(lambda y, options=options: solved(G, y, 1.5, **options).y)(constant(START))
+    with pytest.raises(gg.errors.ArgumentError, match="gradient='none' must be one of"):
+        solved(G, START, 1.5, gradient="none")
+    with pytest.raises(gg.errors.ArgumentError, match="not of dense_output and events"):
+        gg.grad(lambda r: solved(G, START, r, gradient="adjoint", dense_output=True).y[0, 0])(1.5)
 
 
 LIMITS = [(0.0, 2.0), (2.0, 0.5), (0.0, np.inf), (np.inf, 1.0), (-np.inf, 1.0), (-np.inf, np.inf)]

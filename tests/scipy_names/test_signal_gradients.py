@@ -7,6 +7,7 @@ import pytest
 import scipy.signal as S
 
 import gpugrad as gg
+from gpugrad.kernels.cpu import filters
 from gpugrad.testing import check_grads
 
 G = gg.scipy.signal
@@ -197,3 +198,22 @@ def test_signal_has_gradients_by_floating_arguments(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_grads(f, args, order=order)
+
+
+@pytest.mark.parametrize("k", [1, 3, 9])
+@pytest.mark.parametrize("shape", [(5,), (2, 1300)])
+def test_the_kernel_of_a_filters_gradient_equals_the_formula(k, shape, monkeypatch):
+    rng = np.random.default_rng(k)
+    b, a, x, weights = (rng.normal(size=s) for s in (k, k, shape, shape))
+    a[:1], a[1:] = 1.0, 0.1 * a[1:]
+    arrays = [gg.asarray(v) for v in (b, a, x, rng.normal(size=(*shape[:-1], k - 1)))]
+
+    def slopes(least):
+        monkeypatch.setattr(filters, "LARGE", least)
+        with gg.GradientTape() as tape:
+            tape.watch(arrays)
+            total = gg.sum(gg.linear_filter(*arrays) * weights)
+        return tape.gradient(total, arrays, unconnected_gradients="zero")
+
+    for ours, formula in zip(slopes(1), slopes(10**9), strict=True):
+        np.testing.assert_allclose(ours, formula, rtol=1e-10, atol=1e-10)

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
@@ -20,7 +21,7 @@ WIDE = sp.random_array((5, 4), density=0.5, rng=RNG, format="csr")
 SQUARE = (sp.random_array((5, 5), density=0.4, rng=RNG) + 4 * sp.eye_array(5)).tocsr()
 DATA, B = gg.asarray(SQUARE.data), gg.asarray(RNG.normal(size=5))
 V, C = RNG.normal(size=4), RNG.normal(size=(4, 3))
-FORMATS = ("csr", "csc", "coo", "dia")
+FORMATS = ("csr", "csc", "coo", "dia", "bsr", "lil", "dok")
 
 
 def full(x):
@@ -87,18 +88,49 @@ LIKE_SCIPY = [
     lambda m, a: m.linalg.spilu(m.csc_array(SQUARE)).solve(B.numpy(), "T"),
     lambda m, a: (2 * m.linalg.aslinearoperator(a).T @ m.linalg.aslinearoperator(a)).matvec(V),
     lambda m, a: m.csgraph.shortest_path(m.csr_array(SQUARE)),
+    lambda m, a: a.tobsr((5, 2)).data, lambda m, a: m.bsr_matrix(SQUARE) ** 2,
+    lambda m, a: m.expand_dims(m.coo_array(V)), lambda m, a: m.linalg.onenormest(a @ a.T),
+    lambda m, a: m.linalg.spsolve(m.csc_array(SQUARE), m.csc_array(WIDE)),
+    lambda m, a: m.linalg.expm_multiply(m.csr_array(SQUARE / 9), B.numpy(), 0.1, 1, 3, True),
+    lambda m, a: m.linalg.funm_multiply_krylov(scipy.linalg.expm, SQUARE, B.numpy(), t=0.1),
+    lambda m, a: m.linalg.LaplacianNd((2, 2), boundary_conditions="periodic").matmat(np.eye(4)),
+    lambda m, a: m.bsr_array((np.ones((2, 2, 2)), [0, 1], [0, 1, 2])),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_values_dtypes_and_shapes_are_those_of_scipy(format):
-    theirs = WIDE.asformat(format)
+    theirs, tried = WIDE.asformat(format), 0
     ours = getattr(s, f"{format}_array")(theirs)
-    assert ours.nnz == theirs.nnz
+    host = ours.on_host().asformat(format)
+    assert (ours.nnz, ours.format, type(host)) == (theirs.nnz, format, type(theirs))
     for i, of in enumerate(LIKE_SCIPY):
-        want, got = full(of(sp, theirs)), full(of(s, ours))
+        try:
+            want = full(of(sp, theirs))
+        except (AttributeError, TypeError):  # of SciPy's formats for construction
+            continue
+        got, tried = full(of(s, ours)), tried + 1
         assert (got.shape, got.dtype) == (want.shape, want.dtype), (i, got.dtype, want.dtype)
         np.testing.assert_allclose(got, want, atol=1e-12, err_msg=f"case {i}")
+    assert tried > len(LIKE_SCIPY) - (20 if format in ("bsr", "lil", "dok") else 1)
+
+
+@pytest.mark.parametrize("format", ["lil", "dok"])
+@pytest.mark.filterwarnings("error")
+def test_formats_for_construction_are_written_without_a_warning(format):
+    def product(v):
+        a = getattr(s, f"{format}_matrix")((3, 3), dtype="float64")
+        a[0, 1], a[[1, 2], [0, 2]] = v[0], v[1:]
+        return a, gg.sum(a @ np.array([1.0, 10.0, 100.0]))
+
+    v = constant = gg.constant([2.0, 3.0, 4.0], dtype="float64")
+    a, _ = product(constant)
+    np.testing.assert_array_equal(a.toarray(), [[0, 2, 0], [3, 0, 0], [0, 0, 4]])
+    np.testing.assert_array_equal(gg.grad(lambda v: product(v)[1])(v), [10.0, 1.0, 100.0])
+    if format == "dok":
+        assert [*a] == [(0, 1), (1, 0), (2, 2)]
+        assert [float(v) for _, v in a.items()] == [2.0, 3.0, 4.0]
+        assert (len(a), (2, 2) in a, a.get((0, 0), 7), float(a.get((2, 2)))) == (3, True, 7, 4.0)
 
 
 def mixed(data, b, format):
@@ -206,8 +238,11 @@ def test_expm_multiply_equals_scipys_and_has_gradients():
 
 def functions(data, b):
     a = square(data / 4)
-    powers = L.expm(a) + L.matrix_power(a, 3) + L.inv(a).tocsr()
-    return gg.sum(powers @ L.expm_multiply(a, b)) + L.norm(a, 2)
+    powers = L.expm(a) + L.matrix_power(a, 3) + L.inv(a).tocsr() + a.tobsr((1, 5)).tocsr()
+    times = L.expm_multiply(L.aslinearoperator(a), b, 0.1, 1.0, 3)
+    grid = L.LaplacianNd((5,)) @ times[1]
+    total = gg.sum(powers @ L.expm_multiply(a, b)) + L.norm(a, 2) + L.onenormest(a.todok())
+    return total + gg.sum(times[0] * grid)
 
 
 def extremes(data, b):
@@ -230,17 +265,6 @@ def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
     u, w, vt = L.svds(s.csr_array(SQUARE), 2, v0=v0)
     np.testing.assert_allclose(w, sp.linalg.svds(SQUARE, 2)[1])
     np.testing.assert_allclose((u * w) @ vt @ vt.T, SQUARE @ vt.T.numpy())
-
-    def loss(data):
-        values, vectors = L.eigsh(square(data) + square(data).T, 2, v0=v0)
-        weights = np.arange(5)[:, None]
-        return (
-            gg.sum(gg.sin(values))
-            + gg.sum(weights * vectors**2)
-            + L.svds(square(data), 1, v0=v0)[1][0]
-        )
-
-    check_grads(loss, [DATA])
     start = np.eye(5)[:, :1]
 
     def generalized(data, m):
@@ -251,6 +275,27 @@ def test_eigenvalues_and_singular_values_equal_scipys_and_have_gradients():
         return found[0][0] + L.eigsh(a, 1, m, v0=v0)[0][0] + gg.sum(v0 * found[1][:, 0] ** 2)
 
     check_grads(generalized, [DATA, gg.asarray(1 + V.max() - np.append(V, 0.0))], order=1)
+
+
+SPECTRA = {
+    "eigsh": lambda a: L.eigsh(a + a.conj().T, 1, v0=np.ones(5) + 0j),
+    "eigs": lambda a: L.eigs(a, 1, v0=np.ones(5) + 0j),
+    "svds": lambda a: L.svds(a, 1, v0=np.ones(5))[1:],
+    "svds SM": lambda a: L.svds(gg.scipy.sparse.csc_array(a.real), 1, which="SM", v0=np.ones(5))[
+        :2
+    ],
+}
+
+
+@pytest.mark.thin(4)
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_of_complex_arrays_have_gradients(name):
+    def loss(data, angle):
+        parts = SPECTRA[name](square(data * gg.exp(1j * angle)))
+        parts = [gg.real(x * (2 + 1j) if x.ndim < 2 else gg.abs(x)) for x in parts]
+        return sum(gg.sum(gg.sin(x) * np.arange(1.0, x.size + 1).reshape(x.shape)) for x in parts)
+
+    check_grads(loss, [DATA, gg.asarray(RNG.normal(size=DATA.size))])
 
 
 @pytest.mark.filterwarnings("ignore:Changing the sparsity")
@@ -307,8 +352,41 @@ def test_memory_is_linear_in_the_entries():
         tracemalloc.stop()
 
 
-def eigenvalue(matrix):
-    return gg.grad(lambda d: L.eigsh(matrix(d), 2)[0][0])(DATA)
+GRAPHS = {
+    "laplacian": lambda g, a: g.laplacian(a),
+    "laplacian, normed": lambda g, a: g.laplacian(a, normed=True, use_out_degree=True),
+    "laplacian, symmetrized": lambda g, a: g.laplacian(a, symmetrized=True, return_diag=True)[1],
+    "minimum_spanning_tree": lambda g, a: g.minimum_spanning_tree(a),
+    "shortest_path": lambda g, a: g.shortest_path(a),
+    "undirected": lambda g, a: g.shortest_path(a, directed=False, return_predecessors=True)[0],
+    "dijkstra": lambda g, a: g.dijkstra(a, indices=[0, 3], limit=9.0),
+    "dense": lambda g, a: g.floyd_warshall(a.toarray()),
+}
+
+
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_functions_of_graphs_have_gradients_by_the_weights(name):
+    pattern = sp.random_array((7, 7), density=0.35, rng=np.random.default_rng(2)).tocsr()
+    weights = np.random.default_rng(3).uniform(1, 2, pattern.nnz)
+
+    def of(module, data):
+        a = (data, pattern.indices, pattern.indptr)
+        x = GRAPHS[name](module.csgraph, module.csr_array(a, shape=(7, 7)))
+        x = x.toarray() if module.issparse(x) else x
+        return x if module is sp else gg.where(gg.isinf(x), 0, x)
+
+    with gg.GradientTape() as tape:
+        tape.watch(data := gg.asarray(weights))
+        ours = of(s, data)
+        expected = of(sp, weights)
+    del tape
+    np.testing.assert_allclose(ours, np.where(np.isinf(expected), 0, expected), atol=1e-12)
+    check_grads(lambda data: of(s, data), [weights], order=1)
+
+
+def slope(f):
+    return gg.grad(lambda d: gg.sum(f(d)))(DATA)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +409,6 @@ def eigenvalue(matrix):
         (lambda: L.spsolve(s.csr_array((5, 5)), B), SingularMatrixError),
         (lambda: L.splu(s.csc_array(np.ones((2, 2)))), RuntimeError),
         (lambda: L.spsolve_triangular(s.csr_array((5, 5)), B), np.linalg.LinAlgError),
-        (lambda: eigenvalue(lambda d: square(d * 1j)), TypeError),
         (lambda: L.norm(s.csr_array(SQUARE), -2), NotImplementedError),
         (lambda: L.norm(s.csr_array(SQUARE), 3), ValueError),
         (lambda: L.norm(s.csr_array(SQUARE), axis=(0, 0)), ValueError),
@@ -343,8 +420,11 @@ def eigenvalue(matrix):
         (lambda: L.matrix_power(SQUARE, -1), ValueError),
         (lambda: L.spilu(s.csc_array((2, 2))), RuntimeError),
         (lambda: L.is_sptriangular(np.eye(2)), TypeError),
-        (lambda: eigenvalue(lambda d: L.aslinearoperator(square(d))), TypeError),
-        (lambda: gg.grad(lambda d: s.csgraph.laplacian(square(d)))(DATA), TypeError),
+        (lambda: slope(lambda d: L.eigsh(L.aslinearoperator(square(d)), 2)[0]), TypeError),
+        (lambda: slope(lambda d: s.csgraph.maximum_flow(square(d), 0, 1).flow_value), TypeError),
+        (lambda: slope(lambda d: L.funm_multiply_krylov(np.sin, square(d), B)), TypeError),
+        (lambda: s.bsr_array(SQUARE, blocksize=(2, 2)), ValueError),
+        (lambda: s.bsr_array(SQUARE)[0, 0], NotImplementedError),
     ],
 )
 def test_bad_input_raises_scipys_class_of_error(call, error):

@@ -91,7 +91,8 @@ def spline_weights(xp, t, order):
     u = t - start + (0.0 if order % 2 else 0.5)
     values, slopes = [1.0], [0.0]
     for p in range(1, order + 1):
-        slopes = [values[0], *(b - a for a, b in itertools.pairwise(values)), -values[-1]]
+        if p == order:
+            slopes = [values[0], *(b - a for a, b in itertools.pairwise(values)), -values[-1]]
         values = [
             sum(
                 term / p
@@ -150,9 +151,16 @@ def axis_taps(xp, t, n, order, mode, slopes=False):
         factor, t = _direction(xp, t, n, mode) if slopes else 1.0, mapped(xp, t, n, mode)
     start, *weights = spline_weights(xp, t, order)
     inner = "mirror" if mode in ("constant", "wrap") else mode
-    taps = []
+    taps, table = [], None
+    if xp is NUMPY and start.size > n and mode not in ("grid-constant", "nearest"):
+        within = np.arange(-order - 1.0, n + order + 1)  # t is in the axis, and the taps near it
+        table = np.clip(mapped(xp, within, n, inner), 0, n - 1).astype(np.int64)
+        start = np.clip(start, -order, n).astype(np.int64) + order + 1  # of NaN, too
     for i, w in enumerate(weights[slopes]):
         at = start + i
+        if table is not None:
+            taps.append((table[at], w * factor if slopes else w))
+            continue
         if mode == "grid-constant":
             w = xp.where((at >= 0) & (at <= n - 1), w, 0.0)
         else:
@@ -162,13 +170,19 @@ def axis_taps(xp, t, n, order, mode, slopes=False):
     return taps
 
 
-def _taps(xp, shape, coordinates, order, mode, slope=None):
-    """(flat indices, weights) of each tap; by the derivative along the axis `slope` if not None."""
+def _taps(xp, shape, coordinates, order, mode, slope=None, factor=None):
+    """(flat indices, weights) of each tap; by the derivative along the axis `slope` if not None.
+
+    The weights are multiplied by `factor` if it is not None.
+    """
     axes = []
     for k, n in enumerate(shape):
         t = xp.getitem(coordinates, index=(k,))
         taps = axis_taps(xp, t, n, order, mode, k == slope)
-        axes.append([(at * math.prod(shape[k + 1 :]), w) for at, w in taps])
+        if k == 0 and factor is not None:
+            taps = [(at, w * factor) for at, w in taps]
+        step = math.prod(shape[k + 1 :])
+        axes.append([(at * step if step > 1 else at, w) for at, w in taps])
     for (at, w), *others in itertools.product(*axes):
         for more, factor in others:
             at, w = at + more, w * factor
@@ -276,7 +290,7 @@ def _spread_ref(x, coordinates, shape, order, mode):
     return np.reshape([(x * _points_ref(b, coordinates, order, mode)).sum() for b in basis], shape)
 
 
-_BLOCK = 2**17
+_BLOCK = 2**15
 """Points at a time, so that the taps of all of them fit into the cache."""
 
 
@@ -324,7 +338,6 @@ def spline_spread(xp, x, coordinates, /, *, shape, order, mode):
     where, x = coordinates.reshape(len(shape), -1), x.reshape(-1)
     for start in range(0, x.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        for at, w in _taps(xp, shape, where[:, part], order, mode):
-            values = (x[part] * w).astype(x.dtype, copy=False)
-            add_at("spline_spread", xp, out, (at,), values)
+        for at, w in _taps(xp, shape, where[:, part], order, mode, factor=x[part]):
+            add_at("spline_spread", xp, out, (at,), w.astype(x.dtype, copy=False))
     return out.reshape(shape)

@@ -2,8 +2,8 @@
 
 The solvers are SciPy's own, read on Tensors: see `gpugrad.scipy.reading`. The gradient goes through
 the steps that a solver took, whose sizes count as constants: by the initial state, by what the
-right-hand side reads, by the limits and by `t_eval`. To keep only the states and compute the rest
-again in the backward pass, pass ``gg.recompute_grad(fun)``.
+right-hand side reads, by the limits and by `t_eval`. To keep less in memory, pass
+``gradient="checkpoints"`` or ``gradient="adjoint"`` to `solve_ivp`.
 
 In `gg.function` and `gg.vmap`, RK23, RK45 and DOP853 are one loop over all examples, each with
 steps of its own. Functions without a derivative here, as `solve_bvp`, are SciPy's on values and

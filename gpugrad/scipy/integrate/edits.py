@@ -89,6 +89,9 @@ EDITS = {
     },
     "scipy.integrate._ivp.ivp": {
         "t0, tf = map(float, t_span)": "t0, tf = map(limit, t_span)\n    y0 = np.asarray(y0)",
+        "alt_segment=True if method in [BDF, LSODA] else False": (
+            "alt_segment=issubclass(method, (BDF, LSODA))"
+        ),
         "event_count = np.zeros(len(events))": "event_count = host.zeros(len(events))",
         "g = [event(t0, y0) for event in events]": (
             "events = [on_tensors(event) for event in events]\n"

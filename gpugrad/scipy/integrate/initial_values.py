@@ -18,6 +18,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.scipy.integrate import steps
 from gpugrad.scipy.integrate.edits import EDITS
+from gpugrad.scipy.integrate.memory import GRADIENTS, by_adjoint
 from gpugrad.scipy.integrate.quadrature import as_scipy, host_function, passing
 from gpugrad.scipy.reading import NUMPY, Names, Reader, plain_values
 from gpugrad.trace.array import current_trace
@@ -90,7 +91,7 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any, **options: Any) -> An
     """The solution of an initial value problem y' = fun(t, y), as SciPy's `solve_ivp`.
 
     Differentiable by `y0`, `t_span`, `t_eval`, `args` and what `fun` reads. The step sizes count as
-    constants. Times of events and `sol` have gradients, too. LSODA has none.
+    constants. Times of events and `sol` have gradients, too.
 
     Args:
         fun: function of the time, a Tensor with one float64, and of the state, of shape (n,).
@@ -103,14 +104,25 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any, **options: Any) -> An
         vectorized: whether `fun` accepts states of shape (n, k).
         args: more arguments of `fun`.
         options: of the method: rtol, atol, max_step, first_step, jac. Without `jac`, Radau and BDF
-            use the derivative of `fun` under a tape.
+            use the derivative of `fun` under a tape. And one that SciPy does not have, `gradient`:
+            ``"steps"``: a tape records all that the steps compute.
+            ``"checkpoints"``: it keeps the state at each step alone, and the backward pass
+            computes the step again: the same gradient for about half as much time again.
+            ``"adjoint"``: it keeps the states of the result, and the backward pass solves the
+            adjoint equation by the same method: the gradient is as exact as `rtol` and `atol` say.
+            In between it computes the states backwards, which a strong decay makes inexact: pass
+            more times in `t_eval`. It is the only one for LSODA.
 
     Returns:
         SciPy's result with Tensors: t of shape (m,), y of shape (n, m), sol, t_events, y_events,
         nfev, njev, nlu, status, message, success.
 
     Raises:
-        ArgumentError: in a trace or `vmap` without `t_eval`, or with a method that is not explicit.
+        ArgumentError: in a trace or `vmap` without `t_eval`, or with a method that is not explicit,
+            or another `gradient`.
+
+    Warns:
+        RuntimeWarning: the system is stiff, and the method explicit.
 
     >>> spin = lambda t, y: gg.stack([y[1], -y[0]])
     >>> solved = gg.scipy.integrate.solve_ivp(spin, (0.0, np.pi), [1.0, 0.0], rtol=1e-8)
@@ -125,14 +137,26 @@ def solve_ivp(fun: Any, t_span: Any, y0: Any, method: Any, **options: Any) -> An
     return _solved(fun, t_span, y0, method, **options)
 
 
-def _solved(fun: Any, t_span: Any, y0: Any, method: Any, **options: Any) -> Any:
-    if levels_running() or current_trace():
+def _solved(
+    fun: Any, t_span: Any, y0: Any, method: Any, gradient: str = "steps", **options: Any
+) -> Any:
+    in_lockstep = levels_running() or current_trace()
+    if gradient not in GRADIENTS or (in_lockstep and gradient != "steps"):
+        raise ArgumentError(
+            f"solve_ivp: gradient={gradient!r} must be one of {GRADIENTS}, and 'steps' in "
+            "gg.function and gg.vmap."
+        )
+    if in_lockstep:
         return _in_lockstep(fun, t_span, y0, method, **options)
+    if gradient == "adjoint" and threads.stack:
+        return by_adjoint(solve_ivp, fun, t_span, y0, method=method, **options)
     values = (t_span, y0, options["t_eval"], options["args"])
     is_plain = not threads.stack and plain_values(*values) is not None
     if method == "LSODA" or (is_plain and isinstance(method, str) and not options["dense_output"]):
-        return _on_values(fun, t_span, y0, method, **options)
-    return read("_ivp.ivp").solve_ivp(fun, t_span, y0, method, **options)
+        return _on_values(fun, t_span, y0, steps.watched(_scipys, method), **options)
+    module = read("_ivp.ivp")
+    cls = steps.watched(Names("methods", module.METHODS), method, gradient == "checkpoints")
+    return module.solve_ivp(fun, t_span, y0, cls, **options)
 
 
 def _on_values(fun: Any, t_span: Any, y0: Any, method: Any, **options: Any) -> Any:

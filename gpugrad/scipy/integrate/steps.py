@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.function.control.api import while_loop
+from gpugrad.scipy.integrate.memory import recomputed
 from gpugrad.scipy.reading import NUMPY, known, plain_values
 from gpugrad.transforms.derivatives import jacobian, jvp
 
@@ -69,12 +71,74 @@ def rk_step(
     fun: Function, t: Any, y: Tensor, f: Tensor, h: Any, A: Any, B: Any, C: Any, K: Any = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One explicit step: the state, its derivative and those of all stages."""
-    stages = [f]
-    for a, c in zip(A[1:], C[1:], strict=True):
-        stages.append(fun(t + float(c) * h, y + _weighted(stages, a) * h))
-    y_new = y + h * _weighted(stages, B)
-    f_new = fun(t + h, y_new)
-    return y_new, f_new, NUMPY.stack([*stages, f_new])
+
+    def step(t: Any, y: Tensor, f: Tensor, h: Any) -> tuple[Tensor, Tensor, Tensor]:
+        stages = [f]
+        for a, c in zip(A[1:], C[1:], strict=True):
+            stages.append(fun(t + float(c) * h, y + _weighted(stages, a) * h))
+        y_new = y + h * _weighted(stages, B)
+        f_new = fun(t + h, y_new)
+        return y_new, f_new, NUMPY.stack([*stages, f_new])
+
+    return _kept(fun, step)(t, y, f, h)
+
+
+def _kept(fun: Function, step: Function) -> Function:
+    """A step, of which a tape keeps no more than its arguments if the right-hand side says so."""
+    return recomputed(step) if getattr(fun, "checkpoints", False) else step
+
+
+def watched(home: Any, method: Any, checkpoints: bool = False) -> Any:
+    """A solver's class that warns of stiffness, and has the checkpoints of `_kept`.
+
+    Args:
+        home: has the class by its name.
+        method: the name or a class; another name stays, for SciPy's error.
+    """
+    cls = getattr(home, method, method) if isinstance(method, str) else method
+    limit = LIMITS.get(getattr(method, "__name__", method), 0.0)
+    return _watched(cls, limit, checkpoints) if limit or checkpoints else cls
+
+
+LIMITS = {"RK23": 2.4, "RK45": 2.9, "DOP853": 6.0}
+"""A step size times an eigenvalue near the border of stability, which other systems never reach."""
+
+
+@functools.cache
+def _watched(cls: Any, limit: float, checkpoints: bool) -> Any:
+    class Watched(cls):  # type: ignore[misc]
+        count = stiff = 0
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self.fun.checkpoints = checkpoints
+
+        def _step_impl(self) -> tuple[bool, Any]:
+            good, message = super()._step_impl()
+            self.count += 1
+            if good and limit and (self.stiff or self.count % 20 == 0):
+                self.stiff += 1 if _rate(self) > limit else -1
+                if self.stiff == 15:
+                    warnings.warn(
+                        f"solve_ivp: the system is stiff at t={number(self.t):.6g}: its stability, "
+                        f"not the tolerance, gives {cls.__name__} the step size. Try "
+                        "method='Radau' or 'BDF'.",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+            return good, message
+
+    Watched.__name__ = cls.__name__
+    return Watched
+
+
+def _rate(solver: Any) -> float:
+    """The step size times an eigenvalue, by the last two stages (Hairer, Norsett and Wanner)."""
+    K, h, last = on_host(solver.K), number(solver.h_previous), solver.n_stages - 1
+    start, end = on_host(solver.y_old), on_host(solver.y)
+    change = end - start - h * (solver.A[last, :last] @ K[:last])
+    size = np.linalg.norm(change)
+    return float(abs(h) * np.linalg.norm(K[-1] - K[last]) / size) if size else 0.0
 
 
 def _weighted(stages: list[Tensor], weights: np.ndarray) -> Tensor:
@@ -121,11 +185,15 @@ def bdf_system(original: Function) -> Function:
         if not converged:
             return converged, count, y_new, d
         eye = NUMPY.eye(y.shape[0])
-        d = exact(
-            lambda d: d - c * fun(t, y + d) + psi,
-            d,
-            lambda d: eye - number(c) * jacobian_of(fun, t, y + d),
-        )
+
+        def step(t: Any, y: Tensor, c: Any, psi: Tensor, d: Tensor) -> Tensor:
+            return exact(
+                lambda d: d - c * fun(t, y + d) + psi,
+                d,
+                lambda d: eye - number(c) * jacobian_of(fun, t, y + d),
+            )
+
+        d = _kept(fun, step)(t, y, c, psi, d)
         return converged, count, y + d, d
 
     return solve
@@ -143,19 +211,22 @@ def radau_system(original: Function, nodes: Any) -> Function:
             return converged, count, Z, rate
         n = y.shape[0]
 
-        def residual(z: Tensor) -> Tensor:
-            rows = z.reshape(3, n)
-            f = [fun(t + h * float(c), y + rows[i]) for i, c in enumerate(nodes)]
-            return z - h * NUMPY.matmul(NUMPY.asarray(weights), NUMPY.stack(f)).reshape(-1)
+        def step(t: Any, y: Tensor, h: Any, Z: Tensor) -> Tensor:
+            def residual(z: Tensor) -> Tensor:
+                rows = z.reshape(3, n)
+                f = [fun(t + h * float(c), y + rows[i]) for i, c in enumerate(nodes)]
+                return z - h * NUMPY.matmul(NUMPY.asarray(weights), NUMPY.stack(f)).reshape(-1)
 
-        def matrix(z: Tensor) -> Tensor:
-            rows = z.reshape(3, n)
-            J = [jacobian_of(fun, t + h * float(c), y + rows[i]) for i, c in enumerate(nodes)]
-            scale = NUMPY.asarray(number(h) * weights[:, None, :, None])
-            blocks = scale * NUMPY.stack(J, axis=1)[None]
-            return NUMPY.eye(3 * n) - blocks.reshape(3 * n, 3 * n)
+            def matrix(z: Tensor) -> Tensor:
+                rows = z.reshape(3, n)
+                J = [jacobian_of(fun, t + h * float(c), y + rows[i]) for i, c in enumerate(nodes)]
+                scale = NUMPY.asarray(number(h) * weights[:, None, :, None])
+                blocks = scale * NUMPY.stack(J, axis=1)[None]
+                return NUMPY.eye(3 * n) - blocks.reshape(3 * n, 3 * n)
 
-        return converged, count, exact(residual, Z.reshape(-1), matrix).reshape(3, n), rate
+            return exact(residual, Z.reshape(-1), matrix).reshape(3, n)
+
+        return converged, count, _kept(fun, step)(t, y, h, Z), rate
 
     return solve
 

@@ -13,95 +13,22 @@ size of the full array. `linalg` solves systems and differentiates the solutions
 
 from __future__ import annotations
 
-from scipy.sparse import SparseEfficiencyWarning, SparseWarning
+from typing import Any
 
-from gpugrad.scipy.sparse import csgraph, linalg
-from gpugrad.scipy.sparse.arrays import (
-    coo_array,
-    coo_matrix,
-    csc_array,
-    csc_matrix,
-    csr_array,
-    csr_matrix,
-    dia_array,
-    dia_matrix,
-    sparray,
-    spmatrix,
-)
-from gpugrad.scipy.sparse.construct import (
-    block_array,
-    block_diag,
-    bmat,
-    diags,
-    diags_array,
-    eye,
-    eye_array,
-    find,
-    hstack,
-    identity,
-    issparse,
-    isspmatrix,
-    isspmatrix_coo,
-    isspmatrix_csc,
-    isspmatrix_csr,
-    isspmatrix_dia,
-    kron,
-    kronsum,
-    load_npz,
-    permute_dims,
-    rand,
-    random,
-    random_array,
-    save_npz,
-    spdiags,
-    swapaxes,
-    tril,
-    triu,
-    vstack,
-)
+from scipy import sparse as _scipys
 
-__all__ = [
-    "SparseEfficiencyWarning",
-    "SparseWarning",
-    "block_array",
-    "block_diag",
-    "bmat",
-    "coo_array",
-    "coo_matrix",
-    "csc_array",
-    "csc_matrix",
-    "csgraph",
-    "csr_array",
-    "csr_matrix",
-    "dia_array",
-    "dia_matrix",
-    "diags",
-    "diags_array",
-    "eye",
-    "eye_array",
-    "find",
-    "hstack",
-    "identity",
-    "issparse",
-    "isspmatrix",
-    "isspmatrix_coo",
-    "isspmatrix_csc",
-    "isspmatrix_csr",
-    "isspmatrix_dia",
-    "kron",
-    "kronsum",
-    "linalg",
-    "load_npz",
-    "permute_dims",
-    "rand",
-    "random",
-    "random_array",
-    "save_npz",
-    "sparray",
-    "spdiags",
-    "spmatrix",
-    "swapaxes",
-    "tril",
-    "triu",
-    "vstack",
-]
+from gpugrad.scipy.sparse import arrays, construct, csgraph, linalg
+
+_NAMES = {**vars(construct), **vars(arrays), "csgraph": csgraph, "linalg": linalg}
+_NAMES |= {name: getattr(_scipys, name) for name in ("SparseEfficiencyWarning", "SparseWarning")}
+__all__ = sorted({"csgraph", "linalg"}.union(_scipys.__all__).intersection(_NAMES))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _NAMES[name]
+
+
+def __dir__() -> list[str]:
+    return __all__

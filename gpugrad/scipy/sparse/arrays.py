@@ -31,8 +31,9 @@ _OF_ENTRIES = {
 class Sparse(Ordered):
     """A sparse array of SciPy's interface, whose data is differentiable and whose pattern is fixed.
 
-    The classes `csr_array`, `csc_array`, `coo_array` and `dia_array`, and those with ``_matrix`` in
-    their names, differ by their format alone, and the latter by ``*``, which is their product.
+    The classes `csr_array`, `csc_array`, `coo_array`, `dia_array`, `bsr_array`, `lil_array` and
+    `dok_array`, and those with ``_matrix`` in their names, differ by their format alone, and the
+    latter by ``*``, which is their product.
 
     Args:
         arg1: a dense array, whose nonzero elements are the entries; ``(data, (row, col))``;
@@ -304,6 +305,85 @@ class dia_array(Sparse):
     format = "dia"
 
 
+class bsr_array(Sparse):
+    """Sparse array of dense blocks, in compressed rows of these; arguments as `Sparse`.
+
+    `arg1` may be ``(data, indices, indptr)`` with data of shape (blocks, r, c). `blocksize` is
+    the shape (r, c), or None for one that fits.
+
+    >>> a = gg.scipy.sparse.bsr_array(np.kron(np.eye(2), np.ones((2, 2))), blocksize=(2, 2))
+    >>> a.data.shape, a.blocksize
+    ((2, 2, 2), (2, 2))
+    """
+
+    format = "bsr"
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        blocksize: Any = None,
+        *,
+        device: Any = None,
+    ) -> None:
+        settings = {} if blocksize is None else {"blocksize": tuple(blocksize)}
+        super().__init__(arg1, shape, dtype, copy, device=device, **settings)
+
+    @property
+    def blocksize(self) -> tuple[int, int]:
+        """The shape of a block."""
+        rows, columns = self.pattern.at.blocksize
+        return int(rows), int(columns)
+
+
+class lil_array(Sparse):
+    """Sparse array to which entries are written one by one; arguments as `Sparse`.
+
+    Its pattern is that of a CSR array, in which a new entry takes time in proportion to all.
+    """
+
+    format = "lil"
+
+
+class dok_array(Sparse):
+    """Sparse array as a dict of its entries, by (row, column); arguments as `Sparse`.
+
+    Its pattern is that of a CSR array, in which a new entry takes time in proportion to all.
+
+    >>> a = gg.scipy.sparse.dok_array((2, 2))
+    >>> a[0, 1] = 5.0
+    >>> list(a.keys()), (0, 0) in a, a.get((0, 0), -1.0)
+    ([(0, 1)], False, -1.0)
+    """
+
+    format = "dok"
+
+    def __len__(self) -> int:
+        return self.nnz
+
+    def keys(self) -> Any:
+        """The places of the entries, tuples of ints."""
+        coords = (c.tolist() for c in self.pattern.entries.coords)
+        return dict.fromkeys(zip(*coords, strict=True)).keys()
+
+    __iter__ = lambda self: iter(self.keys())  # noqa: E731
+    __contains__ = lambda self, key: key in self.keys()  # noqa: E731
+
+    def values(self) -> list[Tensor]:
+        """The entries as Tensors of shape ()."""
+        return list(self._entries())
+
+    def items(self) -> Any:
+        """Pairs of places and entries."""
+        return zip(self.keys(), self.values(), strict=True)
+
+    def get(self, key: Any, default: Any = 0.0) -> Any:  # type: ignore[override]  # a dict's
+        """The entry at a place, or `default` if there is none."""
+        return self[key] if key in self.keys() else default
+
+
 class spmatrix(Sparse):
     """The base class of matrices, for `isinstance`."""
 
@@ -346,5 +426,23 @@ class coo_matrix(spmatrix, coo_array):
 
 class dia_matrix(spmatrix, dia_array):
     """`dia_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+
+    is_array = False
+
+
+class bsr_matrix(spmatrix, bsr_array):
+    """`bsr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+
+    is_array = False
+
+
+class lil_matrix(spmatrix, lil_array):
+    """`lil_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+
+    is_array = False
+
+
+class dok_matrix(spmatrix, dok_array):
+    """`dok_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
 
     is_array = False

@@ -21,9 +21,10 @@ class Changes(Structure):
         """Write values, whose positions `write` puts into a SciPy array of positions."""
         a = self.sum_of_places()
         value = value.toarray() if isinstance(value, Structure) else dense(value, self)
-        at = a.pattern.at.copy()
+        at = a.pattern.at.asformat(a.format, copy=True)  # SciPy warns of CSR, and not of LIL
         positions = np.arange(1, value.size + 1).reshape(value.shape) + a.data.size
         write(at, positions)
+        at = at.asformat(a.kept)
         values = xp.astype(xp.ravel(value), a.dtype)
         self._become(gathered(xp.concat([xp.ravel(a.data), values]), at.data), Pattern(at))
 

@@ -16,7 +16,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse.arrays import Sparse, coo_array, csr_array, dia_matrix
-from gpugrad.scipy.sparse.pattern import FORMATS, SCIPY, Pattern
+from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
 from gpugrad.scipy.sparse.structure import CLASSES
 
 
@@ -41,6 +41,14 @@ def _of_format(name: str) -> Callable[[Any], bool]:
 
 isspmatrix_csr, isspmatrix_csc = _of_format("csr"), _of_format("csc")
 isspmatrix_coo, isspmatrix_dia = _of_format("coo"), _of_format("dia")
+isspmatrix_bsr, isspmatrix_lil = _of_format("bsr"), _of_format("lil")
+isspmatrix_dok = _of_format("dok")
+get_index_dtype = SCIPY.get_index_dtype
+
+
+def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
+    """The index arrays of a sparse array in another dtype; ValueError if that cannot hold them."""
+    return SCIPY.safely_cast_index_arrays(sparse(A).pattern.at, idx_dtype, msg)
 
 
 def sparse(x: Any) -> Any:
@@ -247,6 +255,15 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
     return a if axes[axis1] == axis1 else a.transpose(axes)
 
 
+def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
+    """A COO array with one more axis of length 1.
+
+    >>> gg.scipy.sparse.expand_dims(gg.scipy.sparse.coo_array([1.0, 0.0, 2.0])).shape
+    (1, 3)
+    """
+    return sparse(A)._moved(SCIPY.expand_dims(sparse(A).pattern.entries, axis=axis))
+
+
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
     """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells."""
     shape = m if n is None else (m, n)
@@ -254,8 +271,7 @@ def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = N
 
 
 def of_scipy(x: Any, device: Any = None) -> Any:
-    """SciPy's sparse array or matrix as one of gpugrad's; in CSR format if there is no such one."""
-    x = x if x.format in FORMATS else x.tocsr()
+    """SciPy's sparse array or matrix as one of gpugrad's."""
     return CLASSES[x.format, isinstance(x, SCIPY.sparray)](x, device=device)
 
 

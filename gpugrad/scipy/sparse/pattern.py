@@ -20,7 +20,8 @@ from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError
 
 SCIPY = NUMPY.scipy("sparse")
-FORMATS = ("csr", "csc", "coo", "dia")
+FORMATS = ("csr", "csc", "coo", "dia", "bsr")
+"""Formats of patterns; those of `lil_array` and `dok_array` are CSR."""
 
 
 def on(array: Any, device: Device) -> Tensor:

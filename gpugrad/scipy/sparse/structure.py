@@ -47,6 +47,7 @@ class Structure:
     """The data of a sparse array and its pattern; `Sparse` adds the arithmetic."""
 
     format = ""
+    kept = ""
     is_array = True
     data: Any
     pattern: Pattern
@@ -56,6 +57,7 @@ class Structure:
 
     def __init_subclass__(cls) -> None:
         if cls.format:
+            cls.kept = cls.format if cls.format in FORMATS else "csr"
             CLASSES.setdefault((cls.format, cls.is_array), cls)
 
     def __init__(
@@ -66,15 +68,16 @@ class Structure:
         copy: bool = False,
         *,
         device: Any = None,
+        **settings: Any,
     ) -> None:
         data, at = self._read(arg1, shape, device)
         if dtype is not None and data.dtype != as_dtype(dtype):
             data = xp.astype(data, as_dtype(dtype))
-        kind = self._scipy(self.format)
+        kind = self._scipy(self.kept)
         pattern = at if isinstance(at, Pattern) else Pattern(at)
-        if type(pattern.at) is not kind:
+        if type(pattern.at) is not kind or settings:
             pattern, data = pattern.without_duplicates(data)
-            moved = kind(pattern.at)
+            moved = kind(pattern.at, **settings)
             data, pattern = gathered(data, moved.data), Pattern(moved)
         self.data, self.pattern = data, pattern
 
@@ -85,7 +88,7 @@ class Structure:
                 check_shape(type(self).__name__, shape, arg1.shape)
             return arg1.data, arg1.pattern
         if hasattr(arg1, "format") and hasattr(arg1, "tocoo"):  # SciPy's or cupyx's
-            if arg1.format not in ("csr", "csc", "coo", "dia"):
+            if arg1.format not in FORMATS:
                 arg1 = arg1.tocsr()
             at = arg1.get() if hasattr(arg1, "get") and hasattr(arg1, "device") else arg1.copy()
             at.data = np.empty(at.data.shape, np.int64)
@@ -105,14 +108,14 @@ class Structure:
 
     def _of_tuple(self, arg1: Any, shape: Any, device: Any) -> tuple[Any, Any]:
         if all(isinstance(n, (int, np.integer)) for n in arg1):
-            at = self._scipy(self.format)(arg1, dtype=np.int64)
+            at = self._scipy(self.kept)(arg1, dtype=np.int64)
             return asarray(np.zeros(at.data.shape), device=device), at
         data = arg1[0] if isinstance(arg1[0], Tensor) else asarray(arg1[0], device=device)
         places = integers(arg1[1:])
         if len(places) == 1 and isinstance(places[0], (tuple, list)) and self.format != "dia":
             places = (tuple(map(integers, places[0])),)
         triple = len(places) == 2
-        stored = self.format if triple or self.format == "dia" else "coo"
+        stored = self.kept if triple or self.format == "dia" else "coo"
         stored = "coo" if len(places) == 1 and isinstance(places[0], tuple) else stored
         if data.ndim == 1 and stored == "dia":
             data = xp.reshape(data, (1, -1))
@@ -269,13 +272,17 @@ class Structure:
         return self if at.has_sorted_indices else self._moved(at.sorted_indices())
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:
-        """The array in another of the formats "csr", "csc", "coo" and "dia"."""
+        """The array in another format, such as "csr"."""
         if format is None or format == self.format:
             return self
-        if format not in FORMATS:
-            raise ArgumentError(f"Format {format} is unknown: use one of {FORMATS}.")
+        cls = CLASSES.get((format, self.is_array))
+        if cls is None:
+            names = sorted({name for name, _ in CLASSES})
+            raise ArgumentError(f"Format {format} is unknown: use one of {names}.")
         a = self if format == "coo" and self.format != "dia" else self.sum_of_places()
-        return a._moved(a.pattern.at.asformat(format))
+        if a.kept != cls.kept:
+            a = a._moved(a.pattern.at.asformat(cls.kept))
+        return a if format == cls.kept == a.format else cls._made(a.data, a.pattern)
 
     def tocsr(self, copy: bool = False) -> Any:
         """The array in CSR format; entries that stand twice are added."""
@@ -292,6 +299,21 @@ class Structure:
     def todia(self, copy: bool = False) -> Any:
         """The array in DIA format."""
         return self.asformat("dia")
+
+    def tolil(self, copy: bool = False) -> Any:
+        """The array as `lil_array`."""
+        return self.asformat("lil")
+
+    def todok(self, copy: bool = False) -> Any:
+        """The array as `dok_array`."""
+        return self.asformat("dok")
+
+    def tobsr(self, blocksize: Any = None, copy: bool = False) -> Any:
+        """The array in BSR format, in blocks of the shape `blocksize`, or of one that fits."""
+        if blocksize is None:
+            return self.asformat("bsr")
+        a = self.tocsr()
+        return a._moved(a.pattern.at.tobsr(tuple(blocksize)))
 
     @property
     def T(self) -> Any:
@@ -347,7 +369,7 @@ class Structure:
 
     def get(self, stream: Any = None) -> Any:
         """SciPy's array of the values, as CuPy's method of that name."""
-        return self.on_host()
+        return self.on_host().asformat(self.format)
 
     def nonzero(self) -> tuple[Any, Any]:
         """Rows and columns of the elements other than 0, as plain arrays on the device."""

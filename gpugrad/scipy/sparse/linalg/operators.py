@@ -29,6 +29,33 @@ _READ = Reader(
 LinearOperator, aslinearoperator = _READ.LinearOperator, _READ.aslinearoperator
 
 
+class LaplacianNd(LinearOperator):  # type: ignore[misc, valid-type]  # read at run time
+    """SciPy's Laplacian of a grid as an operator of Tensors; its numbers are constants.
+
+    >>> print(gg.scipy.sparse.linalg.LaplacianNd((3,)) @ gg.constant([1.0, 0.0, 0.0]))
+    [-1.  1.  0.]
+    """
+
+    def __init__(self, grid_shape: Any, **options: Any) -> None:
+        self._scipys = scipy.sparse.linalg.LaplacianNd(grid_shape, **options)
+        super().__init__(self._scipys.dtype, self._scipys.shape)
+        self.grid_shape, self.boundary_conditions = grid_shape, self._scipys.boundary_conditions
+
+    def _matvec(self, x: Any) -> Any:
+        return constant_map(self._scipys.matvec, self._scipys.matvec)(asarray(x))
+
+    def _adjoint(self) -> Any:
+        return self
+
+    _transpose = _adjoint
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("eigenvalues", "eigenvectors", "toarray", "tosparse"):
+            raise AttributeError(f"LaplacianNd has no attribute {name!r}")
+        wrap = construct.sparse if name == "tosparse" else asarray
+        return lambda *args: wrap(getattr(self._scipys, name)(*args))
+
+
 def constant_map(forward: Any, adjoint: Any) -> Any:
     """A linear function of arrays as one of Tensors, differentiable by its adjoint."""
 

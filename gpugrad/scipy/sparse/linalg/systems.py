@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse.linalg
 
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import host
+from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse, csr_array
+from gpugrad.scipy.sparse.arrays import Sparse
 from gpugrad.scipy.sparse.linalg.operators import constant_map
+from gpugrad.scipy.sparse.pattern import Pattern, on
 from gpugrad.scipy.sparse.structure import dense
+from gpugrad.transforms.recompute import recompute_grad
 
 
 def system(name: str, A: Any, b: Any) -> tuple[Any, Tensor]:
@@ -51,12 +55,48 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     >>> print(gg.scipy.sparse.linalg.spsolve(a, [2.0, 2.0]))
     [1.  0.5]
     """
-    is_sparse = construct.issparse(b)
-    a, b = system("spsolve", A, construct.sparse(b).toarray() if is_sparse else b)
+    if construct.issparse(b):
+        return _sparse_solution(A, construct.sparse(b).tocsc())
+    a, b = system("spsolve", A, b)
     x = a.on_rows_form("csr_solve", b)
-    if is_sparse:
-        return csr_array(x)
     return xp.squeeze(x, 1) if x.ndim == 2 and x.shape[1] == 1 else x
+
+
+_BLOCK = 2**20
+"""Elements of the full columns of a sparse solution that are there at a time."""
+
+
+def _sparse_solution(A: Any, b: Any) -> Any:
+    """The solution for sparse columns, whose full ones are never there together.
+
+    Their gradient computes them again, for the same reason.
+    """
+    a, first = system("spsolve", A, b[:, :0].toarray())
+    a = a if a.format in ("csr", "csc") else a.tocsr()
+    width = max(1, _BLOCK // max(1, a.shape[0]))
+    data, rows, cols = [first[:0, 0] if first.size else xp.ravel(first)], [], []
+    for start in range(0, b.shape[1], width):
+        part = b[:, start : start + width]
+
+        def columns(a_data: Any, data: Any, part: Any = part) -> Tensor:
+            full = part.with_data(data).toarray()
+            return xp.ravel(a.with_data(a_data).on_rows_form("csr_solve", full))
+
+        with recording_stopped():
+            x = columns(a.data, part.data)
+        at = np.flatnonzero(x.numpy())
+        index = on(at, a.device)
+        if threads.stack:
+            entries = lambda *d, f=columns, i=index: xp.take(f(*d), i)  # noqa: E731
+            data.append(recompute_grad(entries)(a.data, part.data))
+        else:
+            data.append(xp.take(x, index))
+        rows.append(at // part.shape[1])
+        cols.append(start + at % part.shape[1])
+    whole = xp.concat([xp.astype(d, data[-1].dtype) for d in data])
+    places = tuple(np.concatenate([np.zeros(0, int), *p]) for p in (rows, cols))
+    coo = a._scipy("coo")((np.empty(places[0].size, np.int64), places), shape=b.shape)
+    return a._made(whole, Pattern(coo)).asformat(a.format)
 
 
 class SuperLU:
