@@ -406,3 +406,18 @@ def test_functions_run_on_a_gpu_and_stay_there(name, cuda):
         slope = gg.grad(lambda x: gg.sum(f(nd, x) ** 2))(x).numpy()
         expected = gg.grad(lambda x: gg.sum(f(nd, x) ** 2))(gg.asarray(IMAGE)).numpy()
         np.testing.assert_allclose(slope, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.thin(3)
+@pytest.mark.parametrize("order", [1, 3, 5])
+@pytest.mark.parametrize("mode", ["constant", "reflect", "mirror", "wrap", "grid-wrap", "nearest"])
+def test_gradients_of_splines_at_more_points_than_elements(mode, order):
+    """Their taps are looked up in a table."""
+    rng = np.random.default_rng(order)
+    inside = mode == "constant"  # elsewhere it is not differentiable
+    low, high = (0.1, 2.9) if inside else (-9.0, 14.0)
+    where, image = rng.uniform(low, high, size=(2, 30)), rng.normal(size=(4, 5))
+    at = lambda c, t: gg.spline_at(c, t, order=order, mode=mode)  # noqa: E731
+    theirs = sp.map_coordinates(image, where, order=order, mode=mode, prefilter=False)
+    np.testing.assert_allclose(at(image, where), theirs, atol=1e-12)
+    check_grads(at, [image, where], order=1)

@@ -10,9 +10,10 @@ from typing import Any
 
 from scipy.sparse import linalg as _scipys
 
-from gpugrad.scipy.sparse.linalg import iterative, operators, spectral, systems
+from gpugrad.scipy.sparse.linalg import functions, iterative, operators, spectral, systems
 
-_NAMES = {k: v for part in (operators, iterative, spectral, systems) for k, v in vars(part).items()}
+_PARTS = (operators, iterative, functions, spectral, systems)
+_NAMES = {name: value for part in _PARTS for name, value in vars(part).items()}
 _OF_SCIPY = ("ArpackError", "ArpackNoConvergence", "MatrixRankWarning", "use_solver")
 _NAMES |= {name: getattr(_scipys, name) for name in _OF_SCIPY}
 __all__ = sorted({*_scipys.__all__}.intersection(_NAMES))
