@@ -8,7 +8,6 @@ import warnings
 
 from keras.src import tree
 from keras.src.backend.gpugrad.core import convert_to_tensor
-from keras.src.backend.gpugrad.random import prepare_streams
 from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.epoch_iterator import EpochIterator
 
@@ -50,7 +49,6 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
         if self.run_eagerly:
             return lambda data: step(_tensors(data[0]))
         traced = gg.function(step)
-        prepare_streams([self, *self._flatten_layers()])
         eager = []
 
         def call(data):
