@@ -11,6 +11,8 @@ from keras.src.backend.gpugrad.core import cast, convert_to_numpy, convert_to_te
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, global_seed_generator
 
 import gpugrad as gg
+from gpugrad.core import devices
+from gpugrad.core.backend import innermost_array
 from gpugrad.trace.array import current_trace, pause_trace
 
 _streams = weakref.WeakKeyDictionary()
@@ -20,15 +22,15 @@ def _generator(seed):
     """The stream for a seed: a function of its numbers, but one that goes on inside of a trace."""
     seed = global_seed_generator() if seed is None and current_trace() is not None else seed
     if current_trace() is None or not isinstance(seed, SeedGenerator):
-        return _started(draw_seed(seed))
+        return _started(convert_to_numpy(draw_seed(seed)))
     if seed not in _streams:
         with pause_trace():  # the stream is older than the trace, and goes on at each replay
-            _streams[seed] = _started(seed.state)
+            _streams[seed] = _started(devices.host(innermost_array(seed.state.value._data)))
     return _streams[seed]
 
 
 def _started(state):
-    words = convert_to_numpy(state).astype("uint64").ravel().tolist()
+    words = state.astype("uint64").ravel().tolist()
     return gg.random.Generator(numpy_itself.random.SeedSequence(words))
 
 

@@ -58,6 +58,8 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
                     return traced(batch)
                 except TraceError as error:
                     eager.append(error)
+                finally:
+                    self._clear_losses()  # those of a trace have no values
             return step(batch)
 
         return functools.wraps(step)(call)
