@@ -173,3 +173,20 @@ def test_a_traced_gradient_of_a_batch_norm_is_differentiable(rng):
     for actual in (second(gradients, "cuda:0"), second(gg.function(gradients), "cuda:0")):
         for a, d in zip(actual, desired, strict=True):
             np.testing.assert_allclose(a, d, 1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("move", "shape"),
+    [
+        (lambda x: gg.expand_dims(x, axis=-1), (2, 3)),
+        (lambda x: gg.squeeze(x, axis=0), (1, 1, 3)),
+        (lambda x: gg.reshape(x, (3, -1)), (2, 3)),
+        (lambda x: gg.moveaxis(x, 0, -1), (2, 3, 4)),
+        (lambda x: gg.permute_dims(x, (1, 2, 0)), (2, 3, 4)),
+        (lambda x: gg.flip(gg.roll(x, 1, axis=0), axis=-1), (2, 3)),
+    ],
+)
+def test_a_move_of_axes_that_is_done_twice_is_done_twice(move, shape):
+    x = gg.reshape(gg.arange(float(np.prod(shape))), shape)
+    for f in (lambda x: gg.sin(move(move(gg.sin(x)))), lambda x: gg.sin(move(move(x)))):
+        np.testing.assert_array_equal(gg.function(f)(x), f(x))

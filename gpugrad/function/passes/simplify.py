@@ -139,7 +139,7 @@ def remove_identities(program: Program) -> Program:
             order = axis_order(before)
             if order and [order[k] for k in axis_order(step) or ()] == [*range(len(order))]:
                 return [before.args[0]]
-            same_op = before.op is step.op and is_reshape(step)
+            same_op = before.op is step.op and is_reshape(step) and "shape" in step.params
             if same_op and before.outs[0].view:  # of a copy, this one is a view
                 step.args = before.args
         if out is not None:

@@ -39,12 +39,21 @@ _NAME_NUMPY = [
     "keras.src.utils.traceback_utils",
     "keras.src.utils.backend_utils",
 ]
+_REPLACED = {
+    "import numpy as np": "import gpugrad.numpy as np",
+    "from keras.src.utils.module_utils import scipy": "import gpugrad.scipy as scipy",
+    "import scipy.linalg": "import gpugrad.scipy.linalg",
+    "from scipy import": "from gpugrad.scipy import",
+    "torch.utils.data.DataLoader": "()",
+    "torch.no_grad()": "_pause()",
+}
 
 
 def _as_numpy(source: str) -> str:
     """The source of a module that compares the backend's name."""
     source = source.replace("keras.src.backend.numpy", _OURS)
-    source = source.replace('backend() == "numpy"', 'backend() == "gpugrad"')
+    for asked in ("backend()", "self._backend"):
+        source = source.replace(f'{asked} == "numpy"', f'{asked} == "gpugrad"')
     return source.replace('"numpy", "openvino")', '"numpy", "openvino", "gpugrad")')
 
 
@@ -55,10 +64,10 @@ def _on_gpugrad(source: str) -> str:
     for line in ("import jax\n", "from jax import lax\n", "import torch\n"):
         source = source.replace(line, "")
     lines = [line for line in source.splitlines() if "keras.src.backend.jax" not in line]
-    source = "\n".join(lines).replace("import numpy as np", "import gpugrad.numpy as np")
-    return source.replace("torch.utils.data.DataLoader", "()").replace(
-        "torch.no_grad()", "_pause()"
-    )
+    source = "\n".join(lines)
+    for theirs, ours in _REPLACED.items():
+        source = source.replace(theirs, ours)
+    return source
 
 
 class _Loader(importlib.abc.Loader):
@@ -77,6 +86,8 @@ class _Loader(importlib.abc.Loader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name == "keras":  # the program may have named another backend since
+            os.environ["KERAS_BACKEND"] = "gpugrad"
         if name in _NAME_NUMPY or name == _OPTIMIZER:
             found = importlib.machinery.PathFinder.find_spec(name, path)
             if found is None or found.origin is None:
@@ -110,7 +121,6 @@ def _install() -> None:
     if importlib.util.find_spec("keras") is None:
         raise ImportError("gpugrad.integrations needs keras. Install it: pip install keras==3.15.1")
     compare_version("keras", (TRIED,))
-    os.environ["KERAS_BACKEND"] = "gpugrad"
     sys.meta_path.insert(0, _Finder())
 
 

@@ -28,8 +28,7 @@ _build, _apply = BaseOptimizer.build, BaseOptimizer.apply
 
 
 def build(self, variables):
-    self._around = [_keras_variable(v) for v in variables]
-    return _build(self, self._around)
+    return _build(self, [_keras_variable(v) for v in variables])  # which keeps them
 
 
 def apply(self, grads, trainable_variables=None):

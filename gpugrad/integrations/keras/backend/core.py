@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import builtins
+import inspect
+import math
 
 import numpy as numpy_itself
 from keras.src import tree
@@ -14,7 +16,6 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope
 
 import gpugrad as gg
-import gpugrad.numpy as np
 from gpugrad.trace.array import current_trace
 
 IS_THREAD_SAFE = True
@@ -70,6 +71,8 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         x = x.value
     if isinstance(x, gg.Variable):
         x = x.value()
+    if dtype in _FLOAT8:
+        return _round(x, *_FLOAT8[dtype])
     if isinstance(x, gg.Tensor):
         same = dtype is None or standardize_dtype(x.dtype) == dtype
         return x if same else gg.astype(x, _dtype(dtype))
@@ -81,6 +84,16 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
         dtype = result_type(*(getattr(part, "dtype", type(part)) for part in tree.flatten(x)))
     array = numpy_itself.asarray(x)
     return gg.asarray(array if dtype is None else array.astype(_dtype(dtype)))
+
+
+_FLOAT8 = {"float8_e4m3fn": (3, -6), "float8_e5m2": (2, -14)}  # bits, smallest exponent
+
+
+def _round(x, bits, smallest):
+    """The nearest numbers of a float8 dtype, in float32: Tensors have no float8."""
+    x = convert_to_tensor(x, "float32")
+    unit = gg.exp2(gg.maximum(gg.frexp(gg.stop_gradient(x))[1] - 1, smallest) - bits)
+    return gg.round(x / unit) * unit
 
 
 def _dtype(name):
@@ -159,12 +172,23 @@ def scatter_update(inputs, indices, updates, reduction=None):
         return gg.index_put(x, updates, index=index)
     if reduction == "add":
         return gg.index_add(x, updates, index=index)
-    ufuncs = {"max": np.maximum, "min": np.minimum, "mul": np.multiply}
-    if reduction not in ufuncs:
+    if reduction not in _REDUCTIONS:
         raise ValueError(f"Unsupported reduction: {reduction}")
-    x = np.array(x)
-    ufuncs[reduction].at(x, index, updates)
-    return x
+    reduce, combine = _REDUCTIONS[reduction]
+    lengths = x.shape[: len(index)]
+    strides = [math.prod(lengths[k + 1 :]) for k in builtins.range(len(lengths))]
+    rows = builtins.sum(
+        gg.where(i < 0, i + n, i) * step for i, n, step in zip(index, lengths, strides, strict=True)
+    )
+    values = reduce(updates, rows, math.prod(lengths))
+    return combine(x, gg.reshape(values, x.shape))
+
+
+_REDUCTIONS = {
+    "max": (gg.segment_max, gg.maximum),
+    "min": (gg.segment_min, gg.minimum),
+    "mul": (gg.segment_prod, gg.multiply),
+}
 
 
 def _part(starts, lengths):
@@ -199,12 +223,12 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
             convert_to_tensor, tuple(new) if isinstance(new, (list, tuple)) else (new,)
         )
 
-    if current_trace() is not None and maximum_iterations is None:
-        values = gg.while_loop(lambda v: convert_to_tensor(cond(*v), "bool"), advance, values)
-    else:
-        n = 0
-        while (maximum_iterations is None or n < maximum_iterations) and cond(*values):
-            values, n = advance(values), n + 1
+    values = gg.while_loop(
+        lambda v: convert_to_tensor(cond(*v), "bool"),
+        advance,
+        values,
+        maximum_iterations=maximum_iterations,
+    )
     return values if several else values[0]
 
 
@@ -227,9 +251,12 @@ class custom_gradient:
 
         def call(*tensors):
             result, gradient = self.fun(*tensors, **kwargs)
-            return result, lambda *g: gradient(*(), upstream=g[0] if len(g) == 1 else g)
+            asks = inspect.signature(gradient).parameters.get("upstream")
+            if asks is None or asks.kind is not asks.KEYWORD_ONLY:
+                return result, gradient
+            return result, lambda *g: gradient(upstream=g[0] if len(g) == 1 else g)
 
-        return gg.custom_gradient(call)(*map(convert_to_tensor, args))
+        return gg.custom_gradient(call)(*[convert_to_tensor(x) for x in args])
 
 
 def device_scope(device_name):

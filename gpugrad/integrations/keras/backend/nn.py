@@ -3,6 +3,8 @@
 # ruff: noqa: D103
 from __future__ import annotations
 
+import functools
+
 from keras.src import backend
 from keras.src.backend.common.backend_utils import (
     check_conv_input_channels,
@@ -11,7 +13,85 @@ from keras.src.backend.common.backend_utils import (
 from keras.src.backend.gpugrad.core import cast, convert_to_tensor
 
 import gpugrad as gg
+import gpugrad.nn.functional as F
 from gpugrad.compat.tf import nn as tf_nn
+
+
+def _activation(theirs, ours):
+    """Keras' function by ours, whose gradient is right also where the formula overflows."""
+
+    @functools.wraps(theirs)
+    def call(x, *settings, **names):
+        x = convert_to_tensor(x)
+        whole = ours not in (gg.relu, gg.relu6) and x.dtype.kind in "iub"
+        return ours(cast(x, backend.floatx()) if whole else x, *settings, **names)
+
+    return call
+
+
+def _along(f):
+    """A function along an axis: None is all of them."""
+
+    def call(x, axis=-1):
+        return f(x, axis=axis) if axis is not None else gg.reshape(f(gg.ravel(x)), x.shape)
+
+    return call
+
+
+for _name, _ours in {
+    "relu": gg.relu,
+    "relu6": gg.relu6,
+    "leaky_relu": gg.leaky_relu,
+    "elu": gg.elu,
+    "selu": gg.selu,
+    "celu": F.celu,
+    "gelu": lambda x, approximate=True: gg.gelu(x, approximate="tanh" if approximate else "none"),
+    "silu": gg.silu,
+    "sigmoid": gg.sigmoid,
+    "log_sigmoid": gg.log_sigmoid,
+    "hard_sigmoid": F.hardsigmoid,
+    "hard_silu": F.hardswish,
+    "hard_tanh": gg.hardtanh,
+    "hard_shrink": F.hardshrink,
+    "soft_shrink": F.softshrink,
+    "tanh_shrink": F.tanhshrink,
+    "softplus": gg.softplus,
+    "softsign": gg.softsign,
+    "softmax": _along(gg.softmax),
+    "log_softmax": _along(gg.log_softmax),
+    "threshold": F.threshold,
+}.items():
+    globals()[_name] = _activation(globals()[_name], _ours)
+
+_binary_crossentropy = binary_crossentropy  # noqa: F821  # Keras' own, of probabilities
+_sparse_categorical_crossentropy = sparse_categorical_crossentropy  # noqa: F821
+
+
+def binary_crossentropy(target, output, from_logits=False):
+    target, output = convert_to_tensor(target), convert_to_tensor(output)
+    if from_logits and target.shape == output.shape:
+        return F.binary_cross_entropy_with_logits(output, target)
+    return _binary_crossentropy(target, output, from_logits)
+
+
+def sparse_categorical_crossentropy(target, output, from_logits=False, axis=-1):
+    target, output = convert_to_tensor(target, "int32"), convert_to_tensor(output)
+    if target.ndim == output.ndim and target.shape[-1:] == (1,):
+        target = gg.squeeze(target, axis=-1)
+    last = axis in (-1, output.ndim - 1)
+    if from_logits and last and target.shape == output.shape[:-1]:
+        return gg.sparse_softmax_cross_entropy(output, target)
+    return _sparse_categorical_crossentropy(target, output, from_logits, axis)
+
+
+def moments(x, axes, keepdims=False, synchronized=False):
+    if synchronized:
+        raise NotImplementedError("Argument synchronized=True is not supported with gpugrad.")
+    x, axes = convert_to_tensor(x), tuple(axes) if isinstance(axes, list) else axes
+    mean, variance = (f(x, axis=axes, keepdims=keepdims) for f in (gg.mean, gg.var))
+    if x.dtype == "float16":  # a variance that overflows is the largest number, as in Keras
+        variance = gg.minimum(variance, gg.finfo("float16").max)
+    return mean, variance
 
 
 def _format(data_format, n):
@@ -79,7 +159,7 @@ def conv_transpose(
     stride, dilation = (v if isinstance(v, int) else tuple(v) for v in (strides, dilation_rate))
     last = data_format == "channels_last"
     x = gg.moveaxis(x, -1, 1) if last else x
-    f = getattr(gg.nn.functional, f"conv_transpose{n}d")
+    f = getattr(F, f"conv_transpose{n}d")
     w = gg.permute_dims(w, (n + 1, n, *range(n)))
     full = f(x, w, None, stride, dilation=dilation)  # of all that the windows reach
     each = (dilation,) * n if isinstance(dilation, int) else dilation
@@ -113,7 +193,7 @@ def _adaptive_pool(kind, inputs, output_size, data_format):
     n = x.ndim - 2
     last = backend.standardize_data_format(data_format) == "channels_last"
     size = (output_size,) * n if isinstance(output_size, int) else tuple(output_size)
-    f = getattr(gg.nn.functional, f"adaptive_{kind}_pool{n}d")
+    f = getattr(F, f"adaptive_{kind}_pool{n}d")
     result = f(gg.moveaxis(x, -1, 1) if last else x, size)
     return gg.moveaxis(result, 1, -1) if last else result
 
@@ -133,3 +213,32 @@ def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
     hot = gg.expand_dims(x, axis=-1) == gg.arange(int(num_classes), dtype=x.dtype)
     hot = cast(hot, dtype or "float32")
     return hot if axis == -1 else gg.moveaxis(hot, -1, axis)
+
+
+def dot_product_attention(
+    query,
+    key,
+    value,
+    bias=None,
+    mask=None,
+    scale=None,
+    is_causal=False,
+    flash_attention=None,
+    attn_logits_soft_cap=None,
+):
+    tensors = [convert_to_tensor(x) for x in (query, key, value)]
+    if any(x.ndim != 4 for x in tensors):
+        raise ValueError(
+            "`dot_product_attention` only supports 4D inputs. Received: "
+            "query.shape={}, key.shape={}, value.shape={}.".format(*(x.shape for x in tensors))
+        )
+    dtype = backend.result_type(*(x.dtype for x in tensors))
+    mask = None if mask is None else convert_to_tensor(mask, "bool")
+    if bias is not None:
+        bias = convert_to_tensor(bias, dtype)
+        mask = bias if mask is None else gg.where(mask, bias, -float("inf"))
+    heads = [gg.swapaxes(cast(x, dtype), 1, 2) for x in tensors]
+    result = F.scaled_dot_product_attention(
+        *heads, mask, is_causal=is_causal, scale=scale, enable_gqa=True
+    )
+    return gg.swapaxes(result, 1, 2)

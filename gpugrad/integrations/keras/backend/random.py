@@ -11,24 +11,26 @@ from keras.src.backend.gpugrad.core import cast, convert_to_numpy, convert_to_te
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, global_seed_generator
 
 import gpugrad as gg
-from gpugrad.trace.array import current_trace
+from gpugrad.core import devices
+from gpugrad.core.backend import innermost_array
+from gpugrad.trace.array import current_trace, pause_trace
 
 _streams = weakref.WeakKeyDictionary()
 
 
-def prepare_stream(generator):
-    """The stream of a SeedGenerator for traced functions; make it before the trace."""
-    if generator not in _streams:
-        words = convert_to_numpy(generator.state).astype("uint64").tolist()
-        _streams[generator] = gg.random.Generator(numpy_itself.random.SeedSequence(words))
-    return _streams[generator]
-
-
 def _generator(seed):
     """The stream for a seed: a function of its numbers, but one that goes on inside of a trace."""
-    if current_trace() is not None and (seed is None or isinstance(seed, SeedGenerator)):
-        return prepare_stream(global_seed_generator() if seed is None else seed)
-    words = convert_to_numpy(draw_seed(seed)).astype("uint64").ravel().tolist()
+    seed = global_seed_generator() if seed is None and current_trace() is not None else seed
+    if current_trace() is None or not isinstance(seed, SeedGenerator):
+        return _started(convert_to_numpy(draw_seed(seed)))
+    if seed not in _streams:
+        with pause_trace():  # the stream is older than the trace, and goes on at each replay
+            _streams[seed] = _started(devices.host(innermost_array(seed.state.value._data)))
+    return _streams[seed]
+
+
+def _started(state):
+    words = state.astype("uint64").ravel().tolist()
     return gg.random.Generator(numpy_itself.random.SeedSequence(words))
 
 
@@ -103,11 +105,3 @@ def dropout(inputs, rate, noise_shape=None, seed=None):
             m if n is None else int(n) for m, n in zip(x.shape, noise_shape, strict=True)
         )
     return gg.nn.functional.dropout(x, rate, noise_shape=noise_shape, generator=_generator(seed))
-
-
-def prepare_streams(layers):
-    """Make the streams of all SeedGenerators of layers, before a trace."""
-    prepare_stream(global_seed_generator())
-    for layer in layers:
-        for generator in getattr(layer, "_seed_generators", ()):
-            prepare_stream(generator)

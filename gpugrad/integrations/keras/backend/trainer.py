@@ -8,15 +8,41 @@ import warnings
 
 from keras.src import tree
 from keras.src.backend.gpugrad.core import convert_to_tensor
-from keras.src.backend.gpugrad.random import prepare_streams
 from keras.src.trainers.data_adapters import data_adapter_utils
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gpugrad as gg
 from gpugrad.errors import TraceError
 
-TorchEpochIterator = EpochIterator
 _pause = contextlib.nullcontext
+
+
+class _Batches(DataAdapter):
+    """The batches of one of our own datasets, such as a `gpugrad.data.DataLoader`."""
+
+    batch_size = has_partial_batch = partial_batch_size = None
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def get_numpy_iterator(self):
+        """An iterator of one epoch."""
+        for batch in self._batches:
+            yield tuple(batch) if isinstance(batch, list) else batch
+
+    @property
+    def num_batches(self):
+        """Their number, or None."""
+        return len(self._batches) if hasattr(self._batches, "__len__") else None
+
+
+class TorchEpochIterator(EpochIterator):
+    """Keras' iterator, of our datasets, too."""
+
+    def __init__(self, x, *args, **settings):
+        ours = type(x).__module__.startswith("gpugrad.") and not isinstance(x, gg.Tensor)
+        super().__init__(_Batches(x) if ours else x, *args, **settings)
 
 
 class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
@@ -45,12 +71,18 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
             warnings.warn("The model does not have any trainable weights.", stacklevel=2)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
+    def _symbolic_build(self, *args, **settings):
+        try:
+            super()._symbolic_build(*args, **settings)
+        except RuntimeError:  # a step of the user's own may do without call()
+            if type(self).train_step is GpugradTrainer.train_step:
+                raise
+
     def _step(self, step):
         """A function of a list of one batch that runs a step, traced if it can be."""
         if self.run_eagerly:
             return lambda data: step(_tensors(data[0]))
         traced = gg.function(step)
-        prepare_streams([self, *self._flatten_layers()])
         eager = []
 
         def call(data):
@@ -60,6 +92,9 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
                     return traced(batch)
                 except TraceError as error:
                     eager.append(error)
+                    warnings.warn(f"{step.__qualname__} runs eagerly: {error}", stacklevel=2)
+                finally:
+                    self._clear_losses()  # those of a trace have no values
             return step(batch)
 
         return functools.wraps(step)(call)
