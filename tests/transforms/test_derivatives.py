@@ -333,9 +333,9 @@ def test_jacobian_in_forward_mode_nests_and_refuses(rng):
     assert forward(lambda x: x * x)(gg.ones(0)).shape == (0, 0)
     with pytest.raises(ArgumentError, match='mode must be "reverse" or "forward" or "auto"'):
         gg.jacobian(gg.tanh, mode="backward")
-    with pytest.raises(DTypeError, match='^jacobian: mode="forward" takes real'):
+    with pytest.raises(DTypeError, match=r'^jacobian: mode="forward" takes real'):
         forward(lambda x: x * 1j)(x)
-    with pytest.raises(DTypeError, match="^jacobian: the function must return Tensors, got 3"):
+    with pytest.raises(DTypeError, match=r"^jacobian: the function must return Tensors, got 3"):
         forward(lambda x: 3)(x)
     assert gg.jacobian(lambda x: x * 1j, mode="auto")(x[:1]).shape == (1, 1)
 
