@@ -1,0 +1,108 @@
+"""Steps that only move elements, in the same way at each run: rolls, repetitions, padding, indices.
+
+A step's own function tells where each element comes from: it is run on arrays of numbers that all
+differ. C then copies runs of elements.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gpugrad.core.backend import NUMPY
+from gpugrad.function.step_calls import op_call
+from gpugrad.kernels.cpu import moves, step_table
+from gpugrad.trace.program import Step, Value, takes_arguments
+
+_MOST = 1 << 16
+"""Elements of the arrays, at most: a run may be a single one."""
+
+_FIRST = 1 << 20  # of the numbers that stand for elements; few constants are so large
+
+
+def in_runs(step: Step) -> moves.Function | None:
+    """The C function that copies a step's elements; None if the step does anything else."""
+    op, dtypes = step.op, {v.dtype for v in (*step.inputs, *step.outs)}
+    if op is None or op.kind == "control" or len(step.outs) != 1 or len(dtypes) != 1:
+        return None
+    if op.by_element or op.reduces or takes_arguments(step.params.get("index")):
+        return None
+    (dtype,), out, arrays = dtypes, step.outs[0], step.inputs
+    size = sum(math.prod(v.shape) for v in arrays)
+    if dtype.char not in "fdil" or not 0 < size <= _MOST or not 0 < math.prod(out.shape) <= _MOST:
+        return None
+    if step_table.library() is None:
+        return None
+    found = [_run(step, labels) for labels in _labels(arrays, dtype)]
+    if any(f is None or f.shape != out.shape or f.dtype != dtype for f in found):
+        return None
+    return _function(arrays, found)
+
+
+def _labels(arrays: list[Value], dtype: Any) -> list[np.ndarray]:
+    """Numbers for all elements, one after the other, and other numbers for them."""
+    n = sum(math.prod(v.shape) for v in arrays)
+    order = np.random.default_rng(0).permutation(n)
+    return [(_FIRST + k).astype(dtype) for k in (np.arange(n), order)]
+
+
+def _run(step: Step, labels: Any) -> Any:
+    """The result of a step of numbers in place of its arrays."""
+    at, start = dict[int, Any](), 0
+    for v in step.inputs:
+        n = math.prod(v.shape)
+        at.setdefault(id(v), labels[start : start + n].reshape(v.shape))
+        start += n
+
+    def argument(a: Any) -> Any:
+        if isinstance(a, list):
+            return [argument(x) for x in a]
+        return at[id(a)] if isinstance(a, Value) else a
+
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(op_call(step, NUMPY)(*map(argument, step.args)))
+    except Exception:
+        return None
+
+
+def _function(arrays: list[Value], found: list[Any]) -> moves.Function | None:
+    one, other = (f.reshape(-1) for f in found)
+    ends = np.cumsum([math.prod(v.shape) for v in arrays])
+    place = one.astype(np.int64) - _FIRST
+    is_moved = (place >= 0) & (place < ends[-1])
+    order = np.random.default_rng(0).permutation(ends[-1])
+    expected = np.where(is_moved, _FIRST + order[np.where(is_moved, place, 0)], one)
+    if not np.array_equal(expected.astype(one.dtype), other):
+        return None
+    constants, which = np.unique(one[~is_moved], return_inverse=True)
+    array = np.searchsorted(ends, place, side="right")
+    array[~is_moved] = len(arrays)
+    place -= np.concatenate([[0], ends])[array]
+    place[~is_moved] = which.reshape(-1)
+    table = _table(array, place)
+    constants = constants if len(constants) else np.zeros(1, one.dtype)
+    made = moves.runs(len(arrays), one.dtype.itemsize, table, constants)
+    return None if made is NotImplemented else made
+
+
+def _table(array: Any, place: Any) -> Any:
+    """Runs of places in one array with equal steps: (array, first place, step, length)."""
+    n, at, rows = len(array), 0, []
+    step = np.diff(place)
+    same = np.flatnonzero((np.diff(step) != 0) | (array[2:] != array[1:-1])) + 2 if n > 2 else []
+    breaks = {*np.asarray(same, int).tolist(), n}
+    ends = sorted(breaks)
+    k = 0
+    while at < n:
+        if at + 1 == n or array[at + 1] != array[at]:
+            rows.append((array[at], place[at], 1, 1))
+            at += 1
+            continue
+        while ends[k] <= at + 1:
+            k += 1
+        rows.append((array[at], place[at], step[at], ends[k] - at))
+        at = ends[k]
+    return np.array(rows, np.int64)
