@@ -12,19 +12,20 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.runs import in_runs
-from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous
+from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous, is_view
 from gpugrad.function.gpu.kernel_code import KernelCode
 from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product
+from gpugrad.function.step_calls import op_call
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.cpu import compiler, step_table
 from gpugrad.kernels.cpu.compiler import setting
 from gpugrad.kernels.cpu.moves import Function
-from gpugrad.trace.program import Program, Step, Value, length_depends_on_values
+from gpugrad.trace.program import Program, Step, Value, length_depends_on_values, takes_arguments
 
 WORTH = 1 << 20
 """Elements that elementwise steps compute in a replay, from which compiling kernels is worth
@@ -143,6 +144,8 @@ class CProgram:
         return results
 
     def _add(self, step: Step) -> None:
+        if _views_constant(step):
+            return
         if isinstance(step, FusedKernel) and not self._written(step):
             self.program.steps += step.parts
             return
@@ -237,6 +240,19 @@ class CProgram:
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+
+def _views_constant(step: Step) -> bool:
+    """Whether a step is a view of a constant, and so its result is one, too."""
+    if not is_view(step) or takes_arguments(step.params.get("index")) or len(step.outs) != 1:
+        return False
+    if len(step.args) != 1 or not isinstance(step.args[0], Value):
+        return False
+    (x,), (out,) = step.args, step.outs
+    if x.constant is None or not isinstance(x.constant, (np.ndarray, np.generic)):
+        return False
+    out.constant = np.asarray(op_call(step, NUMPY)(x.constant))
+    return True
 
 
 def _is_product(step: Step) -> bool:

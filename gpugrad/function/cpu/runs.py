@@ -27,10 +27,12 @@ def in_runs(step: Step) -> moves.Function | None:
     op, dtypes = step.op, {v.dtype for v in (*step.inputs, *step.outs)}
     if op is None or op.kind == "control" or len(step.outs) != 1 or len(dtypes) != 1:
         return None
-    if op.by_element or op.reduces or takes_arguments(step.params.get("index")):
+    if op.by_element or takes_arguments(step.params.get("index")):
         return None
     (dtype,), out, arrays = dtypes, step.outs[0], step.inputs
     size = sum(math.prod(v.shape) for v in arrays)
+    if op.reduces and math.prod(out.shape) != size:
+        return None
     if dtype.char not in "fdil" or not 0 < size <= _MOST or not 0 < math.prod(out.shape) <= _MOST:
         return None
     if step_table.library() is None:

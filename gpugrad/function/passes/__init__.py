@@ -28,6 +28,7 @@ from gpugrad.function.passes.simplify import (
     unify_transposes,
 )
 from gpugrad.function.passes.tied import join_tied, widen_tied
+from gpugrad.function.passes.vectors import multiply_vectors
 from gpugrad.trace.program import Program
 
 Where = Literal["both", "cpu", "gpu", "c"]
@@ -63,6 +64,7 @@ PASSES = (
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu",)),
     Pass("axes", merge_and_split_axes, ("c",)),
+    Pass("products", multiply_vectors, ("c",)),
     Pass("groups", find_groups, ("cpu",)),
     Pass("groups", fuse_groups, ("gpu", "c")),
     Pass("recompute", recompute, ("gpu",)),
