@@ -19,7 +19,7 @@ from gpugrad.trace.program import Step, Value, takes_arguments
 _MOST = 1 << 16
 """Elements of the arrays, at most: a run may be a single one."""
 
-_FIRST = 1 << 20  # of the numbers that stand for elements; few constants are so large
+_RANGE = 1 << 22  # of the numbers that stand for elements, which float32 holds
 
 
 def in_runs(step: Step) -> moves.Function | None:
@@ -37,17 +37,23 @@ def in_runs(step: Step) -> moves.Function | None:
         return None
     if step_table.library() is None:
         return None
-    found = [_run(step, labels) for labels in _labels(arrays, dtype)]
-    if any(f is None or f.shape != out.shape or f.dtype != dtype for f in found):
-        return None
-    return _function(arrays, found)
+    with np.errstate(all="ignore"):
+        labels = _labels(arrays, dtype)
+        found = [_run(step, numbers) for numbers in labels]
+        if any(f is None or f.shape != out.shape or f.dtype != dtype for f in found):
+            return None
+        return _function(arrays, labels, found)
 
 
 def _labels(arrays: list[Value], dtype: Any) -> list[np.ndarray]:
-    """Numbers for all elements, one after the other, and other numbers for them."""
-    n = sum(math.prod(v.shape) for v in arrays)
-    order = np.random.default_rng(0).permutation(n)
-    return [(_FIRST + k).astype(dtype) for k in (np.arange(n), order)]
+    """Numbers for all elements, three times: random ones, others, and the first in reverse order.
+
+    Sums and means of the first are not those of the second; what is sorted is not so in reverse.
+    """
+    n, rng = sum(math.prod(v.shape) for v in arrays), np.random.default_rng(0)
+    drawn = [np.unique(rng.integers(_RANGE, 2 * _RANGE, 2 * n + 16)) for _ in range(2)]
+    one, other = (rng.permutation(numbers)[:n] for numbers in drawn)
+    return [numbers.astype(dtype) for numbers in (one, other, 3 * _RANGE - one)]
 
 
 def _run(step: Step, labels: Any) -> Any:
@@ -64,21 +70,21 @@ def _run(step: Step, labels: Any) -> Any:
         return at[id(a)] if isinstance(a, Value) else a
 
     try:
-        with np.errstate(all="ignore"):
-            return np.asarray(op_call(step, NUMPY)(*map(argument, step.args)))
+        return np.asarray(op_call(step, NUMPY)(*map(argument, step.args)))
     except Exception:
         return None
 
 
-def _function(arrays: list[Value], found: list[Any]) -> moves.Function | None:
-    one, other = (f.reshape(-1) for f in found)
+def _function(arrays: list[Value], labels: list[Any], found: list[Any]) -> Any:
+    one, *others = (f.reshape(-1) for f in found)
+    order = np.argsort(labels[0])
     ends = np.cumsum([math.prod(v.shape) for v in arrays])
-    place = one.astype(np.int64) - _FIRST
-    is_moved = (place >= 0) & (place < ends[-1])
-    order = np.random.default_rng(0).permutation(ends[-1])
-    expected = np.where(is_moved, _FIRST + order[np.where(is_moved, place, 0)], one)
-    if not np.array_equal(expected.astype(one.dtype), other):
-        return None
+    near = np.searchsorted(labels[0], one, sorter=order)
+    place = order[np.minimum(near, ends[-1] - 1)]
+    is_moved = labels[0][place] == one
+    for numbers, result in zip(labels[1:], others, strict=True):
+        if not np.array_equal(np.where(is_moved, numbers[place], one), result):
+            return None
     constants, which = np.unique(one[~is_moved], return_inverse=True)
     array = np.searchsorted(ends, place, side="right")
     array[~is_moved] = len(arrays)

@@ -30,7 +30,7 @@ def _flat(index, shape):
     """The places in a flat array that a fixed index selects, or None."""
     if takes_arguments(index) or math.prod(shape) >= LARGE:
         return None
-    return np.arange(math.prod(shape)).reshape(shape)[index]
+    return np.ascontiguousarray(np.arange(math.prod(shape)).reshape(shape)[index])
 
 
 def _no_value(array):
