@@ -98,19 +98,17 @@ def _function(arrays: list[Value], labels: list[Any], found: list[Any]) -> Any:
 
 def _table(array: Any, place: Any) -> Any:
     """Runs of places in one array with equal steps: (array, first place, step, length)."""
-    n, at, rows = len(array), 0, []
-    step = np.diff(place)
-    same = np.flatnonzero((np.diff(step) != 0) | (array[2:] != array[1:-1])) + 2 if n > 2 else []
-    breaks = {*np.asarray(same, int).tolist(), n}
-    ends = sorted(breaks)
-    k = 0
+    n, at, rows, step = len(array), 0, [], np.diff(place)
+    turns = np.flatnonzero((np.diff(step) != 0) | (array[2:] != array[1:-1])) + 2
+    ends = iter([*turns.tolist(), n])
+    end = next(ends)
     while at < n:
         if at + 1 == n or array[at + 1] != array[at]:
             rows.append((array[at], place[at], 1, 1))
             at += 1
             continue
-        while ends[k] <= at + 1:
-            k += 1
-        rows.append((array[at], place[at], step[at], ends[k] - at))
-        at = ends[k]
+        while end <= at + 1:
+            end = next(ends)
+        rows.append((array[at], place[at], step[at], end - at))
+        at = end
     return np.array(rows, np.int64)
