@@ -312,6 +312,25 @@ def test_loops_and_their_gradients_can_be_written(name):
             assert "gpugrad_kernel" in elementwise.text(formula, dtype, [dtype] * n, op.params)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", IN_C)
+@pytest.mark.thin(40)
+def test_loops_give_what_numpy_gives(name, dtype):
+    op, few = OPS[name], slice(-300, None)
+    args, params = next(iter(op.samples(np.random.default_rng(0))))
+    large = [np.resize(np.asarray(a), LARGE + 3).astype(dtype) for a in args]
+
+    def f(*arrays):
+        return op.eager(*arrays, **params)
+
+    with np.errstate(all="ignore"):
+        out, grads = gradients(f, large, np.ones_like(large[0]))
+        small, some = gradients(f, [a[few] for a in large], np.ones(300, dtype))
+    rtol = 3e-5 if dtype == np.float32 else 1e-10
+    for a, b in zip((out, *grads), (small, *some), strict=True):
+        np.testing.assert_allclose(a[few], b, rtol, rtol * np.abs(b).max())
+
+
 HALVES = [-7, -4, -3.5, -2, -1, -0.5, 0.5, 1, 1.5, 3, 4, 5, 6.5, 8]
 
 
