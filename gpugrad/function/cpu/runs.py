@@ -25,9 +25,9 @@ _RANGE = 1 << 22  # of the numbers that stand for elements, which float32 holds
 def in_runs(step: Step) -> moves.Function | None:
     """The C function that copies a step's elements; None if the step does anything else."""
     op, dtypes = step.op, {v.dtype for v in (*step.inputs, *step.outs)}
-    if op is None or op.kind == "control" or len(step.outs) != 1 or len(dtypes) != 1:
+    if op is None or op.kind == "control" or op.opens == "effect" or len(dtypes) != 1:
         return None
-    if op.by_element or takes_arguments(step.params.get("index")):
+    if op.by_element or len(step.outs) != 1 or takes_arguments(step.params.get("index")):
         return None
     (dtype,), out, arrays = dtypes, step.outs[0], step.inputs
     size = sum(math.prod(v.shape) for v in arrays)
@@ -46,14 +46,17 @@ def in_runs(step: Step) -> moves.Function | None:
 
 
 def _labels(arrays: list[Value], dtype: Any) -> list[np.ndarray]:
-    """Numbers for all elements, three times: random ones, others, and the first in reverse order.
+    """Numbers for all elements, several times: random ones, others, the first in reverse order.
 
     Sums and means of the first are not those of the second; what is sorted is not so in reverse.
+    Small numbers follow, also negative ones: large ones may be limited, or lie outside of a grid.
     """
     n, rng = sum(math.prod(v.shape) for v in arrays), np.random.default_rng(0)
     drawn = [np.unique(rng.integers(_RANGE, 2 * _RANGE, 2 * n + 16)) for _ in range(2)]
     one, other = (rng.permutation(numbers)[:n] for numbers in drawn)
-    return [numbers.astype(dtype) for numbers in (one, other, 3 * _RANGE - one)]
+    small = rng.permutation(n) - n // 2 + 0.25
+    few = [small / (n + 1), small * 1.5] if dtype.kind == "f" else [small // 1, small // 1 * 3 + 1]
+    return [numbers.astype(dtype) for numbers in (one, other, 3 * _RANGE - one, *few)]
 
 
 def _run(step: Step, labels: Any) -> Any:

@@ -214,13 +214,13 @@ exprel = scipy_op(
 
 def _sinc_slope(xp, x):
     """-pi times the spherical Bessel function of order 1 of pi x; a series where terms cancel."""
-    t = math.pi * x
-    near, series = xp.abs(t) < 1, 1
+    t, series = math.pi * x, 1
+    near, endless = xp.abs(t) < 1, xp.abs(t) == math.inf
     for k in range(8, 0, -1):
         series = 1 - t * t / (2 * k * (2 * k + 3)) * series
-    far = xp.where(near, 1, t)
-    slope = (xp.sin(far) / far - xp.cos(far)) / far
-    return -math.pi * xp.where(near, t / 3 * series, slope)
+    far = xp.where(near | endless, 1, t)
+    slope = xp.where(endless, 0, (xp.sin(far) / far - xp.cos(far)) / far)
+    return -math.pi * xp.where(near, xp.where(endless, 0, t) / 3 * series, slope)
 
 
 sinc = elementwise(
