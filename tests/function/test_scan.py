@@ -9,6 +9,7 @@ from gpugrad.errors import IndexOutOfBoundsError
 from gpugrad.function.control import loop_gradient, scanning
 from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.c_loop import CLoop
+from gpugrad.function.cpu.runs import in_runs
 from gpugrad.kernels.cpu import compiler
 
 N, BATCH, WIDTH = 6, 4, 5
@@ -311,3 +312,32 @@ def test_a_long_loop_is_several_calls(setting):
     last, ys = f(x)
     np.testing.assert_allclose(last.numpy(), c, rtol=1e-12)
     np.testing.assert_allclose(ys.numpy(), cs, rtol=1e-12)
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(
+    ("f", "shape", "moves"),
+    [
+        (lambda x: gg.roll(x, 1), (3, 4), True),
+        (lambda x: gg.repeat(x, 2, axis=1), (3, 4), True),
+        (lambda x: x[[2, 0, 0]], (3, 4), True),
+        (lambda x: gg.tile(x, (2, 1)), (1, 1), True),
+        (lambda x: gg.tril(x), (3, 4), True),
+        (gg.sort, (2,), False),
+        (lambda x: gg.cumprod(x), (2,), False),
+        (lambda x: gg.cumulative_max(x), (3,), False),
+        (lambda x: gg.linalg.inv(x), (2, 2), False),
+        (lambda x: gg.OPS["limited"].eager(x), (3,), False),
+        (lambda x: gg.fft.dct(x), (2,), False),
+    ],
+)
+def test_only_steps_that_move_elements_are_copied_in_runs(f, shape, moves, monkeypatch):
+    @gg.op(differentiable=False)
+    def limited(xp, x, /):
+        return xp.lib.minimum(x, 100)
+
+    monkeypatch.setitem(gg.OPS, "limited", gg.OPS.pop("limited"))
+    x = gg.random.normal(shape)
+    steps = [s for s in gg.function(f).lower(x).program.steps if not all(v.view for v in s.outs)]
+    assert steps
+    assert all((in_runs(s) is not None) == moves for s in steps)
