@@ -33,6 +33,7 @@ from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, read
 from gpugrad.kernels.codegen.code_reading import CODE, LIB
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.powers import MOST
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise
@@ -42,8 +43,6 @@ Formula = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 _GRAIN = 1 << 14  # elements of a piece for a thread
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64))
-_INPUTS = {float: float, int: float, type(None): None}
-"""What a formula reads in place of an argument of a type; a whole number is float beside floats."""
 
 
 def forward_of(op: Any) -> Loops:
@@ -95,7 +94,7 @@ class Loops:
         for k, v in params.items():
             if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
                 return NotImplemented
-        inputs = tuple([_INPUTS.get(kind, dtype) for kind in kinds])
+        inputs = tuple([dtype if type(a) is np.ndarray else _given(a) for a in arrays])
         key = (*inputs, *params.values())
         if key not in self._kernels:
             self._kernels[key] = self._kernel(dtype, inputs, params)
@@ -116,6 +115,12 @@ class Loops:
         return library and ctypes.cast(library.gpugrad_kernel, ctypes.c_void_p)
 
 
+def _given(value: Any) -> Any:
+    """What the text of a loop depends on: a small number itself, which may be a simple power."""
+    is_small = value is None or (abs(value) <= MOST and value * 2 % 1 == 0)
+    return value if is_small else float
+
+
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype, and numbers."""
     first = arrays[0]
@@ -124,7 +129,7 @@ def run(kernel: Any, arrays: Sequence[Any]) -> Any:
         arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
     out = np.empty_like(arrays[0])
     library: Any = pool.library()
-    given = [np.array(a, np.float64) if type(a) in SCALARS else a for a in arrays]
+    given = [np.array(a, np.float64) if type(a) in (int, float) else a for a in arrays]
     pointers = pool.addresses((*given, out))
     library.gpugrad_run(kernel, None, out.size, _GRAIN, pointers, None, 0)
     return out
@@ -138,7 +143,8 @@ def text(
     Args:
         formula: the formula.
         dtype: of all arrays, and of the result.
-        given: for each argument `dtype`, ``float`` for a Python number, or None for nothing.
+        given: for each argument `dtype`, ``float`` for any Python number, one such number, or None
+            for nothing.
         params: metadata.
 
     Raises:
@@ -150,7 +156,10 @@ def text(
         Input(k, number, column=0) if kind is float else Input(k, like)
         for k, kind in enumerate(given)
     ]
-    codes = [kind and body.input(f"x{k}", kind) for k, kind in enumerate(given)]
+    codes = [
+        kind if kind is None or type(kind) in SCALARS else body.input(f"x{k}", kind)
+        for k, kind in enumerate(given)
+    ]
     code = read(formula, codes, params)
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
