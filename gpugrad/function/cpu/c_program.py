@@ -14,7 +14,7 @@ from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.cpu.runs import in_runs
 from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous, is_view
 from gpugrad.function.gpu.kernel_code import KernelCode
-from gpugrad.function.passes.fuse import FusedKernel, fuse_in_c
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups_in_c
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product
@@ -105,7 +105,7 @@ class CProgram:
         if apart:
             loose = program.copy()
             loose.steps = [part for step in program.steps for part in step.parts or [step]]
-            self._write(fuse_in_c(loose, apart))
+            self._write(fuse_groups_in_c(loose, apart))
             self.program = find_groups(self.program)
 
     def _write(self, program: Program) -> None:

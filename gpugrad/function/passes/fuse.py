@@ -333,7 +333,7 @@ def _put_late(program: Program) -> Program:
     return new
 
 
-def fuse_in_c(program: Program, apart: Set[int] = frozenset()) -> Program:
+def fuse_groups_in_c(program: Program, apart: Set[int] = frozenset()) -> Program:
     """`fuse_groups` for kernels that a C++ compiler reads."""
     return fuse_groups(program, apart, MOST_IN_C)
 
