@@ -144,9 +144,8 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.convert import constant, convert_to_tensor
 from gpugrad.core.tensor import Tensor
-from gpugrad.transforms.derivatives import (
-    batch_jacobian, grad, hessian, hvp, jacobian, jvp, linearize, value_and_grad, vjp,
-)
+from gpugrad.transforms.derivatives import grad, hvp, jvp, linearize, value_and_grad, vjp
+from gpugrad.transforms.jacobians import batch_jacobian, hessian, jacobian
 from gpugrad.transforms.implicit import implicit_diff
 from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable

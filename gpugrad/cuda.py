@@ -352,8 +352,14 @@ def prefetch_to_device(batches: Iterable[Any], device: Any = None, size: int = 2
         ) from None
     d = devices.require(devices.device(device))
     if d.kind == "cpu":
-        return (nest.map_structure(lambda x: _convert(_read(x), d), batch) for batch in batches)
+        return (_on_host(batch, d) for batch in batches)
     return _prefetch_to_gpu(batches, d, size, _Position(source))
+
+
+def _on_host(batch: Any, d: devices.Device) -> Any:
+    if type(batch) is tuple and all(type(x) is Tensor and x.device == d for x in batch):
+        return batch  # as it is, in a tenth of the time
+    return nest.map_structure(lambda x: _convert(_read(x), d), batch)
 
 
 class _Position:

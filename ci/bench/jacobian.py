@@ -17,7 +17,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("GPUGRAD_DEVICE", "cpu")
 
 import numpy as np
-from peers import installed, race, status, table
+from peers import installed, jax_runs, race, status, table
 
 import gpugrad as gg
 
@@ -54,6 +54,38 @@ def jacobians() -> dict[str, object]:
     return runs
 
 
+POINTS = RNG.standard_normal((3200, 8)).astype(np.float32)
+START = RNG.standard_normal(26).astype(np.float32) / 3
+
+
+def tall() -> dict[str, object]:
+    """The Jacobian of 3,200 residuals by 26 parameters of a small network, in forward mode."""
+
+    def residuals(lib, points):
+        return lambda p: lib.tanh(points @ p[:24].reshape(8, 3)) @ p[23:] - p[0]
+
+    points, start = gg.asarray(POINTS), gg.asarray(START)
+    f = residuals(gg, points)
+    forward, rows = gg.jacobian(f, mode="forward"), gg.jacobian(f)
+    runs = {"gpugrad": lambda: forward(start), "gpugrad, mode=reverse": lambda: rows(start)}
+    traced = gg.function(forward)
+    runs["gg.function"] = lambda: traced(start)
+    if installed("torch"):
+        import torch
+
+        columns = torch.func.jacfwd(residuals(torch, torch.from_numpy(POINTS)))
+        begin = torch.from_numpy(START)
+        runs["torch.func.jacfwd"] = lambda: columns(begin)
+    if jax_runs(False):
+        import jax
+        from jax import numpy as jnp
+
+        compiled = jax.jit(jax.jacfwd(residuals(jnp, jnp.asarray(POINTS))))
+        first = jnp.asarray(START)
+        runs["jax.jit(jax.jacfwd)"] = lambda: jax.block_until_ready(compiled(first))
+    return runs
+
+
 def per_example() -> dict[str, object]:
     """Gradients of two layers' weights for each of 64 examples: vmap of grad, and a loop."""
     w1, w2, batch = gg.asarray(W1), gg.asarray(W2), gg.asarray(BATCH)
@@ -86,5 +118,6 @@ if __name__ == "__main__":
         race(jacobians(), args.rounds),
         {"gpugrad, row by row": 0.2},
     )
+    table("Jacobian of 3,200 residuals by 26 parameters", race(tall(), args.rounds))
     table("gradients of 64 examples by 98,304 weights", race(per_example(), args.rounds))
     raise SystemExit(status(good))

@@ -41,6 +41,8 @@ REACH, MOST = 0.9, 2.5
 RANDOM = {"dropout", "normal"}
 """Ops whose results differ from library to library."""
 
+POWERS = (4, -1, 2.5, 0.5, 1.7)
+
 SECONDS = 0.01
 """A measurement repeats a call until it takes this time."""
 
@@ -87,6 +89,7 @@ def arguments() -> dict[str, Callable[[], Arrays]]:
         **dict.fromkeys(("softmax", "log_softmax", "sort", "top_k", "dropout"), matrix),
         **dict.fromkeys(("max_pool2d", "avg_pool2d", "interpolate"), images),
         "add": each((rows, width), (width,)),
+        **{f"power {y}": lambda: ([abs(of(n)) + 0.5], []) for y in POWERS},
         "where": lambda: ([of(n), of(n)], [below(2, n) > 0]),
         "layer_norm": norm,
         "batch_norm": each((8, 32, side, side), (32,), (32,)),
@@ -135,6 +138,7 @@ def with_gpugrad() -> tuple[Functions, Any]:
         **{n: getattr(gg.nn, n) for n in ("gelu", "silu", "relu", "dropout", "conv2d")},
         **{n: getattr(gg.nn, n) for n in ("cross_entropy", "cdist", "grid_sample")},
         **{n: getattr(gg.linalg, n) for n in ("cholesky", "solve")},
+        **{f"power {y}": lambda x, y=y: x**y for y in POWERS},
         "gelu_tanh": lambda x: gg.nn.gelu(x, "tanh"),
         "var": lambda x: gg.var(x, -1),
         "max": lambda x: gg.max(x, -1),
@@ -189,6 +193,7 @@ def with_torch(compiled: bool = False) -> tuple[Functions, Any]:
         **{n: getattr(F, n) for n in ("gelu", "silu", "relu", "dropout", "conv2d")},
         **{n: getattr(torch.linalg, n) for n in ("cholesky", "solve")},
         "cross_entropy": F.cross_entropy,
+        **{f"power {y}": lambda x, y=y: x**y for y in POWERS},
         "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
         "softmax": lambda x: F.softmax(x, -1),
         "log_softmax": lambda x: F.log_softmax(x, -1),
@@ -250,6 +255,7 @@ def with_jax() -> tuple[Functions, Any]:
         **{n: getattr(jnp.linalg, n) for n in ("cholesky", "solve")},
         "erf": jax.scipy.special.erf,
         "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+        **{f"power {y}": lambda x, y=y: x**y for y in POWERS},
         "gelu_tanh": jax.nn.gelu,
         "var": lambda x: jnp.var(x, -1),
         "max": lambda x: jnp.max(x, -1),

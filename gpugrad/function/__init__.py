@@ -54,11 +54,12 @@ def function(
         passes: the optimizations to run; all if None. ``("constants", "transposes", "outer",
             "identities", "ones", "common", "dead")`` run on all programs; "groups" fuses steps,
             on a GPU together with "narrow", "losses", "pieces", "norms", "products", "casts",
-            "axes" and "recompute", and in C kernels on a CPU with "pieces", "norms", "rows" and
-            "axes"; "arena" and "in place" reuse memory.
+            "axes" and "recompute", and in C kernels on a CPU with "pieces", "norms", "rows", "axes"
+            and "vectors"; "arena" and "in place" reuse memory.
 
     On a CPU, a program that computes a million elements or more is compiled by the C++ compiler, if
-    there is one and the function has no `memory_limit`. Its last bits differ from those of the ops
+    there is one and the function has no `memory_limit`; so is a `scan` of 64 steps or more, those
+    of all iterations together. Its last bits differ from those of the ops
     themselves; all calls have the same, unless the first one prints. `gg.about` names the compiler.
 
     If a replay raises, nothing is assigned. An optimizer's step comes after everything that does

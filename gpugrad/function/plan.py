@@ -11,7 +11,7 @@ from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
 from gpugrad.function.cpu.c_loop import Body, CLoop
-from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling
+from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling, is_worth_looping
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.gpu.replay import Launches
@@ -155,7 +155,7 @@ def planned_loop(body: Body, options: Options, times: int) -> CLoop | None:
     """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C."""
     if numerics() or not {"groups", "arena"} <= {*options.passes}:
         return None
-    if not is_worth_compiling(body.program, times):
+    if not is_worth_looping(body.program, times):
         return None
     try:
         program = run_passes(body.program, "c", options.passes)

@@ -13,7 +13,7 @@ from gpugrad.core.tensor import wrap
 from gpugrad.errors import reraise
 from gpugrad.ops.arrays.index_rules import has_arrays, resolve_index
 from gpugrad.registry.record import Op
-from gpugrad.trace.program import NotReplayable, Step, fill_index, takes_arguments
+from gpugrad.trace.program import NotReplayable, Step, Value, fill_index, takes_arguments
 
 
 def op_call(step: Step, xp: Reading) -> Callable[..., Any]:
@@ -57,6 +57,25 @@ def effect_call(step: Step) -> Callable[[list[Any], Any, list[Any]], list[Any]]:
         return [*(t._data for t in results), *(variable._data for variable in variables)]
 
     return run
+
+
+def in_python(step: Step) -> Callable[[list[Any]], None]:
+    """The function that executes an op's step: of the arrays that it reads, and of its results."""
+    run, args, n = op_call(step, NUMPY), step.args, len(step.outs)
+
+    def call(arrays: list[Any]) -> None:
+        of = iter(arrays)
+
+        def argument(a: Any) -> Any:
+            if isinstance(a, list):
+                return [argument(x) for x in a]
+            return next(of) if isinstance(a, Value) else a
+
+        results = run(*map(argument, args))
+        for out, result in zip(arrays[-n:], results if n > 1 else (results,), strict=True):
+            out[...] = result
+
+    return call
 
 
 def reraise_as_op(error: Exception, step: Step) -> None:

@@ -146,10 +146,12 @@ class Replay:
             ``"index"`` if masks in an index do.
         overwrites: position of the array that the `cuda` launcher overwrites with the result if
             called with ``over=True``. None if it cannot.
-        c_call: how C kernels on the CPU compute an op of two arrays between them, without Python.
-            It is called as the `cpu` launcher, with traced arrays, and returns the address of
-            ``void f(const long* numbers, const void* a, const void* b, void* out)``, for contiguous
-            arrays, and the numbers; or NotImplemented.
+        c_call: how C kernels on the CPU compute the op between them, without Python. It is called
+            as the `cpu` launcher, with values that have a shape and a dtype, and after them the
+            arrays in the index. It returns the address of
+            ``void f(const long* numbers, const void* a, const void* b, void* out)``, for two
+            contiguous arrays, and the numbers; a `gpugrad.kernels.cpu.moves.Function`; or
+            NotImplemented.
     """
 
     captures: bool | Callable[..., bool] | None = None

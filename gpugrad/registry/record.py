@@ -42,7 +42,7 @@ from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rule, Rules, defaults
-from gpugrad.registry.on_arrays import bare_function, through_float32, with_loop
+from gpugrad.registry.on_arrays import bare_function, through_float32
 from gpugrad.registry.on_tensors import TAKEN, eager_function, follow
 from gpugrad.registry.rules import DeclaredRules
 
@@ -119,14 +119,6 @@ class Op(DeclaredRules, Forward, Replay, Checks):
             return None
         function = getattr(np, self.forward.name, None)
         return function if type(function) is np.ufunc and function.nout == 1 else None
-
-    @cached_property
-    def rules(self) -> tuple[Any, ...]:
-        """The rules `vjp`, bound, one for each input; as loops in C if `cpu` is True."""
-        rules = super().rules
-        if self.cpu is not True or self.declared.d is not None:  # whose rules have loops already
-            return rules
-        return tuple(r and with_loop(self, r) for r in rules)
 
     @property
     def is_opened(self) -> bool:

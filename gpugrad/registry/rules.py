@@ -150,10 +150,12 @@ class DeclaredRules(Gradient, Recordable):
         if d is not None:
             return tuple(_bind_partial(p, self, masked) for p in d)
         xp = "xp.unmasked" if self.singular and not masked else "xp"
-        return tuple(
+        bound = [
             _missing_rule(self.name, k) if r is ... else r and _bind_rule(r, self, "vjp", xp=xp)
             for k, r in enumerate(vjp or ())
-        )
+        ]
+        loops = getattr(self, "cpu", None) is True
+        return tuple(with_loop(self, r) if r and loops else r for r in bound)
 
     @cached_property
     def _each(self) -> Rule:

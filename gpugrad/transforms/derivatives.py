@@ -1,4 +1,4 @@
-"""Derivatives of functions: `grad`, `vjp`, `jvp`, `jacobian` and others."""
+"""Derivatives of functions: `grad`, `vjp`, `jvp` and others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.gradients import pack_tensors
 from gpugrad.autodiff.recorder import number_any
-from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
+from gpugrad.autodiff.tape import GradientTape
 from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE
@@ -71,16 +71,17 @@ def _source(leaf: Any, alone: bool) -> Any:
     return x
 
 
-def _tensors(structure: Any) -> list[Tensor]:
+def tensors_in(structure: Any) -> list[Tensor]:
+    """The Tensors among the leaves."""
     return [leaf for leaf in nest.flatten(structure) if isinstance(leaf, Tensor)]
 
 
-def _results(y: Any) -> list[Any]:
+def results_of(y: Any) -> list[Any]:
     """The leaves of a result that must be Tensors."""
     return [leaf for leaf in nest.flatten(y) if leaf is y or not nest.is_constant(leaf)]
 
 
-def _split(
+def split(
     f: Function, args: tuple[Any, ...], argnums: int | Sequence[int]
 ) -> tuple[list[Any], Any]:
     """The arguments to pass, and the sources among them at `argnums`."""
@@ -145,12 +146,12 @@ def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Func
 
     @functools.wraps(f)
     def with_grad(*args: Any, **keywords: Any) -> Any:
-        arguments, wanted = _split(f, args, argnums)
+        arguments, wanted = split(f, args, argnums)
         with GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(_tensors(wanted))
+            tape.watch(tensors_in(wanted))
             y = f(*arguments, **keywords)
             value, aux = _pair(y, f) if has_aux else (y, None)
-        grads = tape.gradient(_scalar(value, f), _tensors(wanted), unconnected_gradients="zero")
+        grads = tape.gradient(_scalar(value, f), tensors_in(wanted), unconnected_gradients="zero")
         # IndexedSlices of a gathered argument become dense
         g = pack_tensors(wanted, [tensor(grad) for grad in grads])
         return (y, g) if not has_aux else ((value, aux), g)
@@ -183,9 +184,9 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
     [2.0, 40.0]
     """
     CALLABLE("vjp", "f", f)
-    arguments, sources = _split(f, primals, range(len(primals)))
+    arguments, sources = split(f, primals, range(len(primals)))
     with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(_tensors(sources))
+        tape.watch(tensors_in(sources))
         y = f(*arguments)
         target = nest.map_structure(lambda t: t if isinstance(t, Variable) else copy(t), y)
 
@@ -194,7 +195,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
             nest.flatten(target), nest.flatten_like(target, cotangent, "cotangent"), strict=True
         )
         upstream = [g for leaf, g in pairs if leaf is target or not nest.is_constant(leaf)]
-        grads = tape.gradient(_results(target), _tensors(sources), upstream, "zero")
+        grads = tape.gradient(results_of(target), tensors_in(sources), upstream, "zero")
         return pack_tensors(sources, [tensor(grad) for grad in grads])
 
     return y, saying_where(pull, "vjp")
@@ -215,13 +216,13 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
                 f"{what}: pass a list with one entry for each argument of the function, such as "
                 f"[x]; got a {type(value).__name__}."
             )
-    arguments, sources = _split(f, tuple(primals), range(len(primals)))
+    arguments, sources = split(f, tuple(primals), range(len(primals)))
     directions = nest.flatten_like(sources, tangents, "tangents")
     leaves = zip(nest.flatten(sources), directions, strict=True)
     pairs = [(x, t) for x, t in leaves if isinstance(x, Tensor)]
     with ForwardAccumulator([x for x, _ in pairs], [t for _, t in pairs]) as acc:
         y = f(*arguments)
-    return y, pack_tensors(y, acc.jvp(_results(y), unconnected_gradients="zero"))
+    return y, pack_tensors(y, acc.jvp(results_of(y), unconnected_gradients="zero"))
 
 
 @saying_where
@@ -262,80 +263,3 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     CALLABLE("hvp", "f", f)
     positions = tuple(range(len(primals))) if isinstance(primals, (list, tuple)) else 0
     return jvp(grad(f, positions), primals, tangents)[1]
-
-
-def jacobian(
-    f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
-) -> Function:
-    """Make a function that returns the Jacobian: output's shape + argument's shape.
-
-    Args:
-        f: function that returns a Tensor or a nest of Tensors. The Jacobian has that nest, with the
-            argument's nest in place of each Tensor.
-        argnums: position, or positions, of the arguments to differentiate by; each may be a
-            nested structure.
-        chunk_bytes: roughly how much memory one batched backward pass may take.
-
-    >>> gg.jacobian(lambda x: x * x)(gg.constant([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-    return _with_jacobian("jacobian", f, argnums, _rows, chunk_bytes)
-
-
-def _rows(tape: GradientTape, target: Any, sources: Any, *options: Any, **more: Any) -> Any:
-    return pack_tensors(sources, tape.jacobian(target, _tensors(sources), *options, **more))
-
-
-def _with_jacobian(name: str, f: Function, argnums: Any, take: Any, chunk_bytes: int) -> Function:
-    CALLABLE(name, "f", f)
-
-    @functools.wraps(f)
-    def with_jacobian(*args: Any, **keywords: Any) -> Any:
-        arguments, wanted = _split(f, args, argnums)
-        with GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.watch(_tensors(wanted))
-            y = f(*arguments, **keywords)
-
-        def derivatives(leaf: Any) -> Any:
-            if leaf is not y and nest.is_constant(leaf):
-                return leaf
-            return take(tape, leaf, wanted, "zero", chunk_bytes=chunk_bytes)
-
-        return nest.map_structure(derivatives, y)
-
-    return saying_where(with_jacobian, name)
-
-
-def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
-    """Make a function that returns the Jacobian of each example of a batch.
-
-    Args:
-        f: function whose result and argument have the batch axis first. An example of the result
-            may only depend on the same example of the argument, which is not checked.
-        argnums: position of the argument.
-        chunk_bytes: as for `jacobian`.
-
-    Returns:
-        Function whose result has the shape (batch, result's axes..., argument's axes...).
-
-    >>> gg.batch_jacobian(lambda x: x * x)(gg.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
-    """
-    return _with_jacobian("batch_jacobian", f, argnums, GradientTape.batch_jacobian, chunk_bytes)
-
-
-def hessian(
-    f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
-) -> Function:
-    """Make a function that returns the Hessian of a scalar function.
-
-    Args:
-        f: function that returns a 0-d Tensor.
-        argnums, chunk_bytes: as for `jacobian`. If the arguments are nests, the result is a nest
-            of nests: ``hessian(loss)(params)["w"]["b"]``.
-
-    >>> gg.hessian(lambda x: gg.sum(x * x * x))(gg.constant([1.0, 2.0])).tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    CALLABLE("hessian", "f", f)
-    return _with_jacobian("hessian", grad(f, argnums), argnums, _rows, chunk_bytes)

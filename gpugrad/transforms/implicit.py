@@ -21,7 +21,8 @@ from gpugrad.trace.listener import Listener
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import Function, custom_gradient
-from gpugrad.transforms.derivatives import grad, jacobian, vjp
+from gpugrad.transforms.derivatives import grad, vjp
+from gpugrad.transforms.jacobians import jacobian
 
 
 def _of_fixed_point(f: Function) -> Function:

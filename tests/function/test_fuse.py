@@ -18,7 +18,13 @@ from gpugrad.function.gpu.kernel_launch import RowWise
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.passes import pass_names
 from gpugrad.function.passes.epilogues import Product
-from gpugrad.function.passes.fuse import FusedKernel, fuse_groups, launches
+from gpugrad.function.passes.fuse import (
+    MOST_IN_C,
+    FusedKernel,
+    fuse_groups,
+    fuse_groups_in_c,
+    launches,
+)
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.products import find_products
 from gpugrad.kernels.codegen import row_kernel
@@ -41,6 +47,19 @@ def layer_norm(x, gamma, beta):
     c = x - gg.mean(x, axis=-1, keepdims=True)
     v = gg.mean(c * c, axis=-1, keepdims=True)
     return c / gg.sqrt(v + 1e-5) * gamma + beta
+
+
+def test_kernels_in_c_have_few_steps_so_that_compilers_take_linear_time():
+    def f(x):
+        y = x
+        for k in range(150):
+            y = gg.sin(y) + k
+        return y * x
+
+    kernels = fuse_groups_in_c(program_of(f, gg.ones((30, 4)))).steps
+    assert [len(kernel.steps) for kernel in kernels] == [MOST_IN_C] * 3 + [1]
+    (whole,) = fuse_groups(program_of(f, gg.ones((30, 4)))).steps
+    assert len(whole.steps) == 301
 
 
 def softmax(x):

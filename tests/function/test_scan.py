@@ -5,9 +5,11 @@ import pytest
 from comparing import near
 
 import gpugrad as gg
+from gpugrad.errors import IndexOutOfBoundsError
 from gpugrad.function.control import loop_gradient, scanning
 from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.c_loop import CLoop
+from gpugrad.function.cpu.runs import in_runs
 from gpugrad.kernels.cpu import compiler
 
 N, BATCH, WIDTH = 6, 4, 5
@@ -69,8 +71,38 @@ def deep(p, h, x):
 
 
 def sorts(p, h, x):
-    """Steps that are not C."""
-    return h + gg.sort(x @ p["w"], axis=1), gg.cumsum(h * p["s"], axis=0)
+    """Steps that are functions of arrays in C."""
+    y = gg.sort(x @ p["w"], axis=1) + gg.sort(x, axis=0, descending=True)
+    order = gg.argsort(x, axis=1)
+    y = y + gg.take_along_axis(h, order, axis=1) * gg.astype(gg.argmax(h, axis=1)[:, None], h.dtype)
+    return h + 0.1 * y, gg.cumsum(h * p["s"], axis=0)
+
+
+def indexed(p, carry, x):
+    """Reads and writes at places that differ between steps, and at fixed ones."""
+    h, k = carry
+    row, column = h[k % BATCH], gg.take(x, gg.stack([k % WIDTH, -1]), axis=1)
+    y = gg.index_add(h * p["s"], gg.stack([row, row]), index=(gg.stack([k % BATCH, k % 2]),))
+    y[k % BATCH] = row * 0.5
+    y[1, 2:4] = p["b"][:2] * x[0, 0]
+    y = y + gg.index_add(x, h[:2], index=[1, 1, 0][:2]) + gg.sum(column)
+    return (gg.tanh(y), k + gg.astype(gg.any(row > 0), k.dtype) + 1), y[[3, 0, 0]]
+
+
+def moved(p, h, x):
+    """Steps that only move elements; products of vectors; a sum over axes in the middle."""
+    y = gg.roll(h, 1, axis=1) + gg.pad(x[1:, :-2], ((0, 1), (1, 1)), "reflect")
+    y = y + gg.repeat(gg.flip(h[:, :1], axis=0), WIDTH, axis=1) + gg.tile(h[1:2], (BATCH, 1))
+    one, *rest = gg.split(y, WIDTH, axis=1)
+    y = gg.concat([*rest, gg.where(x[:, :1] > 0, one, -one)], axis=1) @ p["w"]
+    v = gg.einsum("i,ij->j", p["b"], p["w"]) + p["w"] @ x[0] + h[0] * (h[1] @ p["b"])
+    return gg.tanh(y + v + gg.einsum("ij,kj->ik", h, p["w"])), gg.diagonal(y)
+
+
+def left(p, h, x):
+    """Steps of Python, between others."""
+    m = x @ gg.transpose(x) + 3 * gg.eye(BATCH, dtype=x.dtype)
+    return gg.tanh(gg.linalg.solve(m, h) @ p["w"]), gg.cumprod(h, axis=1)
 
 
 def products_alone(p, h, x):
@@ -88,6 +120,9 @@ BODIES = {
     counted: lambda p: (p["h"], gg.constant(0), gg.zeros_like(p["s"]), p["b"]),
     deep: lambda p: p["h"],
     sorts: lambda p: p["h"],
+    indexed: lambda p: (p["h"], gg.constant(0)),
+    moved: lambda p: p["h"],
+    left: lambda p: p["h"],
     products_alone: lambda p: p["h"],
     forgets: lambda p: p["h"],
 }  # fmt: skip
@@ -120,6 +155,7 @@ def gradients(body, names, reverse=False):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+@pytest.mark.thin(2)
 def test_a_loop_returns_what_python_does(body, reverse, setting):
     p = arrays()
     f = gg.function(lambda p: scanned(body, p, reverse))
@@ -141,6 +177,7 @@ def test_gradients_of_a_loop_are_those_of_python(body, names, reverse, setting):
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+@pytest.mark.thin(2)
 def test_second_gradients_of_a_loop_are_those_of_python(body, setting):
     p, first = arrays(), gradients(body, ["w", "h"])
 
@@ -174,17 +211,36 @@ def test_narrow_floats_are_near_those_of_python(dtype, setting):
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize(
-    ("body", "in_c"),
-    [(elman, True), (lstm, True), (counted, True), (products_alone, True), (sorts, False)],
-    ids=lambda x: getattr(x, "__name__", x),
-)
-def test_a_loop_is_one_call_if_its_body_is_c(body, in_c, loops, monkeypatch):
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     gg.function(gradients(body, ["w", "gates", "x"]))(arrays())
     (loop,) = loops
     for repeated in (loop._forward, loop._backward):
-        assert isinstance(repeated._in_c, CLoop) == in_c
+        assert isinstance(repeated._in_c, CLoop)
+        compiled = repeated._in_c._compiled
+        names = {s.name for s in compiled.program.steps if id(s) in compiled.left}
+        assert names <= LEFT.get(body, set())
+
+
+LEFT = {
+    left: {"solve", "cumulative_prod", "recurrence"},
+    sorts: {"argsort"},  # descending
+    indexed: {"any"},
+    deep: {"sum_of_products"},
+}
+"""Steps that only Python computes."""
+
+
+def test_an_error_within_a_loop_in_c_is_that_of_the_op(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    table = gg.arange(5.0)
+    f = gg.function(lambda at: gg.scan(lambda c, k: (c + table[k], c), 0.0, at)[0])
+    assert f(gg.constant([1, 4, -5])).item() == 5
+    for bad in (5, -6):
+        with pytest.raises(IndexOutOfBoundsError, match=rf"getitem: index {bad} is out of bounds"):
+            f(gg.constant([1, bad, 0]))
+    assert f(gg.constant([1, 4, -5])).item() == 5
 
 
 @pytest.mark.parametrize(("body", "names"), [(elman, "w"), (lstm, "gates"), (deep, "w")])
@@ -256,3 +312,32 @@ def test_a_long_loop_is_several_calls(setting):
     last, ys = f(x)
     np.testing.assert_allclose(last.numpy(), c, rtol=1e-12)
     np.testing.assert_allclose(ys.numpy(), cs, rtol=1e-12)
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(
+    ("f", "shape", "moves"),
+    [
+        (lambda x: gg.roll(x, 1), (3, 4), True),
+        (lambda x: gg.repeat(x, 2, axis=1), (3, 4), True),
+        (lambda x: x[[2, 0, 0]], (3, 4), True),
+        (lambda x: gg.tile(x, (2, 1)), (1, 1), True),
+        (lambda x: gg.tril(x), (3, 4), True),
+        (gg.sort, (2,), False),
+        (lambda x: gg.cumprod(x), (2,), False),
+        (lambda x: gg.cumulative_max(x), (3,), False),
+        (lambda x: gg.linalg.inv(x), (2, 2), False),
+        (lambda x: gg.OPS["limited"].eager(x), (3,), False),
+        (lambda x: gg.fft.dct(x), (2,), False),
+    ],
+)
+def test_only_steps_that_move_elements_are_copied_in_runs(f, shape, moves, monkeypatch):
+    @gg.op(differentiable=False)
+    def limited(xp, x, /):
+        return xp.lib.minimum(x, 100)
+
+    monkeypatch.setitem(gg.OPS, "limited", gg.OPS.pop("limited"))
+    x = gg.random.normal(shape)
+    steps = [s for s in gg.function(f).lower(x).program.steps if not all(v.view for v in s.outs)]
+    assert steps
+    assert all((in_runs(s) is not None) == moves for s in steps)

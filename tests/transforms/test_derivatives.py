@@ -1,6 +1,7 @@
 """linearize, custom_jvp, implicit_diff, checkpoint; and products beside masked branches."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -300,6 +301,43 @@ def test_zero_cotangent_beside_a_masked_branch_has_a_derivative(h):
         lambda x: gg.scan(lambda c, _: (gg.linearize(h, c)[1](X), None), x, None, length=1)[0]
     )
     near(within(x), gg.jvp(h, [x], [X])[1])
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("mode", ["forward", "auto"])
+def test_jacobian_by_columns_is_that_by_rows(mode, chunk_bytes, rng):
+    w, p = C(rng.normal(size=(50, 36))), C(rng.normal(size=36))
+    q = {"s": C(2.0), "t": C(rng.normal(size=(2, 3))), "name": "q"}
+
+    def f(p, q):
+        p[0] *= 2.0  # on a copy of the argument
+        return {"a": gg.tanh(w @ p) * q["s"], "of": None, "b": [gg.sum(p) * q["t"], gg.outer(p, p)]}
+
+    rows = gg.jacobian(f, (0, 1))(p, q)
+    columns = gg.jacobian(f, (0, 1), mode=mode, chunk_bytes=chunk_bytes)(p, q)
+    assert _others(columns) == _others(rows)
+    for a, b in zip(_arrays(columns), _arrays(rows), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a, b, 1e-6, 1e-12)
+
+
+def test_jacobian_in_forward_mode_nests_and_refuses(rng):
+    forward = functools.partial(gg.jacobian, mode="forward")
+    x = C(rng.normal(size=3))
+    exact = np.zeros((3, 3, 3))
+    exact[*np.diag_indices(3, 3)] = 6 * x.numpy()
+    for f in (forward(forward(lambda x: x**3)), gg.jacobian(forward(lambda x: x**3))):
+        near(f(x), exact)
+        near(gg.function(f)(x), exact)
+        near(gg.vmap(f)(gg.stack([x, x]))[1], exact)
+    assert forward(lambda x: x * x)(gg.ones(0)).shape == (0, 0)
+    with pytest.raises(ArgumentError, match='mode must be "reverse" or "forward" or "auto"'):
+        gg.jacobian(gg.tanh, mode="backward")
+    with pytest.raises(DTypeError, match=r'^jacobian: mode="forward" takes real'):
+        forward(lambda x: x * 1j)(x)
+    with pytest.raises(DTypeError, match=r"^jacobian: the function must return Tensors, got 3"):
+        forward(lambda x: 3)(x)
+    assert gg.jacobian(lambda x: x * 1j, mode="auto")(x[:1]).shape == (1, 1)
 
 
 def test_batch_jacobian_is_the_jacobian_of_each_example(rng):

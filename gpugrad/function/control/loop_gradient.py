@@ -66,7 +66,6 @@ class Repeated:
             result = self._in_c.loop(carry, stacks, same, self._times, back)
             if result is not None:
                 return result
-            self._in_c = None
         return self._step_by_step(carry, stacks, same, back)
 
     def _step_by_step(

@@ -8,7 +8,7 @@ The carry lies in two places by turns. In a stack the address moves on by one sl
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
-from gpugrad.function.passes.rewrite import is_product
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.trace.program import Program, Step, Value
 
@@ -50,7 +49,7 @@ class CLoop(CReplay):
 
     def __init__(self, body: Body, in_place: bool = True) -> None:
         self._body = body
-        compiled = CProgram(_with_copies(body.program), from_stacks=True)
+        compiled = CProgram(_with_copies(body.program), in_loop=True)
         program = compiled.program
         self._outside = [*program.inputs, *program.outputs]
         if any(v.dtype == object or 0 in v.shape for v in self._outside) or program.reads:
@@ -72,7 +71,7 @@ class CLoop(CReplay):
         """Run it n times; with `back` from the end of the stacks to their start.
 
         Returns:
-            The carry and stacks of results; None if only NumPy can compute one of its products.
+            The carry and stacks of results; None if a step in Python has failed.
         """
         body, inputs = self._body, self._outside[: len(self._program.inputs)]
         outs = self._outside[len(inputs) :]
@@ -94,8 +93,12 @@ class CLoop(CReplay):
         except IndexError:
             buffers = [np.empty(*kind) for kind in self._buffers[len(memory) :]]
         slots = self._slots([*memory, *buffers])
-        if not self._steps.repeat(n, slots, self._moves(sign)):
-            return None
+        moving = self._moving_arrays([turns, read, results], first, sign)
+        with np.errstate(all="ignore"):
+            try:
+                self._steps.repeat(n, slots, self._moves(sign), moving)
+            except Exception:  # of a step in Python: outside of C its error says where
+                return None
         self._spare.append(buffers)
         return [turn[n % 2, ...].copy() for turn in turns], results
 
@@ -113,6 +116,37 @@ class CLoop(CReplay):
             elif is_out or at < body.n_carry + body.n_slices:
                 moves.append((slot, sign * nbytes, False))
         return moves
+
+    def _moving_arrays(
+        self, stacks: Sequence[Sequence[Any]], first: int, sign: int
+    ) -> dict[int, Callable[[int], Any]]:
+        """By the slots that move, their arrays as functions of the iteration, for steps in Python.
+
+        `stacks` are the two places of each value of the carry, and the stacks read and written.
+        """
+        body, n_inputs = self._body, len(self._program.inputs)
+        (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
+
+        def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
+            both = [layout_of(turn[k, ...], *about) for k in range(2)]
+            return lambda i: both[(i + is_out) % 2]
+
+        def of_stack(stack: Any, about: Any) -> Callable[[int], Any]:
+            return lambda i: layout_of(stack[first + sign * i, ...], *about)
+
+        for slot, thing in self._fixed.values():
+            if isinstance(thing, np.ndarray) or thing[0] >= len(self._outside):
+                continue
+            home, *about = thing
+            is_out = home >= n_inputs
+            at = home - n_inputs * is_out
+            if at < body.n_carry:
+                moving[slot] = carried(turns[at], is_out, about)
+            elif is_out:
+                moving[slot] = of_stack(results[at - body.n_carry], about)
+            elif at < body.n_carry + body.n_slices:
+                moving[slot] = of_stack(read[at - body.n_carry], about)
+        return moving
 
     # -- the steps
 
@@ -145,14 +179,19 @@ class CLoop(CReplay):
         return super()._buffer(out, ends, roots)
 
 
+def layout_of(memory: Any, shape: Any, dtype: Any, offset: int, strides: Any) -> Any:
+    """The view of the memory of an array."""
+    return np.ndarray(shape, dtype, memory, offset, strides)
+
+
 def _with_copies(program: Program) -> Program:
     """The program with copies of results that no step writes to memory of their own."""
     new = program.copy()
     fresh = {
         id(v)
         for step in program.steps
-        if isinstance(step, (FusedKernel, Pieces)) or is_product(step)
         for v in step.outs
+        if isinstance(step, (FusedKernel, Pieces)) or not v.view
     }
     for k, v in enumerate(program.outputs):
         if id(v) in fresh:

@@ -11,18 +11,21 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.blocks import find_groups
-from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous
+from gpugrad.function.cpu.runs import in_runs
+from gpugrad.function.cpu.view_layouts import Layout, Layouts, contiguous, is_view
 from gpugrad.function.gpu.kernel_code import KernelCode
-from gpugrad.function.passes.fuse import FusedKernel, fuse_groups
+from gpugrad.function.passes.fuse import FusedKernel, fuse_groups_in_c
 from gpugrad.function.passes.open import is_opened
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.passes.rewrite import is_product
+from gpugrad.function.step_calls import op_call
 from gpugrad.kernels.codegen.c_kernel import CKernel
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.cpu import compiler, step_table
 from gpugrad.kernels.cpu.compiler import setting
-from gpugrad.trace.program import Program, Step, Value
+from gpugrad.kernels.cpu.moves import Function
+from gpugrad.trace.program import Program, Step, Value, length_depends_on_values, takes_arguments
 
 WORTH = 1 << 20
 """Elements that elementwise steps compute in a replay, from which compiling kernels is worth
@@ -37,6 +40,9 @@ UPDATED = 2
 
 STEP = 1 << 10
 """Elements that NumPy computes in the time that Python takes to call it."""
+
+LOOPED = 1 << 6
+"""Steps of all iterations of a loop, from which it is compiled: Python takes half a millisecond."""
 
 _POINTERS = 256  # of a kernel; see step_table.cpp
 
@@ -57,26 +63,41 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
     return elements * times >= WORTH
 
 
+def is_worth_looping(program: Program, times: int) -> bool:
+    """Whether the body of a loop of so many iterations is compiled.
+
+    Only the number of steps decides, so that a loop that is called often computes the same bits
+    each time. Python takes some microseconds for each step.
+    """
+    if setting() in ("0", "always"):
+        return setting() == "always"
+    steps = sum(not all(v.view for v in step.outs) for step in program.steps)
+    return steps * times >= LOOPED
+
+
 class CProgram:
     """A program whose kernels are written in C++.
 
     Args:
         program: the program.
-        from_stacks: whether its inputs are contiguous arrays, as slices of stacks are.
+        in_loop: whether it is the body of a loop: its inputs are contiguous arrays, as slices of
+            stacks are, and Python computes single steps within the call.
 
     Attributes:
         program: the program; steps that cannot be written are not in kernels.
         kernels: the text of each kernel, by the step's id.
         products: ids of the products that run in C too.
         calls: the address of a C function and the numbers that it reads, by the step's id.
+        functions: C functions of arrays that compute a step, by the step's id.
+        left: ids of the steps that Python computes within a call.
         copies: where pieces and reshapes that move elements go in their result, by the step's id.
         layouts: of the values that these compute, and of views of them.
         refused: names of ops that cannot be written, and why.
         source: the text of the library; equal kernels are in it once.
     """
 
-    def __init__(self, program: Program, from_stacks: bool = False) -> None:
-        self.program, self._from_stacks = program, from_stacks
+    def __init__(self, program: Program, in_loop: bool = False) -> None:
+        self.program, self._in_loop = program, in_loop
         self.refused: dict[str, str] = {}
         self._library: Any = None
         self._write(program)
@@ -84,7 +105,7 @@ class CProgram:
         if apart:
             loose = program.copy()
             loose.steps = [part for step in program.steps for part in step.parts or [step]]
-            self._write(fuse_groups(loose, apart))
+            self._write(fuse_groups_in_c(loose, apart))
             self.program = find_groups(self.program)
 
     def _write(self, program: Program) -> None:
@@ -94,9 +115,11 @@ class CProgram:
         self._whole: list[FusedKernel] = []  # kernels that cannot be written
         self.products: set[int] = set()
         self.calls: dict[int, tuple[int, Sequence[int]]] = {}
+        self.functions: dict[int, Function] = {}
+        self.left: set[int] = set()
         self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
-        if self._from_stacks:
+        if self._in_loop:
             self.layouts.new(program.inputs)
         self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
@@ -121,19 +144,29 @@ class CProgram:
         return results
 
     def _add(self, step: Step) -> None:
+        if _views_constant(step):
+            return
         if isinstance(step, FusedKernel) and not self._written(step):
             self.program.steps += step.parts
             return
         self.program.steps.append(step)
         if _is_product(step):
             self.products.add(id(step))
-        elif (call := _call(step)) is not None:
+        elif type(call := _call(step)) is Function:
+            self.functions[id(step)] = call
+        elif call is not None:
             self.calls[id(step)] = call
         elif targets := self._targets(step):
             self.copies[id(step)] = targets
         elif not isinstance(step, FusedKernel):
-            self.layouts.view(step)
-            return
+            if self.layouts.view(step):
+                return
+            if (function := in_runs(step)) is not None:
+                self.functions[id(step)] = function
+            elif self._in_loop and _can_be_left(step):
+                self.left.add(id(step))
+            else:
+                return
         self.layouts.new(step.outs)
 
     def _targets(self, step: Step) -> list[Layout]:
@@ -209,6 +242,19 @@ class CProgram:
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
 
 
+def _views_constant(step: Step) -> bool:
+    """Whether a step is a view of a constant, and so its result is one, too."""
+    if not is_view(step) or takes_arguments(step.params.get("index")) or len(step.outs) != 1:
+        return False
+    if len(step.args) != 1 or not isinstance(step.args[0], Value):
+        return False
+    (x,), (out,) = step.args, step.outs
+    if x.constant is None or not isinstance(x.constant, (np.ndarray, np.generic)):
+        return False
+    out.constant = np.asarray(op_call(step, NUMPY)(x.constant))
+    return True
+
+
 def _is_product(step: Step) -> bool:
     """Whether a step is a product that BLAS computes."""
     if not is_product(step) or not step_table.multiplies():
@@ -220,11 +266,21 @@ def _is_product(step: Step) -> bool:
     ) and out.dtype in (np.float32, np.float64)
 
 
-def _call(step: Step) -> tuple[int, Sequence[int]] | None:
-    """The function in C that computes a step, and the numbers that it reads."""
-    if step.op is None or step.op.c_call is None or step_table.library() is None:
+def _call(step: Step) -> Any:
+    """The function in C that computes a step, as the field `c_call` gives it."""
+    if step.op is None or step.op.kind == "control" or step.op.c_call is None:
         return None
-    if not all(isinstance(a, Value) for a in step.args):
+    if step_table.library() is None or len(step.outs) != 1:
+        return None
+    if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
         return None
     planned = step.op.c_call(NUMPY, *step.args, **step.params)
     return None if planned is NotImplemented else planned
+
+
+def _can_be_left(step: Step) -> bool:
+    """Whether Python can compute a step between others, into arrays of known shapes."""
+    op = step.op
+    if op is None or op.kind == "control" or op.opens == "effect":
+        return False
+    return not length_depends_on_values(step) and all(0 not in v.shape for v in step.outs)

@@ -31,10 +31,10 @@ from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.cpu.view_layouts import Layout, contiguous, is_view
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
-from gpugrad.function.step_calls import effect_call
+from gpugrad.function.step_calls import effect_call, in_python
 from gpugrad.kernels.cpu import step_table
 from gpugrad.kernels.cpu.large import WIDE
-from gpugrad.kernels.cpu.step_table import Slots, Steps
+from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
 
 Place = tuple[str, int, int]
@@ -103,7 +103,7 @@ class CReplay(CpuReplay):
     def _prepared(self, run: _Run) -> Steps:
         first = {"fixed": 0, "array": len(self._fixed)}
         table: list[int] = []
-        checks: dict[int, Any] = {}
+        by_python: dict[int, InPython] = {}
         for kind, about, places in run.steps:
             slots = [first[where] + k for where, k, _ in places]
             if kind == step_table.KERNEL:
@@ -116,11 +116,19 @@ class CReplay(CpuReplay):
                 table += [kind, len(words), *words]
             elif kind == step_table.CHECK:
                 wide, call = about
-                checks[len(table)] = call
+                by_python[len(table)] = functools.partial(_checked, call)
                 table += [kind, 1 + len(slots), wide, *slots]
+            elif kind == step_table.FUNCTION:
+                address, numbers, call = about
+                by_python[len(table)] = call
+                words = [address, len(numbers), *numbers, *slots]
+                table += [kind, len(words), *words]
+            elif kind == step_table.LEAVE:
+                by_python[len(table)] = about
+                table += [kind, 1 + len(slots), 0, *slots]
             else:
                 table += [kind, 1 + len(slots), about, *slots]
-        return Steps(table, run.sizes, checks)
+        return Steps(table, run.sizes, by_python)
 
     def _names_of_arena(self) -> list[str]:
         return super()._names_of_arena() + ["slots"] * bool(self._runs)
@@ -167,6 +175,12 @@ class CReplay(CpuReplay):
         elif id(step) in self._compiled.calls:
             call = self._compiled.calls[id(step)]
             self._one_result(step, roots, self._whole_place, step_table.CALL, call)
+        elif id(step) in self._compiled.functions:
+            function = self._compiled.functions[id(step)]
+            about = function.address, function.numbers, in_python(step)
+            self._arrays(step, roots, step_table.FUNCTION, about, function.tables)
+        elif id(step) in self._compiled.left:
+            self._arrays(step, roots, step_table.LEAVE, in_python(step))
         elif self._copied(step, roots) or self._checked(step):
             pass
         elif isinstance(step, FusedKernel):
@@ -243,6 +257,17 @@ class CReplay(CpuReplay):
         places.append(self._new_place(step.outs[0], set(), roots, run))
         self._finish(run, kind, about, places)
 
+    def _arrays(
+        self, step: Step, roots: dict[int, int], kind: int, about: Any, tables: Sequence[Any] = ()
+    ) -> None:
+        """Write a step that gets arrays, not addresses: what it reads, tables, and its results."""
+        run = self._open_run()
+        place = self._array_place if kind == step_table.LEAVE else self._contiguous_place
+        places = [place(v, run) for v in step.inputs]
+        places += [self._constant_place(table) for table in tables]
+        places += [self._new_place(v, set(), roots, run) for v in step.outs]
+        self._finish(run, kind, about, places)
+
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
         targets = self._compiled.copies.get(id(step))
@@ -309,6 +334,17 @@ class CReplay(CpuReplay):
             return self._copy_place(v, run)
         return self._element_place(v, run)
 
+    def _contiguous_place(self, v: Value, run: _Run) -> Place:
+        """The place of an array that is contiguous, or of a copy of it."""
+        if v.constant is not None:
+            return self._constant_place(np.ascontiguousarray(v.constant))
+        layout = self._compiled.layouts.get(v)
+        if layout is None:
+            return run.array(self._array_text(v, run), v.dtype.itemsize)
+        if layout.strides != contiguous(v):
+            return self._copy_place(v, run)
+        return self._array_place(v, run)
+
     def _copy_place(self, v: Value, run: _Run) -> Place:
         """The place of a contiguous copy of a view, for one step."""
         kind = v.shape, v.dtype
@@ -341,6 +377,7 @@ class CReplay(CpuReplay):
         return self._slot(thing)
 
     def _constant_place(self, array: Any) -> Place:
+        array = np.asarray(array)  # a scalar is one, too
         return self._slot(array, id(array))
 
     def _slot(self, thing: Any, key: Any = None) -> Place:
@@ -351,3 +388,7 @@ class CReplay(CpuReplay):
 def _view(*about: Any) -> Any:
     shape, dtype, offset, strides, memory = about
     return np.ndarray(shape, dtype, memory, offset, strides)
+
+
+def _checked(call: Callable[..., Any], arrays: list[Any]) -> None:
+    call(arrays, (), [])

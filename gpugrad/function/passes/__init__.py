@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
 from gpugrad.function.passes.effects import start_early
-from gpugrad.function.passes.fuse import fuse_groups
+from gpugrad.function.passes.fuse import fuse_groups, fuse_groups_in_c
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.ones import remove_ones
@@ -28,6 +28,7 @@ from gpugrad.function.passes.simplify import (
     unify_transposes,
 )
 from gpugrad.function.passes.tied import join_tied, widen_tied
+from gpugrad.function.passes.vectors import multiply_vectors
 from gpugrad.trace.program import Program
 
 Where = Literal["both", "cpu", "gpu", "c"]
@@ -63,8 +64,10 @@ PASSES = (
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu",)),
     Pass("axes", merge_and_split_axes, ("c",)),
+    Pass("vectors", multiply_vectors, ("c",)),
     Pass("groups", find_groups, ("cpu",)),
-    Pass("groups", fuse_groups, ("gpu", "c")),
+    Pass("groups", fuse_groups, ("gpu",)),
+    Pass("groups", fuse_groups_in_c, ("c",)),
     Pass("recompute", recompute, ("gpu",)),
     Pass("overlap", start_early, ("gpu",)),
 )

@@ -26,6 +26,9 @@ MANY_ROWS = 64
 LATE = 1 << 16
 """Bytes up to which a result may be computed later than it could be."""
 
+MOST_IN_C = 100
+"""Steps of a kernel in C, at most: the time that compilers take grows with the square of them."""
+
 SAME_ELEMENTS = ("reshape", "broadcast")
 """The views that a kernel makes by counting its elements in another way."""
 
@@ -180,8 +183,8 @@ class _Finder:
     memory.
     """
 
-    def __init__(self, program: Program, apart: Set[int]) -> None:
-        self._apart = apart
+    def __init__(self, program: Program, apart: Set[int], most: float) -> None:
+        self._apart, self._most = apart, most
         self.items: list[Any] = []  # steps and kernels
         self._views: dict[float, list[Step]] = {}  # by place: an item's place plus a half
         self._place: dict[int, float] = {}  # the item that makes a value, by the value's id
@@ -251,6 +254,8 @@ class _Finder:
         return None
 
     def _fits(self, kernel: FusedKernel, at: int, step: Step, how: str | None) -> bool:
+        if len(kernel.steps) + len(kernel.sums) >= self._most:
+            return False
         own = [v for v in step.inputs if self._place.get(id(v)) == at]
         if any(id(v) in self._ends for v in own):
             return False
@@ -328,15 +333,21 @@ def _put_late(program: Program) -> Program:
     return new
 
 
-def fuse_groups(program: Program, apart: Set[int] = frozenset()) -> Program:
+def fuse_groups_in_c(program: Program, apart: Set[int] = frozenset()) -> Program:
+    """`fuse_groups` for kernels that a C++ compiler reads."""
+    return fuse_groups(program, apart, MOST_IN_C)
+
+
+def fuse_groups(program: Program, apart: Set[int] = frozenset(), most: float = math.inf) -> Program:
     """Put the steps of a program into kernels.
 
     Args:
         program: the program.
         apart: ids of the first results of steps that stay outside.
+        most: steps of a kernel, at most.
     """
     new = _put_late(_skip_broadcasts(program))
-    items = _Finder(new, apart).in_order()
+    items = _Finder(new, apart, most).in_order()
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for item in items:
         if not isinstance(item, FusedKernel):

@@ -36,7 +36,8 @@ def is_opened(step: Step, where: str = "c") -> bool:
     """Whether the pass for ``"kernels"`` or for ``"c"`` opens a step."""
     if step.op is None or step.op.kind == "control" or step.op.opens in (None, "traced"):
         return False
-    values = [a for a in step.args if a is not None]
+    listed = [x for a in step.args for x in (a if isinstance(a, list) else [a])]
+    values = [a for a in listed if a is not None]
     if any(type(a) is not Value or 0 in a.shape for a in values):
         return False
     opens = step.op.opens
@@ -67,7 +68,7 @@ class _Opener(Rewriter):
     def _open(self, step: Step) -> None:
         outer, current.trace = current.trace, _Formula(self, step)
         try:
-            arrays = [a if a is None else Traced(_stand_in(a.shape, a.dtype), a) for a in step.args]
+            arrays = [_traced(a) for a in step.args]
             results = step.op.body(TRACED)(*arrays, **step.params)
         finally:
             current.trace = outer
@@ -107,6 +108,13 @@ class _Formula:
             return op.body(TRACED)(*arrays, **params)
         out = _result(step, [a.inner if type(a) is Traced else a for a in arrays])
         return Traced(out, self._opener.written(self._of, op, args, params, out))
+
+
+def _traced(a: Any) -> Any:
+    """An argument of a step in place of its value."""
+    if isinstance(a, list):
+        return [_traced(x) for x in a]
+    return a if a is None else Traced(_stand_in(a.shape, a.dtype), a)
 
 
 def _placed(a: Any) -> Any:

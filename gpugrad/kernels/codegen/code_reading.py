@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.core.backend import SCALARS, Reading
 from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, compute_dtype
 from gpugrad.kernels.codegen.cuda import FUNCTIONS, SPECIAL
+from gpugrad.kernels.codegen.powers import by_products
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -52,8 +53,11 @@ def _apply(name: str, *args: Any) -> Any:
     ufunc = getattr(np, name)
     if _body(args) is None:
         return ufunc(*args)
+    kinds = [*map(_kind, args)]
+    if SCALARS.issuperset(kinds):  # NumPy compares two Python ints as objects
+        kinds = [*map(np.dtype, kinds)]
     try:
-        *dtypes, out = ufunc.resolve_dtypes((*map(_kind, args), None))
+        *dtypes, out = ufunc.resolve_dtypes((*kinds, None))
     except TypeError as error:
         raise NoCodeError(str(error)) from error
     if name == "square":
@@ -80,10 +84,9 @@ class _Library:
         if type(y) is Code and y.weak and x.dtype.kind == "f":
             dtype = self.result_type(x, y)
             return _write("uniform_power", (x, y), (dtype, dtype), dtype)
-        simple = _POWERS.get(y) if type(y) in (int, float) else None
-        if simple is None or type(x) is not Code or x.dtype.kind not in "fc":
-            return _apply("power", x, y)
-        return simple(self, x)
+        is_float = type(x) is Code and x.dtype.kind in "fc"
+        product = by_products(self, x, y) if is_float else None
+        return _apply("power", x, y) if product is None else product
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         """`x` where the condition holds, else `y`, in their common dtype."""
@@ -163,17 +166,6 @@ def _promotion_type(value: Any) -> Any:
     if type(value) in SCALARS or isinstance(value, (np.dtype, type)):
         return value
     return compute_dtype(value.dtype)
-
-
-_POWERS: dict[Any, Callable[[Any, Any], Any]] = {
-    2: lambda lib, x: lib.square(x),
-    1: lambda lib, x: lib.positive(x),
-    0.5: lambda lib, x: lib.sqrt(x),
-    -1: lambda lib, x: lib.reciprocal(x),
-    3: lambda lib, x: lib.square(x) * x,
-    -2: lambda lib, x: lib.reciprocal(lib.square(x)),
-    4: lambda lib, x: lib.square(lib.square(x)),
-}
 
 
 class _Special:

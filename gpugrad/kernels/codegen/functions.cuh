@@ -70,12 +70,17 @@ template <class T> __device__ inline T whole_power(T x, T n) {
 
 // x to a power that is the same for all elements, so that branches do not diverge.
 template <class T> __device__ inline T uniform_power(T x, T y) {
-  if (y == 2) return x * x;
-  if (y == T(0.5)) return sqrt(x);
-  if (y == 1) return x;
-  if (y == -1) return 1 / x;
-  if (y == 3) return x * x * x;
-  return pow(x, y);
+  const T size = fabs(y);
+  if (!(size <= 8 && size * 2 == floor(size * 2) && y != 0)) return pow(x, y);
+  const int whole = int(size);  // as in powers.py
+  if (size != whole && y != T(0.5)) x += 0;
+  T power = whole ? x : sqrt(x);
+  for (int bit = whole > 7 ? 4 : whole > 3 ? 2 : whole > 1 ? 1 : 0; bit; bit /= 2) {
+    power *= power;
+    if (whole & bit) power *= x;
+  }
+  if (whole && size != whole) power *= sqrt(x);
+  return y < 0 ? 1 / power : power;
 }
 template <class T> __device__ inline T heaviside(T x, T y) {
   return x < 0 ? 0 : x > 0 ? 1 : x == 0 ? y : x;

@@ -25,6 +25,7 @@ import ctypes
 import dataclasses
 import functools
 import hashlib
+import logging
 import os
 import platform
 import re
@@ -55,7 +56,9 @@ FLAGS = (
     "-pthread",
     "-w",
 )
-_SECONDS = 60  # that the compiler may take
+_SECONDS = 200  # that the compiler may take
+_PATIENCE = 2  # seconds without a word about it
+_log = logging.getLogger("gpugrad")
 _HOME = Path(__file__).parent
 
 
@@ -205,7 +208,7 @@ def _run(command: Sequence[str], name: str, *, for_all: bool = False, folder: st
     except OSError as error:
         raise _BrokenError(f"{command[0]} cannot be started: {error}", for_all=True) from None
     try:
-        output, errors = process.communicate(timeout=_SECONDS)
+        output, errors = _communicate(process, name)
     except BaseException as error:  # the compiler's own children have the pipes open too
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -220,6 +223,17 @@ def _run(command: Sequence[str], name: str, *, for_all: bool = False, folder: st
         reason = f"{name} failed with status {process.returncode}: {' '.join(lines[:1])[:300]}"
         raise _BrokenError(reason.rstrip(". :"), for_all=for_all)
     return output
+
+
+def _communicate(process: subprocess.Popen[str], name: str) -> tuple[str, str]:
+    """The output of a process and its errors; a line of the log says if it takes long."""
+    try:
+        return process.communicate(timeout=min(_PATIENCE, _SECONDS))
+    except subprocess.TimeoutExpired:
+        if _SECONDS <= _PATIENCE:
+            raise
+    _log.warning("gpugrad: %s takes a while; the result is kept for later runs", name[:-1])
+    return process.communicate(timeout=_SECONDS - _PATIENCE)
 
 
 # ---- the processor ----------------------------------------------------------------------

@@ -33,6 +33,7 @@ from gpugrad.kernels.codegen.code import Body, Code, NoCodeError, cast, read
 from gpugrad.kernels.codegen.code_reading import CODE, LIB
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.powers import MOST
 from gpugrad.kernels.cpu import compiler, pool
 from gpugrad.kernels.cpu.copies import row_major
 from gpugrad.kernels.cpu.large import errors_raise
@@ -74,58 +75,92 @@ class Loops:
         self._op, self._kernels = op, dict[Any, Any]()
 
     def __call__(self, arrays: Sequence[Any], params: Mapping[str, Any] | None) -> Any:
-        """A new array; NotImplemented unless all are float arrays of one shape and dtype."""
+        """A new array; NotImplemented unless all arrays are floats of one shape and dtype.
+
+        The first is one. Others may be Python numbers, or None for a value that nobody reads.
+        """
         if errors_raise():
             return NotImplemented
         first = arrays[0]
         dtype, shape = first.dtype, first.shape
-        for a in arrays:
-            if type(a) is not np.ndarray or a.dtype != dtype or a.shape != shape:
+        kinds = [type(a) for a in arrays]
+        for a, kind in zip(arrays, kinds, strict=True):
+            if kind is np.ndarray:
+                if a.dtype != dtype or a.shape != shape:
+                    return NotImplemented
+            elif kind not in (float, int, type(None)):
                 return NotImplemented
         params = params or {}
         for k, v in params.items():
             if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
                 return NotImplemented
-        key = (dtype, *params.values())
+        inputs = tuple([dtype if type(a) is np.ndarray else _given(a) for a in arrays])
+        key = (*inputs, *params.values())
         if key not in self._kernels:
-            self._kernels[key] = self._kernel(dtype, len(arrays), params)
+            self._kernels[key] = self._kernel(dtype, inputs, params)
         kernel = self._kernels[key]
         return NotImplemented if kernel is None else run(kernel, arrays)
 
-    def _kernel(self, dtype: np.dtype[Any], n: int, params: Mapping[str, Any]) -> Any:
+    def _kernel(
+        self, dtype: np.dtype[Any], inputs: Sequence[Any], params: Mapping[str, Any]
+    ) -> Any:
         """The address of the compiled loop, or None."""
         if dtype not in _KINDS or pool.library() is None:
             return None
         try:
-            source = text(self.formula, dtype, n, params)
+            source = text(self.formula, dtype, inputs, params)
         except NoCodeError:
             return None
         library = compiler.load(source, what=self._op.name)
         return library and ctypes.cast(library.gpugrad_kernel, ctypes.c_void_p)
 
 
+def _given(value: Any) -> Any:
+    """What the text of a loop depends on: a small number itself, which may be a simple power."""
+    is_small = value is None or (abs(value) <= MOST and value * 2 % 1 == 0)
+    return value if is_small else float
+
+
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
-    """Fill a new array by a kernel that reads arrays of the same shape and dtype."""
+    """Fill a new array by a kernel that reads arrays of the same shape and dtype, and numbers."""
     first = arrays[0]
-    if not first.flags.forc or any(a.strides != first.strides for a in arrays):
-        arrays = [*map(row_major, arrays)]
+    whole = [a for a in arrays if type(a) is np.ndarray]
+    if not first.flags.forc or any(a.strides != first.strides for a in whole):
+        arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
     out = np.empty_like(arrays[0])
     library: Any = pool.library()
-    pointers = pool.addresses((*arrays, out))
+    given = [np.array(a, np.float64) if type(a) in (int, float) else a for a in arrays]
+    pointers = pool.addresses((*given, out))
     library.gpugrad_run(kernel, None, out.size, _GRAIN, pointers, None, 0)
     return out
 
 
-def text(formula: Formula, dtype: np.dtype[Any], n: int, params: Mapping[str, Any]) -> str:
-    """The kernel of a formula of `n` arrays of a dtype.
+def text(
+    formula: Formula, dtype: np.dtype[Any], given: Sequence[Any], params: Mapping[str, Any]
+) -> str:
+    """The kernel of a formula of arrays of a dtype.
+
+    Args:
+        formula: the formula.
+        dtype: of all arrays, and of the result.
+        given: for each argument `dtype`, ``float`` for any Python number, one such number, or None
+            for nothing.
+        params: metadata.
 
     Raises:
         NoCodeError: the formula cannot be written.
     """
     body = Body(LIB)
-    like = np.empty(0, dtype)
-    inputs = [Input(k, like) for k in range(n)]
-    code = read(formula, [body.input(i.name, dtype) for i in inputs], params)
+    like, number = np.empty(0, dtype), np.empty(0)
+    inputs = [
+        Input(k, number, column=0) if kind is float else Input(k, like)
+        for k, kind in enumerate(given)
+    ]
+    codes = [
+        kind if kind is None or type(kind) in SCALARS else body.input(f"x{k}", kind)
+        for k, kind in enumerate(given)
+    ]
+    code = read(formula, codes, params)
     if type(code) not in (Code, *SCALARS):
         raise NoCodeError("the result is not of elements")
     result = Result(0, cast(body, code, dtype), like)

@@ -212,12 +212,17 @@ template <class T, int N> INLINE V<T, N> expit(V<T, N> x) {
 #if LIBMVEC >= 1
 // x to a power that is the same for all elements
 template <class T, int N> INLINE V<T, N> uniform_power(V<T, N> x, V<T, N> y) {
-  if (y[0] == 2) return x * x;
-  if (y[0] == T(0.5)) return sqrt(x);
-  if (y[0] == 1) return x;
-  if (y[0] == -1) return T(1) / x;
-  if (y[0] == 3) return x * x * x;
-  return pow(x, y);
+  const double exact = y[0], size = exact < 0 ? -exact : exact;
+  if (!(size <= 8 && size * 2 == int(size * 2) && size)) return pow(x, y);
+  const int whole = int(size);  // as in powers.py
+  if (size != whole && exact != 0.5) x = x + T(0);
+  V<T, N> power = whole ? x : sqrt(x);
+  for (int bit = whole > 7 ? 4 : whole > 3 ? 2 : whole > 1 ? 1 : 0; bit; bit /= 2) {
+    power = power * power;
+    if (whole & bit) power = power * x;
+  }
+  if (whole && size != whole) power = power * sqrt(x);
+  return exact < 0 ? T(1) / power : power;
 }
 template <class T, int N> INLINE V<T, N> cosm1(V<T, N> x) {
   const V<T, N> s = sin(x * T(0.5));

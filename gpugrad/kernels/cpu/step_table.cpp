@@ -11,12 +11,13 @@
 
 namespace {
 
-enum Kind { KERNEL, PRODUCT, COPY, CHECK, CALL };
+enum Kind { KERNEL, PRODUCT, COPY, CHECK, CALL, FUNCTION, LEAVE };
 
-const long MOST = 256;  // pointers of a kernel
+const long MOST = 256;  // pointers of a kernel, or arrays of a function
 const long PIECE = 1 << 15;  // elements of a piece of a copy
 
 typedef void (*Call)(const long* numbers, const void* a, const void* b, void* out);
+typedef long (*Function)(const long* numbers, const Array* const* arrays);
 typedef long (*Multiply)(const Array& a, const Array& b, const Array& c, long wide);
 Multiply multiply;
 long first_item;  // bytes of a tuple in front of its items
@@ -171,8 +172,8 @@ long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
   return -1;
 }
 
-// Runs the steps of a table from `at` to `end`. Returns -1, or the place of a product that is left
-// to NumPy or of a check that fails. A step is its kind, the number of its other words, and these words:
+// Runs the steps of a table from `at` to `end`. Returns -1, or the place of a step that is left to
+// Python, or of a check that fails. A step is its kind, the number of its other words, and these words:
 //   KERNEL   addresses of the kernel and its end, n, grain, bytes of its partial sums, and for each
 //            pointer its slot and an offset in bytes
 //   PRODUCT  whether it is one of doubles, and the slots of both factors and of the result
@@ -180,6 +181,9 @@ long gpugrad_fill(Array* slots, void* tuple, long n, const long* sizes) {
 //   CALL     the address of a function, the numbers that it reads, and for each of its three pointers
 //            its slot and an offset in bytes
 //   CHECK    whether they are doubles, and the slots of arrays that must have no NaN
+//   FUNCTION the address of a function of arrays, how many numbers it reads, these, and the slots of
+//            its arrays. Python computes the step if it returns another number than 0.
+//   LEAVE    a 0, and the slots of arrays: a step that Python computes
 long gpugrad_calls(const long* table, long at, long end, Array* slots, char* partials) {
   char* pointers[MOST];
   while (at < end) {
@@ -197,6 +201,13 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
       char** p = pointers;
       for (long k = count - 6; k < count; k += 2) *p++ = slots[word[k]].data + word[k + 1];
       ((Call)word[0])(word + 1, pointers[0], pointers[1], pointers[2]);
+    } else if (table[at] == FUNCTION) {
+      const Array* arrays[MOST];
+      const long* first = word + 2 + word[1];
+      for (long k = 0; first + k < word + count; ++k) arrays[k] = &slots[first[k]];
+      if (((Function)word[0])(word + 2, arrays)) return at;
+    } else if (table[at] == LEAVE) {
+      return at;
     } else if (multiply(slots[word[1]], slots[word[2]], slots[word[3]], word[0]) < 1) {
       return at;
     }
@@ -205,14 +216,18 @@ long gpugrad_calls(const long* table, long at, long end, Array* slots, char* par
   return -1;
 }
 
-// Runs all steps of a table n times. After each time, the address of a slot of `moves` moves by some
-// bytes, then back if it alternates between two places: each entry is the slot, the bytes and whether
-// it alternates. Returns as gpugrad_calls does.
+// Runs all steps of a table until n times are done. After each time, the address of a slot of `moves`
+// moves by some bytes, then back if it alternates between two places: each entry is the slot, the
+// bytes and whether it alternates. `state` is how many times are done, and the place in the table to
+// go on from. Returns as gpugrad_calls does; `state` is behind the step that is left to Python.
 long gpugrad_loop(const long* table, long end, Array* slots, char* partials, long n, long* moves,
-                  long count) {
-  for (long i = 0; i < n; ++i) {
-    long at = gpugrad_calls(table, 0, end, slots, partials);
-    if (at >= 0) return at;
+                  long count, long* state) {
+  for (; state[0] < n; ++state[0], state[1] = 0) {
+    long at = gpugrad_calls(table, state[1], end, slots, partials);
+    if (at >= 0) {
+      state[1] = at + 2 + table[at + 1];
+      return at;
+    }
     for (long* move = moves; move < moves + 3 * count; move += 3) {
       slots[move[0]].data += move[1];
       if (move[2]) move[1] = -move[1];

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool, products
 
-KERNEL, PRODUCT, COPY, CHECK, CALL = range(5)
+KERNEL, PRODUCT, COPY, CHECK, CALL, FUNCTION, LEAVE = range(7)
 """Kinds of steps."""
 
 _UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
@@ -27,7 +27,7 @@ def library() -> Any:
         fill="aola > l",
         calls="all aa > l",
         call="al aal ola > l",
-        loop="al aal al > l",
+        loop="al aal al a > l",
     )
     if not in_c:
         return None
@@ -59,27 +59,30 @@ class Slots:
         library().fill(self.address, self.arrays, len(fixed), None)
 
 
+InPython = Callable[[list[Any]], None]
+"""Computes a step from all of its arrays, and writes to its results among them."""
+
+
 class Steps:
     """Steps that one call executes.
 
     Args:
         table: the steps as numbers: see step_table.cpp.
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
-        checks: by the places of checks in the table, the effect that raises if one fails.
+        in_python: by their places in the table, how Python computes the steps that are left to it,
+            and what it does about checks that fail. Other steps are products.
     """
 
     def __init__(
-        self,
-        table: Sequence[int],
-        sizes: Sequence[int],
-        checks: Mapping[int, Callable[[list[Any], Any, list[Any]], Any]],
+        self, table: Sequence[int], sizes: Sequence[int], in_python: Mapping[int, InPython]
     ) -> None:
         calls = library()
-        self._checks = checks
+        self._in_python = in_python
         self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
         self._fixed = self._table.ctypes.data, len(self._table)
         self._others = len(sizes), self._sizes.ctypes.data
-        self._call, self._rest = calls.call, calls.calls
+        self._call, self._rest, self._loop = calls.call, calls.calls, calls.loop
+        self._left: dict[int, tuple[InPython, list[int]]] = {}
 
     def __call__(self, slots: Slots, *arrays: Any) -> None:
         """Run the steps on the arrays of the slots, and on `arrays`."""
@@ -88,23 +91,44 @@ class Steps:
         if at != -1:
             self._finish(at, slots, arrays)
 
-    def repeat(self, n: int, slots: Slots, moves: Sequence[tuple[int, int, bool]]) -> bool:
-        """Run the steps n times; False if a product of them is NumPy's.
+    def repeat(
+        self,
+        n: int,
+        slots: Slots,
+        moves: Sequence[tuple[int, int, bool]],
+        moving: Mapping[int, Callable[[int], Any]],
+    ) -> None:
+        """Run the steps n times.
 
         Args:
             n: how often.
             slots: their arrays.
             moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
                 whether they lie in two places by turns.
+            moving: by these slots, their array in an iteration.
         """
         words = np.array(moves, np.int64).reshape(-1, 3)
-        address, of = slots.address, words.ctypes.data
+        state = np.zeros(2, np.int64)
+        of, at_state = words.ctypes.data, state.ctypes.data
+        fixed, loop, every = self._fixed, self._loop, slots.arrays
         for start in range(0, n, _UNINTERRUPTED):
-            times = min(_UNINTERRUPTED, n - start)
-            at = library().loop(*self._fixed, address, slots.scratch, times, of, len(words))
-            if at != -1:
-                return False
-        return True
+            times = min(start + _UNINTERRUPTED, n)
+            while True:
+                at = loop(*fixed, slots.address, slots.scratch, times, of, len(words), at_state)
+                if at == -1:
+                    break
+                run, places = self._left_at(at)
+                i = int(state[0])
+                run([moving[p](i) if p in moving else every[p] for p in places])
+
+    def _left_at(self, at: int) -> tuple[InPython, list[int]]:
+        """How Python computes the step at a place of the table, and its slots."""
+        if at not in self._left:
+            kind, count = self._table[at : at + 2].tolist()
+            words = self._table[at + 2 : at + 2 + count].tolist()
+            places = words[2 + words[1] :] if kind == FUNCTION else words[1:]
+            self._left[at] = self._in_python.get(at, _multiply), places
+        return self._left[at]
 
     def _finish(self, at: int, slots: Slots, arrays: tuple[Any, ...]) -> None:
         while at < -1:  # an array must be contiguous
@@ -116,13 +140,13 @@ class Steps:
             )
         every = (*slots.arrays, *arrays)
         address, end = self._fixed
-        while at >= 0:  # a product that is NumPy's, or a check
-            count = int(self._table[at + 1])
-            _, *places = self._table[at + 2 : at + 2 + count].tolist()
-            read = [every[place] for place in places]
-            if at in self._checks:
-                self._checks[at](read, (), [])
-            else:
-                x1, x2, out = read
-                np.matmul(x1, x2, out=out)
-            at = self._rest(address, at + count + 2, end, slots.address, slots.scratch)
+        while at >= 0:
+            run, places = self._left_at(at)
+            run([every[place] for place in places])
+            after = at + int(self._table[at + 1]) + 2
+            at = self._rest(address, after, end, slots.address, slots.scratch)
+
+
+def _multiply(arrays: list[Any]) -> None:
+    x1, x2, out = arrays
+    np.matmul(x1, x2, out=out)

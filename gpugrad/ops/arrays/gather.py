@@ -14,6 +14,7 @@ from gpugrad.errors import AxisError, DTypeError, IndexOutOfBoundsError, ShapeEr
 from gpugrad.kernels.by_hand import scatter
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import check_axis, index_along
+from gpugrad.ops.arrays import moves_in_c
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.arrays.index_rules import (
     add_at,
@@ -83,6 +84,7 @@ def _take_samples(rng):
     batch=_take_batch("take"),
     samples=_take_samples,
     cuda=scatter.take,
+    c_call=moves_in_c.take,
     errors=[
         ([np.ones((2, 3)), np.array([3])], {"axis": 1}, IndexOutOfBoundsError, "take: index 3"),
         ([np.ones((2, 3)), np.array([6])], {}, IndexOutOfBoundsError, "take: index 6"),
@@ -273,6 +275,7 @@ def _along_samples(rng):
     batch="axis",
     samples=_along_samples,
     cuda=scatter.take_along_axis,
+    c_call=moves_in_c.take_along_axis,
     ref=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis),
     errors=[
         ([np.ones(3), np.array([3])], {}, IndexOutOfBoundsError, "take_along_axis: index 3"),
@@ -337,6 +340,7 @@ def _scatter_along_axis_batch(xp, batched, values, indices, *, axis, shape, uniq
     samples=_scatter_along_samples,
     ref=_scatter_along_reference,
     cuda=scatter.scatter_along_axis,
+    c_call=moves_in_c.scatter_along_axis,
     errors=[
         ([np.ones(1), np.array([3])], {"axis": 0, "shape": (3,)}, IndexOutOfBoundsError, "index 3"),
         ([np.ones(2), np.array([0])], {"axis": 0, "shape": (3,)}, ShapeError, "scatter_along_axis"),

@@ -13,6 +13,7 @@ from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import scatter
+from gpugrad.ops.arrays import moves_in_c
 from gpugrad.ops.arrays.gather import scatter_ref
 from gpugrad.ops.arrays.index_rules import (
     BASIC,
@@ -86,6 +87,7 @@ def _getitem_kernel(xp, x, *, index):
     batch=getitem_batch,
     ref=lambda x, index: x[index],
     cuda=_getitem_kernel,
+    c_call=moves_in_c.getitem,
     samples=_READS,
     errors=[
         ([np.ones(3)], {"index": 3}, IndexOutOfBoundsError, r"getitem: index 3.*\(3,\)"),
@@ -136,6 +138,7 @@ def _scatter_at_kernel(xp, g, *, index, shape):
     kinds="fc",
     ref=scatter_ref,
     cuda=_scatter_at_kernel,
+    c_call=moves_in_c.scatter_at,
     samples=shaped(
         ([()], {"index": 1, "shape": (3,)}),
         ([(2,)], {"index": (slice(None), 1), "shape": (2, 3)}),
@@ -186,6 +189,7 @@ def scatter_at(xp, values, /, *, index, shape):
         lambda xp, g, values_shape, index: xp.sum_to(xp.getitem(g, index=index), values_shape),
     ],
     batch=write_batch("index_add"),
+    c_call=moves_in_c.index_add,
     kinds="fc",
     ref=lambda x, values, index: (
         x + scatter_ref(np.broadcast_to(values, x[index].shape), index, x.shape)
@@ -228,6 +232,7 @@ def index_add(xp, x, values, /, *, index):
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
     native_half=True,
     batch=write_batch("index_fill"),
+    c_call=moves_in_c.index_fill,
     kinds="fc",
     ref=lambda x, index, value=0: _index_put_reference(x, value, index),
     samples=_index_samples(
@@ -324,6 +329,7 @@ _WRITES = shaped(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
     native_half=True,
     batch=write_batch("index_put"),
+    c_call=moves_in_c.index_put,
     kinds="fc",
     ref=_index_put_reference,
     samples=_WRITES,

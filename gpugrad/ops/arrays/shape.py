@@ -19,6 +19,7 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import add_reduce, as_tuple
+from gpugrad.ops.arrays import moves_in_c
 from gpugrad.registry.record import op
 
 NOT_NUMBERS: list[Any] = [(["text"], {}, DTypeError, "number")]
@@ -383,6 +384,7 @@ def _sum_to_batch(xp, batched, x, *, shape):
     vjp=[lambda xp, g, x_shape: xp.broadcast_to(g, x_shape)],
     linear=True,
     batch=_sum_to_batch,
+    c_call=moves_in_c.sum_to,
     kinds="fc",
     ref=sum_to_ref,
     samples=shaped(

@@ -11,7 +11,7 @@ from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import check_axis, flatten_or_check_axis, index_along
-from gpugrad.ops.arrays import sort_numpy
+from gpugrad.ops.arrays import moves_in_c, sort_numpy
 from gpugrad.registry.record import op
 
 
@@ -44,6 +44,7 @@ def _argsort_samples(rng):
     kinds="fi",
     ref=_argsort_reference,
     batch="axis",
+    c_call=moves_in_c.argsort,
     samples=_argsort_samples,
     errors=[([np.ones(3)], {"axis": 1}, AxisError, "argsort.*axis 1")],
     captures=True,
@@ -78,6 +79,7 @@ def _sort_jvp(xp, t, x, axis, descending):
 @op(
     vjp=[_sort_vjp],
     jvp=[_sort_jvp],
+    c_call=moves_in_c.sort,
     kinds="fci",
     batch="axis",
     ref=lambda x, axis=-1, descending=False: (

@@ -13,6 +13,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
+from gpugrad.kernels.codegen.powers import by_products
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
@@ -79,20 +80,10 @@ def unless_infinite(x):
     return x + 0 * x
 
 
-_POWERS = {
-    2: np.square,
-    3: lambda x: np.square(x) * x,
-    4: lambda x: np.square(np.square(x)),
-    -2: lambda x: np.square(np.reciprocal(x)),
-}
-
-
 def _power(xp, x, y):
-    """Small powers are products, as in kernels: NumPy's power of a negative number takes 0.1 us."""
-    products = _POWERS.get(y) if type(y) is int or type(y) is float else None
-    if products is None or type(x) is not np.ndarray or x.dtype.char not in "fd":
-        return xp.lib.power(x, y)
-    return products(x)
+    is_float = type(x) is np.ndarray and x.dtype.char in "fd"
+    product = by_products(np, x, y) if is_float else None
+    return xp.lib.power(x, y) if product is None else product
 
 
 def is_complex(x: Any) -> bool:
@@ -105,12 +96,12 @@ def _power_x(xp, g, x, y):
         if y == 0:
             return g * 0
         rises_slowly = y.imag == 0 and 0 < y.real < 1
-        d = y * (unless_infinite(x) if rises_slowly else x) ** (y - 1)
+        d = y * (x if y == 2 else xp.power(unless_infinite(x) if rises_slowly else x, y - 1))
         smooth = y.imag == 0 and y.real >= 1
     else:  # x ** 0 is 1 everywhere: its derivative is 0 also at 0, where 0 * 0 ** -1 is not
         if not (is_complex(x) or is_complex(y)):
             x = xp.where((y > 0) & (y < 1), unless_infinite(x), x)
-        d, smooth = xp.where(y == 0, 0, y * x ** xp.where(y == 0, 1, y - 1)), False
+        d, smooth = xp.where(y == 0, 0, y * xp.power(x, xp.where(y == 0, 1, y - 1))), False
     if getattr(d, "dtype", g.dtype).kind == "c":
         d = xp.conj(d)
     return g * d if smooth else xp.masked_multiply(g, d)
@@ -131,6 +122,15 @@ def _power_y(xp, g, out, x):
         d = out * xp.log(xp.where(x > 0, x, 1))
         d = xp.where((x > 0) | (out != out), d, 0)
     return xp.masked_multiply(g, xp.conj(d) if d.dtype.kind == "c" else d)
+
+
+_POWERS = ((0.5, 2), (-2, 2))
+
+
+def _power_samples(rng):
+    yield from grid(2, _POWERS)(rng)
+    for y in (3, -6, 0.5, -2.5, 0.3):
+        yield [rng.uniform(0.5, 2, 3), y], {}
 
 
 def analytic(signature, doc, d, result, at="[0.0, 1.0]", **more):
@@ -281,9 +281,10 @@ power = elementwise(
     vjp=[_power_x, _power_y],
     singular=True,
     kinds="fc",
-    domain=((0.5, 2), (-2, 2)),
     forward=_power,
     native_half=True,
+    cpu=True,
+    samples=_power_samples,
     ref="numpy.power",
     doc="`x` to the power `y`. Of real numbers the gradient by `y` is 0 where `x` is not positive; "
     "for `y` = 0 the gradient by `x` is 0 also at 0.",

@@ -12,6 +12,7 @@ from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import accumulated, cast_back, check_axis
+from gpugrad.ops.arrays import moves_in_c
 from gpugrad.registry.record import op
 
 
@@ -91,6 +92,7 @@ def _running(name, vjp, what, nothing, result, linear=False):
         "native_half": True,
         "kinds": "fci",
         "samples": _WITH_INITIAL,
+        "c_call": moves_in_c.cumulative_sum if sums else None,
     }
     errors = [_NEEDS_AXIS, REAL_DTYPE]
     return op([vjp], name=name, errors=errors, batch=batch, cuda=getattr(scan, name), **more)(
@@ -146,6 +148,7 @@ cumulative_prod = _running(
     native_half=True,
     kinds="fc",
     cuda=scan.suffix_sum,
+    c_call=moves_in_c.suffix_sum,
     opens=None,
     ref=lambda x, axis: np.flip(np.cumsum(np.flip(x, axis), axis), axis),
     samples=shaped(

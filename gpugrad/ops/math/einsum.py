@@ -109,6 +109,7 @@ def _einsum_samples(rng):
         ([[np.ones(3)]], {"subscripts": "i->j"}, ArgumentError, "einsum"),
     ],
     captures=captures_products,
+    opens=lambda operands, subscripts: "c",
 )
 def _einsum(xp, operands, /, *, subscripts):
     """The op behind `gg.einsum`, which takes the labels first."""

@@ -23,6 +23,7 @@ from gpugrad.ops._axes import (
     reducing,
 )
 from gpugrad.ops._roots import root_of_powers
+from gpugrad.ops.arrays import moves_in_c
 from gpugrad.ops.math.cumulative import REAL_DTYPE
 from gpugrad.registry.on_arrays import wide
 from gpugrad.registry.record import op
@@ -357,6 +358,7 @@ def _index(name, which, result):
     {result}
     """
     more = {"kinds": "fi", "samples": along_axis({"axis": 1, "keepdims": True}), "errors": EMPTY}
+    more["c_call"] = moves_in_c.place_of(least=name == "argmin")
     return op(name=name, differentiable=False, batch=batch, captures=True, **more)(index)
 
 

@@ -71,6 +71,7 @@ logaddexp = elementwise(
     doc="log(exp(x) + exp(y)), without overflow.",
     example=("1000.0, 1000.0", "1000.6932"),
     mixed="float32",
+    cpu=True,
 )
 
 # ---- trigonometric and hyperbolic --------------------------------------------------------

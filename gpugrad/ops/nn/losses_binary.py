@@ -43,6 +43,7 @@ probability_cross_entropy = elementwise(
     doc="-y log(x) - (1 - y) log(1 - x), where no logarithm is below -100 and the gradient is "
     "finite also where x is 0 or 1, as in torch.",
     example=("[0.5, 0.0, 0.0], [1.0, 1.0, 0.0]", "[  0.6931472 100.          0.       ]"),
+    cpu=True,
 )
 
 
@@ -104,6 +105,7 @@ sigmoid_cross_entropy = elementwise(
     doc="Cross entropy of the sigmoid of scores `x` against probabilities `y`, without overflow."
     " The losses check the shapes first, and then call this.",
     example=("[0.0, 1000.0], 1.0", "[0.6931472 0.       ]"),
+    cpu=True,
 )
 
 

@@ -31,6 +31,7 @@ xlogy = scipy_op(
     kinds="fc",
     singular=True,
     domain=((-2, 2), (0.3, 2)),
+    cpu=True,
 )(
     doc="x log(y); where `x` is 0 and log(y) is infinite or NaN, it and its gradients are 0.",
     example=("[0.0, 2.0], [0.0, 1.0]", "[0. 0.]"),
@@ -43,6 +44,7 @@ xlog1py = scipy_op(
     kinds="fc",
     singular=True,
     domain=((-2, 2), (-0.7, 2)),
+    cpu=True,
 )(
     doc="x log(1 + y); where `x` is 0 and log(1 + y) infinite or NaN, it and its gradients are 0.",
     example=("[0.0, 2.0], [-1.0, 0.0]", "[0. 0.]"),
@@ -113,6 +115,7 @@ rel_entr = scipy_op(
     lambda xp, x, y: -xp.masked_divide(x, unless_infinite(y)),
     singular=True,
     domain=(0.3, 3),
+    cpu=True,
 )(
     doc="x log(x / y); 0 where `x` is 0 and `y` is not negative, inf where one is negative.",
     example=("[0.0, 2.0], 2.0", "[0. 0.]"),
@@ -124,6 +127,7 @@ kl_div = scipy_op(
     lambda xp, x, y: 1 - xp.masked_divide(x, y),
     singular=True,
     domain=(0.3, 3),
+    cpu=True,
 )(
     doc="x log(x / y) - x + y; `y` where `x` is 0, and inf where one is negative.",
     example=("[0.0, 2.0], 2.0", "[2. 0.]"),
@@ -153,6 +157,7 @@ pseudo_huber = scipy_op(
     _pseudo_huber_delta,
     lambda xp, delta, x: delta * xp.masked_divide(x, xp.hypot(delta, x)),
     samples=grid(2, ((0.3, 2), (-3, 3))),
+    cpu=True,
 )(
     doc="A smooth form of Huber's loss, delta^2 (sqrt(1 + (x / delta)^2) - 1).\n\n"
     "It is inf where `delta` is negative. The gradient at (0, 0) is 0.",

@@ -17,7 +17,8 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.function.control.api import while_loop
 from gpugrad.scipy.integrate.memory import recomputed
 from gpugrad.scipy.reading import NUMPY, known, plain_values
-from gpugrad.transforms.derivatives import jacobian, jvp
+from gpugrad.transforms.derivatives import jvp
+from gpugrad.transforms.jacobians import jacobian
 
 Function = Callable[..., Any]
 

@@ -23,8 +23,9 @@ from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError
 from gpugrad.scipy.signatures import with_signature
 from gpugrad.transforms.custom import custom_gradient
-from gpugrad.transforms.derivatives import grad, jacobian, jvp
+from gpugrad.transforms.derivatives import grad, jvp
 from gpugrad.transforms.implicit import implicit_diff
+from gpugrad.transforms.jacobians import jacobian
 
 Function = Callable[..., Any]
 

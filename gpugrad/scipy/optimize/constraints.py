@@ -13,7 +13,8 @@ from gpugrad.core.devices import Device
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.optimize.calls import for_scipy, on_bounds, on_device, on_host, vector
-from gpugrad.transforms.derivatives import grad, jacobian
+from gpugrad.transforms.derivatives import grad
+from gpugrad.transforms.jacobians import jacobian
 
 NEAR = 1e-6
 """How near to its limit a constraint is active."""

@@ -33,7 +33,8 @@ from gpugrad.scipy.optimize.calls import (
     wrap_functions,
 )
 from gpugrad.scipy.optimize.constraints import Constraint, lagrangian
-from gpugrad.transforms.derivatives import grad, hessian, hvp, value_and_grad
+from gpugrad.transforms.derivatives import grad, hvp, value_and_grad
+from gpugrad.transforms.jacobians import hessian
 
 _WITHOUT_GRADIENT = ("nelder-mead", "powell", "cobyla", "cobyqa")
 _BY_HESSIAN = ("dogleg", "trust-exact")

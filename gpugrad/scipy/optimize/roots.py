@@ -25,7 +25,8 @@ from gpugrad.scipy.optimize.calls import (
     vector,
     wrap_functions,
 )
-from gpugrad.transforms.derivatives import grad, jacobian
+from gpugrad.transforms.derivatives import grad
+from gpugrad.transforms.jacobians import jacobian
 
 
 @as_scipy

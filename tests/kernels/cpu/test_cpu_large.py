@@ -6,6 +6,7 @@ from taping import gradients
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
+from gpugrad.function.cpu import c_program
 from gpugrad.kernels.cpu import bilinear, compiler, elementwise, nan, pairs, resample, sums, top_k
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.nn.resample import Taps
@@ -305,13 +306,50 @@ IN_C = [name for name, op in sorted(OPS.items()) if op.cpu is True]
 def test_loops_and_their_gradients_can_be_written(name):
     op = OPS[name]
     for dtype in map(np.dtype, DTYPES):
-        formula = elementwise.forward_of(op).formula
-        assert "gpugrad_kernel" in elementwise.text(formula, dtype, len(op.arrays), op.params)
-        for rule in op.rules:
-            formula = elementwise.rule_of(op, rule).formula
-            assert "gpugrad_kernel" in elementwise.text(
-                formula, dtype, 1 + len(op.saves), op.params
+        formulas = [(elementwise.forward_of(op).formula, len(op.arrays))]
+        formulas += [(elementwise.rule_of(op, r).formula, 1 + len(op.saves)) for r in op.rules]
+        for formula, n in formulas:
+            assert "gpugrad_kernel" in elementwise.text(formula, dtype, [dtype] * n, op.params)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", IN_C)
+@pytest.mark.thin(40)
+def test_loops_give_what_numpy_gives(name, dtype):
+    op, few = OPS[name], slice(-300, None)
+    args, params = next(iter(op.samples(np.random.default_rng(0))))
+    large = [np.resize(np.asarray(a), LARGE + 3).astype(dtype) for a in args]
+
+    def f(*arrays):
+        return op.eager(*arrays, **params)
+
+    with np.errstate(all="ignore"):
+        out, grads = gradients(f, large, np.ones_like(large[0]))
+        small, some = gradients(f, [a[few] for a in large], np.ones(300, dtype))
+    rtol = 3e-5 if dtype == np.float32 else 1e-10
+    for a, b in zip((out, *grads), (small, *some), strict=True):
+        np.testing.assert_allclose(a[few], b, rtol, rtol * np.abs(b).max())
+
+
+HALVES = [-7, -4, -3.5, -2, -1, -0.5, 0.5, 1, 1.5, 3, 4, 5, 6.5, 8]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_powers_are_products_with_the_same_bits_everywhere(dtype, monkeypatch):
+    x = np.concatenate([normal(LARGE), [0.0, -0.0, np.inf, np.nan, 1e-40, 3e38]]).astype(dtype)
+    few, limits = slice(-500, None), np.finfo(dtype)
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    with np.errstate(all="ignore"):
+        traced = gg.function(lambda x: [gg.power(x, y) for y in HALVES])(x)
+        for y, in_c in zip(HALVES, traced, strict=True):
+            exact = np.power(np.longdouble(x), y).astype(dtype)
+            large, small = (
+                gradients(lambda x, y=y: gg.power(x, y), [a], np.ones_like(a)) for a in (x, x[few])
             )
+            np.testing.assert_array_equal(large[0], in_c)
+            np.testing.assert_array_equal(large[0][few], small[0])
+            np.testing.assert_array_equal(large[1][0][few], small[1][0])
+            np.testing.assert_allclose(large[0], exact, 4 * limits.eps, limits.smallest_normal)
 
 
 def test_numbers_that_may_change_from_call_to_call_compile_nothing(monkeypatch):

@@ -1,0 +1,224 @@
+// Steps of a program that move elements or run along an axis, in one thread: their arrays are small.
+//
+// A function gets numbers and contiguous arrays: what it reads, tables, and the result. It returns 0,
+// or 1 for what Python shall compute, such as an index out of bounds, for which Python has the error.
+#include "array.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+typedef const Array* const* Arrays;
+
+// An array seen as `outer` times `n` times `inner` elements of `size` bytes; `m` places of the axis.
+struct Axis {
+  long outer, n, inner, m;
+  Axis(const long* numbers) : outer(numbers[0]), n(numbers[1]), inner(numbers[2]), m(numbers[3]) {}
+};
+
+// Calls f(places) for an array of integers of 4 or 8 bytes.
+template <class F> long with_places(const Array* a, long size, F f) {
+  return size == 8 ? f((const int64_t*)a->data) : f((const int32_t*)a->data);
+}
+
+// A place counted from 0, or -1 out of bounds.
+inline long place_of(long k, long n) { return k < -n || k >= n ? -1 : k < 0 ? k + n : k; }
+
+template <class T> void copy_run(char* to, const char* from, long step, long n) {
+  for (long k = 0; k < n; ++k) ((T*)to)[k] = ((const T*)from)[k * step];
+}
+
+void copy_run(char* to, const char* from, long step, long n, long size) {
+  if (step == 1) memcpy(to, from, n * size);
+  else if (size == 4) copy_run<uint32_t>(to, from, step, n);
+  else if (size == 8) copy_run<uint64_t>(to, from, step, n);
+  else if (size == 1) copy_run<uint8_t>(to, from, step, n);
+  else for (long k = 0; k < n; ++k) memcpy(to + k * size, from + k * step * size, size);
+}
+
+// out[place] += values, or = values, after the caller has filled out.
+template <class T, class I, bool ADD>
+long put(const Axis& a, const T* values, const I* places, T* out) {
+  for (long j = 0; j < a.m; ++j)
+    if (place_of(places[j], a.n) < 0) return 1;
+  for (long i = 0; i < a.outer; ++i)
+    for (long j = 0; j < a.m; ++j) {
+      T* to = out + (i * a.n + place_of(places[j], a.n)) * a.inner;
+      const T* from = values + (i * a.m + j) * a.inner;
+      for (long k = 0; k < a.inner; ++k)
+        if (ADD) to[k] += from[k];
+        else to[k] = from[k];
+    }
+  return 0;
+}
+
+// numbers: the axis, bytes of an index, and which arrays are the base (-1: zeros), the values, the
+// places and the result.
+template <class T, bool ADD> long put(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const Array *values = arrays[numbers[6]], *places = arrays[numbers[7]], *out = arrays[numbers[8]];
+  const long bytes = a.outer * a.n * a.inner * sizeof(T);
+  if (numbers[5] >= 0) memcpy(out->data, arrays[numbers[5]]->data, bytes);
+  else memset(out->data, 0, bytes);
+  return with_places(places, numbers[4], [&](auto of) {
+    return put<T, std::remove_cv_t<std::remove_pointer_t<decltype(of)>>, ADD>(
+        a, (const T*)values->data, of, (T*)out->data);
+  });
+}
+
+template <class T> long add_along(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const T* values = (const T*)arrays[0]->data;
+  T* out = (T*)arrays[2]->data;
+  memset(out, 0, a.outer * a.n * a.inner * sizeof(T));
+  return with_places(arrays[1], numbers[4], [&](auto places) {
+    for (long i = 0; i < a.outer; ++i)
+      for (long j = 0; j < a.m; ++j)
+        for (long k = 0; k < a.inner; ++k) {
+          const long at = (i * a.m + j) * a.inner + k, place = place_of(places[at], a.n);
+          if (place < 0) return 1;
+          out[(i * a.n + place) * a.inner + k] += values[at];
+        }
+    return 0;
+  });
+}
+
+template <class T> long running_sum(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const bool back = numbers[4];
+  const T* x = (const T*)arrays[0]->data;
+  T* out = (T*)arrays[1]->data;
+  for (long i = 0; i < a.outer; ++i, x += a.n * a.inner, out += a.n * a.inner)
+    for (long j = 0; j < a.n; ++j) {
+      const long at = (back ? a.n - 1 - j : j) * a.inner, before = back ? at + a.inner : at - a.inner;
+      for (long k = 0; k < a.inner; ++k) out[at + k] = j ? T(out[before + k] + x[at + k]) : x[at + k];
+    }
+  return 0;
+}
+
+// NaN comes last, as in NumPy.
+template <class T> bool is_before(T a, T b) { return a < b || (b != b && a == a); }
+
+// numbers: the axis, and whether the result is the places and not the values.
+template <class T> long sorted(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const bool places = numbers[4], falls = numbers[5];
+  static thread_local std::vector<std::pair<T, long>> line;
+  line.resize(a.n);
+  for (long i = 0; i < a.outer; ++i)
+    for (long k = 0; k < a.inner; ++k) {
+      const T* x = (const T*)arrays[0]->data + i * a.n * a.inner + k;
+      for (long j = 0; j < a.n; ++j) {
+        line[j] = {x[j * a.inner], j};
+        if (falls && line[j].first != line[j].first) return 1;
+      }
+      std::stable_sort(line.begin(), line.end(), [&](auto& p, auto& q) {
+        return falls ? is_before(q.first, p.first) : is_before(p.first, q.first);
+      });
+      const long at = i * a.n * a.inner + k;
+      for (long j = 0; j < a.n; ++j)
+        if (places) ((int64_t*)arrays[1]->data)[at + j * a.inner] = line[j].second;
+        else ((T*)arrays[1]->data)[at + j * a.inner] = line[j].first;
+    }
+  return 0;
+}
+
+// The first place of the largest or the smallest element, or of the first NaN.
+template <class T> long extreme(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const bool least = numbers[4];
+  for (long i = 0; i < a.outer; ++i)
+    for (long k = 0; k < a.inner; ++k) {
+      const T* x = (const T*)arrays[0]->data + i * a.n * a.inner + k;
+      long at = 0;
+      for (long j = 1; j < a.n; ++j) {
+        const T best = x[at * a.inner], y = x[j * a.inner];
+        if (best == best && (y != y || (least ? y < best : y > best))) at = j;
+      }
+      ((int64_t*)arrays[1]->data)[i * a.inner + k] = at;
+    }
+  return 0;
+}
+
+template <class T> long sum(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const T* x = (const T*)arrays[0]->data;
+  T* out = (T*)arrays[1]->data;
+  for (long i = 0; i < a.outer; ++i, out += a.inner)
+    for (long j = 0; j < a.n; ++j, x += a.inner)
+      for (long k = 0; k < a.inner; ++k) out[k] = j ? out[k] + x[k] : x[k];
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+// The result in runs of elements: each is the number of an array, a place there, the step between its
+// elements, and how many they are. numbers: bytes of an element, how many runs, and which array has
+// the runs. The result comes after it.
+long gpugrad_runs(const long* numbers, Arrays arrays) {
+  const long size = numbers[0], runs = numbers[1];
+  const int64_t* run = (const int64_t*)arrays[numbers[2]]->data;
+  char* to = arrays[numbers[2] + 1]->data;
+  for (long r = 0; r < runs; ++r, run += 4) {
+    copy_run(to, arrays[run[0]]->data + run[1] * size, run[2], run[3], size);
+    to += run[3] * size;
+  }
+  return 0;
+}
+
+// numbers: the axis, bytes of an index, bytes of an element; arrays: x, places, out.
+long gpugrad_take(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const long bytes = a.inner * numbers[5];
+  return with_places(arrays[1], numbers[4], [&](auto places) {
+    for (long i = 0; i < a.outer; ++i)
+      for (long j = 0; j < a.m; ++j) {
+        const long place = place_of(places[j], a.n);
+        if (place < 0) return 1;
+        memcpy(arrays[2]->data + (i * a.m + j) * bytes, arrays[0]->data + (i * a.n + place) * bytes,
+               bytes);
+      }
+    return 0;
+  });
+}
+
+long gpugrad_take_along(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const long size = numbers[5];
+  return with_places(arrays[1], numbers[4], [&](auto places) {
+    for (long i = 0; i < a.outer; ++i)
+      for (long j = 0; j < a.m; ++j)
+        for (long k = 0; k < a.inner; ++k) {
+          const long at = (i * a.m + j) * a.inner + k, place = place_of(places[at], a.n);
+          if (place < 0) return 1;
+          const long from = (i * a.n + place) * a.inner + k;
+          copy_run(arrays[2]->data + at * size, arrays[0]->data + from * size, 1, 1, size);
+        }
+    return 0;
+  });
+}
+
+#define EACH(name, ...)                                                                  \
+  long gpugrad_##name##_f(const long* n, Arrays a) { return __VA_ARGS__(float)(n, a); }  \
+  long gpugrad_##name##_d(const long* n, Arrays a) { return __VA_ARGS__(double)(n, a); } \
+  long gpugrad_##name##_i(const long* n, Arrays a) { return __VA_ARGS__(int32_t)(n, a); } \
+  long gpugrad_##name##_l(const long* n, Arrays a) { return __VA_ARGS__(int64_t)(n, a); }
+#define ADD(T) put<T, true>
+#define SET(T) put<T, false>
+#define ALONG(T) add_along<T>
+#define RUNNING(T) running_sum<T>
+#define SORTED(T) sorted<T>
+#define EXTREME(T) extreme<T>
+#define SUM(T) sum<T>
+EACH(add, ADD)
+EACH(set, SET)
+EACH(add_along, ALONG)
+EACH(running_sum, RUNNING)
+EACH(sorted, SORTED)
+EACH(extreme, EXTREME)
+EACH(sum, SUM)
+}

@@ -1,0 +1,145 @@
+"""Functions in C that move elements or run along an axis, as steps of programs: see moves.cpp.
+
+They are for arrays that one thread finishes soon; an op's own function is as fast for larger ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.pool import Kernels
+
+_IN_C = Kernels("moves")
+_LETTERS = {np.dtype(c): letter for c, letter in zip(["f4", "f8", "i4", "i8"], "fdil", strict=True)}
+_PLACES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+class Function(NamedTuple):
+    """A C function that computes a step of a program.
+
+    Attributes:
+        address: of the function, which gets the numbers, and the step's arrays: what it reads, the
+            tables, and the results, all contiguous. If it returns another number than 0, Python
+            computes the step.
+        numbers: whole numbers.
+        tables: constant arrays.
+    """
+
+    address: int
+    numbers: Sequence[int]
+    tables: Sequence[Any] = ()
+
+
+def runs(n_arrays: int, itemsize: int, table: Any, constants: Any) -> Any:
+    """Elements of several arrays, and of `constants`, in runs."""
+    numbers = (itemsize, len(table), n_arrays + 1)
+    return _function("runs", numbers, (constants, table))
+
+
+def take(x: Any, places: Any, shape: Sequence[int], axis: int) -> Any:
+    """``x.reshape(shape).take(places, axis)``."""
+    m = math.prod(places.shape)
+    return _along("take", shape, axis, m, places, x.dtype.itemsize)
+
+
+def take_along(x: Any, places: Any, axis: int) -> Any:
+    """Elements along an axis, by places of the same shape but for that axis."""
+    if not _match(x.shape, places.shape, axis):
+        return NotImplemented
+    return _along("take_along", x.shape, axis, places.shape[axis], places, x.dtype.itemsize)
+
+
+def add_along(values: Any, places: Any, axis: int, shape: Sequence[int]) -> Any:
+    """Values added to zeros along an axis: the adjoint of `take_along`."""
+    name = _typed("add_along", values.dtype)
+    if values.shape != places.shape or not _match(shape, places.shape, axis):
+        return NotImplemented
+    return _along(name, shape, axis, places.shape[axis], places)
+
+
+def put(
+    how: str,
+    shape: Sequence[int],
+    axis: int,
+    values: Any,
+    places: Any,
+    arrays: Sequence[int],
+    tables: Sequence[Any] = (),
+) -> Any:
+    """Values that are added to, or written over, slices of an array along an axis.
+
+    Args:
+        how: ``"add"`` or ``"set"``.
+        shape: of the result.
+        axis: the axis.
+        values: an array or a value of a program, with the places' shape in that of the axis.
+        places: integers.
+        arrays: which arrays of the step are the base (-1: zeros), the values and the places.
+        tables: see `Function`.
+    """
+    after = tuple(shape)
+    if values.shape != (*after[:axis], *places.shape, *after[axis + 1 :]):
+        return NotImplemented
+    out = max(arrays) + 1
+    name, m = _typed(how, values.dtype), math.prod(places.shape)
+    return _along(name, shape, axis, m, places, *arrays, out, tables=tables)
+
+
+def running_sum(x: Any, axis: int, back: bool) -> Any:
+    """The running sum of floats or wide integers; with `back` from the end."""
+    return _along(_typed("running_sum", x.dtype), x.shape, axis, 0, None, back)
+
+
+def sort(x: Any, axis: int, places: bool, falls: bool = False) -> Any:
+    """The sorted elements, or their places."""
+    return _along(_typed("sorted", x.dtype), x.shape, axis, 0, None, places, falls)
+
+
+def extreme(x: Any, axis: int, least: bool) -> Any:
+    """The place of the largest or of the least element."""
+    return _along(_typed("extreme", x.dtype), x.shape, axis, 0, None, least)
+
+
+def total(x: Any, first: int, last: int) -> Any:
+    """The sum over the axes from `first` to `last`."""
+    n = math.prod(x.shape[first : last + 1])
+    shape = (*x.shape[:first], n, *x.shape[last + 1 :])
+    return _along(_typed("sum", x.dtype), shape, first, 0, None)
+
+
+def _match(shape: Sequence[int], other: Sequence[int], axis: int) -> bool:
+    """Whether two shapes differ along one axis alone."""
+    pairs = enumerate(zip(shape, other, strict=False))
+    return len(shape) == len(other) and all(a == b for k, (a, b) in pairs if k != axis)
+
+
+def _typed(name: str, dtype: Any) -> str:
+    letter = _LETTERS.get(dtype)
+    return f"{name}_{letter}" if letter else ""
+
+
+def _along(
+    name: str, shape: Sequence[int], axis: int, m: int, places: Any, *more: int, tables: Any = ()
+) -> Any:
+    """A function of an array with an axis; `m` is the number of places along it."""
+    outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    most = outer * max(n, m) * inner
+    if places is not None and (places.dtype not in _PLACES or not m):
+        return NotImplemented
+    if not name or not 0 < most < LARGE or not n:
+        return NotImplemented
+    size = () if places is None else (places.dtype.itemsize,)
+    return _function(name, (outer, n, inner, m, *size, *map(int, more)), tables)
+
+
+def _function(name: str, numbers: Sequence[int], tables: Sequence[Any]) -> Any:
+    if not _IN_C:
+        return NotImplemented
+    address = ctypes.cast(getattr(_IN_C.loaded, f"gpugrad_{name}"), ctypes.c_void_p).value
+    return Function(address or 0, numbers, tables)
