@@ -31,7 +31,7 @@ from gpugrad.core.settings import as_written, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, holds_tensor, next_id, wrap
 from gpugrad.errors import ArgumentError, DTypeError, NumericsError, reraise
 from gpugrad.kernels.cpu.large import LARGE, kernels
-from gpugrad.trace.array import current, is_traced, unwrap_to_traced
+from gpugrad.trace.array import Traced, current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import profiles, timed_entries
 from gpugrad.trace.program import NotMasked
@@ -92,6 +92,7 @@ def _differentiate(
     run = Passes(recorder, targets, seeds, sources, stops, trace)
     with np.errstate(all="ignore"), here, dtypes:
         if ranks.size > 1 and _may_communicate(recorder.log):
+            run.traces_seeds = trace is not None
             return run.once("masked" if on_host else "rules")
         if on_host and trace is not None:
             if trace.masks:
@@ -115,7 +116,14 @@ def _differentiate(
 
 
 class Passes:
-    """The backward passes of one gradient call, with the arguments of `differentiate`."""
+    """The backward passes of one gradient call, with the arguments of `differentiate`.
+
+    Attributes:
+        traces_seeds: whether a trace follows gradients that are constants, as collectives of such
+            must be replayed, too.
+    """
+
+    traces_seeds = False
 
     def __init__(
         self,
@@ -166,7 +174,13 @@ class Passes:
 
     def _begin(self, reading: LogReading) -> list[tuple[int, Any]]:
         pairs = zip(self._targets, self._seeds, strict=True)
-        return [(number_any(target), _seed(reading, target, seed)) for target, seed in pairs]
+        begin = [(number_any(target), _seed(reading, target, seed)) for target, seed in pairs]
+        return [(i, self._followed(g)) for i, g in begin] if self.traces_seeds else begin
+
+    def _followed(self, g: Any) -> Any:
+        if isinstance(g, Tensor):
+            return wrap(self._followed(g._data))
+        return g if is_traced(g) else Traced(g, self._trace.place(g))
 
     def telling(self, reading: LogReading, begin: list[tuple[int, Any]]) -> MaskedPass:
         """The reading that tells a mask's zeros from others."""

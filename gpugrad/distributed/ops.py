@@ -6,6 +6,8 @@ it is a collective as well: all ranks run the backward pass alike.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,22 @@ from gpugrad.distributed.alike import Alike
 from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
 from gpugrad.registry.record import op
-from gpugrad.trace.array import current_trace
+from gpugrad.trace.array import TRACED, Traced, current_trace
+
+
+def _logged(formula: Any) -> Any:
+    """The formula of an op that each replay of a trace runs, also if its array is a constant."""
+
+    @functools.wraps(formula)
+    def run(xp: Any, x: Any, /, *args: Any, **params: Any) -> Any:
+        trace = current_trace()
+        if trace is None or trace.sizing:
+            return formula(xp, x, *args, **params)
+        x = xp.lib.asarray(x)
+        named = dict(zip(list(inspect.signature(formula).parameters)[2:], args, strict=False))
+        return getattr(TRACED, formula.__name__)(Traced(x, trace.place(x)), **named, **params)
+
+    return run
 
 
 def _about(name: str, x: Any) -> str:
@@ -100,6 +117,7 @@ def _samples(*shapes: tuple[int, ...], **params: Any) -> Any:
     ref=lambda x, reduction="sum": Alike(world().size).all_reduce(x, reduction),
     errors=[(([1.0],), {"reduction": "max"}, ValueError, "reduction")],
 )
+@_logged
 def all_reduce(xp, x, /, reduction="sum"):
     """The sum or the mean over ranks, elementwise, on each of them.
 
@@ -126,6 +144,7 @@ def all_reduce(xp, x, /, reduction="sum"):
     ref=lambda x, reduction="max": x,
     errors=[(([1.0],), {"reduction": "sum"}, ValueError, "reduction")],
 )
+@_logged
 def all_reduce_extremum(xp, x, /, reduction="max"):
     """The largest or the smallest value over ranks, elementwise, on each of them.
 
@@ -151,6 +170,7 @@ def all_reduce_extremum(xp, x, /, reduction="max"):
     ref=lambda x, axis=0: np.concatenate([x] * world().size, axis),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
+@_logged
 def all_gather(xp, x, /, axis=0):
     """The arrays of all ranks, concatenated along an axis, on each of them.
 
@@ -180,6 +200,7 @@ def all_gather(xp, x, /, axis=0):
     ),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
+@_logged
 def reduce_scatter(xp, x, /, axis=0, reduction="sum"):
     """The part of this rank, along an axis, of the sum or the mean over ranks.
 
@@ -217,6 +238,7 @@ def _reduce_scatter_vjp(xp: Any, g: Any, axis: int, reduction: str) -> Any:
     ref=lambda x, root=0: x,
     errors=[(([1.0],), {"root": 9999}, ValueError, "root")],
 )
+@_logged
 def broadcast(xp, x, /, root=0):
     """The array of one rank, on each of them.
 
@@ -253,6 +275,7 @@ def _broadcast_vjp(xp: Any, g: Any, root: int) -> Any:
     ),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
+@_logged
 def all_to_all(xp, x, /, axis=0):
     """Part k along an axis of each rank's array, concatenated in the order of ranks, on rank k.
 

@@ -51,6 +51,7 @@ class Writer(Listener):
     """
 
     abstract = False  # whether the arrays only carry shapes and dtypes
+    sizing = False  # whether an op that communicates is asked for the shape of its result only
     _values: dict[int, Any]  # of Variables, in the scope of the trace
 
     def __init__(self, pure: bool, undoes: bool) -> None:
@@ -108,9 +109,14 @@ class Writer(Listener):
             inner = [inner_of(a) for a in arrays]
         flat = inner[0] if op.variadic else inner
         require_one_library(op.name, flat, params.get("index"))
-        results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         if op.opens == "effect":
+            self.sizing = True
+            try:
+                results, _ = self.computed(getattr(xp, op.name), inner, _inner_params(params))
+            finally:
+                self.sizing = False
             return self._repeated(getattr(xp, op.name), op, arrays, params, results)
+        results, real = self.computed(getattr(xp, op.name), inner, _inner_params(params))
         several = results if op.outputs > 1 else (results,)
         kind = type(next(a for a in flat if type(a) in ARRAYS))
         outs = [Traced(a, Value(a)) for a in (as_array(r, kind) for r in several)]

@@ -56,6 +56,27 @@ def check_traced_collectives_run_once_a_call_and_keep_their_order():
         )  # a launch of a CUDA graph counts none
 
 
+def check_collectives_of_constants_communicate_in_traces():
+    """Of arrays that differ between ranks, some of which a trace takes for constants."""
+    rank = gg.constant(np.full((W.size, 2), float(W.rank)))
+    total = sum(range(W.size))
+
+    @gg.function
+    def f(x):
+        v = x * W.rank if W.rank else rank[0] * 0 + x[0] * 0  # of no argument on rank 0
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.sum(D.all_gather(x) * float(W.rank))  # a gradient that is a constant
+        return D.all_reduce(rank), D.all_reduce(v), D.reduce_scatter(rank), tape.gradient(y, x)
+
+    for _ in range(3):
+        a, b, c, g = f(gg.ones((2,), dtype="float64"))
+        assert (a == total).all()
+        assert (b == total).all()
+        assert (c == total).all()
+        assert (g == total).all()
+
+
 def check_bad_arguments_name_the_op_before_anything_is_sent():
     before = W.collectives
     for error, words, call in (
