@@ -282,7 +282,7 @@ def test_without_a_usable_cache_libraries_are_in_a_temporary_folder(tmp_path, ca
         "load(); sys.stdout.flush(); os.fork() or sys.exit(); os.wait(); load(TEXT + ' ')"
     )
     warned, *values = run(f"import sys; {body}", tmp_path, TMPDIR=str(tmp_path / "tmp"))
-    assert warned.startswith("warning: RuntimeWarning The cache of compiled kernels cannot be used")
+    assert warned.startswith("warning: GpugradWarning The cache of compiled kernels cannot be used")
     assert values == ["4", "4"]
     assert not list((tmp_path / "tmp").iterdir())
 
@@ -302,7 +302,7 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(tmp_path):
     (tmp_path / "cache").mkdir()
     path = script(tmp_path, f"sleep 1000 & echo $! > {tmp_path}/child; sleep 1000")
     lines = run("compiler._SECONDS = 0.5; load(); load(TEXT + ' ')", tmp_path, CXX=path)
-    assert lines[0].startswith("warning: RuntimeWarning C kernels are off, NumPy computes instead")
+    assert lines[0].startswith("warning: GpugradWarning C kernels are off, NumPy computes instead")
     assert "took more than 0.5 seconds" in lines[0]
     assert lines[1:] == ["None", "None"]
     child = (tmp_path / "child").read_text().strip()
@@ -320,7 +320,7 @@ def test_a_compiler_that_takes_long_says_so_once(caplog, monkeypatch):
 @needs_compiler
 def test_a_text_that_does_not_compile_turns_off_only_itself(tmp_path):
     lines = run("load('nonsense'); load('nonsense'); load()", tmp_path)
-    assert lines[0].startswith("warning: RuntimeWarning There is no C kernel for a test")
+    assert lines[0].startswith("warning: GpugradWarning There is no C kernel for a test")
     assert "error" in lines[0]
     assert lines[1:] == ["None", "None", "4"]
     assert len(files(tmp_path)) == 1
@@ -374,7 +374,7 @@ def test_functions_run_on_if_the_compiler_fails(text, tmp_path):
     """
     how = {"CXX": script(tmp_path, text), "GPUGRAD_CPU_KERNELS": "always"}
     warned, value = run(body, tmp_path, **how)
-    assert warned == "1 RuntimeWarning"
+    assert warned == "1 GpugradWarning"
     assert value == f"1 {np.tanh(np.tanh(1) + np.e):.5f}"
 
 
