@@ -32,6 +32,7 @@ from gpugrad.ops.random.generator import Generator as Stream
 from gpugrad.ops.random.generator import default_generator
 from gpugrad.ops.random.sampling import check, positive
 from gpugrad.registry.on_tensors import compiled
+from gpugrad.trace.array import pause_trace
 
 _OURS = {  # where gpugrad.random has another name
     "random": "uniform",
@@ -375,7 +376,8 @@ def default_rng(seed: Any = None) -> Generator:
     return Generator(seed._bit_generator if isinstance(seed, RandomState) else seed)
 
 
-_default = RandomState(0)
+with pause_trace():  # the import may be in a traced function, which would start it at each replay
+    _default = RandomState(0)
 _default._bit_generator._stream = default_generator()
 
 
