@@ -1,13 +1,16 @@
 """Lines of SciPy that are replaced: they are there, and the new ones compute the same."""
 
 import re
+import textwrap
 
 import numpy as np
 import pytest
 import scipy
 import scipy.signal as S
+from fresh import output_of
 
 import gpugrad as gg
+from gpugrad.scipy import reading
 from gpugrad.scipy.reading import edited
 
 G = gg.scipy.signal
@@ -32,3 +35,32 @@ def test_another_scipy_is_refused_if_a_line_that_is_replaced_is_not_there():
     message = rf"SciPy {re.escape(scipy.__version__)} has no line 'a = 3' in scipy.signal.x"
     with pytest.raises(ImportError, match=message):
         edited("scipy.signal.x", "a = 1\n", {"a = 3": "a = 2"})
+
+
+def test_threads_that_use_a_module_first_wait_until_it_is_complete():
+    text = """
+        import sys, threading
+        import gpugrad as gg
+        sys.setswitchinterval(1e-5)
+        x, found, together = gg.constant([0.0, 1.0, 2.0]), [], threading.Barrier(6)
+        def use():
+            together.wait()
+            found.append(gg.scipy.interpolate.CubicSpline(x, x)(1.5).item())
+            found.append(gg.scipy.signal.lfilter([1.0, 0.5], [1.0], x).shape)
+        threads = [threading.Thread(target=use) for _ in range(6)]
+        [t.start() for t in threads], [t.join() for t in threads]
+        print(sorted(map(str, found)) == ["(3,)"] * 6 + ["1.5"] * 6)
+    """
+    assert output_of("-c", textwrap.dedent(text)) == "True\n"
+
+
+def test_a_module_whose_execution_was_interrupted_is_executed_again(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    reader = reading.Reader("scipy.signal", {}, {})
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "edited", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reader.read("scipy.signal.windows._windows")
+    assert callable(reader.read("scipy.signal.windows._windows").hann)
