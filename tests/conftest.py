@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import os
 import random
+import signal
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -82,6 +83,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # children inherit that, too
     if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
 

@@ -1213,11 +1213,11 @@ def test_threads_record_side_by_side():
 
     def work(n):
         with gg.GradientTape() as tape:
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=100)
             y = v
             for _ in range(n):
                 y = y * v
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=100)
         results[n] = (tape.gradient(y, v).item(), len(recorder_module.threads.stack))
 
     workers = [threading.Thread(target=work, args=(n,)) for n in (1, 2, 3, 4)]

@@ -27,7 +27,7 @@ def in_fork(call):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(60)  # kills a child that hangs
+        signal.alarm(200)  # kills a child that hangs
         try:
             result = repr(call())
             os.write(write, result.encode())
@@ -297,7 +297,7 @@ def test_processes_of_multiprocessing_train_and_draw():
     try:
         for w in workers:
             w.start()
-        draws = [queue.get(timeout=60) for _ in workers]
+        draws = [queue.get(timeout=200) for _ in workers]
         for w in workers:
             w.join()
     finally:
