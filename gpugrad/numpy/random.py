@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from gpugrad.array_api.writes import setitem, write
+from gpugrad.array_api.writes import begin_write, setitem, write
 from gpugrad.core.backend import TENSOR, as_dtype, is_inexact
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, SingularMatrixError
@@ -239,6 +239,7 @@ class _Distributions:
         else:
             order = self.permutation(x.shape[axis], device=getattr(x, "device", None))
             if isinstance(x, Tensor):
+                begin_write(x)
                 setitem(x, ..., TENSOR.take(x, order, axis=axis))
             else:
                 x[...] = np.take(x, order.numpy(), axis=axis)
@@ -281,6 +282,7 @@ class Generator(_Distributions):
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
         """A copy with all elements in random order, or those of each slice along an axis."""
+        begin_write(out)
         x = asarray(x)
         t = TENSOR.ravel(x) if axis is None else TENSOR.moveaxis(x, axis, -1)
         order = self._stream._draw("permutation", t.shape, np.int64, t.device, t.shape[-1])
