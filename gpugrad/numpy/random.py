@@ -371,6 +371,14 @@ _add_distributions(Generator, np.random.Generator)
 _add_distributions(RandomState, np.random.RandomState)
 
 
+def seeded_rng() -> np.random.Generator:
+    """NumPy's generator for a function of SciPy's that draws, seeded by gpugrad's default stream.
+
+    So `gg.set_seed` repeats what it draws. In a trace it raises: each replay would draw the same.
+    """
+    return np.random.default_rng(discrete.integers((4,), 0, 1 << 31, device="cpu").tolist())
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A `Generator` of a seed, a `BitGenerator`, or that of a `Generator` or `RandomState`."""
     if isinstance(seed, Generator):

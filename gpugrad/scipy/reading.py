@@ -16,6 +16,7 @@ import builtins
 import functools
 import importlib
 import importlib.util
+import inspect
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
+from gpugrad.numpy.random import seeded_rng
 from gpugrad.trace.array import pause_trace
 
 TRIED = ("1.17.0", "1.17.1", "1.18.1")
@@ -273,6 +275,33 @@ def edited(name: str, source: str, edits: Mapping[Any, str]) -> str:
     return source
 
 
+@functools.cache
+def _signature_of(thing: Any) -> inspect.Signature | None:
+    """The signature of a function of SciPy's that draws random numbers; None of all others."""
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):  # a compiled function
+        return None
+    return signature if set(_RNG) & set(signature.parameters) else None
+
+
+_RNG = ("rng", "random_state")
+
+
+def _seeded(thing: Any, args: Any, keywords: Any) -> tuple[Any, Any]:
+    """The arguments of a function of SciPy's, with a seeded generator where it would choose one."""
+    signature = _signature_of(thing)
+    if signature is None:
+        return args, keywords
+    bound = signature.bind_partial(*args, **keywords)
+    if any(bound.arguments.get(name) is not None for name in _RNG):
+        return args, keywords
+    for name in _RNG:
+        bound.arguments.pop(name, None)
+    bound.arguments[next(n for n in _RNG if n in signature.parameters)] = seeded_rng()
+    return bound.args, bound.kwargs
+
+
 def on_values(thing: Any) -> Any:
     """A compiled function that gets the values of Tensors; raises if that cuts a gradient."""
     if isinstance(thing, type) or not callable(thing):
@@ -280,6 +309,7 @@ def on_values(thing: Any) -> Any:
 
     @functools.wraps(thing)
     def call(*args: Any, **keywords: Any) -> Any:
+        args, keywords = _seeded(thing, args, keywords)
         title = f"{getattr(thing, '__module__', 'scipy')}.{thing.__name__}"
         return _tensors(numpy_calls.on_values(title, thing, args, keywords))
 
