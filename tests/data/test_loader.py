@@ -212,6 +212,29 @@ def test_a_worker_that_hangs_can_be_left(workers, tmp_path):
     assert time.time() - float(end) < 20
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_an_iteration_goes_on_in_a_fork():
+    go_on = []
+
+    def waiting(k):
+        while k > 1 and not go_on:
+            time.sleep(0.001)
+        return k
+
+    loader = DataLoader(range(8), 2, map=waiting, num_workers=2)
+    batches, rest = iter(loader), [[2, 3], [4, 5], [6, 7]]
+    assert next(batches).tolist() == [0, 1]
+    if not (child := os.fork()):
+        signal.alarm(200)  # kills a child that waits for the workers of its parent
+        go_on.append(True)
+        os._exit([values(batches), values(loader)] != [rest, [[0, 1], *rest]])
+    status = os.waitpid(child, 0)[1]
+    go_on.append(True)
+    assert (status, values(batches)) == (0, rest)
+    loader.close()
+
+
 @pytest.mark.parametrize("how", [{}, {"num_workers": 1}])
 def test_an_exception_of_a_signal_handler_passes_through(how):
     def raise_own(*_):
