@@ -25,6 +25,12 @@ def test_import_loads_neither_cupy_nor_scipy_nor_the_training_half():
     assert not loaded & {"doctest", *(f"gpugrad.{name}" for name in later)}
 
 
+def test_a_folder_called_cupy_is_not_taken_for_cupy(tmp_path):
+    (tmp_path / "cupy").mkdir()
+    code = f"import os; os.chdir({str(tmp_path)!r}); import gpugrad as gg; print(gg.ones(2))"
+    assert output_of("-c", code, GPUGRAD_DEVICE="") == "[1. 1.]\n"
+
+
 def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
     loaded = _loaded("import gpugrad")
     for later in ("function", "linalg", "fft", "special", "ops.nn", "ops.linalg", "ops.special"):

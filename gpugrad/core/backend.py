@@ -221,6 +221,8 @@ def cupy() -> Any:
         module = import_module("cupy")
     except ImportError:
         return None
+    if module.__file__ is None:  # a folder of that name on the path
+        return None
     READINGS[module.ndarray] = LibraryReading(
         "cupy", lambda: import_module("array_api_compat.cupy"), "cupyx.scipy"
     )
