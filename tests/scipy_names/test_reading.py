@@ -71,13 +71,14 @@ def test_a_module_whose_execution_was_interrupted_is_executed_again(monkeypatch)
     lambda S: S.spatial.transform.Rotation.random(2).as_quat(),
     lambda S: S.stats.norm.rvs(size=2),
     lambda S: S.stats.levy_stable.rvs(1.5, 0.5, size=2),
+    lambda S: S.stats.random_correlation([0.5, 0.8, 1.7]).rvs(),
     lambda S: S.stats.permutation_test(
         (np.arange(5.0), np.arange(5.0) ** 2), lambda x, y: x[0] - y[1], n_resamples=5
     ).null_distribution,
     lambda S: S.optimize.differential_evolution(
         lambda x: x @ x, [(-1, 1)], maxiter=1, popsize=1, polish=False
     ).x,
-], ids=["sparse array", "rotation", "distribution", "compiled", "test", "minimizer"])  # fmt: skip
+], ids=["sparse", "rotation", "law", "compiled", "loops", "test", "minimizer"])  # fmt: skip
 def test_numbers_that_scipy_draws_repeat_with_the_seed_and_are_no_constants_of_a_trace(draw):
     def drawn(f):
         gg.set_seed(3)

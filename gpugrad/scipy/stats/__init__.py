@@ -98,6 +98,8 @@ def __getattr__(name: str) -> Any:
         home = type(scipys).__module__
         value = getattr(reader().read(home), name)
         value = _Compiled(scipys) if value is scipys else value
+    elif name in ("random_correlation", "random_table"):  # they draw by loops over memory
+        value = _Compiled(scipys)
     elif home in READ and name not in _ON_VALUES:
         ours = getattr(reader().read(home), name)
         several = isinstance(scipys, _multi_rv_generic)
