@@ -483,7 +483,10 @@ class Writer:
         for k in range(self.integer(1, 2)):
             index = self.index(self.value(base).shape, basic=True)
             view = self.pick([f"[{index}]", ".T", ".reshape(-1)", "[None]", "[::-1]", "[..., 1:]"])
-            made = eval(base + view, self.scope)
+            try:
+                made = eval(base + view, self.scope)
+            except GpugradError:  # of an index that `...` moves to another axis
+                continue
             if type(made) is View:
                 self.program.views[f"w{k}"], self.scope[f"w{k}"] = base + view, made
                 base = self.pick(["a0", f"w{k}"])
