@@ -11,10 +11,12 @@ import functools
 import importlib.util
 import os
 import random
+import signal
 import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ["GPUGRAD_DEVICE"] = "cpu"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers' spinning threads slow each other
@@ -22,6 +24,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers' spinning threads 
 import hypothesis
 import numpy as np
 import pytest
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -82,6 +89,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # children inherit that, too
     if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
 
@@ -145,9 +154,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("device")]
 
 
+MOST_MEMORY = 2e9
+"""Bytes of a process in the default run: `pytest -n 2` must run on a laptop with 8 GB."""
+
+_memory: list[int] = []
+"""The most bytes that this process, or each worker, had at once."""
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: Any) -> None:
+    _memory.append(getattr(node, "workeroutput", {}).get("memory", 0))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 if resource else 0
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["memory"] = used
+        return
+    _memory.append(used)
+    whole = session.config.getoption("markexpr") == "not slow and not peers"
+    if whole and not REAL_GPU and max(_memory) > MOST_MEMORY and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not REAL_CUPY:
         terminalreporter.write_line(f"Tests of devices were skipped: gpugrad {NO_DEVICE}")
+    terminalreporter.write_line(
+        f"A process had at most {max(_memory) / 1e9:.2f} GB; {MOST_MEMORY / 1e9} are allowed."
+    )
 
 
 @pytest.fixture(autouse=True)

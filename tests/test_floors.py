@@ -7,6 +7,7 @@ import importlib
 import types
 from pathlib import Path
 
+import pytest
 from test_public_names import MODULES as PUBLIC
 
 HOUSE = Path(__file__).parents[1] / "gpugrad"
@@ -42,6 +43,12 @@ MODULES = {
 @functools.cache
 def _tree(path):
     return ast.parse(path.read_text())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trees_go():
+    yield
+    _tree.cache_clear()  # 160 MB
 
 
 @functools.cache

@@ -193,6 +193,7 @@ def _astype(
 
 def _partition(self: Tensor, kth: Any, axis: int = -1) -> None:
     """Put the `kth` element along an axis where sorting would put it, in place."""
+    writes.begin_write(self)
     writes.setitem(self, ..., TENSOR.partition(self, kth, axis=axis))
 
 
@@ -279,6 +280,7 @@ def _scatter(name: str) -> Any:
 
 
 MEMORY = {
+    "_begin_write": writes.begin_write,
     "astype": _astype,
     "base": property(_base),
     "byteswap": _byteswap,

@@ -119,6 +119,7 @@ def _fill(self: Tensor, value: Any) -> None:
 
 def _sort(self: Tensor, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
     """Sort the elements in place along an axis, as NumPy's method; stable and differentiable."""
+    writes.begin_write(self)
     self[...] = sort.sort(self, axis=axis)
 
 

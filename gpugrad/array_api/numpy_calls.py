@@ -19,7 +19,7 @@ import numpy as np
 from gpugrad.array_api.numpy_adapters import ADAPTERS, LEAST_DTYPES, METADATA, public
 from gpugrad.array_api.numpy_linalg import LINALG_ADAPTERS
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
-from gpugrad.array_api.writes import write
+from gpugrad.array_api.writes import begin_write, write
 from gpugrad.core.backend import BFLOAT16, READINGS, SCALARS, TENSOR, is_array
 from gpugrad.core.devices import default_device, put
 from gpugrad.core.from_python import numbers_only
@@ -81,6 +81,7 @@ def call(function: Any, args: Sequence[Any], keywords: Mapping[str, Any], own: b
     if out is not None:
         if "dtype" in bound.signature.parameters and out.dtype.kind in "biu":
             bound.arguments.setdefault("dtype", out.dtype)
+        begin_write(out)
         result = call(function, bound.args, bound.kwargs, own)
         if name == "dot" and (out.dtype != result.dtype or not out.flags.c_contiguous):
             raise ArgumentError(

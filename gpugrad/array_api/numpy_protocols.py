@@ -27,7 +27,7 @@ from gpugrad.array_api.numpy_calls import (
     write_out,
 )
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
-from gpugrad.array_api.writes import write
+from gpugrad.array_api.writes import begin_write, write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.core.views import arranged
@@ -64,6 +64,8 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **keywords:
     outs = keywords.pop("out", None)
     if outs is not None:
         where = keywords.pop("where", True) if method == "__call__" else True
+        for out in outs:
+            begin_write(out)
         result = array_ufunc(self, ufunc, method, *inputs, **keywords)
         title, results = _title(ufunc, method), result if len(outs) > 1 else (result,)
         if "casting" in keywords:
@@ -149,6 +151,7 @@ def _at(ufunc: Any, x: Any, index: Any, *values: Any) -> None:
     title = _title(ufunc, "at")
     if not isinstance(x, Tensor):
         raise DTypeError(f"{title}: it writes to a Tensor, got a {type(x).__name__}.")
+    begin_write(x)
     if x.dtype.kind in "biu":  # as NumPy casts
         values = tuple(TENSOR.astype(tensor(v), x.dtype) for v in values)
     if ufunc not in (np.add, np.subtract):

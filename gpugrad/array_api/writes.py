@@ -15,7 +15,7 @@ from gpugrad.core import backend, devices
 from gpugrad.core.backend import READINGS, SCALARS, TENSOR, is_inexact, may_share
 from gpugrad.core.convert import constant
 from gpugrad.core.from_python import no_value_lost, numbers_only
-from gpugrad.core.listening import graphs, threads
+from gpugrad.core.listening import graphs, recorders, threads
 from gpugrad.core.tensor import Tensor, index_parts, operand, tensor, tensor_with_id
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import Element, Shared, View, arranged, sharing
@@ -88,11 +88,23 @@ def in_place(op: Callable[..., Any], symbol: str) -> Callable[[Tensor, Any], Ten
                 _renew(view)
                 self = indexing.getitem(view, index=index)
             return op(self, other)
-        if type(self) is View and _needs_new_array(self, (), other):
-            _renew(self)
+        begin_write(self, other)
         return write(f"x {symbol}= v", self, op(self, other), f"write x = x {symbol} v")
 
     return method
+
+
+def begin_write(x: Any, value: Any = None) -> None:
+    """Let recorders see the elements of `x` before a function reads them, and then writes to `x`.
+
+    Those that it keeps have a gradient then, also where `x` is a view that is older than the
+    recorders, or where they watch another view of the same elements.
+    """
+    if type(x) is Tensor:
+        if recorders:
+            _renew(x)
+    elif type(x) is View and (threads.stack or _needs_new_array(x, (), value)):
+        _renew(x)
 
 
 def write(name: str, x: Tensor, result: Any, instead: str = "leave out out=") -> Tensor:
@@ -270,6 +282,7 @@ def _own(x: Tensor, value: View | None) -> Any:
 def _writable(name: str, x: Any) -> Tensor:
     if not isinstance(x, Tensor):
         raise DTypeError(f"{name}: it writes to a Tensor, got a {type(x).__name__}.")
+    begin_write(x)
     return x
 
 

@@ -35,7 +35,10 @@ def why(
         return "The target is the source: its gradient is not None, but ones."
     barrier = _barrier_between(source._id, target._id, log, barriers)
     if barrier is not None:
-        return _through(barrier)
+        return _through(barrier) or (
+            "The target depends on the source; its gradient is not None."
+            f"{_view_not_recorded(source, known)}"
+        )
     return _unconnected(target, source, leaves, known)
 
 
@@ -77,7 +80,7 @@ def _edges(
 def _through(barrier: str) -> str:
     """The sentence about a barrier on the only path; "" if there is none."""
     if not barrier:
-        return "The target depends on the source; its gradient is not None."
+        return ""
     if barrier.startswith("stop_gradient"):
         return f"The target depends on the source only through {barrier}, which stops gradients."
     if barrier.startswith("assign"):

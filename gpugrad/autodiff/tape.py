@@ -111,6 +111,7 @@ class GradientTape(Recorder):
         A gradient by a watched Tensor is one by the value that it had when it was watched: a
         later ``x[i] = v`` or ``x += v`` is an operation on that value. A view such as ``x[1:]``
         that was made before is a constant where it is read, until `x` or the view is written.
+        `explain` says so.
 
         Raises:
             TapeError: the tape is not recording in this thread or task (nothing would be recorded).

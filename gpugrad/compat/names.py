@@ -21,7 +21,7 @@ def forwarding(
         return sorted({name for name in every if not name.startswith("_")})
 
     def look_up(name: str) -> Any:
-        source = next((s for s in sources if name[0] != "_" and hasattr(s, name)), None)
+        source = next((s for s in sources if name[:1] != "_" and hasattr(s, name)), None)
         if source is not None:
             return getattr(source, name)
         raise MissingNameError(f"{module} has no {name!r}.", name, names)

@@ -41,7 +41,7 @@ class Ops(dict[str, Any]):
 
     def __init__(self) -> None:
         self._deferred: list[Callable[[], None]] = []
-        self._loading = new_rlock(awaited=2)
+        self._loading = new_rlock(awaited=3)
 
     def defer(self, declare: Callable[[], None]) -> None:
         """Call `declare`, which registers more ops, when a name is missing or all are asked for."""
@@ -220,6 +220,8 @@ def cupy() -> Any:
     try:
         module = import_module("cupy")
     except ImportError:
+        return None
+    if module.__file__ is None:  # a folder of that name on the path
         return None
     READINGS[module.ndarray] = LibraryReading(
         "cupy", lambda: import_module("array_api_compat.cupy"), "cupyx.scipy"

@@ -2,9 +2,9 @@
 
 Only the thread that called `os.fork` exists in the child. A lock that another thread held would
 stay locked there, so all locks of the library are created here, and the child gets them free. An
-update of Variables or an import of ops would stay half done there, so a fork waits until other
-threads have finished those. Modules that keep lists of what threads have opened, such as tapes,
-register a function with `in_child` that drops the entries of other threads.
+update of Variables or an import would stay half done there, so a fork waits until other threads
+have finished those. Modules that keep lists of what threads have opened, such as tapes, register a
+function with `in_child` that drops the entries of other threads.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import concurrent.futures.thread  # noqa: F401  # see below
 import functools
 import importlib
 import logging  # noqa: F401  # see below
+import operator
 import os
+import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from threading import get_ident
@@ -23,10 +26,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 LONGEST_WAIT = 10.0
-"""Seconds that a fork waits for each awaited lock: its holder may be waiting for this thread."""
+"""Seconds that a fork waits for each lock, and for imports: these may wait for this thread."""
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
-_awaited: dict[int, Any] = {}
+_awaited: list[tuple[int, Any]] = []
 _before: list[Callable[[], None]] = []
 _after: list[Callable[[], None]] = []
 _forking = threading.RLock()  # one fork at a time
@@ -45,11 +48,11 @@ def new_rlock(*, awaited: int = 0) -> Any:
 
     Args:
         awaited: if not 0, a fork waits until no other thread holds the lock. A thread that holds
-            one of these locks may acquire only those with higher numbers.
+            one of these locks may acquire only those with higher numbers. They are never freed.
     """
     lock = threading.RLock()
     if awaited:
-        _awaited[awaited] = lock
+        _awaited.append((awaited, lock))
     _locks.add(lock)
     return lock
 
@@ -79,7 +82,19 @@ def in_child(call: Callable[[], None]) -> None:
     _after.append(call)
 
 
-_importing = new_rlock(awaited=3)
+_importing = new_rlock(awaited=4)
+_WAITED_FOR = ("gpugrad", "numpy", "scipy")
+_module_locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})
+"""Python's own: weak references to the locks of the modules that are being imported, by name."""
+
+
+def _others_import() -> bool:
+    """Whether another thread imports a module that the library may need in the child.
+
+    There, the module would never be complete, and its lock never free.
+    """
+    locks = [ref() for name, ref in list(_module_locks.items()) if name.startswith(_WAITED_FOR)]
+    return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
 
 
 def drop_other_threads(by_thread: dict[int, Any]) -> None:
@@ -96,16 +111,26 @@ def drop_other_entries(entries: list[Any]) -> None:
 
 def _prepare() -> None:
     _forking.acquire()
-    for _, lock in sorted(_awaited.items()):
-        if lock.acquire(timeout=LONGEST_WAIT):
-            _held.append(lock)
+    deadline = time.monotonic() + LONGEST_WAIT
+    while True:
+        for _, lock in sorted(_awaited, key=operator.itemgetter(0)):
+            if lock.acquire(timeout=LONGEST_WAIT):
+                _held.append(lock)
+        if not _others_import() or time.monotonic() > deadline:
+            break
+        _free()  # an import may need them
+        time.sleep(0.001)
     for call in _before:
         call()
 
 
-def _release() -> None:
+def _free() -> None:
     while _held:
         _held.pop().release()
+
+
+def _release() -> None:
+    _free()
     _forking.release()
 
 

@@ -179,6 +179,7 @@ class _Task:
     worker: InThread | InProcess
     future: Future[Any]
     again: bool = False
+    process: int = dataclasses.field(default_factory=os.getpid)
 
 
 class DataLoader:
@@ -385,12 +386,22 @@ class DataLoader:
                 yield self._result(tasks)
         finally:
             for task in tasks:
-                task.future.cancel()
+                if task.process == os.getpid():
+                    task.future.cancel()
+
+    def _go_on_in_fork(self, tasks: deque[_Task]) -> None:
+        """Start new workers for the tasks in a fork, which has none of the old ones."""
+        if self._owner != os.getpid():
+            self._workers, self._owner = [], os.getpid()
+        if tasks and tasks[0].process != self._owner:
+            begun = [task.arguments for task in tasks]
+            tasks.clear()
+            for arguments in begun:
+                self._submit(arguments, tasks)
 
     def _submit(self, arguments: tuple[int, int, Sequence[Any]], tasks: deque[_Task]) -> None:
         """Give a batch to the worker that has the fewest."""
-        if self._owner != os.getpid():  # a fork has none of the workers
-            self._workers, self._owner = [], os.getpid()
+        self._go_on_in_fork(tasks)
         if len(self._workers) < self.num_workers:
             self._workers.append((InProcess if self.processes else InThread)(self._work))
         busy = [task.worker for task in tasks if not task.future.done()]
@@ -408,6 +419,7 @@ class DataLoader:
             ) from error
 
     def _result(self, tasks: deque[_Task]) -> Any:
+        self._go_on_in_fork(tasks)
         task = tasks.popleft()
         batch = f"the batch of {_range(task.arguments[2])}"
         try:

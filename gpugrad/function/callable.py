@@ -69,7 +69,7 @@ class Function:
         self._warned = self._in_graph = False
         self._creating: set[Any] = set()
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
@@ -165,7 +165,7 @@ class Function:
         """Pickle and copy by name if a module has it, as for functions; other copies trace anew."""
         return public_name(self) or (type(self), self._arguments)
 
-    def lower(self, *args: Any, **keywords: Any) -> Lowered:
+    def lower(self, /, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.
 
         If there was no such call yet, the function is traced, and Variables, optimizers and random
@@ -183,7 +183,7 @@ class Function:
         plan = self._plan(args, keywords)
         return Lowered(self.__name__, plan.program, plan.replay, self._arrays(args, keywords))
 
-    def memory(self, *args: Any, **keywords: Any) -> Memory:
+    def memory(self, /, *args: Any, **keywords: Any) -> Memory:
         """The memory that a replay with arguments like these takes; raises as `lower` does.
 
         >>> f = gg.function(lambda x: gg.sum(gg.tanh(gg.exp(x) + 1)))
@@ -377,11 +377,11 @@ class _Method(functools.partial[Any]):
 
     func: Function
 
-    def lower(self, *args: Any, **keywords: Any) -> Lowered:
+    def lower(self, /, *args: Any, **keywords: Any) -> Lowered:
         """See `Function.lower`."""
         return self.func.lower(*self.args, *args, **keywords)
 
-    def memory(self, *args: Any, **keywords: Any) -> Memory:
+    def memory(self, /, *args: Any, **keywords: Any) -> Memory:
         """See `Function.memory`."""
         return self.func.memory(*self.args, *args, **keywords)
 

@@ -60,7 +60,7 @@ class Steps(Function):
             steps.append(self._signature.mapped(cut, args, keywords))
         return steps
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         """Run the steps one after the other, and stack their results."""
         if profiles and not in_span():
             return self._timed(self.__call__, args, keywords)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.random import SeedSequence
 
-from gpugrad.array_api.writes import setitem, write
+from gpugrad.array_api.writes import begin_write, setitem, write
 from gpugrad.core.backend import TENSOR, as_dtype, is_inexact
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, SingularMatrixError
@@ -32,6 +32,7 @@ from gpugrad.ops.random.generator import Generator as Stream
 from gpugrad.ops.random.generator import default_generator
 from gpugrad.ops.random.sampling import check, positive
 from gpugrad.registry.on_tensors import compiled
+from gpugrad.trace.array import pause_trace
 
 _OURS = {  # where gpugrad.random has another name
     "random": "uniform",
@@ -238,6 +239,7 @@ class _Distributions:
         else:
             order = self.permutation(x.shape[axis], device=getattr(x, "device", None))
             if isinstance(x, Tensor):
+                begin_write(x)
                 setitem(x, ..., TENSOR.take(x, order, axis=axis))
             else:
                 x[...] = np.take(x, order.numpy(), axis=axis)
@@ -280,6 +282,7 @@ class Generator(_Distributions):
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
         """A copy with all elements in random order, or those of each slice along an axis."""
+        begin_write(out)
         x = asarray(x)
         t = TENSOR.ravel(x) if axis is None else TENSOR.moveaxis(x, axis, -1)
         order = self._stream._draw("permutation", t.shape, np.int64, t.device, t.shape[-1])
@@ -368,6 +371,14 @@ _add_distributions(Generator, np.random.Generator)
 _add_distributions(RandomState, np.random.RandomState)
 
 
+def seeded_rng() -> np.random.Generator:
+    """NumPy's generator for a function of SciPy's that draws, seeded by gpugrad's default stream.
+
+    So `gg.set_seed` repeats what it draws. In a trace it raises: each replay would draw the same.
+    """
+    return np.random.default_rng(discrete.integers((4,), 0, 1 << 31, device="cpu").tolist())
+
+
 def default_rng(seed: Any = None) -> Generator:
     """A `Generator` of a seed, a `BitGenerator`, or that of a `Generator` or `RandomState`."""
     if isinstance(seed, Generator):
@@ -375,7 +386,8 @@ def default_rng(seed: Any = None) -> Generator:
     return Generator(seed._bit_generator if isinstance(seed, RandomState) else seed)
 
 
-_default = RandomState(0)
+with pause_trace():  # the import may be in a traced function, which would start it at each replay
+    _default = RandomState(0)
 _default._bit_generator._stream = default_generator()
 
 

@@ -16,10 +16,11 @@ import builtins
 import functools
 import importlib
 import importlib.util
+import inspect
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy
@@ -30,12 +31,16 @@ import gpugrad.numpy
 import gpugrad.special
 from gpugrad.array_api import numpy_calls
 from gpugrad.array_api.numpy_calls import as_tensors
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.devices import device
+from gpugrad.core.forking import new_rlock
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradError
 from gpugrad.numpy.creation import empty
+from gpugrad.numpy.random import seeded_rng
+from gpugrad.trace.array import pause_trace
 
 TRIED = ("1.17.0", "1.17.1", "1.18.1")
 
@@ -136,8 +141,26 @@ class _Checks(ast.NodeTransformer):
         return node
 
 
+T = TypeVar("T")
+
+
+def made_once(make: Callable[[], T]) -> Callable[[], T]:
+    """A function that returns one object, which the first thread that asks for it makes."""
+    lock, made = new_rlock(awaited=2), functools.cache(make)
+
+    @functools.wraps(make)
+    def get() -> T:
+        with lock:
+            return made()
+
+    return get
+
+
 class Reader:
     """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
+
+    A thread waits for a module that another one executes. No tape, trace or device of the caller
+    follows a module's constants.
 
     Args:
         package: the modules to execute, a prefix of their names.
@@ -159,6 +182,7 @@ class Reader:
         self.package, self.given, self.edits = package, {**MODULES, **given}, edits
         self.replaced = {**_REPLACED, **(replaced or {})}
         self.modules: dict[str, Any] = {}
+        self._lock = new_rlock(awaited=2)
         self.builtins = {
             **vars(builtins),
             "__import__": self._import,
@@ -179,26 +203,33 @@ class Reader:
             return found or importlib.import_module(name)
         if not (name in (self.package, _HELPERS) or name.startswith(f"{self.package}.")):
             return importlib.import_module(name)
-        if name not in self.modules:
-            spec: Any = importlib.util.find_spec(name)
-            if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
-                raise ModuleNotFoundError(name)
-            source = spec.loader.get_source(name)  # None for a compiled module
-            module = self.modules[name] = Names(name, {"__builtins__": self.builtins})
-            module.__dict__["__package__"] = spec.parent
-            if source is None:
-                compiled = vars(importlib.import_module(name))
-                module.__dict__.update(
-                    (k, on_values(compiled[k])) for k in compiled if k[:2] != "__"
-                )
-            elif name != self.package:  # the package itself only leads to its modules
-                source = edited(name, source, self.edits.get(name, {}))
-                tree = _Checks().visit(ast.parse(source, spec.origin or name))
-                exec(compile(tree, spec.origin or name, "exec"), module.__dict__)
-                for title, value in self.replaced.get(name, {}).items():
-                    *owner, attribute = title.split(".")
-                    setattr(functools.reduce(getattr, owner, module), attribute, value)
+        with self._lock:
+            if name not in self.modules:
+                try:
+                    with recording_stopped(), pause_trace(), device("cpu"):
+                        self._execute(name)
+                except BaseException:  # Ctrl-C, too: the next who asks tries again
+                    self.modules.pop(name, None)
+                    raise
         return self.modules[name]
+
+    def _execute(self, name: str) -> None:
+        spec: Any = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "get_code"):
+            raise ModuleNotFoundError(name)
+        source = spec.loader.get_source(name)  # None for a compiled module
+        module = self.modules[name] = Names(name, {"__builtins__": self.builtins})
+        module.__dict__["__package__"] = spec.parent
+        if source is None:
+            compiled = vars(importlib.import_module(name))
+            module.__dict__.update((k, on_values(compiled[k])) for k in compiled if k[:2] != "__")
+        elif name != self.package:  # the package itself only leads to its modules
+            source = edited(name, source, self.edits.get(name, {}))
+            tree = _Checks().visit(ast.parse(source, spec.origin or name))
+            exec(compile(tree, spec.origin or name, "exec"), module.__dict__)
+            for title, value in self.replaced.get(name, {}).items():
+                *owner, attribute = title.split(".")
+                setattr(functools.reduce(getattr, owner, module), attribute, value)
 
     def _import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -244,6 +275,33 @@ def edited(name: str, source: str, edits: Mapping[Any, str]) -> str:
     return source
 
 
+@functools.cache
+def _signature_of(thing: Any) -> inspect.Signature | None:
+    """The signature of a function of SciPy's that draws random numbers; None of all others."""
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):  # a compiled function
+        return None
+    return signature if set(_RNG) & set(signature.parameters) else None
+
+
+_RNG = ("rng", "random_state")
+
+
+def _seeded(thing: Any, args: Any, keywords: Any) -> tuple[Any, Any]:
+    """The arguments of a function of SciPy's, with a seeded generator where it would choose one."""
+    signature = _signature_of(thing)
+    if signature is None:
+        return args, keywords
+    bound = signature.bind_partial(*args, **keywords)
+    if any(bound.arguments.get(name) is not None for name in _RNG):
+        return args, keywords
+    for name in _RNG:
+        bound.arguments.pop(name, None)
+    bound.arguments[next(n for n in _RNG if n in signature.parameters)] = seeded_rng()
+    return bound.args, bound.kwargs
+
+
 def on_values(thing: Any) -> Any:
     """A compiled function that gets the values of Tensors; raises if that cuts a gradient."""
     if isinstance(thing, type) or not callable(thing):
@@ -251,6 +309,7 @@ def on_values(thing: Any) -> Any:
 
     @functools.wraps(thing)
     def call(*args: Any, **keywords: Any) -> Any:
+        args, keywords = _seeded(thing, args, keywords)
         title = f"{getattr(thing, '__module__', 'scipy')}.{thing.__name__}"
         return _tensors(numpy_calls.on_values(title, thing, args, keywords))
 

@@ -59,7 +59,7 @@ class _Recomputed:
         self.__name__ = getattr(f, "__name__", type(f).__name__)
         self._call = custom_gradient(functools.partial(_recomputed, f))
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         return self._call(*args, **keywords)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -100,7 +100,7 @@ class _Outside(Accesses):
             self.read[i] = f"{user_line()} ({op.name})"
 
 
-def _recomputed(f: Function, *args: Any, **keywords: Any) -> Any:
+def _recomputed(f: Function, /, *args: Any, **keywords: Any) -> Any:
     """The value, and the gradient function, which calls `f` again."""
     inputs = [x for x in nest.flatten((args, keywords)) if isinstance(x, Tensor)]
     outside = _Outside()

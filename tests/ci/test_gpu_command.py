@@ -105,14 +105,12 @@ def test_calls_have_all_parts_in_order_and_fit_ten_minutes(gpu):
 
 @pytest.mark.slow
 def test_a_command_ends_in_time_with_its_children(gpu, tmp_path):
-    log, mark = tmp_path / "log", tmp_path / "mark"
-    child = f"import time; time.sleep(4); open({str(mark)!r}, 'w')"
-    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    start = time.monotonic()
-    assert gpu.run([sys.executable, "-c", code], 1, log) == "out of time"
-    assert time.monotonic() - start < 3.5
-    time.sleep(max(0.0, 5.5 - (time.monotonic() - start)))
-    assert not mark.exists()
+    child, start = tmp_path / "child", time.monotonic()
+    code = f"sleep 100 & echo $! > {child}; wait"
+    assert gpu.run(["sh", "-c", code], 1, tmp_path / "log") == "out of time"
+    assert time.monotonic() - start < 60
+    state = subprocess.run(["ps", "-o", "stat=", "-p", child.read_text()], capture_output=True)
+    assert state.stdout.strip()[:1] in (b"", b"Z")
 
 
 def test_a_command_passes_or_fails_and_is_logged(gpu, tmp_path):

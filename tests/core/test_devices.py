@@ -44,7 +44,7 @@ def run(code, **environment):
     env = {k: v for k, v in os.environ.items() if k != "GPUGRAD_DEVICE"}
     process = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        env={**env, "PYTHONPATH": ROOT, **environment}, capture_output=True, text=True, timeout=60,
+        env={**env, "PYTHONPATH": ROOT, **environment}, capture_output=True, text=True, timeout=300,
         check=False,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr

@@ -27,7 +27,7 @@ def in_fork(call):
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        signal.alarm(60)  # kills a child that hangs
+        signal.alarm(200)  # kills a child that hangs
         try:
             result = repr(call())
             os.write(write, result.encode())
@@ -204,14 +204,21 @@ def test_fork_while_another_thread_imports_ops_waits_for_them():
     )
 
 
-def test_fork_while_another_thread_imports_scipy_waits_for_it():
-    run("""
-    assert "scipy.special" not in sys.modules
-    thread = threading.Thread(target=lambda: gg.special.betaln(x + 1, 2))
+@pytest.mark.parametrize(("begun", "first_use"), [
+    ("scipy", "gg.special.betaln(x + 1, 2)"),
+    ("gpugrad.nn", "gg.nn.functional.relu(x)"),
+    ("gpugrad.scipy.interpolate", "gg.scipy.interpolate.CubicSpline(np.arange(8), x)(x)"),
+])  # fmt: skip
+@pytest.mark.thin(2)
+def test_fork_while_another_thread_imports_waits_for_it(begun, first_use):
+    run(f"""
+    assert "{begun}" not in sys.modules
+    thread = threading.Thread(target=lambda: {first_use})
     thread.start()
-    while "scipy" not in sys.modules:
-        time.sleep(0.001)
-    assert in_fork(lambda: gg.special.betaln(x + 1, 2).shape) == (8,)
+    while "{begun}" not in sys.modules:
+        time.sleep(0)
+    assert in_fork(lambda: {first_use}.shape) == (8,)
+    thread.join()
     """)
 
 
@@ -290,7 +297,7 @@ def test_processes_of_multiprocessing_train_and_draw():
     try:
         for w in workers:
             w.start()
-        draws = [queue.get(timeout=60) for _ in workers]
+        draws = [queue.get(timeout=200) for _ in workers]
         for w in workers:
             w.join()
     finally:

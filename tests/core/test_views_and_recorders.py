@@ -183,6 +183,48 @@ def test_a_watched_view_keeps_its_gradient_when_its_memory_is_written(write):
     assert x[1, 0].item() == 10.0
 
 
+WRITERS = {
+    "x *= 2": lambda a: a.__imul__(2.0),
+    "out=": lambda a: np.multiply(a, 2.0, out=a),
+    "out= and where=": lambda a: np.multiply(a, 2.0, out=a, where=np.arange(a.size) < 1),
+    "put": lambda a: np.put(a, [0], [7.0]),
+    "put_along_axis": lambda a: np.put_along_axis(a, np.array([1]), 7.0, 0),
+    "putmask": lambda a: np.putmask(a, np.arange(a.size) < 1, 7.0),
+    "place": lambda a: np.place(a, np.arange(a.size) < 1, 7.0),
+    "copyto": lambda a: np.copyto(a, 7.0, where=np.arange(a.size) < 1),
+    "add.at": lambda a: np.add.at(a, np.array([0, 0]), 7.0),
+    "flat": lambda a: a.flat.__setitem__(1, 7.0),
+    "sort": lambda a: a.sort(),
+    "partition": lambda a: a.partition(1),
+    "cumsum": lambda a: a.cumsum(out=a),
+    "nan_to_num": lambda a: np.nan_to_num(a, copy=False),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=list(WRITERS))
+@pytest.mark.parametrize("through", ["root", "sibling", "itself", "older"])
+def test_a_function_that_writes_differentiates_what_it_keeps(write, through):
+    start, weights = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0])
+
+    def written(x, w, sibling):
+        write({"root": x, "sibling": sibling}.get(through, w))
+        return w * w * weights
+
+    def run(last):
+        x = np.append(start[: start.size - last.size], last)
+        return written(x, x[1:], x[:]).sum()
+
+    x = gg.constant(start)
+    w, sibling = x[1:], x[:]
+    source, point = (x, start) if through == "older" else (w, start[1:])
+    with gg.GradientTape() as tape:
+        tape.watch(source)
+        y = gg.sum(written(x, w, sibling))
+    steps = 1e-5 * np.eye(point.size)
+    expected = [(run(point + step) - run(point - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(tape.gradient(y, source), expected, 1e-6, 1e-6)
+
+
 def test_a_simulation_steps_an_interior_made_before_the_tape():
     def simulate(u, interior, steps=3):
         for _ in range(steps):

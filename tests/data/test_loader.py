@@ -117,8 +117,10 @@ def test_workers_are_ahead_by_a_bounded_number_of_batches():
     loader = DataLoader(range(100), 1, map=note, num_workers=2, prefetch=3)
     batches = iter(loader)
     next(batches)
+    while len(made) < 2:
+        time.sleep(0.001)
     time.sleep(0.05)
-    assert 1 < len(made) <= 8
+    assert len(made) <= 8
     batches.close()
     loader.close()
 
@@ -185,8 +187,8 @@ if __name__ == "__main__":
     next(iter(loader))
     start = time.perf_counter()
     loader.close()
-    print(time.perf_counter() - start < 2)
-    loader = gg.data.DataLoader(range(3), map=hang, timeout=5.0, **how)
+    print(time.perf_counter() - start < 20)  # 1 s, unless the machine is busy
+    loader = gg.data.DataLoader(range(3), map=hang, timeout=100.0, **how)
     batches = iter(loader)
     next(batches)
     loader.timeout = 0.1
@@ -203,11 +205,34 @@ def test_a_worker_that_hangs_can_be_left(workers, tmp_path):
     script = tmp_path / "hang.py"
     script.write_text(HANG)
     command = [sys.executable, script, workers]
-    done = subprocess.run(command, timeout=100, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, timeout=300, capture_output=True, text=True, check=True)
     *found, end = done.stdout.split()
     assert found == ["True", "True"]
     assert done.stderr == ""
-    assert time.time() - float(end) < 2
+    assert time.time() - float(end) < 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_an_iteration_goes_on_in_a_fork():
+    go_on = []
+
+    def waiting(k):
+        while k > 1 and not go_on:
+            time.sleep(0.001)
+        return k
+
+    loader = DataLoader(range(8), 2, map=waiting, num_workers=2)
+    batches, rest = iter(loader), [[2, 3], [4, 5], [6, 7]]
+    assert next(batches).tolist() == [0, 1]
+    if not (child := os.fork()):
+        signal.alarm(200)  # kills a child that waits for the workers of its parent
+        go_on.append(True)
+        os._exit([values(batches), values(loader)] != [rest, [[0, 1], *rest]])
+    status = os.waitpid(child, 0)[1]
+    go_on.append(True)
+    assert (status, values(batches)) == (0, rest)
+    loader.close()
 
 
 @pytest.mark.parametrize("how", [{}, {"num_workers": 1}])

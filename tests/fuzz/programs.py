@@ -466,9 +466,15 @@ class Writer:
             f"for row in {view}:\n    row {how} like({value}, row)",
             f"for row in {view}:\n    row[...] = like({value}, row)",
             f"{part}[...] = like({value}, {part})",
+            f"np.multiply({view}, 0.5, out={view})",
+            f"np.copyto({view}, like({value}, {view}), where={view} > 0.3)",
+            f"np.put({view}, [0], like({value}, {view})[..., :1])",
+            f"{view}.sort()",
         ]
         if not self.value(view).ndim:
             lines = lines[:4]
+        elif not self.value(view).size:
+            lines = lines[:-2]
         self.run(self.pick(lines), view)
 
     def views(self) -> None:
@@ -477,7 +483,10 @@ class Writer:
         for k in range(self.integer(1, 2)):
             index = self.index(self.value(base).shape, basic=True)
             view = self.pick([f"[{index}]", ".T", ".reshape(-1)", "[None]", "[::-1]", "[..., 1:]"])
-            made = eval(base + view, self.scope)
+            try:
+                made = eval(base + view, self.scope)
+            except GpugradError:  # of an index that `...` moves to another axis
+                continue
             if type(made) is View:
                 self.program.views[f"w{k}"], self.scope[f"w{k}"] = base + view, made
                 base = self.pick(["a0", f"w{k}"])

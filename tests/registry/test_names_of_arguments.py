@@ -62,3 +62,11 @@ def test_an_argument_with_the_name_of_another_library_says_what_it_is_called_her
     assert "dim" not in inspect.signature(gg.sum).parameters
     with pytest.raises(TypeError, match="keepdim is called keepdims here"):
         gg.ones(3).sum(keepdim=True)
+
+
+@pytest.mark.parametrize("wrap", [gg.function, gg.recompute_grad, gg.vmap])
+@pytest.mark.parametrize("name", ["self", "f", "t", "args", "keywords"])
+def test_a_keyword_of_any_name_reaches_the_function(name, wrap):
+    double = eval(f"lambda x, *, {name}: x * {name}")
+    x = gg.constant([1.0, 2.0])
+    np.testing.assert_array_equal(wrap(double)(x, **{name: x}), [1.0, 4.0])

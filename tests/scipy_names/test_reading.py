@@ -1,13 +1,17 @@
 """Lines of SciPy that are replaced: they are there, and the new ones compute the same."""
 
+import contextlib
 import re
+import textwrap
 
 import numpy as np
 import pytest
 import scipy
 import scipy.signal as S
+from fresh import output_of
 
 import gpugrad as gg
+from gpugrad.scipy import reading
 from gpugrad.scipy.reading import edited
 
 G = gg.scipy.signal
@@ -32,3 +36,56 @@ def test_another_scipy_is_refused_if_a_line_that_is_replaced_is_not_there():
     message = rf"SciPy {re.escape(scipy.__version__)} has no line 'a = 3' in scipy.signal.x"
     with pytest.raises(ImportError, match=message):
         edited("scipy.signal.x", "a = 1\n", {"a = 3": "a = 2"})
+
+
+def test_threads_that_use_a_module_first_wait_until_it_is_complete():
+    text = """
+        import sys, threading
+        import gpugrad as gg
+        sys.setswitchinterval(1e-5)
+        x, found, together = gg.constant([0.0, 1.0, 2.0]), [], threading.Barrier(4)
+        def use():
+            together.wait()
+            found.append(gg.scipy.interpolate.CubicSpline(x, x)(1.5).item())
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        [t.start() for t in threads], [t.join() for t in threads]
+        print(found)
+    """
+    assert output_of("-c", textwrap.dedent(text)) == f"{[1.5] * 4}\n"
+
+
+def test_a_module_whose_execution_was_interrupted_is_executed_again(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    reader = reading.Reader("scipy.signal", {}, {})
+    with monkeypatch.context() as patch:
+        patch.setattr(reading, "edited", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reader.read("scipy.signal.windows._windows")
+    assert callable(reader.read("scipy.signal.windows._windows").hann)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda S: S.sparse.random_array((3, 3), density=0.5).toarray(),
+    lambda S: S.spatial.transform.Rotation.random(2).as_quat(),
+    lambda S: S.stats.norm.rvs(size=2),
+    lambda S: S.stats.levy_stable.rvs(1.5, 0.5, size=2),
+    lambda S: S.stats.random_correlation([0.5, 0.8, 1.7]).rvs(),
+    lambda S: S.stats.permutation_test(
+        (np.arange(5.0), np.arange(5.0) ** 2), lambda x, y: x[0] - y[1], n_resamples=5
+    ).null_distribution,
+    lambda S: S.optimize.differential_evolution(
+        lambda x: x @ x, [(-1, 1)], maxiter=1, popsize=1, polish=False
+    ).x,
+], ids=["sparse", "rotation", "law", "compiled", "loops", "test", "minimizer"])  # fmt: skip
+def test_numbers_that_scipy_draws_repeat_with_the_seed_and_are_no_constants_of_a_trace(draw):
+    def drawn(f):
+        gg.set_seed(3)
+        one, two = (np.asarray(f(gg.scipy)) for _ in range(2))
+        assert not np.array_equal(one, two)
+        return one
+
+    np.testing.assert_array_equal(drawn(draw), drawn(draw))
+    with contextlib.suppress(gg.errors.GpugradError):
+        drawn(gg.function(draw))

@@ -548,7 +548,7 @@ def test_ctrl_c_in_a_program_ends_cleanly_with_a_checkpoint(
                 os.killpg(program.pid, signal.SIGINT)  # as a terminal does
                 break
         rest = program.stdout.read().splitlines()
-        assert program.wait(60) == 0
+        assert program.wait(300) == 0
     assert rest[-1] == "interrupted True", rest
     last = int([line for line in [str(step), *rest] if line.isdigit()][-1])
     assert max(int(f.stem) for f in tmp_path.iterdir()) == last
@@ -565,4 +565,4 @@ def test_worker_processes_end_if_their_program_is_killed(tmp_path_factory, tmp_p
             if line.strip() == "3":
                 break
         program.kill()
-        program.communicate(timeout=30)  # until the workers, which hold the pipe too, have ended
+        program.communicate(timeout=300)  # until the workers, which hold the pipe too, have ended

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.array_api.writes import begin_write
 from gpugrad.compat.cupy import on_host
 from gpugrad.core.backend import cupy
 from gpugrad.core.forking import cached_property
@@ -183,6 +184,8 @@ class _OfParameters(Kernel):
             )
         if any(not isinstance(x, gg.Tensor) for x in outs):
             raise DTypeError(f"{self.name}: outputs must be Tensors, got {outs}.")
+        for x in outs:
+            begin_write(x)
         results = self._apply(args, options, self.nout)
         for x, result in zip(outs, results, strict=False):
             x[...] = result

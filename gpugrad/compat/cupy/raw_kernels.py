@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.array_api.writes import begin_write
 from gpugrad.compat.cupy import on_host
 from gpugrad.compat.cupy.kernels import Kernel, evaluate, is_array
 from gpugrad.core.backend import cupy
@@ -69,6 +70,8 @@ class RawKernel(Kernel):
         """Launch the kernel."""
         size = {"grid": tuple(grid), "block": tuple(block), "shared_mem": int(shared_mem)}
         written = self._written(args)
+        for k in written:
+            begin_write(args[k])
         results = self._apply(args, size, max(len(written), 1))
         for k, result in zip(written, results, strict=False):
             args[k][...] = result

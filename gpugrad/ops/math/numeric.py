@@ -132,12 +132,12 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> print(gg.nan_to_num([1.0, float("nan"), float("inf")], posinf=9.0))
     [1. 0. 9.]
     """
-    out = _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
     if copy is True or FLAG("nan_to_num", "copy", copy):
-        return out
+        return _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
     if not isinstance(x, Tensor):
         raise DTypeError(f"nan_to_num: copy=False writes to a Tensor, got a {type(x).__name__}.")
-    x[...] = out
+    x._begin_write()
+    x[...] = _nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
     return x
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from gpugrad.scipy.integrate import steps
 from gpugrad.scipy.integrate.edits import EDITS
 from gpugrad.scipy.integrate.memory import GRADIENTS, by_adjoint
 from gpugrad.scipy.integrate.quadrature import as_scipy, host_function, passing
-from gpugrad.scipy.reading import NUMPY, Names, Reader, plain_values
+from gpugrad.scipy.reading import NUMPY, Names, Reader, made_once, plain_values
 from gpugrad.trace.array import current_trace
 
 _EXPLICIT = ("RK23", "RK45", "DOP853")
 
 
-@functools.cache
+@made_once
 def _reader() -> Reader:
     home = "scipy.integrate._ivp"
     norm = lambda x: steps.number(reader.read(f"{home}.common").norm(x))  # noqa: E731

@@ -27,7 +27,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
 from gpugrad.scipy.interpolate import grids, piecewise, splines
 from gpugrad.scipy.interpolate.edits import EDITS
-from gpugrad.scipy.reading import MODULES, NUMPY, Names, Reader, on_values
+from gpugrad.scipy.reading import MODULES, NUMPY, Names, Reader, made_once, on_values
 
 _HERE = "scipy.interpolate."
 _READ = {
@@ -76,7 +76,7 @@ def _splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
     return splines.splint(a, b, tck, _read("_fitpack_impl").splantider)
 
 
-@functools.cache
+@made_once
 def _reader() -> Reader:
     numbers = {"_asarray_validated": _validated, "float_factorial": _util.float_factorial}
     compiled = {"evaluate_spline": splines.evaluate_spline, "data_matrix": splines.data_matrix}

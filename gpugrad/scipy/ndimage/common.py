@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_calls import write_out
+from gpugrad.array_api.writes import begin_write
 from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
@@ -83,6 +84,8 @@ def as_scipy(
         kind = given["output"] = dtype(output, x, weights)
         if "output_shape" in given and given["output_shape"] is None:
             given["output_shape"] = x.shape if is_dtype(output) else output.shape
+        if not is_dtype(output):
+            begin_write(output)
         result = formula(**given)
         if result.dtype.kind == "c" and kind.kind != "c":
             result = xp.real(result)

@@ -14,6 +14,7 @@ from gpugrad.core.devices import Device
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
+from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.optimize import on_gpu
 from gpugrad.scipy.optimize.calls import (
     DENSE,
@@ -206,6 +207,8 @@ def global_minimum(name: str) -> Callable[..., Any]:
         objective = scalar(lambda x: fun(x, *args))
         given = {k: on_host(name, v) for k, v in given.items()}
         given["func"] = for_scipy(name, objective, home)
+        if "rng" in given and given["rng"] is None:
+            given["rng"] = seeded_rng()
         result = tensors_in(solve(name, given), home)
         differentiable = bool(threads.stack) and has_gradient(objective, result["x"])
         if "success" not in result:  # basinhopping

@@ -11,13 +11,12 @@ Functions without a derivative, as `find_peaks`, compute with values and raise u
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import Any
 
 from scipy import signal as _signal
 
-from gpugrad.scipy.reading import Reader, on_values, public
+from gpugrad.scipy.reading import Reader, made_once, on_values, public
 from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
 from gpugrad.scipy.signal.edits import EDITS
 
@@ -39,7 +38,7 @@ _ON_VALUES = frozenset(
 """Functions whose results are positions, or that search: SciPy's own, of the values."""
 
 
-@functools.cache
+@made_once
 def _reader() -> Reader:
     return Reader("scipy.signal", modules(), EDITS, frames=frames, overlap_added=overlap_added)
 

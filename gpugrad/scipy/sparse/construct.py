@@ -15,6 +15,7 @@ from gpugrad.core.backend import as_dtype
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
+from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.sparse.arrays import Sparse, coo_array, csr_array, dia_matrix
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern
 from gpugrad.scipy.sparse.structure import CLASSES
@@ -313,14 +314,19 @@ def identity(n: int, dtype: Any = "d", format: str | None = None, device: Any = 
 def random_array(
     shape: Any, *, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
 ) -> Any:
-    """A sparse array with random entries at random places, drawn by SciPy."""
+    """A sparse array with random entries at random places, drawn by SciPy.
+
+    Without `rng`, `gg.set_seed` repeats them; in a `gg.function` it is needed.
+    """
+    rng = seeded_rng() if rng is None else rng
     return _constant(SCIPY.random_array(shape, density=density, dtype=dtype, rng=rng), format, None)
 
 
 def random(
     m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
 ) -> Any:
-    """A sparse matrix with random entries at random places, drawn by SciPy."""
+    """A sparse matrix with random entries at random places, drawn as by `random_array`."""
+    rng = seeded_rng() if rng is None else rng
     return _constant(SCIPY.random(m, n, density, dtype=dtype, rng=rng), format, None)
 
 

@@ -21,7 +21,7 @@ from scipy.spatial.transform import _rotation_cy
 
 from gpugrad.autodiff.batched import Batched
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import NUMPY, Names, Reader, on_values
+from gpugrad.scipy.reading import NUMPY, Names, Reader, made_once, on_values
 from gpugrad.trace.array import Traced
 
 __all__ = sorted(_transform.__all__)
@@ -131,7 +131,7 @@ EDITS: dict[str, dict[str, str]] = {
 }
 
 
-@functools.cache
+@made_once
 def _reader() -> Reader:
     import scipy._lib.array_api_extra as extra
 

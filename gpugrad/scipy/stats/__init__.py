@@ -21,6 +21,7 @@ from scipy import stats as _stats
 from scipy.stats._distn_infrastructure import rv_generic as _rv_generic
 from scipy.stats._multivariate import multi_rv_generic as _multi_rv_generic
 
+from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.reading import on_values, public
 from gpugrad.scipy.stats.modules import READ, reader
 
@@ -66,6 +67,28 @@ class _Multivariate:
         return public(ours, getattr(self._scipys, name))
 
 
+class _Compiled:
+    """A distribution that SciPy computes in compiled code, of values; `gg.set_seed` repeats it."""
+
+    def __init__(self, scipys: Any) -> None:
+        self._scipys = scipys
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        frozen = self._scipys(*args, **keywords)
+        frozen.random_state = seeded_rng()
+        return frozen
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # while it is unpickled
+            raise AttributeError(name)
+        return on_values(getattr(self._scipys, name))
+
+    def rvs(self, *args: Any, random_state: Any = None, **keywords: Any) -> Any:
+        """SciPy's samples."""
+        rng = seeded_rng() if random_state is None else random_state
+        return on_values(self._scipys.rvs)(*args, random_state=rng, **keywords)
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -74,6 +97,9 @@ def __getattr__(name: str) -> Any:
     if isinstance(scipys, _rv_generic):
         home = type(scipys).__module__
         value = getattr(reader().read(home), name)
+        value = _Compiled(scipys) if value is scipys else value
+    elif name in ("random_correlation", "random_table"):  # they draw by loops over memory
+        value = _Compiled(scipys)
     elif home in READ and name not in _ON_VALUES:
         ours = getattr(reader().read(home), name)
         several = isinstance(scipys, _multi_rv_generic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +10,7 @@ import numpy as np
 import scipy.stats
 from scipy.stats._distn_infrastructure import rv_generic
 
-from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.core.devices import device
-from gpugrad.scipy.reading import NUMPY, Names, Reader, holds, on_values
+from gpugrad.scipy.reading import NUMPY, Names, Reader, holds, made_once, on_values
 from gpugrad.scipy.stats.base import rv_continuous
 from gpugrad.scipy.stats.common import stream
 from gpugrad.scipy.stats.discrete import rv_discrete
@@ -157,17 +154,15 @@ def _ranks(x: Any, method: str, return_ties: bool = False, xp: Any = None) -> An
     return ranks(x, method, return_ties=return_ties, xp=np)
 
 
-@functools.cache
+@made_once
 def reader() -> Reader:
     """The modules of scipy.stats on Tensors."""
     source = _Package()
     reader = source.reader = Reader(
         "scipy.stats", _modules(Names("scipy.stats", {}, source)), _EDITS
     )
-    # a tape, a trace or a device of the first caller must not follow the modules' constants
-    with recording_stopped(), device("cpu"):
-        for name in sorted(_HELPERS | READ):
-            _take_formulas(reader.read(name))
+    for name in sorted(_HELPERS | READ):
+        _take_formulas(reader.read(name))
     functions = {"_log_gauss_mass": log_gauss_mass, "_log_diff": log_difference}
     reader.read("scipy.stats._continuous_distns").__dict__.update(functions)
     reader.read("scipy.stats._stats_py").__dict__.update(_rankdata=_ranks)
