@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
-from gpugrad.function.passes.effects import start_early
 from gpugrad.function.passes.fuse import fuse_groups, fuse_groups_in_c
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
 from gpugrad.function.passes.ones import remove_ones
 from gpugrad.function.passes.open import open_norms, open_rows
+from gpugrad.function.passes.overlap import overlap_streams
 from gpugrad.function.passes.pieces import write_all_pieces, write_pieces_in_place
 from gpugrad.function.passes.products import find_products
 from gpugrad.function.passes.recompute import recompute
@@ -69,7 +69,7 @@ PASSES = (
     Pass("groups", fuse_groups, ("gpu",)),
     Pass("groups", fuse_groups_in_c, ("c",)),
     Pass("recompute", recompute, ("gpu",)),
-    Pass("overlap", start_early, ("gpu",)),
+    Pass("overlap", overlap_streams, ("gpu",)),
 )
 """In the order in which they run. `gpugrad.function.plan` fits "both" to the memory limit, and then
 runs "gpu", "c" for C kernels on the CPU, or "cpu" for NumPy."""
