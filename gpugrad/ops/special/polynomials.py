@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.errors import ShapeError
 from gpugrad.ops.special.common import are_arrays, counted, formula, library_of_order, scipy_op
-from gpugrad.ops.special.distributions import whole
+from gpugrad.ops.special.distributions import floored
 
 _DEGREES = [0, 1, 2, 5]
 _NOT_KNOWN = "\n\nGradients by other arguments than `x` are not known; asking for one raises."
@@ -160,7 +160,7 @@ def _diric(xp, x, n, /):
     """A Chebyshev polynomial of cos(x / 2), which cancels nowhere (DLMF 18.5.2)."""
     wrong = xp.logical_or(n <= 0, xp.not_equal(n, xp.floor(n)))
     n = xp.where(wrong, 1, n)
-    return xp.where(wrong, float("nan"), xp.eval_chebyu(n - 1, xp.cos(0.5 * x)) / whole(xp, n, x))
+    return xp.where(wrong, float("nan"), xp.eval_chebyu(n - 1, xp.cos(0.5 * x)) / floored(xp, n, x))
 
 
 def _diric_samples(rng):
