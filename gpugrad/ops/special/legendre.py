@@ -365,7 +365,7 @@ def lqmn(m: int, n: int, z: Any) -> tuple[Any, Any]:
     [[ 0.54930615 -0.7253469 ]]
     """
     pair = xp.legendre_second_kind(z, m=m, n=n)
-    return tuple(xp.moveaxis(x, (-2, -1), (0, 1)) for x in pair)  # type: ignore[return-value]
+    return tuple(xp.moveaxis(x, (-2, -1), (0, 1)) for x in pair)
 
 
 @saying_where

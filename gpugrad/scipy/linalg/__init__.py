@@ -30,22 +30,34 @@ from gpugrad.scipy.linalg.banded import (
     solve_banded,
     solveh_banded,
 )
-from gpugrad.scipy.linalg.factors import (
-    cdf2rdf,
+from gpugrad.scipy.linalg.bases import (
     diagsvd,
-    ldl,
     matrix_balance,
     null_space,
     orth,
     orthogonal_procrustes,
     pinvh,
+    subspace_angles,
+)
+from gpugrad.scipy.linalg.equations import (
+    matmul_toeplitz,
+    solve_circulant,
+    solve_continuous_are,
+    solve_continuous_lyapunov,
+    solve_discrete_are,
+    solve_discrete_lyapunov,
+    solve_lyapunov,
+    solve_toeplitz,
+)
+from gpugrad.scipy.linalg.factors import (
+    cdf2rdf,
+    ldl,
     qr_delete,
     qr_insert,
     qr_multiply,
     qr_update,
     rq,
     rsf2csf,
-    subspace_angles,
 )
 from gpugrad.scipy.linalg.functions import (
     coshm,
@@ -54,17 +66,9 @@ from gpugrad.scipy.linalg.functions import (
     expm_frechet,
     fractional_matrix_power,
     funm,
-    matmul_toeplitz,
     signm,
     sinhm,
     sinm,
-    solve_circulant,
-    solve_continuous_are,
-    solve_continuous_lyapunov,
-    solve_discrete_are,
-    solve_discrete_lyapunov,
-    solve_lyapunov,
-    solve_toeplitz,
     tanhm,
     tanm,
 )

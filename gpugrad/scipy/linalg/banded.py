@@ -15,7 +15,9 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.numpy.creation import asarray
-from gpugrad.ops.linalg.banded import stored_places, transposed_bands, with_zero
+from gpugrad.ops.linalg import banded
+
+_bands: Any = banded
 
 
 def _columns(solve: Callable[[Any], Any], b: Any) -> Tensor:
@@ -28,7 +30,7 @@ def _columns(solve: Callable[[Any], Any], b: Any) -> Tensor:
 def _both_triangles(ab: Any, lower: bool) -> tuple[Any, int]:
     """All diagonals of Hermitian matrices from those of one triangle, and how many are above."""
     half = ab.shape[-2] - 1
-    other = xp.conj(transposed_bands(xp, ab, half * lower, half * (not lower)))
+    other = xp.conj(_bands.transposed_bands(xp, ab, half * lower, half * (not lower)))
     parts = [other[..., :half, :], ab] if lower else [ab, other[..., 1:, :]]
     return xp.concat(parts, axis=-2), half
 
@@ -39,7 +41,7 @@ def _dense(ab: Any, lower: int, upper: int) -> Tensor:
     k = upper + np.arange(n)[:, None] - np.arange(n)
     k = np.where((k >= 0) & (k < rows), k, rows)
     columns = np.broadcast_to(np.arange(n), k.shape)
-    dense: Tensor = xp.getitem(with_zero(xp, ab, -2), index=(Ellipsis, k, columns))
+    dense: Tensor = xp.getitem(_bands.with_zero(xp, ab, -2), index=(Ellipsis, k, columns))
     return dense
 
 
@@ -125,10 +127,10 @@ def cholesky_banded(
     bands, half = _both_triangles(ab, lower)
     factor: Any = ours.cholesky(_dense(bands, half, half), upper=not lower)
     n = ab.shape[-1]
-    rows, inside = stored_places(half + 1, n, 0 if lower else half)
+    rows, inside = _bands.stored_places(half + 1, n, 0 if lower else half)
     columns = np.broadcast_to(np.arange(n), rows.shape)
     index = (Ellipsis, np.where(inside, rows, n), columns)
-    result: Tensor = xp.getitem(with_zero(xp, factor, -2), index=index)
+    result: Tensor = xp.getitem(_bands.with_zero(xp, factor, -2), index=index)
     return result
 
 
@@ -156,7 +158,7 @@ def cho_solve_banded(
     cb = asarray(cb)
     half = cb.shape[-2] - 1
     down, up = (half, 0) if lower else (0, half)
-    other = xp.conj(transposed_bands(xp, cb, down, up))
+    other = xp.conj(_bands.transposed_bands(xp, cb, down, up))
 
     def solve(b: Any) -> Any:
         if lower:
@@ -272,7 +274,7 @@ def eigh_tridiagonal(
     d, e = asarray(d), asarray(e)
     if d.ndim < 1 or e.shape != (*d.shape[:-1], d.shape[-1] - 1):
         raise ShapeError(f"eigh_tridiagonal: e {e.shape} must be one shorter than d {d.shape}.")
-    bands = xp.stack([d, with_zero(xp, e, -1)], axis=-2)
+    bands = xp.stack([d, _bands.with_zero(xp, e, -1)], axis=-2)
     return eig_banded(bands, True, eigvals_only, select=select, select_range=select_range)
 
 

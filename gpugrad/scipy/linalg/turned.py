@@ -16,8 +16,10 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.errors import saying_where
 from gpugrad.numpy.creation import asarray
-from gpugrad.ops.linalg.common import need_square
+from gpugrad.ops.linalg import common
 from gpugrad.transforms.implicit import implicit_diff
+
+_checks: Any = common
 
 
 def values(a: Any) -> np.ndarray[Any, Any]:
@@ -104,7 +106,8 @@ def _below(n: int, blocks: np.ndarray[Any, Any]) -> tuple[Any, Any]:
     """The places below the diagonal and its blocks."""
     mask = np.tri(n, k=-1, dtype=bool)
     mask[blocks + 1, blocks] = False
-    return np.nonzero(mask)
+    rows, columns = np.nonzero(mask)
+    return rows, columns
 
 
 def _triangle(t: Any, blocks: np.ndarray[Any, Any]) -> Any:
@@ -114,9 +117,10 @@ def _triangle(t: Any, blocks: np.ndarray[Any, Any]) -> Any:
     return xp.where(mask, t, 0)
 
 
-def _square(name: str, a: Any) -> Any:
+def square(name: str, a: Any) -> Any:
+    """Square matrices of floats; ShapeError for others."""
     a = asarray(a)
-    need_square(name, a)
+    _checks.need_square(name, a)
     return a if a.dtype.kind in "fc" else xp.astype(a, "float64")
 
 
@@ -157,7 +161,7 @@ def schur(
     """
     import scipy.linalg
 
-    a = _square("schur", a)
+    a = square("schur", a)
     if output in ("complex", "c"):
         a = _wide(a)
     t0, z0, *count = scipy.linalg.schur(values(a), output, sort=sort)
@@ -195,7 +199,7 @@ def hessenberg(
     """
     import scipy.linalg
 
-    a = _square("hessenberg", a)
+    a = square("hessenberg", a)
     n = a.shape[-1]
     _, q0 = scipy.linalg.hessenberg(values(a), calc_q=True)
     below = np.nonzero(np.tri(n, k=-2, dtype=bool))
@@ -262,7 +266,7 @@ def qz(
     """
     import scipy.linalg
 
-    A, B = _square("qz", A), _square("qz", B)
+    A, B = square("qz", A), square("qz", B)
     if output in ("complex", "c"):
         A, B = _wide(A), _wide(B)
     return _generalized(A, B, scipy.linalg.qz(values(A), values(B), output, sort=sort))
@@ -322,7 +326,7 @@ def ordqz(
     """
     import scipy.linalg
 
-    A, B = _square("ordqz", A), _square("ordqz", B)
+    A, B = square("ordqz", A), square("ordqz", B)
     if output in ("complex", "c"):
         A, B = _wide(A), _wide(B)
     aa0, bb0, alpha, beta, q0, z0 = scipy.linalg.ordqz(values(A), values(B), sort, output)
