@@ -313,3 +313,23 @@ def test_functions_without_a_derivative_pass_through_and_raise_under_a_tape(name
         tape.watch(tensors[0])
         with pytest.raises(DTypeError):
             getattr(G, name)(*tensors)
+
+
+@pytest.mark.parametrize(("name", "shapes"), [
+    ("kappa4", (0.0, 0.0)), ("kappa4", (0.0, 0.5)), ("kappa4", (1.0, 0.0)),
+    ("genextreme", (0.0,)), ("genpareto", (0.0,)), ("skewnorm", (0.0,)), ("zipfian", (1.0, 15.0)),
+])  # fmt: skip
+def test_shapes_at_which_scipy_changes_its_formula_have_gradients(name, shapes):
+    """There a limit's formula, chosen by a mask, would have the gradient 0."""
+    theirs, law = getattr(S, name), getattr(gg.scipy.stats, name)
+    at = theirs.ppf(0.6, *shapes)
+    calls = [("pmf" if name == "zipfian" else "logpdf", at), ("cdf", at), ("sf", at)]
+    for method, x in calls if name == "zipfian" else [*calls, ("ppf", 0.3), ("logsf", at)]:
+        for k in range(len(shapes) - (name == "zipfian")):
+
+            def value(h, f, x=x, method=method, k=k):
+                return getattr(f, method)(x, *shapes[:k], shapes[k] + h, *shapes[k + 1 :])
+
+            slope = gg.grad(lambda h, value=value: value(h, law))(gg.constant(np.float64(0.0)))
+            expected = (value(1e-5, theirs) - value(-1e-5, theirs)) / 2e-5
+            np.testing.assert_allclose(slope.item(), expected, rtol=1e-5, atol=1e-6)

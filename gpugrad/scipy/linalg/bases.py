@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from gpugrad import linalg as ours
 from gpugrad.core.backend import TENSOR as xp
@@ -16,6 +17,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.linalg.factors import matrix
+from gpugrad.scipy.linalg.forms import of_triangle, pinv
 from gpugrad.scipy.linalg.turned import adjoint, square, values
 
 
@@ -75,8 +77,6 @@ def null_space(
     [[0.]
      [1.]]
     """
-    import scipy.linalg
-
     A = matrix("null_space", A)
     basis = asarray(scipy.linalg.null_space(values(A), rcond))
     if not basis.size:
@@ -197,8 +197,6 @@ def matrix_balance(
     [[1. 8.]
      [8. 1.]]
     """
-    import scipy.linalg
-
     A = square("matrix_balance", A)
     _, (scales, order) = scipy.linalg.matrix_balance(values(A), permute, scale, separate=1)
     balanced = A[order][:, order] * (scales / scales[:, None]).astype(A.dtype)
@@ -237,8 +235,5 @@ def pinvh(
     [[0.5 0. ]
      [0.  0. ]]
     """
-    from gpugrad.scipy.linalg import _matrix as of_triangle
-    from gpugrad.scipy.linalg import pinv
-
     a = of_triangle("pinvh", matrix("pinvh", a), "her", lower)
     return pinv(a, atol=atol, rtol=rtol, return_rank=return_rank)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from gpugrad import linalg as ours
 from gpugrad.core.backend import TENSOR as xp
@@ -88,8 +89,6 @@ def _riccati(name: str, discrete: bool, equation: str, value: str) -> Any:
     def function(
         a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
     ) -> Tensor:
-        import scipy.linalg
-
         given = [None if x is None else asarray(x) for x in (a, b, q, r, e, s)]
         a, b, q, r, e, s = given
         fixed = [None if x is None else np.asarray(xp.stop_gradient(x)) for x in given]

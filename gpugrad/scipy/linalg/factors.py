@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from gpugrad import linalg as ours
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.linalg.forms import of_triangle
 from gpugrad.scipy.linalg.turned import adjoint, square, values
 
 
@@ -52,10 +54,6 @@ def ldl(
     [[4. 0.]
      [0. 2.]]
     """
-    import scipy.linalg
-
-    from gpugrad.scipy.linalg import _matrix as of_triangle
-
     A = square("ldl", A)
     A = of_triangle("ldl", A, "her" if hermitian else "sym", lower)
     _, d0, order = scipy.linalg.ldl(values(A), lower, hermitian)
@@ -109,8 +107,6 @@ def rq(
     [[2. 0.]
      [0. 3.]]
     """
-    import scipy.linalg
-
     if mode not in ("full", "r", "economic"):
         raise ArgumentError(f"rq: mode={mode!r} must be 'full', 'r' or 'economic'.")
     a = matrix("rq", a)
@@ -214,8 +210,6 @@ def qr_insert(
     >>> print((q @ r)[2])
     [0. 1.]
     """
-    import scipy.linalg
-
     Q, R, u = _factors("qr_insert", Q, R, u)
     like = scipy.linalg.qr_insert(values(Q), values(R), values(u), k, which, rcond)
     a, axis = Q @ R, 0 if which == "row" else 1
@@ -257,8 +251,6 @@ def qr_delete(
      [1. 0.]
      [0. 1.]]
     """
-    import scipy.linalg
-
     Q, R = _factors("qr_delete", Q, R)
     like = scipy.linalg.qr_delete(values(Q), values(R), k, p, which)
     a, axis = Q @ R, 0 if which == "row" else 1
@@ -290,8 +282,6 @@ def qr_update(
     [[2. 0.]
      [0. 1.]]
     """
-    import scipy.linalg
-
     Q, R, u, v = _factors("qr_update", Q, R, u, v)
     like = scipy.linalg.qr_update(values(Q), values(R), values(u), values(v))
     left, right = (x[:, None] if x.ndim == 1 else x for x in (u, v))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.errors import saying_where
@@ -159,8 +160,6 @@ def schur(
     [[2. 1.]
      [0. 3.]]
     """
-    import scipy.linalg
-
     a = square("schur", a)
     if output in ("complex", "c"):
         a = _wide(a)
@@ -197,8 +196,6 @@ def hessenberg(
     [[1. 2.]
      [3. 4.]]
     """
-    import scipy.linalg
-
     a = square("hessenberg", a)
     n = a.shape[-1]
     _, q0 = scipy.linalg.hessenberg(values(a), calc_q=True)
@@ -264,8 +261,6 @@ def qz(
     >>> print(gg.diagonal(aa))
     [2. 3.]
     """
-    import scipy.linalg
-
     A, B = square("qz", A), square("qz", B)
     if output in ("complex", "c"):
         A, B = _wide(A), _wide(B)
@@ -324,8 +319,6 @@ def ordqz(
     >>> print(gg.abs(gg.diagonal(aa)).numpy().round(6))
     [3. 2.]
     """
-    import scipy.linalg
-
     A, B = square("ordqz", A), square("ordqz", B)
     if output in ("complex", "c"):
         A, B = _wide(A), _wide(B)

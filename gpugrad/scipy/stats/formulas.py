@@ -23,10 +23,15 @@ _FIRST = 12
 
 def zeta(x: Any, q: Any = 1.0) -> Any:
     """Hurwitz's zeta function, with a derivative by x: by Euler and Maclaurin (DLMF 25.11.5)."""
-    x, q = double(x), double(q)
+    x = double(x)
+    return _zeta_without_pole(x, double(q)) + 1 / (x - 1)
+
+
+def _zeta_without_pole(x: Any, q: Any) -> Any:
+    """The zeta function minus 1 / (x - 1), also at 1."""
     terms = [(q + n) ** -x for n in range(_FIRST)]
     end = q + _FIRST
-    terms += [end ** (1 - x) / (x - 1), 0.5 * end**-x]
+    terms += [-special.boxcox(end, 1 - x), 0.5 * end**-x]
     factor = x
     for k, number in enumerate(_BERNOULLI, 1):
         terms.append(number / math.factorial(2 * k) * factor * end ** (1 - x - 2 * k))
@@ -64,7 +69,13 @@ def _cauchy_ppf(q: Any, loc: Any, scale: Any) -> Any:
 
 
 def _harmonic(n: Any, a: Any) -> Any:
-    return zeta(a) - zeta(a, double(n) + 1)
+    return _power_sum(1.0, n, a)
+
+
+def _power_sum(j: Any, k: Any, a: Any) -> Any:
+    """The sum of i^-a from j to k, a difference of zeta functions whose poles cancel."""
+    a = double(a)
+    return _zeta_without_pole(a, double(j)) - _zeta_without_pole(a, double(k) + 1)
 
 
 COMPILED = {  # of scipy.special._ufuncs, without public names
@@ -87,7 +98,7 @@ COMPILED = {  # of scipy.special._ufuncs, without public names
     "_nbinom_skewness": lambda n, p: (2 - p) / xp.sqrt(n * (1 - p)),
     "_nbinom_variance": lambda n, p: n * (1 - p) / (p * p),
     "_scaled_exp1": lambda x: _scaled_exp1(x),
-    "_normalized_gen_harmonic": lambda j, k, n, a: (zeta(a, j) - zeta(a, k + 1)) / _harmonic(n, a),
+    "_normalized_gen_harmonic": lambda j, k, n, a: _power_sum(j, k, a) / _harmonic(n, a),
 }
 
 
@@ -285,6 +296,58 @@ _ENTROPY = {"_entropy": rv_discrete._entropy}
 _INTEGRALS = {name: getattr(rv_continuous, name) for name in ("_stats", "_munp", "_entropy")}
 
 
+# SciPy chooses another formula where a shape is exactly 0. A derivative by that shape needs one
+# formula: of log1p(z) / z and expm1(z) / z, whose derivatives are exact at 0.
+
+
+def _log1p_over(z: Any) -> Any:
+    near = xp.abs(z) < 0.1
+    small, large = xp.where(near, z, 0.0), xp.where(near, 1.0, z)
+    series = 0 * small
+    for k in range(16, 0, -1):
+        series = (-1) ** (k + 1) / k + series * small
+    return xp.where(near, series, xp.log1p(large) / large)
+
+
+def _pareto_logpdf(self: Any, x: Any, c: Any) -> Any:
+    return -x * _log1p_over(c * x) - xp.log1p(c * x)
+
+
+def _extreme_logpdf(self: Any, x: Any, c: Any) -> Any:
+    end = c * x == 1
+    z = xp.where(end, 0.0, c * x)
+    log = -x * _log1p_over(-z)
+    at_end = xp.where(c == 1, 0.0, -float("inf"))
+    return xp.where(end, at_end, log - xp.exp(log) - xp.log1p(-z))
+
+
+def _extreme_ppf(log: Any) -> Any:
+    """The quantile, from the logarithm of its probability, or of that to the right."""
+    return lambda self, q, c: _box(-xp.log(-log(q)), c)
+
+
+def _box(x: Any, c: Any) -> Any:
+    """The product of x and (1 - e^(-c x)) / (c x)."""
+    return x * xp.exprel(-c * x)
+
+
+def _kappa_logs(x: Any, h: Any, k: Any) -> Any:
+    """Of u = (1 - k x)^(1 / k), and of the distribution function (1 - h u)^(1 / h)."""
+    log = -x * _log1p_over(-k * x)
+    u = xp.exp(log)
+    return log, u, -u * _log1p_over(-h * u)
+
+
+def _kappa_logpdf(self: Any, x: Any, h: Any, k: Any) -> Any:
+    log, u, cdf = _kappa_logs(x, h, k)
+    return log - xp.log1p(-k * x) + cdf - xp.log1p(-h * u)
+
+
+def _kappa_ppf(self: Any, q: Any, h: Any, k: Any) -> Any:
+    log = xp.log(q)
+    return _box(-xp.log(-log * xp.exprel(h * log)), k)
+
+
 def _exp(log: Callable[..., Any]) -> dict[str, Any]:
     return {"_logpdf": log, "_pdf": Distribution._pdf}
 
@@ -303,10 +366,25 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "dpareto_lognorm_gen": _HOSTED,
     "genhyperbolic_gen": {**_exp(_genhyperbolic), **_HOSTED},
     "geninvgauss_gen": {**_exp(_geninvgauss), **_HOSTED},
+    "genextreme_gen": {
+        **_exp(_extreme_logpdf),
+        "_loglogcdf": lambda self, x, c: -x * _log1p_over(-c * x),
+        "_ppf": _extreme_ppf(xp.log),
+        "_isf": _extreme_ppf(lambda q: xp.log1p(-q)),
+    },
+    "genpareto_gen": {
+        "_logpdf": _pareto_logpdf,
+        "_logsf": lambda self, x, c: -x * _log1p_over(c * x),
+    },
     "gennorm_gen": {"_stats": _gennorm_stats},
     "hypergeom_gen": {"_pmf": rv_discrete._pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
     "invgauss_gen": _ROOTS,
     "jf_skew_t_gen": _INTEGRALS,
+    "kappa4_gen": {
+        **_exp(_kappa_logpdf),
+        "_logcdf": lambda self, *args: _kappa_logs(*args)[2],
+        "_ppf": _kappa_ppf,
+    },
     "ncf_gen": {**_exp(_noncentral_f), **_HOSTED, **_INTEGRALS},
     "nct_gen": {"_pdf": _noncentral_t, **_HOSTED, **_INTEGRALS},
     "ncx2_gen": {**_exp(lambda self, *args: _noncentral_chi2(*args)), **_HOSTED},
@@ -321,6 +399,10 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "skellam_gen": {"_logpmf": _skellam_logpmf, "_pmf": rv_discrete._pmf, **_SUMMED},
     "skewnorm_gen": {
         **_HOSTED,
+        "_pdf": lambda self, x, a: xp.exp(self._logpdf(x, a)),
+        "_logpdf": lambda self, x, a: (
+            math.log(2) - 0.5 * x * x - 0.5 * math.log(2 * math.pi) + special.log_ndtr(a * x)
+        ),
         "_cdf": lambda self, x, a: attached(
             self._values("cdf", x, a), special.ndtr(x) - 2 * special.owens_t(x, a)
         ),
