@@ -315,6 +315,7 @@ def test_functions_without_a_derivative_pass_through_and_raise_under_a_tape(name
             getattr(G, name)(*tensors)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of SciPy
 @pytest.mark.parametrize(("name", "shapes"), [
     ("kappa4", (0.0, 0.0)), ("kappa4", (0.0, 0.5)), ("kappa4", (1.0, 0.0)),
     ("genextreme", (0.0,)), ("genpareto", (0.0,)), ("skewnorm", (0.0,)), ("zipfian", (1.0, 15.0)),
