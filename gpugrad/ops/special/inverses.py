@@ -234,7 +234,7 @@ tklmbda = scipy_op(
 # ---- Kolmogorov's distribution: theta functions, which DLMF 20.7.32 turns into each other ----
 
 
-def _kolmogorov_slope(xp, y):
+def kolmogorov_slope(xp, y):
     low = y < 0.7
     far, near = xp.where(low, 1, y), xp.where(low, y, 1)
     near = xp.where(near < 0.05, 0.05, near)
@@ -248,10 +248,10 @@ def _kolmogorov_slope(xp, y):
     return xp.where(y < 0.05, 0, xp.where(low, math.sqrt(2 * math.pi) * series, total))
 
 
-kolmogorov = scipy_op("kolmogorov(y)", lambda xp, y: _kolmogorov_slope(xp, y), domain=(0.3, 1.6))(
+kolmogorov = scipy_op("kolmogorov(y)", lambda xp, y: kolmogorov_slope(xp, y), domain=(0.3, 1.6))(
     doc="The probability that sqrt(n) times Kolmogorov's statistic is above `y`, for large n.",
     example=("[0.0, 1.0]", "[1.         0.26999968]"),
 )
 kolmogi = scipy_op(
-    "kolmogi(p)", lambda xp, out: 1 / _kolmogorov_slope(xp, out), domain=(0.05, 0.95), singular=True
+    "kolmogi(p)", lambda xp, out: 1 / kolmogorov_slope(xp, out), domain=(0.05, 0.95), singular=True
 )(doc="The `y` for which kolmogorov(y) is `p`.", example=("[0.5, 0.25]", "[0.82757354 1.0191847 ]"))

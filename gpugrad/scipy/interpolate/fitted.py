@@ -124,10 +124,12 @@ class Surface:
         def along(a: Any, b: Any, t: Any, k: int) -> Tensor:
             n = t.shape[0] - k - 1
             units = np.eye(n)
-            return NUMPY.stack([
-                splines.splint(a, b, (t, NUMPY.asarray(units[i]), k), self.module.splantider)
-                for i in range(n)
-            ])  # fmt: skip
+            return NUMPY.stack(
+                [
+                    splines.splint(a, b, (t, NUMPY.asarray(units[i]), k), self.module.splantider)
+                    for i in range(n)
+                ]
+            )
 
         left, right = along(xa, xb, tx, kx), along(ya, yb, ty, ky)
         return left @ NUMPY.reshape(c, (left.shape[0], -1)) @ right
@@ -152,9 +154,15 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
 
     class InterpolatedUnivariateSpline(Univariate):
         def __init__(
-            self, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3,
-            ext: Any = 0, check_finite: bool = False,
-        ) -> None:  # fmt: skip
+            self,
+            x: Any,
+            y: Any,
+            w: Any = None,
+            bbox: Any = (None, None),
+            k: int = 3,
+            ext: Any = 0,
+            check_finite: bool = False,
+        ) -> None:
             x, y, w = prepared(x, y, w)
             if any(v is not None for v in bbox):
                 raise ValueError("bbox= is not supported: the ends are the first and last point.")
@@ -165,9 +173,16 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
 
     class LSQUnivariateSpline(Univariate):
         def __init__(
-            self, x: Any, y: Any, t: Any, w: Any = None, bbox: Any = (None, None), k: int = 3,
-            ext: Any = 0, check_finite: bool = False,
-        ) -> None:  # fmt: skip
+            self,
+            x: Any,
+            y: Any,
+            t: Any,
+            w: Any = None,
+            bbox: Any = (None, None),
+            k: int = 3,
+            ext: Any = 0,
+            check_finite: bool = False,
+        ) -> None:
             x, y, w = prepared(x, y, w)
             low, high = (x[i] if v is None else v for i, v in zip((0, -1), bbox, strict=True))
             ends = [NUMPY.ones(k + 1) * low, NUMPY.asarray(t, dtype=float)]
@@ -177,18 +192,32 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
 
     class UnivariateSpline(InterpolatedUnivariateSpline):
         def __new__(
-            cls, x: Any, y: Any, w: Any = None, bbox: Any = (None, None), k: int = 3, s: Any = None,
-            ext: Any = 0, check_finite: bool = False,
-        ) -> Any:  # fmt: skip
+            cls,
+            x: Any,
+            y: Any,
+            w: Any = None,
+            bbox: Any = (None, None),
+            k: int = 3,
+            s: Any = None,
+            ext: Any = 0,
+            check_finite: bool = False,
+        ) -> Any:
             if s == 0:
                 return InterpolatedUnivariateSpline(x, y, w, bbox, k, ext)
             return scipys.UnivariateSpline(x, y, w, list(bbox), k, s, ext, check_finite)
 
     class RectBivariateSpline(Surface):
         def __new__(
-            cls, x: Any, y: Any, z: Any, bbox: Any = (None,) * 4, kx: int = 3, ky: int = 3,
-            s: Any = 0, maxit: int = 20,
-        ) -> Any:  # fmt: skip
+            cls,
+            x: Any,
+            y: Any,
+            z: Any,
+            bbox: Any = (None,) * 4,
+            kx: int = 3,
+            ky: int = 3,
+            s: Any = 0,
+            maxit: int = 20,
+        ) -> Any:
             if s or any(v is not None for v in bbox):
                 return scipys.RectBivariateSpline(x, y, z, list(bbox), kx, ky, s, maxit)
             first = make(NUMPY.asarray(x, dtype=float), NUMPY.asarray(z, dtype=float), k=kx)
@@ -196,8 +225,11 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
             return Surface((first.t, second.t, second.c.T, kx, ky))
 
     made = (
-        InterpolatedUnivariateSpline, LSQUnivariateSpline, UnivariateSpline, RectBivariateSpline
-    )  # fmt: skip
+        InterpolatedUnivariateSpline,
+        LSQUnivariateSpline,
+        UnivariateSpline,
+        RectBivariateSpline,
+    )
     for cls in made:
         cls.__doc__ = getattr(scipys, cls.__name__).__doc__
     return {cls.__name__: cls for cls in made}

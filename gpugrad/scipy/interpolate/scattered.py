@@ -96,9 +96,13 @@ def griddata_with(interp1d: Any, scipys: Any) -> Any:
     """`scipy.interpolate.griddata`; of the cubic method in the plane only values."""
 
     def griddata(
-        points: Any, values: Any, xi: Any, method: str = "linear", fill_value: float = np.nan,
+        points: Any,
+        values: Any,
+        xi: Any,
+        method: str = "linear",
+        fill_value: float = np.nan,
         rescale: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         given = _points(points)
         n = given.ndim if given.ndim < 2 else given.shape[-1]
         if n == 1 and method in ("nearest", "linear", "cubic"):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.ops.special import inverses
 from gpugrad.scipy import special as _special
 from gpugrad.scipy.reading import NUMPY
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
@@ -17,6 +18,7 @@ from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.integrals import integral, lifted
 
 special: Any = _special
+kolmogorov_slope: Any = inverses.kolmogorov_slope
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510]
 _FIRST = 12
 
@@ -89,6 +91,9 @@ COMPILED = {  # of scipy.special._ufuncs, without public names
     "_cauchy_isf": lambda q, loc, scale: -_cauchy_ppf(q, loc, scale),
     "_cauchy_ppf": _cauchy_ppf,
     "_gen_harmonic": _harmonic,
+    "_kolmogc": lambda x: 1 - special.kolmogorov(x),
+    "_kolmogci": lambda q: special.kolmogi(1 - q),
+    "_kolmogp": lambda x: kolmogorov_slope(xp, double(x)),
     "_log1mexp": lambda x: xp.log(-xp.expm1(x)),
     "_nbinom_cdf": lambda k, n, p: special.betainc(n, k + 1, p),
     "_nbinom_kurtosis_excess": lambda n, p: (p * p - 6 * p + 6) / (n * (1 - p)),
