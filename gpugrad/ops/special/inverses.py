@@ -235,6 +235,7 @@ tklmbda = scipy_op(
 
 
 def kolmogorov_slope(xp, y):
+    """The derivative of `kolmogorov`."""
     low = y < 0.7
     far, near = xp.where(low, 1, y), xp.where(low, y, 1)
     near = xp.where(near < 0.05, 0.05, near)

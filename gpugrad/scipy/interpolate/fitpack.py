@@ -68,7 +68,8 @@ def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
         ell = int(splines.interval(t, k, NUMPY.reshape(x, (1,)))[0])
         i = np.arange(ell - k + 1, ell + 1)
         span = t[i + k] - t[i]
-        share = NUMPY.where(span == 0, 0.0, (x - t[i]) / NUMPY.where(span == 0, 1.0, span))
+        same = NUMPY.equal(span, 0.0)
+        share = NUMPY.where(same, 0.0, (x - t[i]) / NUMPY.where(same, 1.0, span))
         middle = share * c[i] + (1 - share) * c[i - 1]
         c = NUMPY.concatenate([c[: ell - k + 1], middle, c[ell:]])
         t = NUMPY.concatenate([t[: ell + 1], NUMPY.reshape(x, (1,)), t[ell + 1 :]])

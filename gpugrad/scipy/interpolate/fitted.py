@@ -94,8 +94,8 @@ class Surface:
             z = fitpack.surface(NUMPY.reshape(x, (-1,)), NUMPY.reshape(y, (-1,)), self._tck, dx, dy)
             return NUMPY.reshape(z, (x.size, y.size) if x.ndim and y.ndim else shape or (1, 1))
         x, y = NUMPY.broadcast_arrays(x, y)
-        flat = [NUMPY.reshape(v, (-1,)) for v in (x, y)]
-        return NUMPY.reshape(fitpack.surface(*flat, self._tck, dx, dy, False), x.shape)
+        left, right = (NUMPY.reshape(v, (-1,)) for v in (x, y))
+        return NUMPY.reshape(fitpack.surface(left, right, self._tck, dx, dy, False), x.shape)
 
     def ev(self, xi: Any, yi: Any, dx: int = 0, dy: int = 0) -> Tensor:
         """The values at points."""

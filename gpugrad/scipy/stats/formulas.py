@@ -14,8 +14,18 @@ from gpugrad.scipy import special as _special
 from gpugrad.scipy.reading import NUMPY
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
+from gpugrad.scipy.stats.counts import fisher_logpmf, poisson_binom_cdf, poisson_binom_pmf
 from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.limits import (
+    extreme_logpdf,
+    extreme_ppf,
+    kappa_logpdf,
+    kappa_logs,
+    kappa_ppf,
+    log1p_over,
+    pareto_logpdf,
+)
 
 special: Any = _special
 kolmogorov_slope: Any = inverses.kolmogorov_slope
@@ -301,58 +311,6 @@ _ENTROPY = {"_entropy": rv_discrete._entropy}
 _INTEGRALS = {name: getattr(rv_continuous, name) for name in ("_stats", "_munp", "_entropy")}
 
 
-# SciPy chooses another formula where a shape is exactly 0. A derivative by that shape needs one
-# formula: of log1p(z) / z and expm1(z) / z, whose derivatives are exact at 0.
-
-
-def _log1p_over(z: Any) -> Any:
-    near = xp.abs(z) < 0.1
-    small, large = xp.where(near, z, 0.0), xp.where(near, 1.0, z)
-    series = 0 * small
-    for k in range(16, 0, -1):
-        series = (-1) ** (k + 1) / k + series * small
-    return xp.where(near, series, xp.log1p(large) / large)
-
-
-def _pareto_logpdf(self: Any, x: Any, c: Any) -> Any:
-    return -x * _log1p_over(c * x) - xp.log1p(c * x)
-
-
-def _extreme_logpdf(self: Any, x: Any, c: Any) -> Any:
-    end = c * x == 1
-    z = xp.where(end, 0.0, c * x)
-    log = -x * _log1p_over(-z)
-    at_end = xp.where(c == 1, 0.0, -float("inf"))
-    return xp.where(end, at_end, log - xp.exp(log) - xp.log1p(-z))
-
-
-def _extreme_ppf(log: Any) -> Any:
-    """The quantile, from the logarithm of its probability, or of that to the right."""
-    return lambda self, q, c: _box(-xp.log(-log(q)), c)
-
-
-def _box(x: Any, c: Any) -> Any:
-    """The product of x and (1 - e^(-c x)) / (c x)."""
-    return x * xp.exprel(-c * x)
-
-
-def _kappa_logs(x: Any, h: Any, k: Any) -> Any:
-    """Of u = (1 - k x)^(1 / k), and of the distribution function (1 - h u)^(1 / h)."""
-    log = -x * _log1p_over(-k * x)
-    u = xp.exp(log)
-    return log, u, -u * _log1p_over(-h * u)
-
-
-def _kappa_logpdf(self: Any, x: Any, h: Any, k: Any) -> Any:
-    log, u, cdf = _kappa_logs(x, h, k)
-    return log - xp.log1p(-k * x) + cdf - xp.log1p(-h * u)
-
-
-def _kappa_ppf(self: Any, q: Any, h: Any, k: Any) -> Any:
-    log = xp.log(q)
-    return _box(-xp.log(-log * xp.exprel(h * log)), k)
-
-
 def _exp(log: Callable[..., Any]) -> dict[str, Any]:
     return {"_logpdf": log, "_pdf": Distribution._pdf}
 
@@ -364,6 +322,16 @@ def _skellam_logpmf(self: Any, k: Any, mu1: Any, mu2: Any) -> Any:
 
 
 FORMULAS: dict[str, dict[str, Any]] = {
+    "nchypergeom_fisher_gen": {"_logpmf": fisher_logpmf, "_pmf": rv_discrete._pmf},
+    "poisson_binom_gen": {
+        **_SUMMED,
+        "_pmf": poisson_binom_pmf,
+        "_logpmf": rv_discrete._logpmf,
+        "_cdf": poisson_binom_cdf,
+        "_sf": lambda self, k, *p: 1 - self._cdf(k, *p),
+        "_logcdf": lambda self, k, *p: xp.log(self._cdf(k, *p)),
+        "_logsf": lambda self, k, *p: xp.log(self._sf(k, *p)),
+    },
     "_nchypergeom_gen": {"_rvs": Distribution._rvs},  # SciPy's would crash with our streams
     "betaprime_gen": _ROOTS,
     "binom_gen": _ENTROPY,
@@ -372,23 +340,23 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "genhyperbolic_gen": {**_exp(_genhyperbolic), **_HOSTED},
     "geninvgauss_gen": {**_exp(_geninvgauss), **_HOSTED},
     "genextreme_gen": {
-        **_exp(_extreme_logpdf),
-        "_loglogcdf": lambda self, x, c: -x * _log1p_over(-c * x),
-        "_ppf": _extreme_ppf(xp.log),
-        "_isf": _extreme_ppf(lambda q: xp.log1p(-q)),
+        **_exp(extreme_logpdf),
+        "_loglogcdf": lambda self, x, c: -x * log1p_over(-c * x),
+        "_ppf": extreme_ppf(xp.log),
+        "_isf": extreme_ppf(lambda q: xp.log1p(-q)),
     },
     "genpareto_gen": {
-        "_logpdf": _pareto_logpdf,
-        "_logsf": lambda self, x, c: -x * _log1p_over(c * x),
+        "_logpdf": pareto_logpdf,
+        "_logsf": lambda self, x, c: -x * log1p_over(c * x),
     },
     "gennorm_gen": {"_stats": _gennorm_stats},
     "hypergeom_gen": {"_pmf": rv_discrete._pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
     "invgauss_gen": _ROOTS,
     "jf_skew_t_gen": _INTEGRALS,
     "kappa4_gen": {
-        **_exp(_kappa_logpdf),
-        "_logcdf": lambda self, *args: _kappa_logs(*args)[2],
-        "_ppf": _kappa_ppf,
+        **_exp(kappa_logpdf),
+        "_logcdf": lambda self, *args: kappa_logs(*args)[2],
+        "_ppf": kappa_ppf,
     },
     "ncf_gen": {**_exp(_noncentral_f), **_HOSTED, **_INTEGRALS},
     "nct_gen": {"_pdf": _noncentral_t, **_HOSTED, **_INTEGRALS},
