@@ -154,7 +154,7 @@ itairy = _integrals(
     "Integrals of the Airy functions Ai(t), Bi(t), Ai(-t) and Bi(-t) from 0 to `x`.",
     "Four Tensors",
     ("1.0", "0.23631732 0.87276906 0.46567395 0.37300497"),
-    domain=(-1.5, 1.5),
+    domain=(0.1, 1.5),
 )
 itstruve0 = _integrals(
     "itstruve0",

@@ -295,5 +295,10 @@ obl_rad1, obl_rad1_cv = _spheroidal(
     ("0.5", "0.15622886 0.29654104"),
 )
 obl_rad2, obl_rad2_cv = _spheroidal(
-    "obl_rad2", "obl_cv", _oblate_radius, "oblate and radial, second kind", (2.5, 4), ("2.0", "")
+    "obl_rad2",
+    "obl_cv",
+    _oblate_radius,
+    "oblate and radial, second kind",
+    (2.5, 4),
+    ("2.0", "-0.28733873 0.46966287"),
 )

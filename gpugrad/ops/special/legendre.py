@@ -292,7 +292,7 @@ def sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> 
 
 def _second_kind(xp, g, out, z, m, n):
     """Legendre's equation, where the orders and degrees are the last two axes."""
-    z = xp.expand_dims(xp.expand_dims(z, axis=-1), axis=-1)
+    z = xp.getitem(z, index=(Ellipsis, None, None))
     orders, degrees = np.arange(m + 1.0)[:, None], np.arange(n + 1.0)
     second = _legendre_second(xp, out, degrees, orders, z)
     return xp.sum(g[0] * out[1] + xp.masked_multiply(g[1], second), axis=(-2, -1))

@@ -14,8 +14,9 @@ special: Any = _special
 
 
 def poisson_binom_pmf(self: Any, k: Any, *p: Any) -> Any:
-    """By the discrete Fourier transform of the characteristic function (M. Fernandez, S. Williams,
-    IEEE Trans. Aerospace Electronic Systems 46 (2010) 803).
+    """By the discrete Fourier transform of the characteristic function.
+
+    M. Fernandez, S. Williams, IEEE Trans. Aerospace Electronic Systems 46 (2010) 803.
     """
     n = len(p)
     turns = np.exp(2j * np.pi * np.arange(n + 1) / (n + 1))
