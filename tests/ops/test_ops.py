@@ -14,7 +14,7 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.testing import CHECKS, check_op
 
 NAMES = sorted(gg.OPS)
-TABLES = {  # modules whose ops are rows of a table: one rule serves many, and their checks take long
+TABLES = {  # modules whose ops are rows of a table: their checks take long
     f"gpugrad.ops.special.{name}"
     for name in ("carlson", "cylinders", "equations", "inverses", "noncentral")
 }

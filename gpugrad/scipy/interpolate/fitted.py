@@ -5,6 +5,7 @@ Smoothed ones are SciPy's, of values: which knots it keeps has no derivative.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -137,6 +138,101 @@ class Surface:
     module: Any = None
 
 
+HOME = types.SimpleNamespace()
+"""The functions that the classes call, which are read when they are first asked for."""
+
+
+def _prepared(x: Any, y: Any, w: Any) -> tuple[Tensor, Tensor, Tensor]:
+    x, y = (NUMPY.asarray(v, dtype=float) for v in (x, y))
+    return x, y, NUMPY.ones(x.shape[0]) if w is None else NUMPY.asarray(w, dtype=float)
+
+
+class InterpolatedUnivariateSpline(Univariate):
+    """`scipy.interpolate.InterpolatedUnivariateSpline`."""
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        w: Any = None,
+        bbox: Any = (None, None),
+        k: int = 3,
+        ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:
+        x, y, w = _prepared(x, y, w)
+        if any(v is not None for v in bbox):
+            raise ValueError("bbox= is not supported: the ends are the first and last point.")
+        if not bool(NUMPY.all(NUMPY.diff(x) > 0)):
+            raise ValueError("x must be strictly increasing")
+        made = HOME.make(x, y, k=k)
+        super().__init__((made.t, made.c, k), ext, (x, y, w))
+
+
+class LSQUnivariateSpline(Univariate):
+    """`scipy.interpolate.LSQUnivariateSpline`."""
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        t: Any,
+        w: Any = None,
+        bbox: Any = (None, None),
+        k: int = 3,
+        ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:
+        x, y, w = _prepared(x, y, w)
+        low, high = (x[i] if v is None else v for i, v in zip((0, -1), bbox, strict=True))
+        ends = [NUMPY.ones(k + 1) * low, NUMPY.asarray(t, dtype=float)]
+        knots = NUMPY.concatenate([*ends, NUMPY.ones(k + 1) * high])
+        made = HOME.least_squares(x, y, knots, k, w=w)
+        super().__init__((made.t, made.c, k), ext, (x, y, w))
+
+
+class UnivariateSpline(InterpolatedUnivariateSpline):
+    """`scipy.interpolate.UnivariateSpline`: with ``s=0``, else SciPy's of values."""
+
+    def __new__(
+        cls,
+        x: Any,
+        y: Any,
+        w: Any = None,
+        bbox: Any = (None, None),
+        k: int = 3,
+        s: Any = None,
+        ext: Any = 0,
+        check_finite: bool = False,
+    ) -> Any:
+        """The spline through all points, or SciPy's smoothed one."""
+        if s == 0:
+            return InterpolatedUnivariateSpline(x, y, w, bbox, k, ext)
+        return HOME.scipys.UnivariateSpline(x, y, w, list(bbox), k, s, ext, check_finite)
+
+
+class RectBivariateSpline(Surface):
+    """`scipy.interpolate.RectBivariateSpline`: with ``s=0``, else SciPy's of values."""
+
+    def __new__(
+        cls,
+        x: Any,
+        y: Any,
+        z: Any,
+        bbox: Any = (None,) * 4,
+        kx: int = 3,
+        ky: int = 3,
+        s: Any = 0,
+        maxit: int = 20,
+    ) -> Any:
+        """The spline through all points, or SciPy's smoothed one."""
+        if s or any(v is not None for v in bbox):
+            return HOME.scipys.RectBivariateSpline(x, y, z, list(bbox), kx, ky, s, maxit)
+        first = HOME.make(NUMPY.asarray(x, dtype=float), NUMPY.asarray(z, dtype=float), k=kx)
+        second = HOME.make(NUMPY.asarray(y, dtype=float), first.c.T, k=ky)
+        return Surface((first.t, second.t, second.c.T, kx, ky))
+
+
 def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[str, Any]:
     """The classes, by name.
 
@@ -147,89 +243,11 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
         scipys: SciPy's classes, of values, for smoothed splines.
     """
     Univariate.module = Surface.module = functions
-
-    def prepared(x: Any, y: Any, w: Any) -> tuple[Tensor, Tensor, Tensor]:
-        x, y = (NUMPY.asarray(v, dtype=float) for v in (x, y))
-        return x, y, NUMPY.ones(x.shape[0]) if w is None else NUMPY.asarray(w, dtype=float)
-
-    class InterpolatedUnivariateSpline(Univariate):
-        def __init__(
-            self,
-            x: Any,
-            y: Any,
-            w: Any = None,
-            bbox: Any = (None, None),
-            k: int = 3,
-            ext: Any = 0,
-            check_finite: bool = False,
-        ) -> None:
-            x, y, w = prepared(x, y, w)
-            if any(v is not None for v in bbox):
-                raise ValueError("bbox= is not supported: the ends are the first and last point.")
-            if not bool(NUMPY.all(NUMPY.diff(x) > 0)):
-                raise ValueError("x must be strictly increasing")
-            made = make(x, y, k=k)
-            super().__init__((made.t, made.c, k), ext, (x, y, w))
-
-    class LSQUnivariateSpline(Univariate):
-        def __init__(
-            self,
-            x: Any,
-            y: Any,
-            t: Any,
-            w: Any = None,
-            bbox: Any = (None, None),
-            k: int = 3,
-            ext: Any = 0,
-            check_finite: bool = False,
-        ) -> None:
-            x, y, w = prepared(x, y, w)
-            low, high = (x[i] if v is None else v for i, v in zip((0, -1), bbox, strict=True))
-            ends = [NUMPY.ones(k + 1) * low, NUMPY.asarray(t, dtype=float)]
-            knots = NUMPY.concatenate([*ends, NUMPY.ones(k + 1) * high])
-            made = least_squares(x, y, knots, k, w=w)
-            super().__init__((made.t, made.c, k), ext, (x, y, w))
-
-    class UnivariateSpline(InterpolatedUnivariateSpline):
-        def __new__(
-            cls,
-            x: Any,
-            y: Any,
-            w: Any = None,
-            bbox: Any = (None, None),
-            k: int = 3,
-            s: Any = None,
-            ext: Any = 0,
-            check_finite: bool = False,
-        ) -> Any:
-            if s == 0:
-                return InterpolatedUnivariateSpline(x, y, w, bbox, k, ext)
-            return scipys.UnivariateSpline(x, y, w, list(bbox), k, s, ext, check_finite)
-
-    class RectBivariateSpline(Surface):
-        def __new__(
-            cls,
-            x: Any,
-            y: Any,
-            z: Any,
-            bbox: Any = (None,) * 4,
-            kx: int = 3,
-            ky: int = 3,
-            s: Any = 0,
-            maxit: int = 20,
-        ) -> Any:
-            if s or any(v is not None for v in bbox):
-                return scipys.RectBivariateSpline(x, y, z, list(bbox), kx, ky, s, maxit)
-            first = make(NUMPY.asarray(x, dtype=float), NUMPY.asarray(z, dtype=float), k=kx)
-            second = make(NUMPY.asarray(y, dtype=float), first.c.T, k=ky)
-            return Surface((first.t, second.t, second.c.T, kx, ky))
-
-    made = (
+    vars(HOME).update(make=make, least_squares=least_squares, scipys=scipys)
+    kinds: tuple[type, ...] = (
         InterpolatedUnivariateSpline,
         LSQUnivariateSpline,
         UnivariateSpline,
         RectBivariateSpline,
     )
-    for cls in made:
-        cls.__doc__ = getattr(scipys, cls.__name__).__doc__
-    return {cls.__name__: cls for cls in made}
+    return {cls.__name__: cls for cls in kinds}

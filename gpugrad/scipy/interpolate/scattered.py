@@ -23,7 +23,7 @@ def _points(x: Any) -> Tensor:
 
 
 def _scale(points: Any, rescale: bool) -> tuple[Any, Any]:
-    """What is subtracted from the points, and what divides them, before a search."""
+    """The shift and the scale of the points before a search."""
     if not rescale:
         return 0.0, 1.0
     spread = np.ptp(points, axis=0)
