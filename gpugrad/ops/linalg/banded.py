@@ -46,7 +46,7 @@ def _of_bands(xp, g, out, ab, lower, upper):
 
 def _dense(lib, ab, upper):
     rows, inside = stored_places(ab.shape[-2], ab.shape[-1], upper)
-    out = lib.zeros((*ab.shape[:-2], ab.shape[-1], ab.shape[-1]), ab.dtype)
+    out = lib.zeros((*ab.shape[:-2], ab.shape[-1], ab.shape[-1]), dtype=ab.dtype)
     k, j = np.nonzero(inside)
     out[..., rows[k, j], j] = ab[..., k, j]
     return out
