@@ -162,6 +162,7 @@ FACES = {
     "gpugrad.numpy.random": "has NumPy's names",
     "gpugrad.scipy.integrate": "has SciPy's names",
     "gpugrad.scipy.interpolate": "has SciPy's names",
+    "gpugrad.scipy.linalg": "has SciPy's names",
     "gpugrad.scipy.special": "has SciPy's names",
     "gpugrad.scipy.signal": "has SciPy's names",
     "gpugrad.scipy.signal.windows": "has SciPy's names",

@@ -22,9 +22,12 @@ NO_RULE = {  # this gradient raises NoGradientError; those of the other inputs e
     "zetac": "as zeta", "hyp0f1": _PARAMETERS, "hyp1f1": _PARAMETERS, "hyp2f1": _PARAMETERS,
     "hyperu": _PARAMETERS, "wright_bessel": _PARAMETERS, "eval_jacobi": _PARAMETERS,
     "eval_gegenbauer": _PARAMETERS, "eval_genlaguerre": _PARAMETERS, "struve": _ORDER,
-    "modstruve": _ORDER, "lpmv": _ORDER,
+    "modstruve": _ORDER, "lpmv": _ORDER, "jve": _ORDER, "yve": _ORDER, "hankel1": _ORDER,
+    "hankel1e": _ORDER, "hankel2": _ORDER, "hankel2e": _ORDER, "besselpoly": _ORDER,
+    "eval_sh_jacobi": _PARAMETERS, "log_wright_bessel": _PARAMETERS,
     "gamma_reparameterized": "by the sample and where it came from: they are noise, not inputs",
 }  # fmt: skip
+NO_RULE_OF = {"gpugrad.ops.special.equations": "the equation of a function has derivatives by x"}
 LOOPS = {"spline_spread": "of orders above 1 a batch axis would take part in the spline"}
 _SIZE = "the size of the result depends on the values, so examples would differ in shape"
 NOT_UNDER_VMAP = {  # it raises ArgumentError, which names vmap and the way out
@@ -45,7 +48,7 @@ def test_ops_without_a_rule_for_an_input_are_listed():
     missing = {
         n
         for n, op in _differentiable().items()
-        if any(getattr(r, "is_missing", False) for r in op.rules)
+        if any(getattr(r, "is_missing", False) for r in op.rules) and op.home not in NO_RULE_OF
     }
     assert missing == set(NO_RULE)
 

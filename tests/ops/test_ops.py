@@ -14,7 +14,13 @@ from gpugrad.core.devices import gpu_count
 from gpugrad.testing import CHECKS, check_op
 
 NAMES = sorted(gg.OPS)
-EACH_OP = pytest.mark.parametrize("name", NAMES)
+TABLES = {  # modules whose ops are rows of a table: their checks take long
+    f"gpugrad.ops.special.{name}"
+    for name in ("carlson", "cylinders", "equations", "inverses", "noncentral")
+}
+EACH_OP = pytest.mark.parametrize("name", [
+    pytest.param(n, marks=[pytest.mark.thin(5)] * (gg.OPS[n].home in TABLES)) for n in NAMES
+])  # fmt: skip
 ON_DEVICE = ("kernel", "device")
 LONG = ("second_order", "layout", "vmap", "function")
 

@@ -166,7 +166,7 @@ _ROOT = {"samples": counted([[0, 1, 3]], (0.1, 0.9))}
 _TRIALS = {"samples": counted([[0, 1, 3], [4, 6]], (0.1, 0.9))}
 
 
-def _count(xp, k, x):
+def floored(xp, k, x):
     """`k` rounded down, in the dtype of `x`: integers do not widen float32."""
     k = xp.floor(k)
     narrow = hasattr(k, "dtype") and getattr(getattr(x, "dtype", None), "kind", "i") == "f"
@@ -175,21 +175,21 @@ def _count(xp, k, x):
 
 pdtr = formula(
     "pdtr(k, m)",
-    lambda xp, k, m, /: _unless(xp, k < 0, xp.gammaincc(_count(xp, k, m) + 1, m)),
+    lambda xp, k, m, /: _unless(xp, k < 0, xp.gammaincc(floored(xp, k, m) + 1, m)),
     doc="Probability of at most `k` events of a Poisson distribution with the mean `m`.",
     example=("[0, 1], 1.0", "[0.3678794 0.7357589]"),
     **_COUNT,
 )
 pdtrc = formula(
     "pdtrc(k, m)",
-    lambda xp, k, m, /: _unless(xp, k < 0, xp.gammainc(_count(xp, k, m) + 1, m)),
+    lambda xp, k, m, /: _unless(xp, k < 0, xp.gammainc(floored(xp, k, m) + 1, m)),
     doc="1 - `pdtr`, exact also where that is near 0.",
     example=("[0, 1], 1.0", "[0.6321206 0.2642411]"),
     **_COUNT,
 )
 pdtri = formula(
     "pdtri(k, y)",
-    lambda xp, k, y, /: _unless(xp, k < 0, xp.gammainccinv(_count(xp, k, y) + 1, y)),
+    lambda xp, k, y, /: _unless(xp, k < 0, xp.gammainccinv(floored(xp, k, y) + 1, y)),
     doc="The `m` for which pdtr(k, m) is `y`.",
     example=("0, [1.0, 0.5]", "[0.        0.6931472]"),
     **_ROOT,
@@ -200,7 +200,7 @@ def _of_trials(whole, part):
     """`part` of the beta distribution's parameters k + 1 and n - k; `whole` where k is n."""
 
     def body(xp, k, n, p, /):
-        k, n = _count(xp, k, p), _count(xp, n, p)
+        k, n = floored(xp, k, p), floored(xp, n, p)
         full = k >= n
         value = xp.where(full, whole, part(xp, k + 1, xp.where(full, 1, n - k), p))
         wrong = xp.logical_or(xp.logical_or(k < 0, k > n), xp.logical_or(p < 0, p > 1))
@@ -234,7 +234,7 @@ bdtri = formula(
 
 def _of_failures(function):
     def body(xp, k, n, p, /):
-        k, n = _count(xp, k, p), _count(xp, n, p)
+        k, n = floored(xp, k, p), floored(xp, n, p)
         return _unless(xp, xp.logical_or(k < 0, n <= 0), function(xp, n, k + 1, p))
 
     return body

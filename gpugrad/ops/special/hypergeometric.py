@@ -68,6 +68,13 @@ wright_bessel = _of_x(
     domain=(_PARAMETER, _PARAMETER, (0.3, 2)),
     captures=True,
 )
+log_wright_bessel = _of_x(
+    "log_wright_bessel(a, b, x)",
+    lambda xp, g, out, a, b, x: g * xp.exp(xp.log_wright_bessel(a, b + a, x) - out),
+    "The logarithm of `wright_bessel`, which does not overflow.",
+    ("1.0, 1.0, [0.0, 1.0]", "[0.         0.82399356]"),
+    domain=(_PARAMETER, _PARAMETER, (0.3, 2)),
+)
 struve = _of_x(
     "struve(v, x)",
     lambda xp, g, out, v, x: g * (xp.struve(v - 1, x) - v / x * out),

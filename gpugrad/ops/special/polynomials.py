@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.errors import ShapeError
 from gpugrad.ops.special.common import are_arrays, counted, formula, library_of_order, scipy_op
+from gpugrad.ops.special.distributions import floored
 
 _DEGREES = [0, 1, 2, 5]
 _NOT_KNOWN = "\n\nGradients by other arguments than `x` are not known; asking for one raises."
@@ -101,6 +102,18 @@ eval_hermitenorm = _polynomial(
     ("2, [0.0, 0.5]", "[-1.   -0.75]"),
 )
 
+eval_sh_jacobi = _polynomial(
+    "eval_sh_jacobi(n, p, q, x)",
+    lambda xp, g, n, p, q, x: (
+        g
+        / xp.binom(2.0 * n + p - 1, 1.0 * n)
+        * _lower(xp, n, lambda n: (n + p + 1) * xp.eval_jacobi(n, p - q + 1, q, 2 * x - 1))
+    ),
+    "Jacobi polynomial, shifted to [0, 1] and with the leading coefficient 1,",
+    ("1, 1.0, 1.0, [0.5, 1.0]", "[0.  0.5]"),
+    parameters=2,
+)
+
 _ON_UNIT: dict[str, Any] = {"samples": counted([_DEGREES], (0.1, 0.9))}
 
 eval_sh_legendre = formula(
@@ -123,6 +136,44 @@ eval_sh_chebyu = formula(
     doc="Chebyshev polynomial of the second kind of degree `n`, shifted to [0, 1].",
     example=("1, [0.5, 1.0]", "[0. 2.]"),
     **_ON_UNIT,
+)
+
+_ON_TWO: dict[str, Any] = {"samples": counted([_DEGREES], (-1.9, 1.9))}
+
+eval_chebyc = formula(
+    "eval_chebyc(n, x)",
+    lambda xp, n, x, /: 2 * xp.eval_chebyt(n, 0.5 * x),
+    doc="Chebyshev polynomial of the first kind of degree `n` on [-2, 2].",
+    example=("1, [1.0, 2.0]", "[1. 2.]"),
+    **_ON_TWO,
+)
+eval_chebys = formula(
+    "eval_chebys(n, x)",
+    lambda xp, n, x, /: xp.eval_chebyu(n, 0.5 * x),
+    doc="Chebyshev polynomial of the second kind of degree `n` on [-2, 2].",
+    example=("1, [1.0, 2.0]", "[1. 2.]"),
+    **_ON_TWO,
+)
+
+
+def _diric(xp, x, n, /):
+    """A Chebyshev polynomial of cos(x / 2), which cancels nowhere (DLMF 18.5.2)."""
+    wrong = xp.logical_or(n <= 0, xp.not_equal(n, xp.floor(n)))
+    n = xp.where(wrong, 1, n)
+    return xp.where(wrong, float("nan"), xp.eval_chebyu(n - 1, xp.cos(0.5 * x)) / floored(xp, n, x))
+
+
+def _diric_samples(rng):
+    for (n, x), _ in counted([[1, 2, 5]], (-6, 6))(rng):
+        yield [x, n], {}
+
+
+diric = formula(
+    "diric(x, n)",
+    _diric,
+    doc="Periodic sinc function sin(n x / 2) / (n sin(x / 2)) of a whole number `n` above 0.",
+    example=("[0.0, 1.0], 3", "[1.        0.6935349]"),
+    samples=_diric_samples,
 )
 
 lpmv = scipy_op(

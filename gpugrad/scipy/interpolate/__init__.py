@@ -25,9 +25,10 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
-from gpugrad.scipy.interpolate import grids, piecewise, splines
+from gpugrad.scipy.interpolate import fitpack, fitted, grids, piecewise, scattered, splines
 from gpugrad.scipy.interpolate.edits import EDITS
 from gpugrad.scipy.reading import MODULES, NUMPY, Names, Reader, made_once, on_values
+from gpugrad.scipy.spatial import distance
 
 _HERE = "scipy.interpolate."
 _READ = {
@@ -35,12 +36,15 @@ _READ = {
     "pchip_interpolate",
     "_polyint": "BarycentricInterpolator KroghInterpolator approximate_taylor_polynomial "
     "barycentric_interpolate krogh_interpolate",
-    "_interpolate": "BPoly NdPPoly PPoly interp1d",
     "_bsplines": "BSpline make_interp_spline make_lsq_spline",
     "_ndbspline": "NdBSpline",
     "_rgi": "RegularGridInterpolator interpn",
     "_rbfinterp": "RBFInterpolator",
     "_fitpack_py": "splantider splder splev splint splrep",
+    "_interpolate": "BPoly NdPPoly PPoly interp1d lagrange",
+    "_pade": "pade",
+    "_rbf": "Rbf",
+    "_bary_rational": "AAA FloaterHormannInterpolator",
 }
 _MODULES = {name: module for module, names in _READ.items() for name in names.split()}
 
@@ -94,6 +98,7 @@ def _reader() -> Reader:
             "_rgi", {"find_indices": grids.find_indices, "evaluate_linear_2d": None}
         ),
         "scipy.interpolate._fitpack2": _scipys,
+        "scipy.spatial.distance": distance,
         "scipy.interpolate._rbfinterp_np": Names("_rbf", {}),
     }
     replaced: dict[str, dict[str, Any]] = {
@@ -169,7 +174,35 @@ def _values_class(cls: type) -> type:
         if callable(method := inspect.getattr_static(cls, name))
         and not isinstance(method, (staticmethod, classmethod))
     }
-    return type(cls.__name__, (cls,), {**methods, "__doc__": cls.__doc__, "__module__": __name__})
+    own = {"__doc__": cls.__doc__, "__module__": __name__, "passes_through": True}
+    return type(cls.__name__, (cls,), {**methods, **own})
+
+
+@functools.cache
+def _made() -> dict[str, Any]:
+    """Functions and classes that stand for those that FITPACK and Qhull compute."""
+    read = _read("_bsplines")
+    make = read.make_interp_spline
+    home = Names("values", {n: _values_class(getattr(_scipys, n)) for n in _FITTED})
+    make_splrep, make_splprep, splprep = fitpack.curve(make)
+    return {
+        **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl"), home),
+        "LinearNDInterpolator": scattered.LinearNDInterpolator,
+        "NearestNDInterpolator": scattered.NearestNDInterpolator,
+        "bisplev": fitpack.bisplev,
+        "griddata": scattered.griddata_with(_read("_interpolate").interp1d, _scipys),
+        "insert": fitpack.insert,
+        "make_smoothing_spline": fitpack.smoothing_spline(make),
+        "make_splprep": make_splprep,
+        "make_splrep": make_splrep,
+        "spalde": fitpack.spalde,
+        "splprep": splprep,
+        "sproot": fitpack.sproot,
+    }
+
+
+_FITTED = ["InterpolatedUnivariateSpline", "LSQUnivariateSpline", "RectBivariateSpline"]
+_FITTED.append("UnivariateSpline")
 
 
 def __getattr__(name: str) -> Any:
@@ -177,6 +210,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _MODULES:
         value = getattr(_read(_MODULES[name]), name)
+        value = _class(value) if isinstance(value, type) else _on_device(value)
+    elif name in _made():
+        value = _made()[name]
         value = _class(value) if isinstance(value, type) else _on_device(value)
     else:
         value = getattr(_scipys, name)

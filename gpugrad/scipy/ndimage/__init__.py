@@ -23,7 +23,7 @@ from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
-from gpugrad.scipy.ndimage import filters, fourier, interpolation, measurements, ranks
+from gpugrad.scipy.ndimage import filters, fourier, generic, interpolation, measurements, ranks
 from gpugrad.scipy.ndimage.common import SCIPY, wrapped
 
 __all__ = sorted(SCIPY.__all__)
@@ -32,7 +32,7 @@ __all__ = sorted(SCIPY.__all__)
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gpugrad.scipy.ndimage' has no attribute {name!r}")
-    for module in (filters, ranks, interpolation, fourier, measurements):
+    for module in (filters, generic, ranks, interpolation, fourier, measurements):
         if name in vars(module):
             return vars(module)[name]
     globals()[name] = function = _without_derivative(name)

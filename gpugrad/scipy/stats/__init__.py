@@ -23,6 +23,7 @@ from scipy.stats._multivariate import multi_rv_generic as _multi_rv_generic
 
 from gpugrad.numpy.random import seeded_rng
 from gpugrad.scipy.reading import on_values, public
+from gpugrad.scipy.stats import searched
 from gpugrad.scipy.stats.modules import READ, reader
 
 __all__ = sorted(n for n in _stats.__all__ if n != "test")
@@ -31,9 +32,7 @@ __all__ = sorted(n for n in _stats.__all__ if n != "test")
 _ON_VALUES = frozenset(
     (
         "anderson",
-        "boxcox_normmax",
         "cumfreq",
-        "expectile",
         "kendalltau",
         "ks_1samp",
         "ks_2samp",
@@ -41,14 +40,20 @@ _ON_VALUES = frozenset(
         "ppcc_max",
         "relfreq",
         "shapiro",
-        "siegelslopes",
         "wasserstein_distance_nd",
         "weightedtau",
         "wilcoxon",
-        "yeojohnson_normmax",
     )
 )
 """Functions of `READ` modules that rank, count, or search: SciPy's own, of the values."""
+
+
+_SEARCHED: dict[str, Any] = {
+    "boxcox_normmax": lambda name: searched.normmax(reader())[name],
+    "expectile": lambda name: searched.expectile,
+    "siegelslopes": lambda name: searched.siegelslopes,
+    "yeojohnson_normmax": lambda name: searched.normmax(reader())[name],
+}
 
 
 class _Multivariate:
@@ -100,6 +105,8 @@ def __getattr__(name: str) -> Any:
         value = _Compiled(scipys) if value is scipys else value
     elif name in ("random_correlation", "random_table"):  # they draw by loops over memory
         value = _Compiled(scipys)
+    elif name in _SEARCHED:
+        value = public(_SEARCHED[name](name), scipys)
     elif home in READ and name not in _ON_VALUES:
         ours = getattr(reader().read(home), name)
         several = isinstance(scipys, _multi_rv_generic)

@@ -9,24 +9,41 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
+from gpugrad.ops.special import inverses
 from gpugrad.scipy import special as _special
 from gpugrad.scipy.reading import NUMPY
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
+from gpugrad.scipy.stats.counts import fisher_logpmf, poisson_binom_cdf, poisson_binom_pmf
 from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.integrals import integral, lifted
+from gpugrad.scipy.stats.limits import (
+    extreme_logpdf,
+    extreme_ppf,
+    kappa_logpdf,
+    kappa_logs,
+    kappa_ppf,
+    log1p_over,
+    pareto_logpdf,
+)
 
 special: Any = _special
+kolmogorov_slope: Any = inverses.kolmogorov_slope
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510]
 _FIRST = 12
 
 
 def zeta(x: Any, q: Any = 1.0) -> Any:
     """Hurwitz's zeta function, with a derivative by x: by Euler and Maclaurin (DLMF 25.11.5)."""
-    x, q = double(x), double(q)
+    x = double(x)
+    return _zeta_without_pole(x, double(q)) + 1 / (x - 1)
+
+
+def _zeta_without_pole(x: Any, q: Any) -> Any:
+    """The zeta function minus 1 / (x - 1), also at 1."""
     terms = [(q + n) ** -x for n in range(_FIRST)]
     end = q + _FIRST
-    terms += [end ** (1 - x) / (x - 1), 0.5 * end**-x]
+    terms += [-special.boxcox(end, 1 - x), 0.5 * end**-x]
     factor = x
     for k, number in enumerate(_BERNOULLI, 1):
         terms.append(number / math.factorial(2 * k) * factor * end ** (1 - x - 2 * k))
@@ -64,7 +81,13 @@ def _cauchy_ppf(q: Any, loc: Any, scale: Any) -> Any:
 
 
 def _harmonic(n: Any, a: Any) -> Any:
-    return zeta(a) - zeta(a, double(n) + 1)
+    return _power_sum(1.0, n, a)
+
+
+def _power_sum(j: Any, k: Any, a: Any) -> Any:
+    """The sum of i^-a from j to k, a difference of zeta functions whose poles cancel."""
+    a = double(a)
+    return _zeta_without_pole(a, double(j)) - _zeta_without_pole(a, double(k) + 1)
 
 
 COMPILED = {  # of scipy.special._ufuncs, without public names
@@ -78,6 +101,9 @@ COMPILED = {  # of scipy.special._ufuncs, without public names
     "_cauchy_isf": lambda q, loc, scale: -_cauchy_ppf(q, loc, scale),
     "_cauchy_ppf": _cauchy_ppf,
     "_gen_harmonic": _harmonic,
+    "_kolmogc": lambda x: 1 - special.kolmogorov(x),
+    "_kolmogci": lambda q: special.kolmogi(1 - q),
+    "_kolmogp": lambda x: kolmogorov_slope(xp, double(x)),
     "_log1mexp": lambda x: xp.log(-xp.expm1(x)),
     "_nbinom_cdf": lambda k, n, p: special.betainc(n, k + 1, p),
     "_nbinom_kurtosis_excess": lambda n, p: (p * p - 6 * p + 6) / (n * (1 - p)),
@@ -87,7 +113,7 @@ COMPILED = {  # of scipy.special._ufuncs, without public names
     "_nbinom_skewness": lambda n, p: (2 - p) / xp.sqrt(n * (1 - p)),
     "_nbinom_variance": lambda n, p: n * (1 - p) / (p * p),
     "_scaled_exp1": lambda x: _scaled_exp1(x),
-    "_normalized_gen_harmonic": lambda j, k, n, a: (zeta(a, j) - zeta(a, k + 1)) / _harmonic(n, a),
+    "_normalized_gen_harmonic": lambda j, k, n, a: _power_sum(j, k, a) / _harmonic(n, a),
 }
 
 
@@ -296,6 +322,16 @@ def _skellam_logpmf(self: Any, k: Any, mu1: Any, mu2: Any) -> Any:
 
 
 FORMULAS: dict[str, dict[str, Any]] = {
+    "nchypergeom_fisher_gen": {"_logpmf": fisher_logpmf, "_pmf": rv_discrete._pmf},
+    "poisson_binom_gen": {
+        **_SUMMED,
+        "_pmf": poisson_binom_pmf,
+        "_logpmf": rv_discrete._logpmf,
+        "_cdf": poisson_binom_cdf,
+        "_sf": lambda self, k, *p: 1 - self._cdf(k, *p),
+        "_logcdf": lambda self, k, *p: xp.log(self._cdf(k, *p)),
+        "_logsf": lambda self, k, *p: xp.log(self._sf(k, *p)),
+    },
     "_nchypergeom_gen": {"_rvs": Distribution._rvs},  # SciPy's would crash with our streams
     "betaprime_gen": _ROOTS,
     "binom_gen": _ENTROPY,
@@ -303,10 +339,25 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "dpareto_lognorm_gen": _HOSTED,
     "genhyperbolic_gen": {**_exp(_genhyperbolic), **_HOSTED},
     "geninvgauss_gen": {**_exp(_geninvgauss), **_HOSTED},
+    "genextreme_gen": {
+        **_exp(extreme_logpdf),
+        "_loglogcdf": lambda self, x, c: -x * log1p_over(-c * x),
+        "_ppf": extreme_ppf(xp.log),
+        "_isf": extreme_ppf(lambda q: xp.log1p(-q)),
+    },
+    "genpareto_gen": {
+        "_logpdf": pareto_logpdf,
+        "_logsf": lambda self, x, c: -x * log1p_over(c * x),
+    },
     "gennorm_gen": {"_stats": _gennorm_stats},
     "hypergeom_gen": {"_pmf": rv_discrete._pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
     "invgauss_gen": _ROOTS,
     "jf_skew_t_gen": _INTEGRALS,
+    "kappa4_gen": {
+        **_exp(kappa_logpdf),
+        "_logcdf": lambda self, *args: kappa_logs(*args)[2],
+        "_ppf": kappa_ppf,
+    },
     "ncf_gen": {**_exp(_noncentral_f), **_HOSTED, **_INTEGRALS},
     "nct_gen": {"_pdf": _noncentral_t, **_HOSTED, **_INTEGRALS},
     "ncx2_gen": {**_exp(lambda self, *args: _noncentral_chi2(*args)), **_HOSTED},
@@ -321,6 +372,10 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "skellam_gen": {"_logpmf": _skellam_logpmf, "_pmf": rv_discrete._pmf, **_SUMMED},
     "skewnorm_gen": {
         **_HOSTED,
+        "_pdf": lambda self, x, a: xp.exp(self._logpdf(x, a)),
+        "_logpdf": lambda self, x, a: (
+            math.log(2) - 0.5 * x * x - 0.5 * math.log(2 * math.pi) + special.log_ndtr(a * x)
+        ),
         "_cdf": lambda self, x, a: attached(
             self._values("cdf", x, a), special.ndtr(x) - 2 * special.owens_t(x, a)
         ),

@@ -1,12 +1,4 @@
-"""``scipy.linalg`` on Tensors: `gpugrad.linalg` with SciPy's arguments, defaults and results.
-
-``overwrite_a=``, ``overwrite_b=``, ``check_finite=`` and names of LAPACK drivers have no effect.
-
->>> c = gg.scipy.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
->>> print(c, c.dtype)
-[[2. 1.]
- [0. 2.]] float64
-"""
+"""Functions of `gpugrad.linalg` with SciPy's arguments, defaults and results."""
 
 from __future__ import annotations
 
@@ -18,7 +10,6 @@ from gpugrad import linalg as ours
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
-from gpugrad.linalg import __all__ as __all__
 from gpugrad.numpy.creation import asarray
 
 _TRIANGLES = {"upper triangular": False, "lower triangular": True}
@@ -26,15 +17,7 @@ _MIRRORED = ("symmetric", "sym", "hermitian", "her", "positive definite", "pos")
 _GENERAL = (None, "general", "gen", "diagonal", "tridiagonal", "banded")
 
 
-def __getattr__(name: str) -> Any:
-    return getattr(ours, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-def _matrix(name: str, a: Any, assume_a: str | None, lower: bool) -> Any:
+def of_triangle(name: str, a: Any, assume_a: str | None, lower: bool) -> Any:
     """The matrix of which SciPy reads the part that `assume_a` says."""
     a = asarray(a)
     if assume_a in _GENERAL:
@@ -54,7 +37,7 @@ def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = False
 ) -> Any:
     """The upper Cholesky factor, or the lower one; of that triangle of `a`."""
-    return ours.cholesky(_matrix("cholesky", a, "her", lower), upper=not lower)
+    return ours.cholesky(of_triangle("cholesky", a, "her", lower), upper=not lower)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = False) -> Any:
@@ -71,7 +54,7 @@ def inv(
     lower: bool = False,
 ) -> Any:
     """The inverse of a matrix, of which one triangle is read if `assume_a` says so."""
-    return ours.inv(_matrix("inv", a, assume_a, lower))
+    return ours.inv(of_triangle("inv", a, assume_a, lower))
 
 
 def solve(
@@ -85,7 +68,7 @@ def solve(
     transposed: bool = False,
 ) -> Any:
     """The solution of ``a @ x == b``, or of the transposed matrix."""
-    a = _matrix("solve", a, assume_a, lower)
+    a = of_triangle("solve", a, assume_a, lower)
     return ours.solve(TENSOR.matrix_transpose(a) if transposed else a, asarray(b))
 
 
@@ -220,10 +203,10 @@ def eigh(
         raise ArgumentError(
             "eigh: pass type= 1, 2 or 3, and no subset_by_value=: select by a mask."
         )
-    a = _matrix("eigh", a, "her", lower)
+    a = of_triangle("eigh", a, "her", lower)
     back = None
     if b is not None:  # factors turn it into an ordinary problem
-        factor: Any = ours.cholesky(_matrix("eigh", b, "her", lower))
+        factor: Any = ours.cholesky(of_triangle("eigh", b, "her", lower))
         adjoint = TENSOR.conj(TENSOR.matrix_transpose(factor))
         inverse: Any = ours.inv(factor)
         inverse_adjoint = TENSOR.conj(TENSOR.matrix_transpose(inverse))

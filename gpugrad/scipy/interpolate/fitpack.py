@@ -1,0 +1,177 @@
+"""FITPACK's functions on Tensors: tensor products, inserted knots, roots, interpolating curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.interpolate as scipys
+
+from gpugrad.core.backend import TENSOR as xp
+from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.interpolate import splines
+from gpugrad.scipy.reading import NUMPY, on_values
+
+
+def _floats(x: Any) -> Tensor:
+    return NUMPY.asarray(x, dtype=float)
+
+
+def _matrix(t: Any, k: int, x: Any, nu: int) -> Tensor:
+    """The basis functions at points, which are clipped to the knots' interval: (points, n)."""
+    t = _floats(t)
+    n = t.shape[0] - k - 1
+    x = NUMPY.clip(_floats(x), t[k], t[n])
+    ell = splines.interval(t, k, x)
+    columns = NUMPY.arange(n)[None, None] == (ell[:, None] + NUMPY.arange(-k, 1))[:, :, None]
+    return NUMPY.sum(splines.basis(t, k, x, ell, nu)[:, :, None] * columns, axis=1)
+
+
+def surface(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Tensor:
+    """A tensor product of splines, or its derivative, on a grid or at points."""
+    tx, ty, c, kx, ky = tck
+    left, right = _matrix(tx, kx, x, dx), _matrix(ty, ky, y, dy)
+    c = NUMPY.reshape(_floats(c), (left.shape[1], right.shape[1]))
+    return left @ c @ right.T if grid else NUMPY.sum((left @ c) * right, axis=1)
+
+
+def bisplev(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0) -> Tensor:
+    """`scipy.interpolate.bisplev`."""
+    kx, ky = tck[3:]
+    if not 0 <= dx < kx:
+        raise ValueError(f"0 <= dx = {dx} < kx = {kx} must hold")
+    if not 0 <= dy < ky:
+        raise ValueError(f"0 <= dy = {dy} < ky = {ky} must hold")
+    x, y = (NUMPY.atleast_1d(_floats(v)) for v in (x, y))
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError("First two entries should be rank-1 arrays.")
+    z = surface(x, y, tck, dx, dy)
+    return z if z.shape[0] > 1 else z[0] if z.shape[1] > 1 else z[0, 0]
+
+
+def insert(x: Any, tck: Any, m: int = 1, per: int = 0) -> Any:
+    """`scipy.interpolate.insert`: W. Boehm's algorithm, m times."""
+    if per:
+        return on_values(scipys.insert)(x, tck, m, per)
+    if not isinstance(tck, tuple):  # a BSpline
+        t, c, k = insert(x, (tck.t, tck.c, tck.k), m)
+        return type(tck)(t, c[: t.shape[0] - k - 1], k)
+    t, c, k = tck
+    if isinstance(c, (list, tuple)):
+        parts = [insert(x, (t, row, k), m) for row in c]
+        return parts[0][0], [part[1] for part in parts], k
+    t, c, x = _floats(t), NUMPY.asarray(c), _floats(x)
+    n = t.shape[0] - k - 1
+    c = c[:n]
+    for _ in range(m):
+        ell = int(splines.interval(t, k, NUMPY.reshape(x, (1,)))[0])
+        i = np.arange(ell - k + 1, ell + 1)
+        span = t[i + k] - t[i]
+        same = NUMPY.equal(span, 0.0)
+        share = NUMPY.where(same, 0.0, (x - t[i]) / NUMPY.where(same, 1.0, span))
+        middle = share * c[i] + (1 - share) * c[i - 1]
+        c = NUMPY.concatenate([c[: ell - k + 1], middle, c[ell:]])
+        t = NUMPY.concatenate([t[: ell + 1], NUMPY.reshape(x, (1,)), t[ell + 1 :]])
+    return t, NUMPY.concatenate([c, NUMPY.zeros(k + 1, dtype=c.dtype)]), k
+
+
+def spalde(x: Any, tck: Any) -> Any:
+    """`scipy.interpolate.spalde`: all derivatives at each point."""
+    t, c, k = tck
+    if isinstance(c, (list, tuple)):
+        return [spalde(x, (t, row, k)) for row in c]
+    x = NUMPY.atleast_1d(_floats(x))
+    if x.ndim > 1 or x.shape[0] > 1:
+        return [spalde(point, tck) for point in x]
+    rows = [splines.splev(x, tck, nu) for nu in range(k + 1)]
+    return NUMPY.concatenate(rows)
+
+
+def sproot(tck: Any, mest: int = 10) -> Any:
+    """`scipy.interpolate.sproot`: Newton's method gives the roots their derivatives."""
+    t, c, k = tck
+    if isinstance(c, (list, tuple)):
+        return [sproot((t, row, k), mest) for row in c]
+    values = [np.asarray(xp.stop_gradient(NUMPY.asarray(v))) for v in (t, c)]
+    root = NUMPY.asarray(scipys.sproot((*values, k), mest))
+    for _ in range(2):  # right to the third derivative
+        if root.size:
+            root = root - splines.splev(root, tck) / splines.splev(root, tck, 1)
+    return root
+
+
+def smoothing_spline(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`make_smoothing_spline`, whose `lam` must be known: SciPy searches it on values.
+
+    C. Reinsch, "Smoothing by spline functions", Numer. Math. 10 (1967) 177: the values at the
+    points solve a system of five diagonals; the spline through them has no curvature at the ends.
+    """
+
+    def make_smoothing_spline(
+        x: Any, y: Any, w: Any = None, lam: Any = None, *, axis: int = 0
+    ) -> Any:
+        if lam is None:
+            return on_values(scipys.make_smoothing_spline)(x, y, w, lam, axis=axis)
+        x, y = _floats(x), NUMPY.moveaxis(_floats(y), axis, 0)
+        n = x.shape[0]
+        if n <= 4:
+            raise ValueError("``x`` and ``y`` length must be at least 5")
+        w = NUMPY.ones(n) if w is None else _floats(w)
+        flat, h = NUMPY.reshape(y, (n, -1)), x[1:] - x[:-1]
+        i = np.arange(n - 2)
+        q: Any = 0.0
+        for k, part in enumerate((1 / h[:-1], -1 / h[:-1] - 1 / h[1:], 1 / h[1:])):
+            q = q + _at((n, n - 2), i + k, i, part)
+        r = _at((n - 2, n - 2), i, i, (h[:-1] + h[1:]) / 3)
+        r = r + _at((n - 2, n - 2), i[1:], i[:-1], h[1:-1] / 6)
+        r = r + _at((n - 2, n - 2), i[:-1], i[1:], h[1:-1] / 6)
+        scaled = lam * q / w[:, None]
+        u = NUMPY.linalg.solve(r + q.T @ scaled, q.T @ flat)
+        smooth = NUMPY.reshape(flat - scaled @ u, y.shape)
+        return make(x, NUMPY.moveaxis(smooth, 0, axis), k=3, bc_type="natural", axis=axis)
+
+    return make_smoothing_spline
+
+
+def _at(shape: tuple[int, int], rows: Any, columns: Any, values: Any) -> Tensor:
+    """A matrix with these elements, else 0."""
+    places = NUMPY.asarray(rows * shape[1] + columns)
+    flat: Tensor = xp.segment_sum(values, places, num_segments=shape[0] * shape[1])
+    return NUMPY.reshape(flat, shape)
+
+
+def curve(make: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """`make_splrep`, `make_splprep` and `splprep`: those through all points have gradients."""
+
+    def make_splrep(x: Any, y: Any, **options: Any) -> Any:
+        k, kind = options.pop("k", 3), options.pop("bc_type", None)
+        if any(v is not None and np.any(np.asarray(v)) for v in options.values()):
+            return on_values(scipys.make_splrep)(x, y, k=k, bc_type=kind, **options)
+        return make(x, y, k=k, bc_type=kind)
+
+    def make_splprep(x: Any, **options: Any) -> Any:
+        k, kind, u = options.pop("k", 3), options.pop("bc_type", None), options.pop("u", None)
+        if any(v is not None and np.any(np.asarray(v)) for v in options.values()):
+            return on_values(scipys.make_splprep)(x, u=u, k=k, bc_type=kind, **options)
+        points = NUMPY.stack([NUMPY.asarray(v, dtype=float) for v in x], axis=1)
+        u = _chords(points) if u is None else _floats(u)
+        return make(u, points.T, k=k, axis=1, bc_type=kind), u
+
+    def splprep(x: Any, *args: Any, **options: Any) -> Any:
+        if args or options.get("s", 1) != 0 or set(options) - {"s", "k", "u"}:
+            return on_values(scipys.splprep)(x, *args, **options)
+        k = options.get("k", 3)
+        points = NUMPY.stack([_floats(v) for v in x], axis=1)
+        u = _chords(points) if options.get("u") is None else _floats(options["u"])
+        made = make(u, points, k=k)
+        return (made.t, list(made.c.T), k), u
+
+    return make_splrep, make_splprep, splprep
+
+
+def _chords(points: Tensor) -> Tensor:
+    """Parameters from 0 to 1 by the distances of neighbouring points."""
+    steps = NUMPY.sqrt(NUMPY.sum((points[1:] - points[:-1]) ** 2, axis=1))
+    u = NUMPY.cumsum(steps)
+    return NUMPY.concatenate([NUMPY.zeros(1), u / u[-1]])
