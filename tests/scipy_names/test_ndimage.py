@@ -380,7 +380,7 @@ def test_names_signatures_and_examples():
         function = getattr(nd, name)
         assert inspect.signature(function) == inspect.signature(getattr(sp, name))
         assert function.__doc__
-        for test in finder.find(function, name, globs={"gg": gg}):
+        for test in finder.find(function, name, globs={"gg": gg, "np": np}):
             failed += [name] * doctest.DocTestRunner(verbose=False).run(test).failed
     assert not failed
 
