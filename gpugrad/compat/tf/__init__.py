@@ -299,7 +299,7 @@ _WAYS_OUT = {
 
 @functools.cache
 def _ways_out() -> dict[str, str]:
-    """What to use in place of TensorFlow's names that gpugrad has no counterpart of."""
+    """The ways out for TensorFlow's names that have no counterpart in gpugrad."""
     return {name: way for names, way in _WAYS_OUT.items() for name in names.split()}
 
 

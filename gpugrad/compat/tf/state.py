@@ -141,7 +141,7 @@ def _snake(name: str) -> str:
 
 
 def _leaves(path: tuple[Any, ...], x) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """What lists, tuples and dicts hold, with its path."""
+    """The leaves of lists, tuples and dicts, each with its path."""
     if isinstance(x, (list, tuple)):
         parts = list(enumerate(x))
     elif isinstance(x, dict):

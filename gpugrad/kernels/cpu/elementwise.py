@@ -116,7 +116,7 @@ class Loops:
 
 
 def _given(value: Any) -> Any:
-    """What the text of a loop depends on: a small number itself, which may be a simple power."""
+    """The part of a value that the text of a loop depends on: a small number, perhaps a power."""
     is_small = value is None or (abs(value) <= MOST and value * 2 % 1 == 0)
     return value if is_small else float
 
