@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.autodiff.recordable import Recordable, Rule, split_rule
-from gpugrad.core.backend import NUMPY, OPS, SCALARS
+from gpugrad.core.backend import NUMPY, OPS, SCALARS, reading
 from gpugrad.core.forking import cached_property
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError
@@ -317,9 +317,10 @@ def _sheltered(rule: Rule) -> Rule:
         if result is None or isinstance(result, IndexedSlices):
             return result
         cotangents = [part for part in (g if type(g) is tuple else (g,)) if part is not None]
+        every = result if type(result) is tuple else (result,)
         parts = [xp.any(xp.not_equal(part, 0)) for part in cotangents]
         some = functools.reduce(xp.logical_or, parts)
-        every = result if type(result) is tuple else (result,)
+        xp = reading(some, *(r for r in every if r is not None))  # collectives of constants: traced
         kept = [r if r is None else xp.where(xp.logical_or(some, r == r), r, 0) for r in every]
         return tuple(kept) if type(result) is tuple else kept[0]
 

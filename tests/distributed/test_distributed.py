@@ -104,6 +104,20 @@ def test_a_fault_of_one_rank_ends_all_and_is_named(fault):
     assert fail(fault, 3, 2, 5) < TIMEOUT + 8  # two looks of the watchdog, on a busy machine
 
 
+def test_the_gradient_of_a_constant_cotangent_is_traced():
+    """A collective of a constant is a step of the trace, so a rule may turn NumPy into steps."""
+
+    @gg.function
+    def slope(x):
+        with gg.GradientTape() as tape:
+            tape.watch(x)
+            y = gg.distributed.all_gather(gg.sqrt(x))
+        return tape.gradient(y, x)
+
+    assert slope(gg.constant([0.25, 1.0, 4.0])).tolist() == [1.0, 0.5, 0.25]
+    assert slope(gg.constant([0.0, 1.0, 4.0])).tolist() == [np.inf, 0.5, 0.25]
+
+
 def test_one_process_needs_no_launcher_and_no_library():
     code = (
         "import sys, numpy as np, gpugrad as gg\n"
