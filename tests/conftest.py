@@ -192,6 +192,10 @@ def _seeded() -> None:
     np.random.seed(0)
 
 
+FOR_CALLERS = ("gpugrad.compat.", "gpugrad.examples.")
+"""Modules that declare ops whenever they are called."""
+
+
 @pytest.fixture(autouse=True)
 def _no_declared_ops_stay() -> Iterator[None]:
     """After each test, forget the ops that it declared and their readings."""
@@ -199,8 +203,8 @@ def _no_declared_ops_stay() -> Iterator[None]:
     yield
     for name in OPS.keys() - before:
         home = OPS[name].home
-        if home.startswith("gpugrad.") and not home.startswith("gpugrad.compat."):
-            continue  # the test was the first to load its module; compat makes kernels for callers
+        if home.startswith("gpugrad.") and not home.startswith(FOR_CALLERS):
+            continue  # the test was the first to load its module
         del OPS[name]
         backend.forget(name)
 

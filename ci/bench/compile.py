@@ -70,7 +70,8 @@ def main() -> int:
         if library == "gpugrad":
             more, growth = args.ops[-1] / args.ops[0], times[-1] / times[0]
             good = growth <= LINEAR * more
-            print(f"  {more:.0f} times the ops: {growth:.1f} times the time")
+            kept = f"at most {LINEAR * more:.1f}: {'reached' if good else 'MISSED'}"
+            print(f"  {more:.0f} times the ops: {growth:.1f} times the time, {kept}")
     return status(good)
 
 

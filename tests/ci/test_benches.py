@@ -15,6 +15,7 @@ BENCHES = Path(__file__).parents[2] / "ci" / "bench"
 SMALL = {
     "adamw": ["--rounds", "1"],
     "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
+    "compile": ["--ops", "20,40"],
     "convolution": ["--rounds", "1", "stage 4"],
     "distributed": ["--rounds", "1", "--small"],
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
@@ -30,11 +31,12 @@ SMALL = {
     "ops": ["--rounds", "1", "--small"],
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
     "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
+    "scan": ["--rounds", "1", "--ops", "roll"],
     "science": ["--rounds", "1", "--small"],
 }
 """Arguments that make each bench short; overhead is not here, as ci/check runs it."""
 
-NO_FIGURES = {"imports", "memory", "nn"}
+NO_FIGURES = {"compile", "imports", "memory", "nn"}
 """Benches that print one table for all and write no figures."""
 
 ON_A_GPU = {

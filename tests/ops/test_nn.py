@@ -138,7 +138,7 @@ def test_dense_errors_name_the_wrong_argument():
     with pytest.raises(ArgumentError, match="units_out"):
         nn.Dense(3, 0)
     with pytest.raises(ArgumentError, match="activation"):
-        nn.Dense(3, 1, "relu")
+        nn.Dense(3, 1, "relux")
 
 
 @pytest.mark.parametrize(
