@@ -402,7 +402,7 @@ SAMPLES = {  # by the parameter's name
     **dict.fromkeys(("key", "query", "value"), M[None]),
     **dict.fromkeys(("N", "n", "n_rows"), 3),
     **dict.fromkeys(("arrays", "operands"), (M,)),
-    "A": V, "M": 4, "dln": 0.1, "mu": 0.5, "target": 7,
+    "A": V, "M": 4, "dln": 0.1, "m": 1, "v": 1.5, "theta": 0.5, "phi": 0.3, "mu": 0.5, "target": 7,
     "alpha": V, "arrays_and_dtypes": (M,), "axes": [0], "axis": 0, "beta": 1.0,
     "c_and_lower": (gg.eye(2), True), "choicelist": [[1.0, 2.0]], "choices": [M, M],
     "condlist": [[True, False]], "dimensions": (2, 3), "dtype": "float32", "element": 1.0,
@@ -416,6 +416,8 @@ SAMPLES = {  # by the parameter's name
 SAMPLES_OF = {
     **{k: {"args": (2,)} for k in ("dft", "hadamard", "helmert", "hilbert", "invhilbert")},
     **{k: {"args": (2,)} for k in ("invpascal", "pascal")},
+    **{k: {"z": 0.5} for k in ("lqn", "lqmn")},  # infinite at 1
+    **{k: {"x": 0.5} for k in ("lmbda", "riccati_jn", "riccati_yn")},
     "solve_triangular": {"a": M, "b": V, "lower": True},
     "choose": {"a": AT, "choices": [AT, AT]},
     "cho_factor": {"a": gg.eye(2)},

@@ -40,10 +40,10 @@ def _hankel(name, turn, doc, example):
             function(xp, v.astype(xp.lib.float64), z.astype("complex128"))
         ).astype(dtype)
 
-    def by_z(xp, g, out, v, z, z_dtype):
+    def by_z(xp, g, out, v, z):
         slope = _half_difference(getattr(xp, name), v, z) - turn * out
         g = g * xp.conj(slope)
-        return g if z_dtype.kind == "c" else xp.real(g)
+        return g if z.dtype.kind == "c" else xp.real(g)
 
     return scipy_op(
         f"{name}(v, z)",

@@ -15,6 +15,8 @@ from gpugrad.ops.special.primitives import few, primitive
 from gpugrad.registry.record import names_in
 
 _DEGREE = math.pi / 180
+_MOST = {"v": 1e4, "a": 1e4, "m": 100, "n": 100, "q": 1e4, "c": 100, "cv": 1e6, "x": 1e4}
+"""With larger arguments SciPy's functions may crash, or ask for all memory."""
 _NOT_KNOWN = "The gradients by other arguments than `x` are not known; asking for one raises."
 
 
@@ -29,7 +31,10 @@ def _solution(signature, by_x, doc, example, samples, counts=0):
     returns = "Two Tensors of the broadcast shape: the function and its derivative."
     rules = [*[None] * counts, *[...] * n, by_x]
     doc = f"{doc}, and its derivative.\n\n{_NOT_KNOWN}" if n else f"{doc}, and its derivative."
-    return primitive(signature, rules, doc, returns, example, outputs=2, samples=samples)
+    doc += f" It is NaN for orders above {_MOST['m' if counts else 'v']:g} and `x` above 1e4."
+    return primitive(
+        signature, rules, doc, returns, example, outputs=2, samples=samples, most=_MOST
+    )
 
 
 _CYLINDER = few((-1.5, 2.5), (-2, 2))
@@ -111,6 +116,7 @@ def _mathieu_value(name, doc, even, example):
         "Tensor of the broadcast shape.",
         example,
         samples=few([1, 2, 3], (0.3, 3)),
+        most=_MOST,
     )
 
 
@@ -203,6 +209,7 @@ def _spheroidal_value(name, doc, sign, example):
         "Tensor of the broadcast shape.",
         example,
         samples=few(*_WAVES, (0.5, 3)),
+        most=_MOST,
     )
 
 

@@ -104,8 +104,13 @@ def _stacked(pair: tuple[Any, Any], second: Any, n: Any, m: Any, z: Any, diff_n:
     return xp.stack(parts[: diff_n + 1], axis=0)
 
 
-def _grid(n: int, m: int, z: Any) -> tuple[Any, Any]:
+_MOST = 10_000
+"""The largest degree and order of which all below are computed."""
+
+
+def _grid(name: str, n: int, m: int, z: Any) -> tuple[Any, Any]:
     """Degrees 0 to n and orders 0 to m, then -m to -1, before the axes of z."""
+    n, m = (check_order(name, what, x, 0, _MOST) for what, x in (("n", n), ("m", m)))
     ones = (1,) * z.ndim
     degrees = np.arange(n + 1).reshape(-1, 1, *ones)
     orders = np.concatenate([np.arange(m + 1), np.arange(-m, 0)]).reshape(1, -1, *ones)
@@ -163,7 +168,7 @@ def legendre_p_all(n: int, z: Any, *, diff_n: int = 0) -> Any:
     [[ 1.     0.5   -0.125]]
     """
     z = tensor(z)
-    return assoc_legendre_p(_grid(n, 0, z)[0][:, 0], 0, z, diff_n=diff_n)
+    return assoc_legendre_p(_grid("legendre_p_all", n, 0, z)[0][:, 0], 0, z, diff_n=diff_n)
 
 
 @_documented("", "z")
@@ -209,7 +214,7 @@ def assoc_legendre_p_all(
     """
     z = tensor(z)
     how: Any = {"branch_cut": branch_cut, "norm": norm, "diff_n": diff_n}
-    return assoc_legendre_p(*_grid(n, m, z), z, **how)
+    return assoc_legendre_p(*_grid("assoc_legendre_p_all", n, m, z), z, **how)
 
 
 @_documented("", "theta")
@@ -246,7 +251,7 @@ def sph_legendre_p_all(n: int, m: int, theta: Any, *, diff_n: int = 0) -> Any:
     (1, 3, 3, 2)
     """
     theta = tensor(theta)
-    return sph_legendre_p(*_grid(n, m, theta), theta, diff_n=diff_n)
+    return sph_legendre_p(*_grid("sph_legendre_p_all", n, m, theta), theta, diff_n=diff_n)
 
 
 @saying_where
@@ -274,7 +279,7 @@ def sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> 
     diff_n, theta, phi = _count("sph_harm_y_all", diff_n), tensor(theta), tensor(phi)
     shape = np.broadcast_shapes(theta.shape, phi.shape)
     theta, phi = xp.broadcast_to(theta, shape), xp.broadcast_to(phi, shape)
-    degrees, orders = _grid(n, m, theta)
+    degrees, orders = _grid("sph_harm_y_all", n, m, theta)
     parts = sph_legendre_p(degrees, orders, theta, diff_n=diff_n)
     turn = 1j * tensor(orders)
     y = [parts[k] * xp.exp(turn * phi) for k in range(diff_n + 1)]

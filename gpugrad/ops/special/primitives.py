@@ -1,5 +1,6 @@
 """Declarations of SciPy's functions of several arguments or results, which SciPy computes."""
 
+import functools
 import inspect
 from typing import Any
 
@@ -31,10 +32,12 @@ def _args(choice):
     return (choice,) if type(choice) is list else choice
 
 
-def forward_of(signature, complex_results=False):
+def forward_of(signature, complex_results=False, most=None):
     """A forward that calls SciPy in float64: its float32 loops may give NaN, or never end.
 
     The result has the dtype of the real arguments: integers, such as orders, do not widen float32.
+    `most` are the largest absolute values, by argument, with which SciPy computes: beyond them, or
+    with NaN, it may write past its arrays, so the result is NaN without a call.
     """
     name, arrays = names_in(signature)
     function = library(name)
@@ -45,10 +48,16 @@ def forward_of(signature, complex_results=False):
         dtype = xp.lib.result_type(*(a for a in args if a.dtype.kind == "f"), xp.lib.float32)
         if complex_results:
             dtype = xp.lib.result_type(dtype, xp.lib.complex64)
-        out = function(xp, *(a.astype(xp.lib.float64, copy=False) for a in args))
+        args = [a.astype(xp.lib.float64, copy=False) for a in args]
+        outside = False
+        if most is not None:
+            near = [abs(a) <= most[name] for name, a in zip(arrays, args, strict=True)]
+            outside = ~functools.reduce(xp.lib.logical_and, near)
+            args = [xp.lib.where(outside, 1.0, a) for a in args]
+        out = function(xp, *args)
         if type(out) is tuple:
-            return tuple(y.astype(dtype) for y in out)
-        return out.astype(dtype)
+            return tuple(xp.lib.where(outside, xp.lib.nan, y).astype(dtype) for y in out)
+        return xp.lib.where(outside, xp.lib.nan, out).astype(dtype)
 
     parameters = [inspect.Parameter(a, inspect.Parameter.POSITIONAL_ONLY) for a in ("xp", *arrays)]
     forward.__dict__["__signature__"] = inspect.Signature(parameters)
@@ -56,12 +65,10 @@ def forward_of(signature, complex_results=False):
     return forward
 
 
-def primitive(
-    signature, vjp, doc, returns, example, complex_results=False, function=None, **record
-):
+def primitive(signature, vjp, doc, returns, example, complex_results=False, most=None, **record):
     """Declare SciPy's function of the name, with rules `vjp`; `example` is arguments and output."""
     name, arrays = names_in(signature)
-    forward = forward_of(signature, complex_results)
+    forward = forward_of(signature, complex_results, most)
     rules = [vjp] if callable(vjp) else filter(callable, vjp)
     forward.__module__ = next(iter(rules)).__module__  # where the op is declared
     unpack = "*" if record.get("outputs", 1) > 1 else ""
