@@ -126,6 +126,8 @@ ELSEWHERE = {
     "tandg": "poles", "cotdg": "poles", "wofz": "complex", "ndtri_exp": "singular at 0",
     "zetac": "without derivatives", **dict.fromkeys(("ber", "bei", "ker", "kei"), LIBRARY),
     **dict.fromkeys(("berp", "beip", "kerp", "keip"), LIBRARY),
+    **dict.fromkeys(("itstruve0", "it2struve0", "itmodstruve0"), LIBRARY),
+    **dict.fromkeys(("kolmogorov", "kolmogi"), LIBRARY),
     "sinc": "sin(pi x) of large x", "gamma": GAMMA, "gammaln": GAMMA, "loggamma": GAMMA,
     "rgamma": GAMMA, "digamma": GAMMA, "trigamma": GAMMA,
     "ellipk": "singular at 1", "ellipkm1": "singular at 0", "ellipe": "singular at 1",
