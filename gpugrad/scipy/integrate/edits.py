@@ -77,6 +77,10 @@ EDITS = {
             "delta_order = int(host.argmax(on_host(factors))) - 1"
         ),
         "safety * np.max(factors)": "safety * number(np.max(factors))",
+        # the last step ends at the limit, so its length has a gradient
+        "self.h_abs * self.direction,": (
+            "self.h_abs * self.direction * ((self.t - self.t_old) / number(self.t - self.t_old)),"
+        ),
     },
     "scipy.integrate._ivp.radau": {
         **_STEPS,
