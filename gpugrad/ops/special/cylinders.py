@@ -35,6 +35,8 @@ def _hankel(name, turn, doc, example):
     def forward(xp, v, z):
         need_real(xp, v)
         v, z = xp.lib.asarray(v), xp.lib.asarray(z)
+        if z.dtype.kind == "O":  # a Python int of more than 64 bits
+            z = z.astype(xp.lib.float64)
         dtype = xp.lib.result_type(z, xp.lib.complex64)
         return xp.lib.asarray(
             function(xp, v.astype(xp.lib.float64), z.astype("complex128"))
