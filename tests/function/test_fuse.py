@@ -223,7 +223,8 @@ def test_results_are_right_without_any_one_pass(name, rng):
         d = d.numpy().astype(np.float64)
         np.testing.assert_allclose(a.astype(np.float64), d, 0.05, 0.02 * np.abs(d).max())
     every, _ = on_shim(step_with_work_for_each_pass, *args)
-    assert name is None or str(run.program) != str(every.program)
+    moves_collectives = name == "overlap"  # of which there are none
+    assert name is None or moves_collectives or str(run.program) != str(every.program)
 
 
 SHAPES = [(8, 16), (3, 7), (2, 3, 33), (1, 40), (70, 5), (5, 1), (2, 1030), (40, 600)]

@@ -209,7 +209,7 @@ OUTSIDE_ITS_DOMAIN = {
     "chdtri": "its first argument is a probability",
     "csr_lstsq": "it iterates up to a tolerance",
     **dict.fromkeys(
-        ("chndtr", "chndtridf", "chndtrix", "fdtridfd", "ncfdtri", "spherical_in"),
+        ("airye", "chndtr", "chndtridf", "chndtrix", "fdtridfd", "ncfdtri", "spherical_in"),
         "its second derivative at 0 is a limit that no formula of it has: some modes give NaN",
     ),
 }
