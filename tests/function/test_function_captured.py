@@ -25,10 +25,11 @@ CUT = {
     name: reason
     for reason, names in {
         "CuPy does not capture cuSOLVER and cuBLAS":
-            "adjugate cho_solve cholesky cholesky_grad cond det eig eigh eigvals eigvalsh expm "
-            "gaussian_log_density gaussian_log_likelihood inv logm lstsq lu lu_factor lu_solve "
-            "matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr roots slogdet solve "
-            "solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals tensorinv tensorsolve",
+            "adjugate banded_solve cho_solve cholesky cholesky_grad cond det eig eigh eigvals "
+            "eigvalsh expm gaussian_log_density gaussian_log_likelihood inv logm lstsq lu "
+            "lu_factor lu_solve matrix_norm matrix_power matrix_rank norm pinv polar polyfit qr "
+            "roots slogdet solve solve_sylvester solve_triangular spd_inverse sqrtm svd svdvals "
+            "tensorinv tensorsolve",
         "CuPy owns the plan and the work area of an FFT and may free them":
             "fft fft2 fft_c2c fft_c2r fft_r2c fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft "
             "ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn trigonometric_transform",

@@ -34,10 +34,11 @@ def _hankel(name, turn, doc, example):
 
     def forward(xp, v, z):
         need_real(xp, v)
+        floats = [a for a in (v, z) if not hasattr(a, "dtype") or a.dtype.kind in "fc"]
+        dtype = xp.lib.result_type(*floats, xp.lib.complex64)  # a number is weak
         v, z = xp.lib.asarray(v), xp.lib.asarray(z)
         if z.dtype.kind == "O":  # a Python int of more than 64 bits
             z = z.astype(xp.lib.float64)
-        dtype = xp.lib.result_type(z, xp.lib.complex64)
         return xp.lib.asarray(
             function(xp, v.astype(xp.lib.float64), z.astype("complex128"))
         ).astype(dtype)
