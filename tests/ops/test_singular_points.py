@@ -209,7 +209,8 @@ OUTSIDE_ITS_DOMAIN = {
     "chdtri": "its first argument is a probability",
     "csr_lstsq": "it iterates up to a tolerance",
     **dict.fromkeys(
-        ("airye", "chndtr", "chndtridf", "chndtrix", "fdtridfd", "ncfdtri", "spherical_in"),
+        "airye chdtriv chndtr chndtridf chndtrix fdtridfd gdtrib itmodstruve0 itstruve0 ncfdtr "
+        "ncfdtri spherical_in stdtridf".split(),
         "its second derivative at 0 is a limit that no formula of it has: some modes give NaN",
     ),
 }
