@@ -209,11 +209,11 @@ OUTSIDE_ITS_DOMAIN = {
     "chdtri": "its first argument is a probability",
     "csr_lstsq": "it iterates up to a tolerance",
     **dict.fromkeys(
-        "airye chdtriv chndtr chndtridf chndtrix fdtridfd gdtrib itmodstruve0 itstruve0 ncfdtr "
-        "ncfdtri spherical_in stdtridf".split(),
+        ("airye", "chdtriv", "chndtr", "chndtridf", "chndtrix", "fdtridfd", "gdtrib",
+         "itmodstruve0", "itstruve0", "ncfdtr", "ncfdtri", "spherical_in", "stdtridf"),
         "its second derivative at 0 is a limit that no formula of it has: some modes give NaN",
     ),
-}
+}  # fmt: skip
 
 
 def _losses_at_kinks(op, points):
