@@ -49,15 +49,17 @@ def forward_of(signature, complex_results=False, most=None):
         if complex_results:
             dtype = xp.lib.result_type(dtype, xp.lib.complex64)
         args = [a.astype(xp.lib.float64, copy=False) for a in args]
-        outside = False
+        outside = None
         if most is not None:
             near = [abs(a) <= most[name] for name, a in zip(arrays, args, strict=True)]
             outside = ~functools.reduce(xp.lib.logical_and, near)
             args = [xp.lib.where(outside, 1.0, a) for a in args]
         out = function(xp, *args)
-        if type(out) is tuple:
-            return tuple(xp.lib.where(outside, xp.lib.nan, y).astype(dtype) for y in out)
-        return xp.lib.where(outside, xp.lib.nan, out).astype(dtype)
+        results = out if type(out) is tuple else (out,)
+        if outside is not None:
+            results = tuple(xp.lib.where(outside, xp.lib.nan, y) for y in results)
+        results = tuple(y.astype(dtype) for y in results)
+        return results if type(out) is tuple else results[0]
 
     parameters = [inspect.Parameter(a, inspect.Parameter.POSITIONAL_ONLY) for a in ("xp", *arrays)]
     forward.__dict__["__signature__"] = inspect.Signature(parameters)
