@@ -22,9 +22,9 @@ from typing import Any
 
 from scipy import integrate as _scipys
 
+from gpugrad.scipy.calling import public
 from gpugrad.scipy.integrate import initial_values, quadrature
 from gpugrad.scipy.integrate.initial_values import read
-from gpugrad.scipy.reading import public
 
 _SAMPLED = ["cumulative_simpson", "cumulative_trapezoid", "fixed_quad", "newton_cotes", "romb"]
 _SAMPLED += ["simpson", "trapezoid"]

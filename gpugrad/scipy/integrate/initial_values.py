@@ -15,11 +15,13 @@ from gpugrad.core.devices import device
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
+from gpugrad.scipy.calling import plain_values
 from gpugrad.scipy.integrate import steps
 from gpugrad.scipy.integrate.edits import EDITS
 from gpugrad.scipy.integrate.memory import GRADIENTS, by_adjoint
 from gpugrad.scipy.integrate.quadrature import as_scipy, host_function, passing
-from gpugrad.scipy.reading import NUMPY, Names, Reader, made_once, plain_values
+from gpugrad.scipy.namespaces import NUMPY, Names
+from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.trace.array import current_trace
 
 _EXPLICIT = ("RK23", "RK45", "DOP853")

@@ -18,7 +18,7 @@ from gpugrad.core.listening import recorders, threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.registry.rules import conjugate
-from gpugrad.scipy.reading import NUMPY
+from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.trace.tracing import Tracing
 from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import custom_gradient

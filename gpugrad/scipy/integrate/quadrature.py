@@ -20,8 +20,9 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import ArgumentError, GpugradError
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.integrate.steps import number
-from gpugrad.scipy.reading import NUMPY, on_values
+from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.scipy.signatures import with_signature
 from gpugrad.trace.array import current_trace
 from gpugrad.transforms.vmap import vmap

@@ -15,8 +15,9 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
 from gpugrad.function.control.api import while_loop
+from gpugrad.scipy.calling import known, plain_values
 from gpugrad.scipy.integrate.memory import recomputed
-from gpugrad.scipy.reading import NUMPY, known, plain_values
+from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.transforms.derivatives import jvp
 from gpugrad.transforms.jacobians import jacobian
 

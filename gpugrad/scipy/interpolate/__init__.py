@@ -25,9 +25,11 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.interpolate import fitpack, fitted, grids, piecewise, scattered, splines
 from gpugrad.scipy.interpolate.edits import EDITS
-from gpugrad.scipy.reading import MODULES, NUMPY, Names, Reader, made_once, on_values
+from gpugrad.scipy.namespaces import MODULES, NUMPY, Names
+from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.spatial import distance
 
 _HERE = "scipy.interpolate."

@@ -10,8 +10,9 @@ import scipy.interpolate as scipys
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.interpolate import splines
-from gpugrad.scipy.reading import NUMPY, on_values
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def _floats(x: Any) -> Tensor:

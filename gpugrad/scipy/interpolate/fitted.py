@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy.interpolate import fitpack, splines
-from gpugrad.scipy.reading import NUMPY
+from gpugrad.scipy.namespaces import NUMPY
 
 _EXTRAPOLATION = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 

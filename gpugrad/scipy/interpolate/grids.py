@@ -10,8 +10,9 @@ import scipy.interpolate
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.calling import plain_values
 from gpugrad.scipy.interpolate import piecewise, splines
-from gpugrad.scipy.reading import NUMPY, plain_values
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def coordinates(points: Any, ndim: int | None = None) -> Tensor:

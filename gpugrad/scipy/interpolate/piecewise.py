@@ -15,7 +15,8 @@ from scipy.special import comb
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import NUMPY, known, on_values, plain_values
+from gpugrad.scipy.calling import known, on_values, plain_values
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def interval(x: Tensor, at: Tensor) -> Tensor:

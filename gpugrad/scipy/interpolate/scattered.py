@@ -9,8 +9,9 @@ from scipy.spatial import Delaunay, KDTree
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.interpolate.grids import coordinates
-from gpugrad.scipy.reading import NUMPY, on_values
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def _host(x: Any) -> np.ndarray[Any, Any]:

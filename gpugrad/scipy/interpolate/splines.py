@@ -16,8 +16,9 @@ from scipy.interpolate import _dierckx
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy import sparse
+from gpugrad.scipy.calling import known, plain_values
 from gpugrad.scipy.interpolate.piecewise import within
-from gpugrad.scipy.reading import NUMPY, known, plain_values
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def interval(t: Tensor, k: int, x: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from gpugrad.array_api.numpy_calls import on_values
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.calling import from_gpu
 from gpugrad.scipy.optimize.calls import for_scipy, home_of, on_device, tensors_in
-from gpugrad.scipy.reading import from_gpu
 
 
 def approx_fprime(xk: Any, f: Any, epsilon: Any = 1.4901161193847656e-08, *args: Any) -> Tensor:

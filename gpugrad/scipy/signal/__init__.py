@@ -16,7 +16,8 @@ from typing import Any
 
 from scipy import signal as _signal
 
-from gpugrad.scipy.reading import Reader, made_once, on_values, public
+from gpugrad.scipy.calling import on_values, public
+from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
 from gpugrad.scipy.signal.edits import EDITS
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import NUMPY, Names, holds, on_values
+from gpugrad.scipy.calling import holds, on_values
+from gpugrad.scipy.namespaces import NUMPY, Names
 from gpugrad.scipy.signal import splines
 
 _SAME, _FULL = 1, 2

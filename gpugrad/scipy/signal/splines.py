@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import NUMPY
+from gpugrad.scipy.namespaces import NUMPY
 
 
 def first_order_start(signal: Tensor, z1: Any, precision: float) -> Tensor:

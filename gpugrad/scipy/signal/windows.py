@@ -10,7 +10,7 @@ from typing import Any
 
 from scipy.signal import windows as _windows
 
-from gpugrad.scipy.reading import public
+from gpugrad.scipy.calling import public
 from gpugrad.scipy.signal import _reader
 
 __all__ = sorted(_windows.__all__)

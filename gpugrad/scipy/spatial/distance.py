@@ -25,7 +25,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import default_device
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.reading import holds, public
+from gpugrad.scipy.calling import holds, public
 from gpugrad.scipy.spatial import metrics
 from gpugrad.trace.array import Traced
 

@@ -10,7 +10,9 @@ import scipy.spatial
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import Names, Reader, holds, public
+from gpugrad.scipy.calling import holds, public
+from gpugrad.scipy.namespaces import Names
+from gpugrad.scipy.reading import Reader
 from gpugrad.scipy.spatial import metrics
 from gpugrad.scipy.spatial.distance import distance_matrix as distance_matrix
 from gpugrad.scipy.spatial.distance import floats

@@ -21,7 +21,9 @@ from scipy.spatial.transform import _rotation_cy
 
 from gpugrad.autodiff.batched import Batched
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import NUMPY, Names, Reader, made_once, on_values
+from gpugrad.scipy.calling import on_values
+from gpugrad.scipy.namespaces import NUMPY, Names
+from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.trace.array import Traced
 
 __all__ = sorted(_transform.__all__)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.array_api.numpy_calls import as_tensors, on_values
-from gpugrad.scipy.reading import from_gpu
+from gpugrad.scipy.calling import from_gpu
 
 
 class OnTensors:

@@ -22,7 +22,7 @@ from scipy.stats._distn_infrastructure import rv_generic as _rv_generic
 from scipy.stats._multivariate import multi_rv_generic as _multi_rv_generic
 
 from gpugrad.numpy.random import seeded_rng
-from gpugrad.scipy.reading import on_values, public
+from gpugrad.scipy.calling import on_values, public
 from gpugrad.scipy.stats import searched
 from gpugrad.scipy.stats.modules import READ, reader
 

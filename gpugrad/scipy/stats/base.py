@@ -21,7 +21,7 @@ from gpugrad.core.devices import device
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.scipy import stats as _declares_ops  # noqa: F401
-from gpugrad.scipy.reading import holds
+from gpugrad.scipy.calling import holds
 from gpugrad.scipy.stats.common import Method, attached, double, located, log_of_part, stream
 from gpugrad.scipy.stats.frozen import Frozen
 from gpugrad.scipy.stats.integrals import integral, lifted

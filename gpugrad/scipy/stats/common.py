@@ -12,7 +12,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy import random
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.reading import public
+from gpugrad.scipy.calling import public
 
 
 def double(x: Any) -> Tensor:

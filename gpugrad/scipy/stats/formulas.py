@@ -11,7 +11,7 @@ import numpy as np
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.ops.special import inverses
 from gpugrad.scipy import special as _special
-from gpugrad.scipy.reading import NUMPY
+from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
 from gpugrad.scipy.stats.counts import fisher_logpmf, poisson_binom_cdf, poisson_binom_pmf

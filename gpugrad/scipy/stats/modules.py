@@ -10,7 +10,9 @@ import numpy as np
 import scipy.stats
 from scipy.stats._distn_infrastructure import rv_generic
 
-from gpugrad.scipy.reading import NUMPY, Names, Reader, holds, made_once, on_values
+from gpugrad.scipy.calling import holds, on_values
+from gpugrad.scipy.namespaces import NUMPY, Names
+from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.stats.base import rv_continuous
 from gpugrad.scipy.stats.common import stream
 from gpugrad.scipy.stats.discrete import rv_discrete

@@ -12,7 +12,7 @@ from scipy.special import comb
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.reading import on_values
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.stats.common import Method, attached, double, located
 from gpugrad.scipy.stats.integrals import entropy_term, integral, lifted
 

@@ -12,7 +12,7 @@ from scipy.stats._stats_mstats_common import SiegelslopesResult
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.reading import on_values
+from gpugrad.scipy.calling import on_values
 from gpugrad.scipy.stats.common import double
 from gpugrad.transforms.implicit import implicit_diff
 

@@ -13,7 +13,8 @@ from gpugrad.core.backend import reading
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.numpy.creation import asarray
-from gpugrad.scipy.reading import Names, Reader
+from gpugrad.scipy.namespaces import Names
+from gpugrad.scipy.reading import Reader
 from gpugrad.scipy.sparse import construct
 from gpugrad.scipy.sparse.arrays import Sparse
 from gpugrad.transforms.custom import custom_gradient
