@@ -30,7 +30,9 @@ from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.graph import Graph, gradients
 from gpugrad.array_api.info import VERSION as __array_api_version__
 from gpugrad.array_api.info import __array_namespace_info__
-from gpugrad.array_api.writes import copyto, fill_diagonal, place, put, put_along_axis, putmask
+from gpugrad.array_api.numpy_writes import (
+    copyto, fill_diagonal, place, put, put_along_axis, putmask,
+)
 from gpugrad.core.settings import (
     deterministic, get_matmul_precision, set_deterministic, set_matmul_precision,
 )

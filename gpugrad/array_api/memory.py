@@ -12,6 +12,7 @@ import numpy as np
 from gpugrad.array_api import writes
 from gpugrad.array_api.numpy_adapters import ravel, reshape
 from gpugrad.array_api.numpy_calls import call
+from gpugrad.array_api.numpy_writes import put, putmask
 from gpugrad.core.backend import TENSOR, as_dtype, innermost_array
 from gpugrad.core.tensor import Tensor, new
 from gpugrad.core.variable import Variable
@@ -62,7 +63,7 @@ class Flat:
     def __setitem__(self, index: Any, value: Any) -> None:
         places = np.arange(self.base.size)[index]
         values = value if np.ndim(value) else [value]
-        writes.put(self.base, places.reshape(-1), values)
+        put(self.base, places.reshape(-1), values)
 
     def __len__(self) -> int:
         return self.base.size
@@ -86,7 +87,7 @@ class Flat:
 
 def _set_flat(self: Tensor, value: Any) -> None:
     """Write values to all elements in row-major order, again from the first after the last."""
-    writes.putmask(self, True, value)
+    putmask(self, True, value)
 
 
 def _base(self: Tensor) -> Tensor | None:
@@ -296,7 +297,7 @@ MEMORY = {
     "get": _get,
     "item": _item,
     "partition": _partition,
-    "put": lambda self, indices, values, mode="raise": writes.put(self, indices, values, mode),
+    "put": lambda self, indices, values, mode="raise": put(self, indices, values, mode),
     "ravel": _ravel,
     "reshape": _reshape,
     "resize": _resize,
