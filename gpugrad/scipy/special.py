@@ -11,6 +11,7 @@ Functions that gpugrad lacks run on the host, and raise if that cuts a gradient.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from scipy import special
 import gpugrad.special as ours
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.numpy.namespace import namespace
+from gpugrad.scipy.calling import public
 
 _look_up, _scipys = namespace(special)
 __all__ = sorted({*_scipys, *ours.__all__})
@@ -29,12 +31,26 @@ def __getattr__(name: str) -> Any:
     theirs = getattr(special, name, None)
     if theirs is None and name in __all__:
         return getattr(ours, name)
-    function = _look_up(name)
-    return _widening(function, theirs) if isinstance(theirs, np.ufunc) else function
+    if isinstance(theirs, np.ufunc):
+        return _widening(_look_up(name), theirs)
+    return _as_scipys(name, theirs) if hasattr(ours, name) else _look_up(name)
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+@functools.cache
+def _as_scipys(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Our function of a name that SciPy defines in Python, whose arguments may all be named."""
+    function, signature = getattr(ours, name), inspect.signature(theirs)
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        bound = signature.bind(*args, **keywords)
+        return function(*bound.args, **bound.kwargs)
+
+    return public(call, theirs)
 
 
 @functools.cache

@@ -161,7 +161,8 @@ class CProgram:
         elif not isinstance(step, FusedKernel):
             if self.layouts.view(step):
                 return
-            if (function := in_runs(step)) is not None:
+            is_free = not self._in_loop and any(v.view for v in step.outs)  # NumPy moves nothing
+            if not is_free and (function := in_runs(step)) is not None:
                 self.functions[id(step)] = function
             elif self._in_loop and _can_be_left(step):
                 self.left.add(id(step))

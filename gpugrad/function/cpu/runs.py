@@ -52,8 +52,8 @@ def _labels(arrays: list[Value], dtype: Any) -> list[np.ndarray]:
     Small numbers follow, also negative ones: large ones may be limited, or lie outside of a grid.
     """
     n, rng = sum(math.prod(v.shape) for v in arrays), np.random.default_rng(0)
-    drawn = [np.unique(rng.integers(_RANGE, 2 * _RANGE, 2 * n + 16)) for _ in range(2)]
-    one, other = (rng.permutation(numbers)[:n] for numbers in drawn)
+    gaps = rng.integers(1, _RANGE // n, (2, n), endpoint=True)
+    one, other = (_RANGE + rng.permutation(row.cumsum() - 1) for row in gaps)
     small = rng.permutation(n) - n // 2 + 0.25
     few = [small / (n + 1), small * 1.5] if dtype.kind == "f" else [small // 1, small // 1 * 3 + 1]
     return [numbers.astype(dtype) for numbers in (one, other, 3 * _RANGE - one, *few)]
