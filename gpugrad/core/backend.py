@@ -47,9 +47,10 @@ class Ops(dict[str, Any]):
         """Call `declare`, which registers more ops, when a name is missing or all are asked for."""
         self._deferred.append(declare)
 
-    def _load(self) -> None:
-        with self._loading:  # another thread waits until all are there
-            while self._deferred:
+    def _load(self, name: object = None) -> None:
+        """Import shelves until one has the name, or all of them."""
+        with self._loading:  # another thread waits until they are there
+            while self._deferred and not super().__contains__(name):
                 declare = self._deferred.pop(0)
                 try:
                     declare()
@@ -62,7 +63,7 @@ class Ops(dict[str, Any]):
         return super().__contains__(name)
 
     def __missing__(self, name: str) -> Any:
-        self._load()
+        self._load(name)
         if not self.has(name):
             raise KeyError(name)
         return self[name]
@@ -73,7 +74,7 @@ class Ops(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         if not super().__contains__(name):
-            self._load()
+            self._load(name)
         return super().__contains__(name)
 
     __iter__, __len__ = _of_all(dict.__iter__), _of_all(dict.__len__)
@@ -96,6 +97,7 @@ class Reading:
     """
 
     nesting = 0
+    dtype = None  # it stands among arrays in calls of formulas, and is none
 
     def __init__(self, name: str) -> None:
         self.__name__ = name

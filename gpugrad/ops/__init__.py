@@ -19,5 +19,5 @@ def _declare(shelf: str) -> None:
 
 for _shelf in ("arrays", "math"):
     _declare(_shelf)
-for _shelf in ("linalg", "fft", "special", "random", "nn", "scipy"):
+for _shelf in ("nn", "random", "linalg", "fft", "special", "scipy"):  # seldom used ones last
     OPS.defer(functools.partial(_declare, _shelf))
