@@ -39,6 +39,27 @@ def test_import_loads_two_shelves_of_ops_and_not_what_traces_functions():
     assert not loaded & {"numpy.random", "difflib", "pathlib", "html"}
 
 
+def test_a_step_of_a_network_loads_no_ops_that_it_lacks():
+    loaded = _loaded(
+        """
+import gpugrad as gg
+model = gg.nn.Sequential(gg.nn.Dense(4, 4, activation=gg.gelu), gg.nn.LayerNorm(4))
+q, optimizer = gg.ones((1, 1, 3, 4)), gg.optim.Adam(0.1)
+@gg.function
+def step(x):
+    with gg.GradientTape() as tape:
+        x = gg.dot_product_attention(model(x), x, x)
+        loss = gg.sparse_softmax_cross_entropy(x, [[[0, 1, 2]]])
+    variables = model.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+step(q), step(q)
+"""
+    )
+    assert "gpugrad.ops.nn" in loaded
+    for other in ("fft", "special.elliptic", "scipy"):
+        assert f"gpugrad.ops.{other}" not in loaded
+
+
 @pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "statement",
