@@ -17,7 +17,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, operand
 from gpugrad.errors import saying_where
 from gpugrad.ops.arrays import arrange
 from gpugrad.ops.arrays.shape import matrix_transpose
@@ -198,7 +198,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     >>> print(x.numpy().round(4), residuals.numpy().round(4), rank)
     [2.] 2.0 1
     """
-    a, b = tensor(a), tensor(b)
+    a, b = operand(a, b), operand(b, a)
     x = least_squares.lstsq(a, b, rcond=rcond)
     vector = b.ndim == 1
     difference = b - (matmul(a, x[..., None])[..., 0] if vector else matmul(a, x))

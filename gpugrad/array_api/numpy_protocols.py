@@ -29,7 +29,7 @@ from gpugrad.array_api.numpy_calls import (
 from gpugrad.array_api.numpy_reductions import REDUCTIONS
 from gpugrad.array_api.writes import begin_write, write
 from gpugrad.core.backend import ARRAYS, TENSOR, is_array
-from gpugrad.core.tensor import Tensor, holds_tensor, tensor
+from gpugrad.core.tensor import Tensor, holds_tensor, operand, tensor
 from gpugrad.core.views import arranged
 from gpugrad.errors import DTypeError
 from gpugrad.registry.on_tensors import BY_NUMPY
@@ -203,7 +203,7 @@ def op_of_ufunc(ufunc: Any, method: str) -> Callable[..., Any] | None:
 
 def _outer(function: Callable[..., Any], a: Any, b: Any) -> Any:
     """The function of every pair of elements of `a` and `b`."""
-    a, b = tensor(a), tensor(b)
+    a, b = operand(a, b), operand(b, a)
     return function(a.reshape(a.shape + (1,) * b.ndim), b)
 
 

@@ -33,6 +33,10 @@ BESIDE = {
     "dot": lambda t: gg.dot(t, [1.3, 1.3]), "matmul": lambda t: gg.matmul([[1.3, 1.3]], t),
     "kron": lambda t: gg.kron(t, [1.3]), "polyval": lambda t: gg.polyval([1.3, 2.0], t),
     "solve": lambda t: gg.linalg.solve(gg.diag(t), [1.3, 1.3]),
+    "lstsq": lambda t: gg.linalg.lstsq(gg.diag(t), [1.3, 1.3])[0],
+    "logsumexp": lambda t: gg.special.logsumexp(t, b=[1.3, 0.7]),
+    "sph_harm_y_all": lambda t: gg.real(gg.special.sph_harm_y_all(2, 1, t, 1.3)),
+    "outer": lambda t: np.add.outer(t, [1.3, 0.7]),
     "interp": lambda t: gg.interp(t, [0.0, 1.3], [1.3, 2]),
     "average": lambda t: gg.average(t, weights=[1.3, 1.0]),
     "averaged": lambda t: gg.average([1.3, 1.0], weights=t), "block": lambda t: gg.block([t, 1.3]),
@@ -53,6 +57,13 @@ def written(x, write):
     x = x.copy()
     write(x)
     return x
+
+
+def test_arrays_equal_lists_of_the_same_numbers():
+    t, numbers = gg.constant(np.array([0.7, 1.9])), [0.7, 1.9]
+    for same in (gg.array_equal, gg.array_equiv, np.array_equal):
+        assert same(t, numbers)
+        assert same(numbers, t)
 
 
 @pytest.mark.parametrize("call", BESIDE.values(), ids=BESIDE)

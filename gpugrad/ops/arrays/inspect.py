@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpugrad.core.backend import SCALARS, TENSOR
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import operand, tensor
 from gpugrad.errors import ShapeError, saying_where
 
 
@@ -42,7 +42,7 @@ def array_equal(a1, a2, equal_nan=False):
     >>> gg.array_equal([1.0, 2.0], [1.0, 2.0])
     True
     """
-    a1, a2 = tensor(a1), tensor(a2)
+    a1, a2 = operand(a1, a2), operand(a2, a1)
     return a1.shape == a2.shape and bool(TENSOR.all(_same(a1, a2, equal_nan)))
 
 
@@ -68,7 +68,7 @@ def array_equiv(a1, a2):
     True
     """
     try:
-        return bool(TENSOR.all(TENSOR.equal(tensor(a1), tensor(a2))))
+        return bool(TENSOR.all(TENSOR.equal(operand(a1, a2), operand(a2, a1))))
     except ShapeError:
         return False
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import refuse_parameters
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.tensor import Tensor, tensor
+from gpugrad.core.tensor import Tensor, operand, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops.random.sampling import (
     Call,
@@ -292,7 +292,8 @@ def multivariate_normal(
     """
     if (cov is None) == (scale_tril is None):
         raise ArgumentError("multivariate_normal: pass one of cov and scale_tril.")
-    mean, matrix = tensor(mean), tensor(scale_tril if cov is None else cov)
+    matrix = scale_tril if cov is None else cov
+    mean, matrix = operand(mean, matrix), operand(matrix, mean)
     if matrix.ndim < 2 or not mean.shape[-1:] == matrix.shape[-1:] == matrix.shape[-2:-1]:
         raise ShapeError(
             "multivariate_normal: mean must be (..., n) and matrices (..., n, n), got "

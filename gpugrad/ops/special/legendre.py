@@ -13,7 +13,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.samples import shaped
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import operand, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops._loops import check_order
 from gpugrad.ops._scipy import refuse_lack
@@ -276,12 +276,12 @@ def sph_harm_y_all(n: int, m: int, theta: Any, phi: Any, *, diff_n: int = 0) -> 
     >>> gg.special.sph_harm_y_all(2, 1, [0.6, 0.8], 0.5).shape
     (3, 3, 2)
     """
-    diff_n, theta, phi = _count("sph_harm_y_all", diff_n), tensor(theta), tensor(phi)
+    diff_n, theta, phi = _count("sph_harm_y_all", diff_n), operand(theta, phi), operand(phi, theta)
     shape = np.broadcast_shapes(theta.shape, phi.shape)
     theta, phi = xp.broadcast_to(theta, shape), xp.broadcast_to(phi, shape)
     degrees, orders = _grid("sph_harm_y_all", n, m, theta)
     parts = sph_legendre_p(degrees, orders, theta, diff_n=diff_n)
-    turn = 1j * tensor(orders)
+    turn = 1j * xp.astype(tensor(orders), parts.dtype)  # integers would widen float32
     y = [parts[k] * xp.exp(turn * phi) for k in range(diff_n + 1)]
     if diff_n == 0:
         return y[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpugrad.core.backend import TENSOR as xp
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import operand, tensor
 from gpugrad.errors import saying_where
 
 
@@ -78,11 +78,11 @@ def logsumexp(
     >>> print(gg.special.logsumexp([1000.0, 1000.0], b=[1.0, 3.0]))
     1001.3863
     """
-    a = tensor(a)
+    a = operand(a, b)
     if b is None:
         total = xp.logsumexp(a, axis=axis, keepdims=keepdims)
         return (total, xp.sign(xp.exp(total))) if return_sign else total
-    b = tensor(b)
+    b = operand(b, a)
     a = xp.where(b == 0, -float("inf"), a)  # a weight of 0 drops even an infinite exponential
     largest = xp.max(xp.stop_gradient(a), axis=axis, keepdims=True)
     largest = xp.where(xp.isfinite(largest), largest, 0)
