@@ -25,7 +25,7 @@ OF_NUMBERS = {"lmbda", "lqmn", "lqn", "riccati_jn", "riccati_yn"}
 NAMES = [
     name
     for name in special.__all__
-    if hasattr(ours, name) and inspect.isroutine(getattr(special, name)) or name in BEFORE
+    if (hasattr(ours, name) and inspect.isroutine(getattr(special, name))) or name in BEFORE
 ]
 
 
