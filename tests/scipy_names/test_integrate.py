@@ -399,3 +399,17 @@ def test_all_names_of_scipy_are_there():
         warnings.simplefilter("ignore")
         assert all(getattr(G, name) is not None for name in G.__all__)
     assert issubclass(G.RK45, G.OdeSolver)
+
+
+@pytest.mark.parametrize(
+    ("end", "w", "tol"), [(3.9306816177322896, 9.55402798538837, 1.4584585665958855e-06),
+                          (1.437238030618816, 28.379167094181938, 2.8869593776827126e-05)],
+)  # fmt: skip
+def test_bdf_rejects_a_step_that_the_limit_has_cut(end, w, tol):
+    f = lambda t, y: -5 * (y - gg.tanh(20 * gg.sin(w * t)))  # noqa: E731  # its slope jumps
+    t = gg.constant(np.float64(end))
+    with gg.GradientTape() as tape:
+        tape.watch(t)
+        settings = {"method": "BDF", "rtol": tol, "atol": tol}
+        y = gg.scipy.integrate.solve_ivp(f, (0.0, t), np.array([1.0]), **settings).y[0, -1]
+    np.testing.assert_allclose(tape.gradient(y, t), f(t, y), rtol=0.03)  # was 1.7 of it

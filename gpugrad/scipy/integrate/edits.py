@@ -77,6 +77,10 @@ EDITS = {
             "delta_order = int(host.argmax(on_host(factors))) - 1"
         ),
         "safety * np.max(factors)": "safety * number(np.max(factors))",
+        # a step that was cut at the limit has a length with a gradient: a shorter one has none again
+        "h_abs *= factor\n                change_D(D, order, factor)": (
+            "h_abs *= factor\n                change_D(D, order, factor * (number(h) / h))"
+        ),
         # the last step ends at the limit, so its length has a gradient
         "self.h_abs * self.direction,": (
             "self.h_abs * self.direction * ((self.t - self.t_old) / number(self.t - self.t_old)),"
