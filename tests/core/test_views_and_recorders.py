@@ -1,11 +1,13 @@
 """A write through a view is an op on the root, whoever made the view and when."""
 
+import contextlib
 import copy
 
 import numpy as np
 import pytest
 
 import gpugrad as gg
+from gpugrad.core.views import View
 
 VIEWS = {
     "tail": lambda a: a[1:],
@@ -391,3 +393,30 @@ def test_a_write_through_any_view_reaches_what_it_is_a_view_of_or_raises(way):
     else:
         view[...] = 1.0
         assert WAYS[way](gg, x).numpy().all()
+
+
+@pytest.mark.parametrize("numerics", [False, True])
+@pytest.mark.parametrize("name", sorted(name for name, op in gg.OPS.items() if op.writes))
+def test_a_view_of_a_written_view_shows_later_writes(name, numerics, rng):
+    op = gg.OPS[name]
+    for (x,), params in op.samples(rng):
+        if x.dtype.kind != "f" or not x.size:
+            continue
+
+        def program(a, params=params):
+            a = gg.positive(a)
+            part = a[...]
+            part[...] = gg.tanh(a)
+            view = op.eager(part, **params)
+            a[...] = gg.tanh(a)
+            return view * 1
+
+        a = gg.constant(x)
+        with gg.debug.nans() if numerics else contextlib.nullcontext(), gg.GradientTape() as tape:
+            tape.watch(a)
+            recorded = program(a)
+        is_copy = type(op.eager(a, **params)) is not View  # an element is a number in NumPy
+        wanted = op.eager(gg.tanh(a) if is_copy else gg.tanh(gg.tanh(a)), **params)
+        np.testing.assert_array_equal(recorded, wanted)
+        np.testing.assert_array_equal(program(gg.constant(x)), wanted)
+        np.testing.assert_array_equal(gg.function(program)(a), wanted)
