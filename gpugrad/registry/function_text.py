@@ -170,7 +170,7 @@ def _opening(op: Any, any_id: str, shown: str, params: str, passed: str) -> list
     own, result = ("own(out)", "out") if op.writes else ("no_view(own(out))", "no_view(out)")
     lines = [
         "if recorders:",
-        *[f"    {names[0]} = parent"] * bool(op.writes),  # the result is a View of it, not of a copy
+        *[f"    {names[0]} = parent"] * bool(op.writes),  # for a View of it, not of a copy
         f"    if checks and numerics(): return checked_composite(op, {shown}, {params})",
     ]
     if op.params:

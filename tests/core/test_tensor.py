@@ -396,6 +396,14 @@ def test_indexing_equals_numpy(name):
         assert tape.gradient(y, x).tolist() == g.tolist()
 
 
+def test_a_list_with_a_slice_is_an_index_by_axes_as_in_tensorflow():
+    x = C(A)
+    assert x[[slice(None), 0]].tolist() == A[:, 0].tolist()
+    assert x[[..., None, [0, 1]]].tolist() == A[..., None, [0, 1]].tolist()
+    x[[slice(1), slice(1)]] = 7.0
+    assert x[0, 0].tolist() == np.full(A[0, 0].shape, 7.0).tolist()
+
+
 @pytest.mark.parametrize("name", INDICES)
 def test_setitem_equals_numpy(name):
     index = INDICES[name]

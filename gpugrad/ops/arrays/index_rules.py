@@ -28,6 +28,14 @@ class ResolvedIndex(tuple[Any, ...]):
     __slots__ = ()
 
 
+def is_by_axes(index: list[Any]) -> bool:
+    """Whether a list has an entry for each axis, as TensorFlow's: slices, None or ``...``."""
+    return not _NO_NUMBERS.isdisjoint(map(type, index))
+
+
+_NO_NUMBERS = BASIC - {int}
+
+
 def has_arrays(index: Any) -> bool:
     """Whether an index contains more than ints, slices, None and ``...``."""
     return not BASIC.issuperset(map(type, index if isinstance(index, tuple) else (index,)))
@@ -85,7 +93,7 @@ def library_index(name, xp, shape, index, checked=True):
     if type(index) in BASIC or type(index) is ResolvedIndex:
         return index
     if type(index) is not tuple:
-        index = (index,)
+        index = tuple(index) if type(index) is list and is_by_axes(index) else (index,)
     if BASIC.issuperset(map(type, index)):
         return index
     index = tuple(p if type(p) in BASIC else _array_entry(name, xp, p) for p in index)

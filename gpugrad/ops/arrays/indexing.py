@@ -23,6 +23,7 @@ from gpugrad.ops.arrays.index_rules import (
     elements_at,
     has_arrays,
     index_error,
+    is_by_axes,
     library_index,
     may_repeat,
     number_writes,
@@ -55,6 +56,8 @@ def frozen_index(index):
     if type(index) is tuple:
         return tuple(frozen_index(part) for part in index)
     if isinstance(index, list):
+        if is_by_axes(index):
+            return tuple(frozen_index(part) for part in index)
         index = array_of(index)
     return index.copy() if type(index) in ARRAYS else index
 

@@ -77,7 +77,7 @@ EDITS = {
             "delta_order = int(host.argmax(on_host(factors))) - 1"
         ),
         "safety * np.max(factors)": "safety * number(np.max(factors))",
-        # a step that was cut at the limit has a length with a gradient: a shorter one has none again
+        # a step that the limit has cut has a length with a gradient: a shorter one has none
         "h_abs *= factor\n                change_D(D, order, factor)": (
             "h_abs *= factor\n                change_D(D, order, factor * (number(h) / h))"
         ),
