@@ -281,6 +281,12 @@ def test_a_variable_is_read_at_each_product():
     np.testing.assert_allclose(tape.gradient(y, v), B.numpy()[SQUARE.indices])
 
 
+def test_to_device_keeps_the_pattern_and_the_gradient():
+    """It called the op with a position for a keyword: every call raised."""
+    g = gg.grad(lambda data: gg.sum(square(data).to_device("cpu") @ B))(DATA)
+    np.testing.assert_allclose(g, B.numpy()[SQUARE.indices])
+
+
 def test_factors_are_kept_for_the_backward_pass(monkeypatch):
     calls, splu, before = [], scipy.sparse.linalg.splu, set(solutions._kept)
     monkeypatch.setattr(scipy.sparse.linalg, "splu", lambda a: calls.append(1) or splu(a))

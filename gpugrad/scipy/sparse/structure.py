@@ -11,7 +11,6 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.backend import as_dtype
-from gpugrad.core.devices import device as device_named
 from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
@@ -243,7 +242,7 @@ class Structure:
 
     def to_device(self, device: Any) -> Any:
         """The array on another device."""
-        return self.with_data(xp.to_device(self.data, device_named(device)))
+        return self.with_data(self.data.to_device(device))
 
     # ---- the same entries at other places -------------------------------------------------
 
