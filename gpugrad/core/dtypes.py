@@ -151,11 +151,19 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     if not dtypes:  # as gg.asarray converts numbers
         dtype = np.result_type(*numbers)
         return {"f": np.dtype(np.float32), "c": np.dtype(np.complex64)}.get(dtype.kind, dtype)
-    promoted = np.result_type(*dtypes)
+    promoted = _promoted(dtypes)
     if promoted == BFLOAT16:  # NumPy's rule for weak numbers does not know it
         is_complex = any(type(n) is complex for n in numbers)
         return np.dtype(np.complex64) if is_complex else BFLOAT16
     return np.result_type(promoted, *numbers)
+
+
+def _promoted(dtypes: list[np.dtype[Any]]) -> np.dtype[Any]:
+    """NumPy's promotion; beside dtypes that it does not promote bfloat16 with, as of float32."""
+    try:
+        return np.result_type(*dtypes)
+    except np.exceptions.DTypePromotionError:  # float16, and integers of 16 bits or more
+        return np.result_type(*(np.float32 if d == BFLOAT16 else d for d in dtypes))
 
 
 @saying_where
