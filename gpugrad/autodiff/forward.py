@@ -41,8 +41,8 @@ class ForwardAccumulator(ForwardGrowing):
         primals: Tensors and Variables, or a nested structure of them.
         tangents: directions, in the same structure, each of its primal's shape.
 
-    Nests in itself and in tapes both ways: a recorder sees what the recorders entered after it
-        compute.
+    It nests with itself and with tapes, in either order: a recorder also sees the computations of
+    the recorders entered after it.
 
     Raises:
         StructureError, ShapeError, DTypeError: tangents that do not fit the primals.

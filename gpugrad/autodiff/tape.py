@@ -64,9 +64,9 @@ class GradientTape(Recorder):
         watch_accessed_variables: whether trainable Variables are watched when they are read.
 
     A tape records in the thread and the asyncio task that entered it, so tasks that interleave
-    inside their tapes record only their own operations. It also records tasks that start inside
-    its block, until the block ends, but no other thread, not even one of `asyncio.to_thread`.
-    TensorFlow's semantics, with the differences that the README lists.
+    inside their tapes record only their own operations. It also records tasks that start inside its
+    block, until the block ends, but no other thread, not even one of `asyncio.to_thread`. The
+    semantics are TensorFlow's, with the differences that the guides list.
 
     >>> x = gg.constant(3.0)
     >>> with gg.GradientTape() as tape:
@@ -108,7 +108,7 @@ class GradientTape(Recorder):
     def watch(self, tensor: Any) -> None:
         """Record operations on `tensor` from now on: a Tensor, a Variable, or a nest of them.
 
-        A gradient by a watched Tensor is one by the value that it had when it was watched: a
+        The gradient by a watched Tensor is taken at the value that it had when it was watched: a
         later ``x[i] = v`` or ``x += v`` is an operation on that value. A view such as ``x[1:]``
         that was made before is a constant where it is read, until `x` or the view is written.
         `explain` says so.
@@ -224,7 +224,7 @@ class GradientTape(Recorder):
             output_gradients: upstream gradients, in the structure of `target`, each of its
                 target's shape and dtype; None means ones.
             unconnected_gradients: ``"none"`` or ``"zero"``: the gradient of a source that the
-                target does not depend on. `explain` tells why a gradient is None.
+                target does not depend on. `explain` says why a gradient is None.
 
         Returns:
             In the structure of `sources`: Tensors of the source's shape and dtype,

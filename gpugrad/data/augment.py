@@ -34,7 +34,7 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
     """Reverse each image along an axis with probability `p`: -1 left and right, -2 up and down.
 
     Raises:
-        ShapeError: the images have not four axes.
+        ShapeError: the images do not have four axes.
         ArgumentError: `p` is not from 0 to 1, or the axis is another one.
     """
     images = _checked("random_flip", images, rng)
@@ -54,10 +54,10 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
 def random_crop(
     images: Any, *, size: int | tuple[int, int], rng: np.random.Generator, padding: int = 0
 ) -> Any:
-    """A window of each image, at a random place; zeros of width `padding` are put around first.
+    """A window of each image, at a random place, after padding it with `padding` zeros.
 
     Raises:
-        ShapeError: the images have not four axes, or are smaller than the window.
+        ShapeError: the images do not have four axes, or are smaller than the window.
         ArgumentError: a size is not a whole number above 0.
     """
     images = _checked("random_crop", images, rng)
@@ -100,16 +100,16 @@ def random_affine(
     Args:
         images: floats of shape (n, channels, height, width).
         rng: the generator.
-        degrees: most degrees of rotation, in both directions.
-        translate: most of the height and width that an image moves by, in both directions.
+        degrees: the largest rotation in degrees, in both directions.
+        translate: the largest shift, as a fraction of height and width, in both directions.
         scale: smallest and largest factor.
-        shear: most degrees of shear, in both directions.
+        shear: the largest shear in degrees, in both directions.
 
     Returns:
-        Images of the same shape; what comes from outside is 0.
+        Images of the same shape; pixels from outside the image are 0.
 
     Raises:
-        ShapeError: the images have not four axes.
+        ShapeError: the images do not have four axes.
         ArgumentError: a number is not 0 or above, or a scale not above 0.
         DTypeError: the images are integers, which cannot be interpolated.
     """

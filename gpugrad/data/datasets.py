@@ -1,4 +1,4 @@
-"""Datasets: what has a length and returns one example for an index."""
+"""Datasets: objects with a length that return one example for an index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Dataset(Protocol):
-    """The protocol of datasets for `DataLoader`: a list has it, and so has a dataset of torch.
+    """The protocol of datasets for `DataLoader`: lists follow it, and so do torch's datasets.
 
     A dataset that has ``__getitems__(indices)``, as torch's and Hugging Face's may, is asked for
     the list of examples of a batch. A subclass of this class may have ``take(indices)`` instead,
@@ -37,7 +37,7 @@ class Dataset(Protocol):
 
 
 class Arrays(Dataset):
-    """Arrays of one length, such as images and labels; an example has an element of each.
+    """Arrays of equal length, such as images and labels; an example has one element of each.
 
     Args:
         arrays: arrays, also memory-mapped ones; or one nested structure of them, such as a dict.
@@ -86,7 +86,7 @@ class Windows(Dataset):
         dtype: dtype of the results; indices are int32 or int64.
 
     Raises:
-        ShapeError: `tokens` has not one axis, or fewer than length + 1 elements.
+        ShapeError: `tokens` is not one-dimensional, or has fewer than length + 1 elements.
         ArgumentError: `length` or `stride` is not above 0.
         DTypeError: `tokens` are floats and `dtype` is not.
         DataError: while indexing, `dtype` cannot hold a token.

@@ -47,28 +47,32 @@ class DataLoader:
     """Batches of a dataset; each iteration over the loader is one epoch.
 
     Args:
-        dataset: what has ``len`` and an example for each index, such as `Arrays`, a list, a
-            dataset of torch or of Hugging Face; or any iterable, such as their `IterableDataset`,
-            which is iterated anew in each epoch, after ``set_epoch`` if it has that. If there is
-            ``__getitems__``, it gets the indices of a batch and returns a list of examples.
+        dataset: an object with a length that returns an example for an index, such as `Arrays`, a
+            list, a dataset of torch or of Hugging Face; or any iterable, such as their
+            `IterableDataset`, which is iterated anew in each epoch, after a call of ``set_epoch``
+            if it has that. A method ``__getitems__`` gets the indices of a batch and returns a list
+            of examples.
         batch_size: examples of a batch.
-        shuffle: whether each epoch has a new order, which follows from `seed` and the epoch alone.
-            An iterable is shuffled within a buffer of `shuffle_buffer` examples.
+        shuffle: whether each epoch has a new order, which depends only on `seed` and the epoch. An
+            iterable is shuffled within a buffer of `shuffle_buffer` examples.
         seed: of the order, and of the generators that maps get.
         drop_last: whether a last batch that is smaller is left out.
-        map: function of an example. If it has a parameter `rng`, it gets a `numpy.random.Generator`
-            that follows from seed, epoch and index: workers and resuming do not change results.
-        batch_map: function of a batch, such as those in `gg.data.augment`; `rng` as for `map`.
-        num_workers: how many workers make batches ahead of time; 0 makes them when asked.
-        processes: whether workers are processes, for Python code that holds the interpreter's lock,
-            and not threads. Dataset and functions must be picklable then.
-        prefetch: batches that each worker is ahead at most.
-        collate_fn: function of a list of examples; by default leaves are stacked to arrays.
+        map: function that is applied to each example. If it has a parameter `rng`, it is passed a
+            `numpy.random.Generator` that depends only on seed, epoch and index: workers and
+            resuming do not change results.
+        batch_map: function that is applied to each batch, such as those in `gg.data.augment`; `rng`
+            as for `map`.
+        num_workers: how many workers prepare batches ahead of time; 0 prepares them on demand.
+        processes: whether workers are processes instead of threads, for Python code that holds the
+            interpreter's lock. The dataset and the functions must then be picklable.
+        prefetch: the most batches that each worker prepares ahead.
+        collate_fn: function of a list of examples; by default leaves are stacked into arrays.
         shuffle_buffer: see `shuffle`.
         shard: whether each rank of `gg.distributed` gets its part of each batch of `batch_size`
-            examples: those of one process are cut, so each rank gets equally many batches, and no
-            example twice. Where a last batch has fewer examples than ranks, some get arrays of
-            none. The position is that of one process, so a run resumes with other numbers of ranks.
+            examples. The batches of one process are divided, so each rank gets equally many
+            batches, and no example occurs twice. If a last batch has fewer examples than there are
+            ranks, some ranks get empty arrays. The position is that of one process, so a run can
+            resume with another number of ranks.
         timeout: seconds that your loop waits for a batch of a worker; None waits for ever.
 
     Raises:
@@ -76,11 +80,11 @@ class DataLoader:
         DataError: while iterating, an exception of the dataset or of a map, with the item's index;
             a batch took longer than `timeout`, or ended a worker process twice.
 
-    A worker process that dies is replaced, and its batch made again.
+    A worker process that dies is replaced, and its batch is prepared again.
 
-    An iteration that ends early, such as ``next(iter(loader))``, has had its epoch: the next one
-    is a new epoch. `state` and `load_state` continue in the middle of one, exactly.
-    ``gg.prefetch_to_device`` copies the batches to a GPU ahead of time.
+    An iteration that ends early, such as ``next(iter(loader))``, uses up its epoch: the next
+    iteration is a new epoch. `state` and `load_state` resume exactly, even in the middle of an
+    epoch. ``gg.prefetch_to_device`` copies the batches to a GPU ahead of time.
 
     >>> loader = gg.data.DataLoader(range(5), batch_size=2, map=lambda k: k * 10)
     >>> [batch.tolist() for batch in loader], len(loader)
@@ -155,7 +159,7 @@ class DataLoader:
 
     @saying_where
     def load_state(self, state: Sequence[int]) -> None:
-        """Continue at a position that `state` returned: the next iteration is what its epoch lacks.
+        """Continue at a position that `state` returned, with the rest of its epoch.
 
         >>> loader = gg.data.DataLoader(range(6), batch_size=2, shuffle=True)
         >>> batches = iter(loader)
@@ -331,7 +335,8 @@ class DataLoader:
     def close(self) -> None:
         """Stop the workers; the next iteration starts new ones.
 
-        A worker that is busy has a second to end. A process is killed then; a thread is left.
+        A busy worker has one second to end. After that a process is killed, and a thread is left
+        alone.
         """
         workers, self._workers = self._workers, []
         end_all(workers)

@@ -29,8 +29,8 @@ def function(
             may depend only on the values of its Tensor arguments and of Variables; other values
             that it reads, and its own branches, are frozen in the first call. `gg.cond`,
             `gg.while_loop` and `gg.scan` branch and loop in every call. Tapes, optimizers and
-            random numbers work inside it as they do outside. A Variable among its results is
-            returned itself; return ``v.value()`` for its value.
+            random numbers work inside it as they do outside. If `f` returns a Variable, the call
+            returns that Variable; return ``v.value()`` for its value.
         static: names or positions of arguments that are compared by value and passed to `f`
             unchanged. This is the default for everything except Tensors and arrays. If a Tensor or
             an array is declared static, `f` may read its values (its bytes are compared in every
@@ -58,22 +58,24 @@ def function(
             and "vectors"; "arena" and "in place" reuse memory.
 
     On a CPU, a program that computes a million elements or more is compiled by the C++ compiler, if
-    there is one and the function has no `memory_limit`; so is a `scan` of 64 steps or more, those
-    of all iterations together. Its last bits differ from those of the ops
-    themselves; all calls have the same, unless the first one prints. `gg.about` names the compiler.
+    there is one and the function has no `memory_limit`; so is a `scan` with 64 steps or more in all
+    its iterations together. The last bits of its results may differ from those of eager ops; all
+    calls give the same bits, unless the first one prints. `gg.about` names the compiler.
 
-    If a replay raises, nothing is assigned. An optimizer's step comes after everything that does
-    not depend on it; what it has updated before an error stays updated, as in the function itself.
+    If a replay raises, no Variable is assigned. An optimizer's step runs after everything that does
+    not depend on it; Variables that it has updated before an error stay updated, as in the Python
+    function.
 
     Threads may call functions that share Variables, and assign to them meanwhile: the values are
-    those of some order of the calls. If a Variable changes while a function is traced that reads
-    it, the effects of that call are undone where they can be, and its program is replayed. Calls
-    that change Variables run one after the other.
+    those of some order of the calls. If a Variable changes while a function that reads it is
+    traced, the effects of that call are undone where they can be, and its program is replayed.
+    Calls that change Variables run one after the other.
 
     A signature is the structure of the arguments, the shapes, dtypes and devices of their Tensors,
     which of them are the same object, and the other values. Under a tape the gradient is traced
     with the function, and the call is one entry of the log. Inside a `vmap`, a ForwardAccumulator
-    or another traced function, and under a tape if it has effects, the function itself is called.
+    or another traced function, and under a tape if it has effects, the Python function is called
+    instead.
 
     Raises:
         TraceError: a value is read while the function is traced, for example by ``if x > 0``; or a

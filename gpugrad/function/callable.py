@@ -168,8 +168,8 @@ class Function:
     def lower(self, /, *args: Any, **keywords: Any) -> Lowered:
         """The program for arguments like these, after the passes; ``print`` shows it.
 
-        If there was no such call yet, the function is traced, and Variables, optimizers and random
-        generators are reset afterwards.
+        If there was no call with such arguments yet, the function is traced, and Variables,
+        optimizers and random generators are reset afterwards.
 
         Raises:
             ArgumentError: there was no such call yet, and an effect of it cannot be undone.

@@ -44,8 +44,8 @@ class Callback:
     def end_of_epoch(self, run: Any) -> None:
         """After an epoch and its validation, with ``run.logs``.
 
-        Numbers that a callback adds to them stand in ``run.history``, too, and later callbacks see
-        them.
+        Numbers that a callback adds to the logs also appear in ``run.history``, and later callbacks
+        see them.
         """
 
     def end(self, run: Any) -> None:
@@ -126,7 +126,7 @@ def _text(logs: dict[str, float]) -> str:
 class EarlyStopping(Callback):
     """End the run when a number has not improved for some epochs.
 
-    A run that continues at a checkpoint counts its earlier epochs, too. With `restore_best`, also
+    A run that resumes from a checkpoint counts its earlier epochs, too. With `restore_best`, also
     make this callback a part of `Checkpoints`, which then keep the weights of the best epoch.
 
     Args:
@@ -227,13 +227,13 @@ class EarlyStopping(Callback):
 
 
 class Plot(Callback):
-    """A picture of all numbers by epoch, written anew after each: needs matplotlib.
+    """A plot of all numbers by epoch, drawn again after each epoch; needs matplotlib.
 
     Args:
         path: the file; its suffix is the format, such as .png or .svg.
 
     Raises:
-        ArgumentError: the format is unknown; at the run's begin, the file cannot be written.
+        ArgumentError: the format is unknown; at the start of the run, the file cannot be written.
     """
 
     on_every_rank = False

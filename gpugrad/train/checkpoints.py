@@ -31,10 +31,10 @@ _PARTS = "parts"
 class Checkpoints(Callback):
     """Checkpoints of named parts: one call saves them all, and one restores them.
 
-    The state of the default random generator is saved with them. As a callback of `fit`, it
-    continues at the latest checkpoint, if there is one, and saves as the run goes on, also when
-    Ctrl-C or SIGTERM ends it. With the run's `DataLoader` among the parts, it continues in the
-    middle of an epoch: a run that was killed ends as one that was not, bit for bit.
+    The state of the default random generator is saved with them. As a callback of `fit`, it resumes
+    from the latest checkpoint, if there is one, and saves during the run, also when Ctrl-C or
+    SIGTERM ends it. If the run's `DataLoader` is one of the parts, it resumes in the middle of an
+    epoch: a run that is killed and resumed gives bitwise the same result as one that is not.
 
     Args:
         folder: where the files ``STEP.safetensors`` are; created if it does not exist.
@@ -51,8 +51,8 @@ class Checkpoints(Callback):
     file beside that of rank 0, which comes last and lists them. Such checkpoints load at any number
     of ranks, with or without shards.
 
-    One process at a time saves to a folder: from its first `save` as long as the object lives, and
-    in a run of `fit` from the beginning to the end. Others get a CheckpointError that names it.
+    Only one process at a time may save to a folder: from its first `save` for as long as the object
+    lives, and during a whole run of `fit`. Others get a CheckpointError that names it.
 
     >>> import tempfile
     >>> model, optimizer = gg.nn.Dense(2, 1), gg.optim.Adam(0.1)
@@ -122,8 +122,8 @@ class Checkpoints(Callback):
 
         Raises:
             CheckpointError: the file is missing or damaged, or of other parts; the message lists
-                the differences. Or `path` is None, and files of the folder
-                have names as of checkpoints, but none is one.
+                the differences. Or `path` is None, and the folder has files with names of
+                checkpoints, but none is a checkpoint.
         """
         if path is None:
             path = self._last()

@@ -52,7 +52,7 @@ class _Lines(Callback):
 
 
 class JSONLog(_Lines):
-    """A line of JSON for each epoch, appended: its number, the steps taken and all numbers.
+    """Append a line of JSON for each epoch: its number, the steps taken and all numbers.
 
     A number that is NaN or infinite, which JSON cannot hold, is null.
 
@@ -73,7 +73,7 @@ class JSONLog(_Lines):
 
 
 class CSVLog(_Lines):
-    """A row for each epoch, appended; the columns are those of the file's first line.
+    """Append a row for each epoch; the columns are those of the file's first line.
 
     Raises:
         ArgumentError: the file has other columns.

@@ -182,18 +182,19 @@ def fit(
         optimizer: a `gg.optim` optimizer, for a model.
         metrics: metrics of outputs and labels, for a model.
         validation: batches on which a model is evaluated after each epoch.
-        callbacks: called at begin and end of the run, of epochs and of steps, in this order.
+        callbacks: called at the start and the end of the run, of epochs and of steps, in this
+            order.
         progress: whether to show a progress bar (by tqdm, if it is installed).
         log_every: how often losses are read from the device, in steps.
 
     Returns:
         The run, with its history. Ctrl-C ends it in the same way, with ``interrupted=True``, after
-        callbacks have saved what they save. SIGTERM, as of a batch system, does too, and then ends
-        the process with exit code 143. A handler of your own for a signal runs between two steps,
-        and may end the run by an exception.
+        callbacks have saved what they save. SIGTERM, which batch systems send, does so too, and
+        then ends the process with exit code 143. Signal handlers of your own run between two steps,
+        and may end the run by raising.
 
     Raises:
-        ArgumentError: there are no batches; arguments do not fit to a model or a function.
+        ArgumentError: there are no batches; arguments do not fit a model or a function.
         NumericsError: a loss is NaN or infinite; the message names Variables that are, too. With
             an optimizer that skips such steps, only if all of them are.
     """

@@ -125,18 +125,18 @@ def custom_gradient(f: Function | None = None) -> Function:
     """Give a function its own gradient; a decorator.
 
     Args:
-        f: function of any nested arguments that returns ``(result, grad_fn)``. In place of a
-            Variable among its arguments it gets a Tensor, the value at the call.
-            ``grad_fn(*upstream)`` gets one gradient for each Tensor of the result (zeros for unused
-            ones) and returns one for each number among the arguments, in order (None for no
-            gradient); or one for every argument, with None for text, None and the like. If `f`
-            reads trainable Variables that are not arguments, ``grad_fn(*upstream, variables=...)``
-            gets them, and must return ``(gradients of arguments, gradients of variables)``.
+        f: function of any nested arguments that returns ``(result, grad_fn)``. A Variable among its
+            arguments is passed as a Tensor with its value at the call. ``grad_fn(*upstream)``
+            receives one gradient for each Tensor of the result (zeros for unused ones). It returns
+            one gradient for each numeric argument, in order (None for no gradient); or one for
+            every argument, with None for those that are not numeric. If `f` reads trainable
+            Variables that are not arguments, ``grad_fn(*upstream, variables=...)`` receives them,
+            and must return ``(gradients of arguments, gradients of variables)``.
 
-    Keyword arguments count like positional ones; keyword-only ones come last, and their
-    gradients may be left out. The gradient holds in forward mode too. The second derivative
-    differentiates `grad_fn`. In the branches and loop bodies of a traced function `grad_fn` is
-    traced with `f`, up to three derivatives.
+    Keyword arguments count like positional ones; keyword-only ones come last, and their gradients
+    may be left out. The gradient applies in forward mode, too. The second derivative differentiates
+    `grad_fn`. In the branches and loop bodies of a traced function `grad_fn` is traced with `f`, up
+    to three derivatives.
 
     Raises:
         DTypeError: `f` reads a watched Tensor in an object among its arguments.

@@ -124,11 +124,11 @@ def value_and_grad(
 
     Args:
         f: function that returns a 0-d Tensor (with `has_aux`, a pair of it and anything else).
-        argnums: position, or positions, of the arguments to differentiate by; each may be a
-            nested structure. Leaves of it that are no numbers, such as None or the name in a
-            dataclass, stay in the gradient. That of a `Module` is a dict of the gradients of its
+        argnums: position, or positions, of the arguments to differentiate by; each may be a nested
+            structure. Leaves that are not numbers, such as None or a name in a dataclass, appear
+            unchanged in the gradient. The gradient by a `Module` is a dict of the gradients of its
             trainable Variables by name.
-        has_aux: whether `f` returns more than that number.
+        has_aux: whether `f` returns a pair of that number and anything else.
 
     Raises:
         ShapeError: `f` returned something other than one number.
@@ -177,7 +177,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 
 @saying_where
 def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
-    """Return ``(f(*primals), pull)``; ``pull(cotangent)`` gives a tuple, one for each primal.
+    """Return ``(f(*primals), pull)``; ``pull(cotangent)`` returns a tuple, one gradient per primal.
 
     >>> y, pull = gg.vjp(lambda x: x * x, gg.constant([1.0, 2.0]))
     >>> pull(gg.constant([1.0, 10.0]))[0].tolist()

@@ -98,9 +98,10 @@ def implicit_diff(
             conjugate gradients. None computes the matrix and calls `gg.linalg.solve`.
 
     Returns:
-        A decorator for a function ``solver(*params)``, which may loop and stop as it likes. It
-        returns a Tensor or a nest of them. Derivatives work in both modes, to any order. They are
-        by the parameters, and by Variables and watched Tensors that the condition closes over.
+        A decorator for a function ``solver(*params)``, which may use any control flow. It returns a
+        Tensor or a nest of them. Derivatives work in both modes, to any order. They are with
+        respect to the parameters, and to Variables and watched Tensors that the condition closes
+        over.
 
     Raises:
         ArgumentError: there is no such kind.

@@ -41,8 +41,8 @@ def jacobian(
         argnums: position, or positions, of the arguments to differentiate by; each may be a
             nested structure.
         mode: ``"reverse"`` runs `f` once, and a batched backward pass for all elements of its
-            result, as jax.jacrev. ``"forward"`` runs `f` on a batch of tangents, one for each
-            element of the arguments, as jax.jacfwd: that takes less time and memory if the
+            result, like jax.jacrev. ``"forward"`` runs `f` on a batch of tangents, one for each
+            element of the arguments, like jax.jacfwd: that takes less time and memory if the
             arguments have fewer elements than the result. It runs `f` again for each chunk.
             ``"auto"`` runs `f` once in reverse mode, and changes to forward mode if that is smaller
             and nothing is complex.

@@ -33,15 +33,16 @@ def recompute_grad(f: Function) -> Function:
 
     Args:
         f: function of any nested arguments that returns a nest of Tensors. It is called once
-            forward and once in each backward pass, where it draws the same random numbers. In place
-            of a Variable among its arguments it gets a Tensor, the value at the call. Its arguments
-            and the Variables that it reads have gradients. In the backward pass Variables have the
-            values from before the call, and what `f` assigns to them has no effect. Do not write
-            to Tensors that it closes over before the backward pass: it would read the new values.
+            forward and once in each backward pass, where it draws the same random numbers. A
+            Variable among its arguments is passed as a Tensor with its value at the call. Its
+            arguments and the Variables that it reads have gradients. In the backward pass Variables
+            have the values from before the call, and what `f` assigns to them has no effect. Do not
+            write to Tensors that it closes over before the backward pass: it would read the new
+            values.
 
     Raises:
-        TapeError: `f` closes over a Tensor that a tape watches. TensorFlow loses its gradient
-            silently: make it an argument.
+        TapeError: `f` closes over a Tensor that a tape watches: make it an argument. (TensorFlow
+            loses its gradient silently.)
         ArgumentError: in the backward pass, `f` drew other random numbers than before.
 
     >>> gg.grad(gg.recompute_grad(lambda x: gg.sin(x) * x))(0.0).item()

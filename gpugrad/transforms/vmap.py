@@ -53,9 +53,9 @@ def vmap(
     """Turn a function of one example into a function of a batch, which runs once for all.
 
     Args:
-        f: function of Tensors, in any nested structure, that returns the same. It sees the
+        f: function of Tensors, in any nested structure, that returns such a structure. It sees the
             shapes of one example. It may compute gradients and read Tensors from outside, but not
-            branch on values: ``if x > 0`` raises, use `gg.where`. Leaves that are no numbers, such
+            branch on values: ``if x > 0`` raises, use `gg.where`. Leaves that are not numbers, such
             as None, are the same for all examples.
         in_axes: the batch axis of each argument; None for an argument that all examples share.
             One for all arguments, or one for each, which may follow an argument's structure. The
