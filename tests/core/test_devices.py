@@ -4,6 +4,7 @@ Without a GPU, these are the two devices of the made-up driver.
 """
 
 import copy
+import functools
 import math
 import os
 import pickle
@@ -424,13 +425,14 @@ def test_device_memory_is_shared_through_dlpack_and_the_cuda_array_interface(cud
                 read(x)
 
 
-@pytest.mark.parametrize("protocol", ["dlpack", "cuda array interface"])
+@pytest.mark.parametrize("protocol", ["dlpack", "cuda array interface", "asarray"])
 def test_another_library_sees_writes_to_its_memory_but_not_a_variables(protocol, cuda):
     theirs = backend.cupy().asarray(np.array([1.0, 2.0], np.float32))
     source = theirs
-    if protocol != "dlpack":
+    if protocol == "cuda array interface":
         source = types.SimpleNamespace(__cuda_array_interface__=theirs.__cuda_array_interface__)
-    read = gg.from_dlpack if protocol == "dlpack" else gg.asarray
+    ways = {"dlpack": gg.from_dlpack, "asarray": functools.partial(gg.asarray, copy=False)}
+    read = ways.get(protocol, gg.asarray)
     x, v = read(source), gg.Variable(read(source))
     x[0] = 9.0
     gg.optim.SGD(1.0).apply_gradients([(gg.ones(2, device=cuda), v)])

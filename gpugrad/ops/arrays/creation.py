@@ -290,7 +290,8 @@ def asarray(
     is_tensor = isinstance(obj, Tensor)
     if copy is not None and not isinstance(copy, (int, np.bool_)):
         raise DTypeError(f"asarray: copy must be True, False or None, got {copy!r:.60}.")
-    if _is_on_gpu(obj):
+    is_cupys = type(obj) in backend.ARRAYS and type(obj) is not np.ndarray
+    if _is_on_gpu(obj) or (is_cupys and copy is False):
         read = from_dlpack if hasattr(obj, "__dlpack__") else from_cuda_memory
         x = read(obj, device=device, copy=copy)
         return asarray(x, dtype=dtype, copy=False if copy is False else None)
