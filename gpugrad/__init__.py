@@ -1,8 +1,8 @@
 """gpugrad: automatic differentiation for CuPy and NumPy arrays.
 
-`GradientTape` records what is done to tensors and differentiates it, to any order; the same
-program runs on an NVIDIA GPU and on a CPU. The names of the ops are the array API's and NumPy's,
-those of the tape TensorFlow's, those of the transforms JAX's.
+`GradientTape` records operations on tensors and differentiates them, to any order; the same program
+runs on an NVIDIA GPU and on a CPU. Ops have the names of the array API and NumPy, the tape those of
+TensorFlow, and the transforms those of JAX.
 """
 
 # fmt: off

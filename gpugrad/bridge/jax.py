@@ -18,7 +18,7 @@ from gpugrad.transforms.custom import custom_gradient
 
 
 def to_jax(f: Function) -> Function:
-    """Make a function of JAX arrays of a function of Tensors; JAX differentiates and compiles it.
+    """Turn a function of Tensors into one of JAX arrays, which JAX differentiates and compiles.
 
     Args:
         f: function of nested arguments, Tensors among them, that returns a nest with Tensors. It
@@ -80,7 +80,7 @@ def _is_traced(xs: Sequence[Any]) -> bool:
 
 
 def from_jax(f: Function) -> Function:
-    """Make a function of Tensors of a function of JAX arrays, such as one that `jax.jit` made.
+    """Turn a function of JAX arrays, such as a result of `jax.jit`, into one of Tensors.
 
     Args:
         f: function of nested arguments, JAX arrays among them, that returns a nest with arrays.

@@ -19,7 +19,7 @@ from gpugrad.transforms.custom import custom_gradient
 
 
 def to_torch(f: Function) -> Function:
-    """Make a function of torch tensors of a function of Tensors; torch differentiates it.
+    """Turn a function of Tensors into one of torch tensors, which torch differentiates.
 
     Args:
         f: function of nested arguments, Tensors among them, that returns a nest with Tensors.
@@ -92,7 +92,7 @@ def _torch_node() -> Any:
 
 
 def from_torch(f: Function) -> Function:
-    """Make a function of Tensors of a function of torch tensors, such as a Module of torch.
+    """Turn a function of torch tensors, such as a torch Module, into one of Tensors.
 
     Args:
         f: function of nested arguments, torch tensors among them, that returns a nest with torch

@@ -139,8 +139,8 @@ class Variable(Replaceable):
     def value(self) -> Tensor:
         """A Tensor of the current value; a later assign does not change it.
 
-        The gradient flows through where a recorder that is active now watches the Variable; for
-        all others the Tensor is a constant.
+        If a recorder that is active now watches the Variable, the gradient flows through; for other
+        recorders the Tensor is a constant.
         """
         if recorders and threads.stack:
             return TENSOR.reshape(self, self._data.shape)  # a view

@@ -207,7 +207,7 @@ class Module:
         return self
 
     def unfreeze(self: M) -> M:
-        """Make Variables trainable again that were created so, and return the Module.
+        """Make Variables that were created trainable so again, and return the Module.
 
         Others, such as the running statistics of `BatchNorm`, stay as they are.
         """
@@ -291,7 +291,7 @@ class Module:
     # ---- looking inside
 
     def register_forward_hook(self, hook: Callable[[Any, Any, Any], Any]) -> HookHandle:
-        """Call ``hook(module, args, result)`` after each `forward`; other than None it replaces it.
+        """Call ``hook(module, args, result)`` after each `forward`; it may return another result.
 
         In `gg.function` hooks run while it is traced: add them before the first call.
 
@@ -399,7 +399,7 @@ def beside(x: Tensor, *weights: Any) -> tuple[Any, ...]:
 
 @saying_where
 def functional_call(module: M, state: Mapping[str, Any], *args: Any, **keywords: Any) -> Any:
-    """Call a Module with other values in the place of its Variables, which stay as they are.
+    """Call a Module with other values in place of its Variables, which do not change.
 
     Args:
         module: the Module.

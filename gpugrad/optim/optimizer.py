@@ -49,20 +49,20 @@ class Optimizer(Stepping):
                 return p - s.rate * xp.sign(m), m
 
     Args:
-        learning_rate: a number, or a function of `iterations` that returns one, as those of
+        learning_rate: a number, or a function of `iterations` that returns one, such as those in
             `gg.optim.schedules`.
         name: name in messages; the class name if None.
         clipnorm: if not None, each gradient whose Euclidean norm is larger is scaled down to it.
         clipvalue: if not None, elements of gradients are limited to [-clipvalue, clipvalue].
         global_clipnorm: if not None, all gradients of a step are scaled down together so that
-            their common norm is at most this. At most one of the three may be set. A step clips
-            what it uses: with `LossScaleOptimizer`, gradients that were divided by the scale.
-        groups: pairs (selector, settings) of Variables with settings of their own, and the first
+            their common norm is at most this. At most one of the three may be set. With
+            `LossScaleOptimizer`, gradients are clipped after they were divided by the scale.
+        groups: pairs (selector, settings) that give Variables settings of their own; the first
             that selects a Variable counts. A selector is a function of the name and the Variable, a
             shell-style pattern for names, a Module, or a list of Variables. Settings are a dict of
-            the optimizer's arguments, as ``{"weight_decay": 0.0, "learning_rate": 1e-4}``. Names
-            are the paths in a Module that was passed to `build`, otherwise those of the Variables.
-            May also be a dict of settings by pattern.
+            the optimizer's arguments, such as ``{"weight_decay": 0.0, "learning_rate": 1e-4}``.
+            Names are the paths in a Module that was passed to `build`, otherwise those of the
+            Variables. May also be a dict of settings by pattern.
         accumulate: the number of calls of `apply_gradients` that make one step, with the mean of
             their gradients. `iterations` counts steps; clipping and `skip_nonfinite` apply to the
             mean.

@@ -11,17 +11,18 @@ from gpugrad.registry.on_tensors import follow
 
 
 class mixed_precision(Block):  # it reads as a statement
-    """Compute in a ``with`` block with 16-bit floats where they suffice; it also decorates.
+    """Compute with 16-bit floats where they suffice, in a ``with`` block; also decorates functions.
 
     Matrix products, convolutions and attention cast float32 arguments to the 16-bit dtype, for the
     tensor cores of a GPU. Exponentials, powers, sums, norms and losses cast 16-bit arguments to
-    float32, since their results may be large or lose digits. All other ops take what they get. An
-    op says in its record which it is (``mixed=``), and a user's op may, too. float64 stays.
+    float32, since their results may be large or lose digits. All other ops compute in the dtypes of
+    their arguments. An op's record says which kind it is (``mixed=``); a user's op may say so, too.
+    float64 is never cast.
 
-    Variables and their gradients stay in float32, so optimizers need nothing; with ``"float16"``,
+    Variables and their gradients stay in float32, so optimizers need no change; with ``"float16"``,
     small gradients vanish unless a `gg.optim.LossScaleOptimizer` scales the loss. Derivatives are
-    computed in the dtypes of the forward pass, wherever ``tape.gradient`` is called.
-    `gg.function` traces once for each precision.
+    computed in the dtypes of the forward pass, wherever ``tape.gradient`` is called. `gg.function`
+    traces once for each precision.
 
     Args:
         dtype: ``"bfloat16"`` or ``"float16"``; None computes as usual in an inner block.
