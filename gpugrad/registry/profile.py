@@ -27,20 +27,20 @@ class Total(NamedTuple):
 
 
 class profile(Profile):  # it reads as a statement
-    """Measure in a ``with`` block what each op takes; ``print(profile)`` shows tables.
+    """Measure how long each op takes in a ``with`` block; ``print(profile)`` shows tables.
 
-    Measured are: ops that the program calls, with whatever runs inside them; each op's gradient;
-    calls of a `gg.function` (the first one, which traces, by itself); steps of optimizers; and the
-    waits for batches of a `gg.data.DataLoader`. All threads are measured. After the block, each
-    step of a traced function runs alone, on the last arguments, and the steps share the time of the
-    replays. What is left, such as the optimizer's step, is the function's ``rest``. Functions of
-    the same name are not divided. The first call of an op compiles it.
+    It measures the ops that the program calls, with everything that runs inside them; each op's
+    gradient; calls of a `gg.function` (the first call, which traces, is a separate entry); steps of
+    optimizers; and waits for batches of a `gg.data.DataLoader`, in all threads. After the block,
+    each step of a traced function runs alone, on the last arguments, and the steps share the time
+    of the replays. The remaining time, such as the optimizer's step, is the function's ``rest``.
+    Functions of the same name are not divided. The first call of an op compiles it.
 
     On a GPU every measured op waits for the current stream before and after, so that its time is
     that of its launch and its kernels. The program as a whole takes longer than without a profile.
     Each op is an NVTX range, too.
 
-    Outside of such blocks nothing is slower: ops get other code for the time of the block.
+    Outside of such blocks nothing is slower: ops run other code only inside the block.
 
     Args:
         path: file for `save` at the end of the block; None for none.
