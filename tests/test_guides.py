@@ -54,20 +54,12 @@ def test_code_of_a_guide_that_needs_another_library_runs(page, library):
     assert output_of("-c", code).splitlines() == expected(code)
 
 
-def anchors_of(page):
-    """The anchors of a page's headings, as GitHub and MyST name them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_between_guides_lead_somewhere(page):
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
         if not target.startswith("http"):
-            path = DOCS / target if target else page
-            assert path.exists(), target
-            assert not anchor or anchor in anchors_of(path), f"{target}#{anchor}"
+            assert (DOCS / target).exists(), target
 
 
 def test_index_lists_every_guide():

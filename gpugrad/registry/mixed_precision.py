@@ -15,11 +15,11 @@ class mixed_precision(Block):  # it reads as a statement
 
     Matrix products, convolutions and attention cast float32 arguments to the 16-bit dtype, for the
     tensor cores of a GPU. Exponentials, powers, sums, norms and losses cast 16-bit arguments to
-    float32, since their results may be large or lose digits. All other ops compute in the dtypes of
-    their arguments. An op's record says which kind it is (``mixed=``); a user's op may say so, too.
-    float64 is never cast.
+    float32, since their results may be large or lose digits. All other ops compute in the dtype of
+    their arguments. The op's record says which kind it is (``mixed=``), also for a user's op.
+    float64 stays float64.
 
-    Variables and their gradients stay in float32, so optimizers need no change; with ``"float16"``,
+    Variables and their gradients stay in float32, so optimizers need nothing; with ``"float16"``,
     small gradients vanish unless a `gg.optim.LossScaleOptimizer` scales the loss. Derivatives are
     computed in the dtypes of the forward pass, wherever ``tape.gradient`` is called. `gg.function`
     traces once for each precision.

@@ -233,7 +233,7 @@ class Plot(Callback):
         path: the file; its suffix is the format, such as .png or .svg.
 
     Raises:
-        ArgumentError: the format is unknown; at the start of the run, the file cannot be written.
+        ArgumentError: the format is unknown; at the run's begin, the file cannot be written.
     """
 
     on_every_rank = False

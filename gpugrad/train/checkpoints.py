@@ -31,10 +31,10 @@ _PARTS = "parts"
 class Checkpoints(Callback):
     """Checkpoints of named parts: one call saves them all, and one restores them.
 
-    The state of the default random generator is saved with them. As a callback of `fit`, it resumes
-    from the latest checkpoint, if there is one, and saves during the run, also when Ctrl-C or
-    SIGTERM ends it. If the run's `DataLoader` is one of the parts, it resumes in the middle of an
-    epoch: a run that is killed and resumed gives bitwise the same result as one that is not.
+    The state of the default random generator is saved with them. As a callback of `fit`, it
+    continues at the latest checkpoint, if there is one, and saves as the run goes on, also when
+    Ctrl-C or SIGTERM ends it. With the run's `DataLoader` among the parts, it continues in the
+    middle of an epoch. A run that was killed and resumed has the same bits as an uninterrupted one.
 
     Args:
         folder: where the files ``STEP.safetensors`` are; created if it does not exist.
