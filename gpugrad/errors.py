@@ -240,6 +240,10 @@ _PLAIN: Sequence[tuple[str, str]] = (
     (r"accumulate does not allow multiple axes", "one axis is needed, not several"),
     (r"axes don't match array", "axes must name every axis of the array once"),
     (r"data type <class 'numpy\.(\w+)'> not inexact", r"\1 is not a floating-point dtype"),
+    (
+        r"The DType <.* could not be promoted by <.*",
+        "there is no dtype that all of these promote to",
+    ),
 )
 """Messages of NumPy and CuPy that show their internals, and the plain text instead."""
 

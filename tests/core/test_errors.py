@@ -125,6 +125,9 @@ TEXTS = {
         "an empty array has no max",
     "attempt to get argmax of an empty sequence": "an empty array has no argmax",
     "data type <class 'numpy.int64'> not inexact": "int64 is not a floating-point dtype",
+    "The DType <class 'numpy.dtypes.Int16DType'> could not be promoted by <class "
+    "'numpy.dtype[bfloat16]'>. This means that no common DType exists for the given inputs.":
+        "there is no dtype that all of these promote to",
     "accumulate does not allow multiple axes": "one axis is needed, not several",
     "cannot reshape array of size 6 into shape (4,)":
         "cannot reshape array of size 6 into shape (4,)",
