@@ -67,9 +67,10 @@ def test_index_lists_every_guide():
     assert {p.name for p in PAGES} - {"README.md"} == set(re.findall(r"\]\((\w[\w-]*\.md)\)", text))
 
 
-def test_table_of_names_names_what_there_is():
-    """In the last column of moving.md, all that begins with ``gg.``."""
-    for row in re.findall(r"^\|.*\|$", (DOCS / "moving.md").read_text(), re.MULTILINE):
+@pytest.mark.parametrize("page", sorted(DOCS.glob("coming-from-*.md")), ids=lambda page: page.stem)
+def test_tables_of_names_name_what_there_is(page):
+    """In the last column, all that begins with ``gg.``."""
+    for row in re.findall(r"^\|.*\|$", page.read_text(), re.MULTILINE):
         for name in re.findall(r"`(gg\.[\w.]+)", row.rsplit("|", 2)[1]):
             thing = gg
             for part in name.split(".")[1:]:

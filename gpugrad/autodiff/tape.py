@@ -66,7 +66,7 @@ class GradientTape(Recorder):
     A tape records in the thread and the asyncio task that entered it, so tasks that interleave
     inside their tapes record only their own operations. It also records tasks that start inside
     its block, until the block ends, but no other thread, not even one of `asyncio.to_thread`.
-    TensorFlow's semantics, with the differences that the README lists.
+    TensorFlow's semantics, with the differences that docs/coming-from-tensorflow.md lists.
 
     >>> x = gg.constant(3.0)
     >>> with gg.GradientTape() as tape:
