@@ -15,8 +15,9 @@ class mixed_precision(Block):  # it reads as a statement
 
     Matrix products, convolutions and attention cast float32 arguments to the 16-bit dtype, for the
     tensor cores of a GPU. Exponentials, powers, sums, norms and losses cast 16-bit arguments to
-    float32, since their results may be large or lose digits. All other ops take what they get. An
-    op says in its record which it is (``mixed=``), and a user's op may, too. float64 stays.
+    float32, since their results may be large or lose digits. All other ops compute in the dtype of
+    their arguments. The op's record says which kind it is (``mixed=``), also for a user's op.
+    float64 stays float64.
 
     Variables and their gradients stay in float32, so optimizers need nothing; with ``"float16"``,
     small gradients vanish unless a `gg.optim.LossScaleOptimizer` scales the loss. Derivatives are

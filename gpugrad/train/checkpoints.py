@@ -34,7 +34,7 @@ class Checkpoints(Callback):
     The state of the default random generator is saved with them. As a callback of `fit`, it
     continues at the latest checkpoint, if there is one, and saves as the run goes on, also when
     Ctrl-C or SIGTERM ends it. With the run's `DataLoader` among the parts, it continues in the
-    middle of an epoch: a run that was killed ends as one that was not, bit for bit.
+    middle of an epoch. A run that was killed and resumed has the same bits as an uninterrupted one.
 
     Args:
         folder: where the files ``STEP.safetensors`` are; created if it does not exist.
