@@ -1050,6 +1050,6 @@ if __name__ == "__main__":
 
 def test_functions_that_take_like_are_found_whether_or_not_they_have_a_signature():
     """Before NumPy 2.4 functions in C have none: ci/check --all runs this with the oldest NumPy."""
-    takes = "arange array empty eye frombuffer fromiter ones zeros".split()
-    others = "concatenate copyto dot putmask sum where".split()
+    takes = ["arange", "array", "empty", "eye", "frombuffer", "fromiter", "ones", "zeros"]
+    others = ["concatenate", "copyto", "dot", "putmask", "sum", "where"]
     assert [name for name in takes + others if _takes_like(getattr(np, name))] == takes
