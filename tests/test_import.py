@@ -121,14 +121,13 @@ def test_name_that_others_use_is_answered_with_the_one_here(name):
 
 
 def _names_elsewhere():
-    """The names of other libraries in the table of the guide: the last part of each."""
-    guide = Path(__file__).parent.parent / "docs" / "moving.md"
-    rows = [line.split("|")[1:-2] for line in guide.read_text().splitlines() if line[:2] == "| "]
-    cells = [cell.strip() for row in rows[1:] for cell in row]
-    others = {"backward", "key", "orbax"}  # of a tensor, of jax.random, and a library
-    return sorted(
-        {m[1] for c in cells if (m := re.fullmatch(r"`(?!x\.)[\w.]*?(\w+)(\(\))?`", c))} - others
-    )
+    """The names of other libraries in the tables of the guides: the last part of each."""
+    guides = (Path(__file__).parent.parent / "docs").glob("coming-from-*.md")
+    lines = [line for guide in guides for line in guide.read_text().splitlines()]
+    cells = [line.split("|")[1].strip() for line in lines if line[:2] == "| " and "| `gg." in line]
+    others = {"key", "orbax"}  # of jax.random, and a library
+    names = (re.fullmatch(r"`(?!x\.)[\w.]*?(\w+)(\(\))?`", cell) for cell in cells)
+    return sorted({m[1] for m in names if m} - others)
 
 
 @pytest.mark.parametrize("name", _names_elsewhere())

@@ -272,10 +272,9 @@ def array_function(
 def _takes_like(function: Any) -> bool:
     """Whether a function makes arrays, and NumPy asks the Tensor that was passed as ``like=``."""
     try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:  # before NumPy 2.4 functions in C have no signature
-        parameters = inspect.signature(getattr(public().numpy, function.__name__)).parameters
-    return "like" in parameters
+        return "like" in inspect.signature(function).parameters
+    except ValueError:  # before NumPy 2.4, of functions in C the docstring alone says it
+        return "like=None" in (function.__doc__ or "").partition("\n\n")[0]
 
 
 class OnTheType:
