@@ -25,7 +25,7 @@ _CALLS = {
     "value_indices([3, 5, 3])[3][0]": "[0 2]",
     "watershed_ift(np.array([0, 9, 0], np.uint8), [1, 0, 2])": "[1 2 2]",
 }
-"""What printing the result of each call shows."""
+"""Calls, and the printed result of each."""
 
 
 def of(name: str) -> str:
