@@ -149,6 +149,9 @@ class Reference:
             f"[API](../index.md) / [{home}](../{home}.md)",
             f":::::{{py:{kind}}} {signatures}\n:::::\n\n{body}",
         ]
+        bases = [self.entries.get(id(base)) for base in getattr(entry.thing, "__bases__", ())]
+        if links := ", ".join(f"[`{b.name}`](../{b.page}.md)" for b in bases if b is not None):
+            parts.insert(2, f"A subclass of {links}.")
         if entry.op is not None:
             parts.append(modes(entry.op))
         if source := source_of(entry):
