@@ -24,6 +24,7 @@ html_title = "gpugrad"
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["versions.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": [], "api/names/*": [], "search": []}
@@ -37,6 +38,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "switcher": {"json_url": os.environ["GPUGRAD_DOCS_VERSIONS"], "version_match": VERSION},
+    "show_version_warning_banner": True,
     "check_switcher": False,  # the file is written when the pages are
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],

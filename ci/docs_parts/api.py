@@ -112,7 +112,7 @@ class Reference:
             code = re.sub(r"\(.*\)$", "", re.sub(r"^gg\.", "gpugrad.", code))
             if not re.fullmatch(r"[A-Za-z_][\w.]*", code):
                 return None
-            for name in (code, f"{home}.{code}", f"gpugrad.{code}"):
+            for name in (code, f"{home}.{code}", f"gpugrad.{code}", f"gpugrad.errors.{code}"):
                 if name in self.by_name:
                     return f"{above}{self.by_name[name].page}.md"
                 if name in self.homes and name != "gpugrad":

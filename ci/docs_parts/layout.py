@@ -52,6 +52,11 @@ async function look(page, width) {
 </script>"""
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Nothing: a frame that is removed breaks off its downloads."""
+
+
 def browser() -> str | None:
     """The Chromium that is installed, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -91,7 +96,7 @@ def measure(out: Path, pages: list[str], timeout: float = 300.0) -> list[list[ob
     assert command is not None
     handler = functools.partial(Handler, directory=str(out))
     with (
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        _Server(("127.0.0.1", 0), handler) as server,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()

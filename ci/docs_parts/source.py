@@ -11,6 +11,7 @@ from docs_parts.api import ROOT, Reference
 from docs_parts.links import PAGES, for_site
 
 DOCS = ROOT / "docs"
+_PROJECT = ["project/contributing.md", "project/changelog.md"]
 
 
 def write(folder: Path) -> None:
@@ -43,15 +44,15 @@ def _pages() -> list[tuple[str, str]]:
             text += "\n" + toctree(Path(p).name for p in inside)
         found.append((name, text))
     for name, page in PAGES.items():
-        if page != "index":
+        if page not in ("index.md", "guides.md"):
             found.append((page, for_site((ROOT / name).read_text(), name, page, ROOT)))
     folders = [name for name in guides if name.endswith("/README.md")]
     single = [p for p in guides if "/" not in p]
     listed = sections((DOCS / "README.md").read_text(), single)
     found.append(("guides.md", _guides((DOCS / "README.md").read_text(), listed)))
     found += _api()
-    found.append(("project/index.md", _titled("Project", ["contributing", "changelog"])))
-    found.append(("index.rst", _index(listed, folders)))
+    found.append(("project/index.md", _titled("Project", [f"/{name}" for name in _PROJECT])))
+    found.append(("index.md", _index(listed, folders)))
     return found
 
 
@@ -105,15 +106,11 @@ def _order(name: str) -> tuple[bool, str]:
 
 
 def _index(listed: dict[str, list[str]], folders: list[str]) -> str:
-    """docs/index.rst with the sections and their pages at its end."""
-    lines = []
-    for title, pages in listed.items():
-        links = " · ".join(f":doc:`/{page.removesuffix('.md')}`" for page in pages)
-        lines.append(f"{title}\n{'-' * len(title)}\n\n{links}\n")
-    more = [f"/{name.removesuffix('.md')}" for name in folders]
-    more += ["/api/index", "/api/ops", "/project/contributing", "/project/changelog"]
-    links = " · ".join(f":doc:`{page}`" for page in more)
-    lines.append(f"More\n----\n\n{links}\n")
-    top = ["guides", *folders, "api/index", "project/index"]
-    tree = ".. toctree::\n   :hidden:\n\n" + "".join(f"   {name}\n" for name in top)
-    return "\n".join([(DOCS / "index.rst").read_text(), *lines, tree])
+    """README.md, with the contents of the site at its end."""
+    more = [*folders, "api/index.md", "api/ops.md", *_PROJECT]
+    lines = ["## On this site"]
+    for title, pages in [*listed.items(), ("More", more)]:
+        lines.append(f"**{title}:** " + " · ".join(f"[]({page})" for page in pages))
+    top = ["guides.md", *folders, "api/index.md", "project/index.md"]
+    readme = for_site((ROOT / "README.md").read_text(), "README.md", "index.md", ROOT)
+    return "\n\n".join([readme.rstrip(), *lines, toctree(top)])

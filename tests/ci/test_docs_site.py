@@ -14,8 +14,11 @@ sys.path.insert(0, str(HOME / "ci"))
 from docs_parts import docstrings, layout, links, source  # noqa: E402
 from docs_parts.api import NAMES, Reference  # noqa: E402
 
+BLOB = f"{links.REPOSITORY}/blob/main"
+RAW = "https://raw.githubusercontent.com/gpugrad/gpugrad/main"
 
-def test_relative_links_stay_in_the_repository_and_lead_somewhere():
+
+def test_links_stay_in_the_repository_and_lead_somewhere():
     files = [*HOME.glob("*.md"), *HOME.glob("docs/**/*.md"), HOME / "gpugrad/ops/README.md"]
     assert len(files) > 25
     assert not [line for file in files for line in links.broken(HOME, file)]
@@ -28,6 +31,7 @@ def test_relative_links_stay_in_the_repository_and_lead_somewhere():
         ("\n\n[a](/etc/passwd)", "page.md:3: /etc/passwd leaves the repository"),
         ("[a](gone.md#part)", "page.md:1: gone.md#part leads nowhere"),
         ('<img src="gone.png">', "page.md:1: gone.png leads nowhere"),
+        (f"[a]({BLOB}/gone.md)", f"page.md:1: {BLOB}/gone.md leads nowhere"),
         (
             "[a](page.md) [b](#part) [c](https://x.org)\n```\n[d](gone.md)\n```\n`[e](gone.md)`",
             None,
@@ -44,10 +48,13 @@ def test_a_link_that_fails_is_named_with_its_line(text, fault, tmp_path):
     [
         ("../CONTRIBUTING.md#style", "project/contributing.md#style"),
         ("../gpugrad/ops/README.md", "api/ops.md"),
-        ("README.md", "index.rst"),
+        ("README.md#part", "guides.md#part"),
+        (f"{BLOB}/docs/gpt.md#part", "gpt.md#part"),
+        (f"{RAW}/docs/pictures/heat.png", "pictures/heat.png"),
+        (f"{BLOB}/gpugrad/examples/vae.py", f"{BLOB}/gpugrad/examples/vae.py"),
         ("gpt.md", "gpt.md"),
         ("../gpugrad/examples", f"{links.REPOSITORY}/tree/main/gpugrad/examples"),
-        ("../LICENSE", f"{links.REPOSITORY}/blob/main/LICENSE"),
+        ("../LICENSE", f"{BLOB}/LICENSE"),
         ("#part", "#part"),
         ("https://x.org/a", "https://x.org/a"),
     ],
@@ -125,7 +132,9 @@ def test_the_switcher_lists_the_versions_that_were_built(command, tmp_path):
     command.write_versions(tmp_path)
     listed = json.loads((tmp_path / "versions.json").read_text())
     assert [each["version"] for each in listed] == ["0.10.0", "0.9.0", "dev"]
-    assert listed[0] == {"name": "0.10.0 (stable)", "version": "0.10.0", "url": "../0.10.0/"}
+    assert listed[0] == {
+        "name": "0.10.0 (stable)", "version": "0.10.0", "url": "../0.10.0/", "preferred": True
+    }  # fmt: skip
     assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()
 
 
