@@ -16,7 +16,7 @@ import importlib.util
 import inspect
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,10 @@ from docs_parts.links import REPOSITORY
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ROOT / "tests" / "golden" / "public_names.txt"
 _PARTS = {
-    "array_api": "Arrays", "core": "Arrays, devices, settings", "autodiff": "Tapes",
+    "array_api": "Arrays", "core": "Tensors, devices, settings", "autodiff": "Tapes",
     "transforms": "Transforms of functions", "function": "Traced functions",
-    "registry": "Declaring ops", "checkpoint": "Transforms of functions",
+    "registry": "Declaring ops", "checkpoint": "Transforms of functions", "kernels": "Tensors, devices, settings",
+    "cuda": "Tensors, devices, settings",
     "ops.arrays": "Arrays", "ops.math": "Mathematics", "ops.linalg": "Linear algebra",
     "ops.fft": "Fourier transforms", "ops.special": "Special functions",
     "ops.random": "Random numbers", "ops.nn": "Neural networks", "ops.scipy": "SciPy's functions",
@@ -161,7 +162,7 @@ class Reference:
     def _members(self, entry: Entry, link: docstrings.Link) -> str:
         """The methods and properties that the class itself defines."""
         text = ""
-        for name, thing in members(entry.thing):
+        for name, thing in members(entry.thing, self.entries):
             doc = inspect.getdoc(thing) or ""
             op = self.ops.get(name) if name in self.ops else None
             if op is not None and doc == inspect.cleandoc(op.doc or ""):
@@ -205,7 +206,7 @@ def group_of(entry: Entry, home: str) -> str:
     if home != "gpugrad":
         return "Classes" if inspect.isclass(entry.thing) else "Functions"
     where = (entry.op.home if entry.op else getattr(entry.thing, "__module__", "")) or ""
-    where = where.removeprefix("gpugrad.")
+    where = where.removeprefix("gpugrad.") if where != "gpugrad" else "core"
     for depth in (2, 1):
         if title := _PARTS.get(".".join(where.split(".")[:depth])):
             return title
@@ -257,12 +258,12 @@ class _Shown:
         return text if len(text) < 40 else "..."
 
 
-def members(cls: type) -> list[tuple[str, Any]]:
-    """The public attributes with docstrings that a class, or a private base of it, defines."""
+def members(cls: type, documented: Container[int] = ()) -> list[tuple[str, Any]]:
+    """The public attributes with docstrings that a class, or a base without a page, defines."""
     found: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        private = base is cls or base.__name__.startswith("_")
-        if private and base.__module__.startswith("gpugrad"):
+        own = base is cls or id(base) not in documented
+        if own and base.__module__.startswith("gpugrad"):
             found |= {n: t for n, t in vars(base).items() if not n.startswith("_")}
     plain = {}
     for name, thing in found.items():

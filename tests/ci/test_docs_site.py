@@ -103,6 +103,15 @@ def test_the_page_of_an_op_has_its_signature_example_and_modes(reference):
         assert f"\n| {row} | " in text
 
 
+def test_the_page_of_a_class_has_the_methods_of_bases_without_a_page(reference):
+    text = reference._page_of(reference.by_name["gpugrad.optim.Adam"])
+    assert "A subclass of [`gpugrad.optim.Optimizer`](" in text
+    assert "{py:method}" in text
+    assert ".apply_gradients(" not in text
+    base = reference._page_of(reference.by_name["gpugrad.optim.Optimizer"])
+    assert "{py:method} gpugrad.optim.Optimizer.apply_gradients(grads_and_vars" in base
+
+
 def test_a_page_that_no_section_names_joins_the_last():
     text = "# Guides\n\nText.\n\n## A\n\n- [a](a.md)\n\n## B\n\n- [b](b.md), [a](a.md)\n"
     assert source.sections(text, ["a.md", "b.md", "c.md"]) == {"A": ["a.md"], "B": ["b.md", "c.md"]}
