@@ -28,8 +28,8 @@ NAMES = ROOT / "tests" / "golden" / "public_names.txt"
 _PARTS = {
     "array_api": "Arrays", "core": "Tensors, devices, settings", "autodiff": "Tapes",
     "transforms": "Transforms of functions", "function": "Traced functions",
-    "registry": "Declaring ops", "checkpoint": "Transforms of functions", "kernels": "Tensors, devices, settings",
-    "cuda": "Tensors, devices, settings",
+    "registry": "Declaring ops", "checkpoint": "Transforms of functions",
+    "kernels": "Tensors, devices, settings", "cuda": "Tensors, devices, settings",
     "ops.arrays": "Arrays", "ops.math": "Mathematics", "ops.linalg": "Linear algebra",
     "ops.fft": "Fourier transforms", "ops.special": "Special functions",
     "ops.random": "Random numbers", "ops.nn": "Neural networks", "ops.scipy": "SciPy's functions",
