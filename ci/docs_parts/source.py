@@ -8,7 +8,7 @@ from pathlib import Path
 
 from docs_parts import others
 from docs_parts.api import ROOT, Reference
-from docs_parts.links import PAGES, for_site
+from docs_parts.links import PAGES, broken, for_site
 
 DOCS = ROOT / "docs"
 _PROJECT = ["project/contributing.md", "project/changelog.md"]
@@ -30,6 +30,12 @@ def write(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file() and str(path.relative_to(folder)) not in wanted:
             path.unlink()
+
+
+def broken_links() -> list[str]:
+    """A line for each link of the site's sources that leaves the repository or leads nowhere."""
+    files = [*DOCS.rglob("*.md"), *(ROOT / name for name in PAGES if not name.startswith("docs/"))]
+    return [line for file in files for line in broken(ROOT, file)]
 
 
 def _pages() -> list[tuple[str, str]]:
