@@ -2,6 +2,10 @@
 
 The module is also callable, as JAX's transform of that name: ``gg.checkpoint(f)`` is
 `gg.recompute_grad(f)`, a function that keeps no activations for its gradient.
+
+>>> block = gg.checkpoint(lambda x: gg.tanh(gg.tanh(x)))
+>>> print(gg.grad(block)(0.0))
+1.0
 """
 
 from __future__ import annotations
@@ -324,6 +328,14 @@ def load(
 
     Raises:
         CheckpointError: the file is missing, damaged or not a safetensors file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     gg.checkpoint.save(path, gg.nn.Dense(2, 1), metadata={"step": "7"})
+    ...     arrays, metadata = gg.checkpoint.load(path)
+    >>> sorted(arrays), metadata["step"]
+    (['bias', 'kernel'], '7')
     """
     with _opened(path) as file:
         start, header = _header(file)
@@ -378,6 +390,14 @@ def restore(
         CheckpointError: the file is missing, damaged, or of another model or optimizer; the
             message lists the differences.
         DTypeError: a value of the mapping `module` is not a Variable.
+
+    >>> import tempfile
+    >>> first, second = gg.nn.Dense(2, 1), gg.nn.Dense(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gg.checkpoint.save(f"{folder}/model.safetensors", first)
+    ...     metadata = gg.checkpoint.restore(f"{folder}/model.safetensors", second)
+    >>> bool(gg.all(first.kernel == second.kernel))
+    True
     """
     arrays, metadata = load(path)
     state = {k.removeprefix(_OPTIMIZER): v for k, v in arrays.items() if k.startswith(_OPTIMIZER)}

@@ -181,6 +181,10 @@ class MemoryStats(NamedTuple):
         limit: the most that the pool may reserve; 0 if there is no limit.
         free: free memory of the device, for any process.
         total: memory of the device.
+
+    >>> stats = gg.cuda.MemoryStats(2**20, reserved=2**21, peak=None, limit=0, free=0, total=0)
+    >>> stats.reserved - stats.in_use
+    1048576
     """
 
     in_use: int

@@ -3,7 +3,9 @@
 import contextlib
 import importlib.machinery
 import io
+import itertools
 import re
+import traceback
 import warnings
 from pathlib import Path
 
@@ -19,7 +21,27 @@ PAGES = sorted(DOCS.glob("*.md"))
 
 def blocks(page, kind="python"):
     """The code blocks of a page: ``python`` for gpugrad's, ``python torch`` for torch's."""
-    return re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [code.lstrip("\n") for code in placed_blocks(page, kind)]
+
+
+def placed_blocks(page, kind="python"):
+    """The code blocks of a page, each below as many empty lines as stand above it in the page."""
+    text = page.read_text()
+    for found in re.finditer(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        yield "\n" * text.count("\n", 0, found.start(1)) + found[1]
+
+
+def run_blocks(page, scope):
+    """Run the code of a page; an error's traceback, and what this raises, say the page's line."""
+    for code in placed_blocks(page):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            exec(compile(code, str(page), "exec"), scope)
+        if comments := expected(code):
+            lines = output.getvalue().splitlines()
+            places = [i for i, x in enumerate(code.splitlines(), 1) if expected(x)]
+            for place, comment, line in itertools.zip_longest(places, comments, lines):
+                assert line == comment, f"{page}:{place}: prints {line!r}"
 
 
 def expected(code):
@@ -31,14 +53,17 @@ def expected(code):
 def test_code_of_a_guide_runs_and_prints_what_its_comments_say(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gg.set_seed(0)
-    scope = {"__name__": page.stem}
-    for code in blocks(page):
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
-            exec(compile(code, page.name, "exec"), scope)
-        if comments := expected(code):
-            lines = output.getvalue().splitlines()
-            assert lines == comments, page.name
+    run_blocks(page, {"__name__": page.stem})
+
+
+@pytest.mark.parametrize("line", ["print(1 + 1)  # 3", "gg.no_such_name"])
+def test_a_guide_that_does_not_run_fails_with_its_line(line, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n```python\nimport gpugrad as gg\n\n{line}\n```\n")
+    with pytest.raises((AssertionError, AttributeError)) as caught:
+        run_blocks(page, {})
+    text = "".join(traceback.format_exception(caught.value))
+    assert f"{page}:6" in text or f'"{page}", line 6' in text
 
 
 NEEDS = re.compile(r"^```python needs (\w+)", re.MULTILINE)

@@ -345,14 +345,25 @@ def _refuse_nan(*grads: Tensor) -> list[Tensor]:
 
 
 class UnconnectedGradients(enum.Enum):
-    """The result of `gradient` for a source that the target does not depend on."""
+    """The result of `gradient` for a source that the target does not depend on.
+
+    >>> x, y = gg.Variable(2.0), gg.Variable(3.0)
+    >>> with gg.GradientTape() as tape:
+    ...     z = x * x
+    >>> print(*tape.gradient(z, [x, y], unconnected_gradients=gg.UnconnectedGradients.ZERO))
+    4.0 0.0
+    """
 
     NONE = "none"
     ZERO = "zero"
 
 
 class AggregationMethod:
-    """Accepted for compatibility with TensorFlow; gradients are always added in place."""
+    """Accepted for compatibility with TensorFlow; gradients are always added in place.
+
+    >>> x = gg.constant(2.0)
+    >>> method = gg.AggregationMethod.ADD_N
+    """
 
     ADD_N = DEFAULT = 0
     EXPERIMENTAL_TREE = 1

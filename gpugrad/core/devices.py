@@ -23,6 +23,14 @@ class Device:
 
     It compares equal to its name, can be hashed, and is a context manager in which new arrays
     are created on it.
+
+    >>> gg.device("cpu")
+    device('cpu')
+    >>> gg.device("cpu") == "cpu"
+    True
+    >>> with gg.device("cpu"):
+    ...     print(gg.ones(2).device)
+    cpu
     """
 
     __slots__ = ("_name", "index", "kind")

@@ -19,6 +19,15 @@ class IndexedSlices:
         indices: integer Tensor of shape (n,), the row of each value; repeated rows add up.
         dense_shape: shape of the dense tensor. None if a Variable provides it, as in its
             `scatter_add` and in an optimizer.
+
+    >>> table = gg.Variable(gg.ones((4, 2)))
+    >>> with gg.GradientTape() as tape:
+    ...     loss = gg.sum(gg.gather(table, [1, 1]))
+    >>> rows = tape.gradient(loss, table)
+    >>> print(rows.indices)
+    [1 1]
+    >>> rows.shape
+    (4, 2)
     """
 
     __slots__ = ("dense_shape", "indices", "values")

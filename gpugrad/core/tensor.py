@@ -63,6 +63,14 @@ class Tensor(NamesElsewhere):
     `constant`, `asarray`, the creation functions and every op return one. ``x[i] = v`` and
     ``x += v`` write as in NumPy, also through views, but by copy-on-write: values that a tape
     has saved never change.
+
+    >>> x = gg.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x.shape, x.dtype.name, str(x.device)
+    ((2, 2), 'float32', 'cpu')
+    >>> x[0] = 0.0
+    >>> print(x.T @ x)
+    [[ 9. 12.]
+     [12. 16.]]
     """
 
     __slots__ = ("__weakref__", "_data", "_id")

@@ -36,6 +36,10 @@ def random_flip(images: Any, *, rng: np.random.Generator, p: float = 0.5, axis: 
     Raises:
         ShapeError: the images do not have four axes.
         ArgumentError: `p` is not from 0 to 1, or the axis is another one.
+
+    >>> images = np.arange(4.0).reshape(1, 1, 2, 2)
+    >>> gg.data.augment.random_flip(images, rng=np.random.default_rng(0), p=1.0)[0, 0].tolist()
+    [[1.0, 0.0], [3.0, 2.0]]
     """
     images = _checked("random_flip", images, rng)
     if type(axis) is not int or axis not in (-2, -1, 2, 3):
@@ -59,6 +63,10 @@ def random_crop(
     Raises:
         ShapeError: the images do not have four axes, or are smaller than the window.
         ArgumentError: a size is not a whole number above 0.
+
+    >>> images = np.ones((5, 3, 8, 8))
+    >>> gg.data.augment.random_crop(images, size=6, rng=np.random.default_rng(0)).shape
+    (5, 3, 6, 6)
     """
     images = _checked("random_crop", images, rng)
     sizes = size if isinstance(size, tuple) and len(size) == 2 else (size, size)
@@ -112,6 +120,11 @@ def random_affine(
         ShapeError: the images do not have four axes.
         ArgumentError: a number is not 0 or above, or a scale not above 0.
         DTypeError: the images are integers, which cannot be interpolated.
+
+    >>> images = np.ones((5, 1, 8, 8), "float32")
+    >>> turned = gg.data.augment.random_affine(images, rng=np.random.default_rng(0), degrees=10)
+    >>> turned.shape, bool((turned <= 1).all())
+    ((5, 1, 8, 8), True)
     """
     images = _checked("random_affine", images, rng)
     if images.dtype.kind in "biu":

@@ -30,6 +30,14 @@ class Dataset(Protocol):
     A dataset that has ``__getitems__(indices)``, as torch's and Hugging Face's may, is asked for
     the list of examples of a batch. A subclass of this class may have ``take(indices)`` instead,
     which returns a whole batch. In other libraries `take` has other meanings and is not called.
+
+    >>> class Squares(gg.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, i):
+    ...         return np.float32(i * i)
+    >>> [batch.tolist() for batch in gg.data.DataLoader(Squares(), batch_size=2)]
+    [[0.0, 1.0], [4.0, 9.0]]
     """
 
     def __len__(self) -> int: ...
@@ -205,6 +213,13 @@ def open_text(path: Path_) -> Array:
 
     Raises:
         ArgumentError: there is no such file, or it is empty.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "text.txt")
+    ...     written = path.write_text("abc")
+    ...     gg.data.open_text(path).tolist()
+    [97, 98, 99]
     """
     return map_bytes("open_text", path)
 

@@ -24,7 +24,12 @@ from gpugrad.trace.profiling import timed_batches
 
 
 class LoaderState(NamedTuple):
-    """Where a loader is: what `DataLoader.load_state` needs to go on."""
+    """Where a loader is: what `DataLoader.load_state` needs to go on.
+
+    >>> loader = gg.data.DataLoader(np.arange(4), batch_size=2)
+    >>> loader.state()
+    LoaderState(epoch=0, batch=0)
+    """
 
     epoch: int
     """The number of epochs that have ended."""

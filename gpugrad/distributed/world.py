@@ -47,6 +47,10 @@ class World:
         size: the number of processes.
         local_rank: the number of this process among those of its host.
         how: who started the processes, and what moves arrays.
+
+    >>> world = gg.distributed.init()  # with mpirun: of several processes
+    >>> world.rank < world.size
+    True
     """
 
     def __init__(self, engine: Any, local_rank: int, how: str, timeout: float) -> None:
@@ -285,7 +289,10 @@ def local_rank() -> int:
 
 
 def barrier() -> None:
-    """Wait until all ranks have come here."""
+    """Wait until all ranks have come here.
+
+    >>> gg.distributed.barrier()  # of one process: returns at once
+    """
     world().gather(None)
 
 

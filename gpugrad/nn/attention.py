@@ -22,7 +22,13 @@ from gpugrad.ops.random.generator import Generator
 
 
 class KeyValueCache(NamedTuple):
-    """Keys and values of earlier positions, for generation: see `MultiHeadAttention.new_cache`."""
+    """Keys and values of earlier positions, for generation: see `MultiHeadAttention.new_cache`.
+
+    >>> attention = gg.nn.MultiHeadAttention(8, 2)
+    >>> cache = attention.new_cache(1, 16)
+    >>> cache.keys.shape, cache.used.item()
+    ((1, 2, 16, 4), 0)
+    """
 
     keys: Tensor
     """(..., kv_heads, length, width of a head)."""

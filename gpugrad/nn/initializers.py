@@ -44,13 +44,21 @@ Shape = tuple[int, ...]
 
 @saying_where
 def zeros(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
-    """Zeros."""
+    """Zeros.
+
+    >>> print(gg.nn.initializers.zeros((2,)))
+    [0. 0.]
+    """
     return constant(0, as_dtype(dtype), shape)
 
 
 @saying_where
 def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32") -> Tensor:
-    """Ones."""
+    """Ones.
+
+    >>> print(gg.nn.initializers.ones((2,)))
+    [1. 1.]
+    """
     return constant(1, as_dtype(dtype), shape)
 
 
@@ -58,7 +66,11 @@ def ones(shape: Shape, *, generator: Generator | None = None, dtype: Any = "floa
 def full(
     shape: Shape, *, value: float = 0.0, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """One value everywhere."""
+    """One value everywhere.
+
+    >>> print(gg.nn.initializers.full((2,), value=0.5))
+    [0.5 0.5]
+    """
     return constant(value, as_dtype(dtype), shape)
 
 
@@ -71,7 +83,12 @@ def normal(
     generator: Generator | None = None,
     dtype: Any = "float32",
 ) -> Tensor:
-    """Normally distributed numbers."""
+    """Normally distributed numbers.
+
+    >>> weights = gg.nn.initializers.normal((64, 64), stddev=0.02, generator=gg.random.Generator(0))
+    >>> round(gg.std(weights).item(), 3)
+    0.02
+    """
     return random.normal(shape, mean, stddev, dtype=dtype, generator=generator)
 
 
@@ -84,7 +101,12 @@ def uniform(
     generator: Generator | None = None,
     dtype: Any = "float32",
 ) -> Tensor:
-    """Uniformly distributed numbers from `low` to `high`."""
+    """Uniformly distributed numbers from `low` to `high`.
+
+    >>> weights = gg.nn.initializers.uniform((64, 64), generator=gg.random.Generator(0))
+    >>> gg.max(abs(weights)).item() <= 0.05
+    True
+    """
     return random.uniform(shape, low, high, dtype=dtype, generator=generator)
 
 
@@ -106,7 +128,12 @@ def glorot_uniform(
 def glorot_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Normal numbers of variance 2 / (fan_in + fan_out)."""
+    """Normal numbers of variance 2 / (fan_in + fan_out).
+
+    >>> weights = gg.nn.initializers.glorot_normal((64, 128), generator=gg.random.Generator(0))
+    >>> round(gg.std(weights).item(), 1)  # sqrt(2 / (64 + 128))
+    0.1
+    """
     stddev = math.sqrt(2 / sum(_fans(shape)))
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
@@ -115,7 +142,12 @@ def glorot_normal(
 def he_uniform(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Uniform numbers of variance 2 / fan_in, for layers before a ReLU: He et al. 2015."""
+    """Uniform numbers of variance 2 / fan_in, for layers before a ReLU: He et al. 2015.
+
+    >>> weights = gg.nn.initializers.he_uniform((200, 64), generator=gg.random.Generator(0))
+    >>> round(gg.std(weights).item(), 1)  # sqrt(2 / 200)
+    0.1
+    """
     bound = math.sqrt(6 / _fans(shape)[0])
     return uniform(shape, low=-bound, high=bound, generator=generator, dtype=dtype)
 
@@ -124,7 +156,12 @@ def he_uniform(
 def he_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Normal numbers of variance 2 / fan_in, for layers before a ReLU."""
+    """Normal numbers of variance 2 / fan_in, for layers before a ReLU.
+
+    >>> weights = gg.nn.initializers.he_normal((200, 64), generator=gg.random.Generator(0))
+    >>> round(gg.std(weights).item(), 1)  # sqrt(2 / 200)
+    0.1
+    """
     stddev = math.sqrt(2 / _fans(shape)[0])
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 
@@ -133,7 +170,12 @@ def he_normal(
 def lecun_normal(
     shape: Shape, *, generator: Generator | None = None, dtype: Any = "float32"
 ) -> Tensor:
-    """Normal numbers of variance 1 / fan_in, for layers before a SELU."""
+    """Normal numbers of variance 1 / fan_in, for layers before a SELU.
+
+    >>> weights = gg.nn.initializers.lecun_normal((100, 64), generator=gg.random.Generator(0))
+    >>> round(gg.std(weights).item(), 1)  # sqrt(1 / 100)
+    0.1
+    """
     stddev = math.sqrt(1 / _fans(shape)[0])
     return normal(shape, stddev=stddev, generator=generator, dtype=dtype)
 

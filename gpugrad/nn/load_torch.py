@@ -24,7 +24,14 @@ Array = np.ndarray[Any, Any]
 
 
 class TorchReport(NamedTuple):
-    """The report of `load_torch`: the names that it matched."""
+    """The report of `load_torch`: the names that it matched.
+
+    >>> model = gg.nn.Dense(3, 2)
+    >>> state = {"weight": np.ones((2, 3), "float32"), "bias": np.zeros(2, "float32")}
+    >>> report = gg.nn.load_torch(model, state)
+    >>> report.missing, report.unexpected
+    ([], [])
+    """
 
     matched: dict[str, str]
     """Names in the file, by the Variable's name; of two that were added, both."""

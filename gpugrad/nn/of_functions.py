@@ -46,17 +46,32 @@ class FunctionLayer(Module):
 def layer_of(name: str, function: Callable[..., Any]) -> type[FunctionLayer]:
     """The layer class that calls a function; its options are the function's, without the array."""
     _, *options = inspect.signature(function).parameters.values()
-    first_line = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes."
+    doc = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes.\n"
     return type(
         name,
         (FunctionLayer,),
         {
-            "__doc__": first_line,
+            "__doc__": doc + _example(name, function),
             "__module__": "gpugrad.nn",  # which defines it
             "_function": staticmethod(function),
             "_parameters": inspect.Signature(options),
         },
     )
+
+
+def _example(name: str, function: Callable[..., Any]) -> str:
+    """The function's example as the layer's: ``pool(x, 2)`` becomes ``Pool(2)(x)``."""
+    code, _, shown = (function.__doc__ or "").partition(">>> print(gg.")[2].partition("\n")
+    called, _, arguments = code.partition("(")
+    if not called.endswith(function.__name__):
+        return ""
+    depth, end = 0, 0
+    for end, letter in enumerate(arguments):  # noqa: B007  # of the array, the first argument
+        depth += (letter in "([") - (letter in ")]")
+        if depth < 0 or (depth == 0 and letter == ","):
+            break
+    options = arguments[end + 1 : -2].strip()
+    return f"\n>>> print(gg.nn.{name}({options})({arguments[:end]}))\n{shown}"
 
 
 class PReLU(Module):

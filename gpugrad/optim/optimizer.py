@@ -68,6 +68,16 @@ class Optimizer(Stepping):
             mean.
         skip_nonfinite: whether to skip steps in which a gradient is infinite or NaN. `skipped`
             counts them. On a GPU the host waits for the gradients.
+
+    >>> class Halving(gg.optim.Optimizer):
+    ...     def numbers(self, h, rate, step):
+    ...         return {"rate": rate}
+    ...     def formula(self, xp, s, p, g):
+    ...         return (p - s.rate * p,)
+    >>> x = gg.Variable(8.0)
+    >>> Halving(0.5).apply_gradients([(gg.constant(1.0), x)])
+    >>> print(x)
+    4.0
     """
 
     def __init_subclass__(cls, **keywords: Any) -> None:

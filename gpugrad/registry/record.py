@@ -81,6 +81,11 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         doc: the docstring of that function, with every section.
         home: the module that declares the op.
         eager: the function that users call, of Tensors.
+
+    >>> gg.OPS["tanh"]
+    <elementwise op tanh(x, /)>
+    >>> gg.OPS["tanh"].differentiable, gg.OPS["tanh"].kinds
+    (True, 'fc')
     """
 
     kind: str

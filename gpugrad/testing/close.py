@@ -29,7 +29,15 @@ TOLERANCES: dict[str, tuple[float, float]] = {
 
 
 class GradientCheckError(AssertionError):
-    """A derivative is wrong, or an op does not keep a promise of its record."""
+    """A derivative is wrong, or an op does not keep a promise of its record.
+
+    >>> wrong = gg.custom_gradient(lambda x: (x * x, lambda g: g))
+    >>> try:
+    ...     gg.testing.check_grads(wrong, (gg.constant(3.0, "float64"),))
+    ... except gg.testing.GradientCheckError as error:
+    ...     print(str(error)[:30])
+    <lambda>: the gradient by argu
+    """
 
 
 def as_numpy(x: Any) -> Array:

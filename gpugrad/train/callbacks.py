@@ -70,6 +70,8 @@ class Progress(Callback):
 
     Args:
         whole: whether one bar shows the whole run, for runs of many short epochs.
+
+    >>> bar = gg.train.Progress(whole=True)  # gg.train.fit(..., progress=bar)
     """
 
     on_every_rank = False
@@ -143,6 +145,11 @@ class EarlyStopping(Callback):
 
     Attributes:
         best_epoch: the number of the best epoch, from 1; 0 before the first has ended.
+
+    >>> stop = gg.train.EarlyStopping("loss", patience=2)
+    >>> same = lambda x: gg.sum(x)
+    >>> gg.train.fit(same, [np.ones(2)], epochs=9, callbacks=[stop], progress=False).epoch
+    3
     """
 
     @takes(monitor=TEXT, patience=WHOLE, mode=one_of("min", "max", None))
@@ -234,6 +241,8 @@ class Plot(Callback):
 
     Raises:
         ArgumentError: the format is unknown; at the run's begin, the file cannot be written.
+
+    >>> plot = gg.train.Plot("loss.svg")  # gg.train.fit(..., callbacks=[plot])
     """
 
     on_every_rank = False

@@ -77,6 +77,13 @@ class CSVLog(_Lines):
 
     Raises:
         ArgumentError: the file has other columns.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = gg.train.CSVLog(f"{folder}/log.csv")
+    ...     _ = gg.train.fit(lambda x: gg.sum(x), [np.ones(2)], callbacks=[log], progress=False)
+    ...     print(log.path.read_text()[:15])
+    epoch,step,loss
     """
 
     def end_of_epoch(self, run: Any) -> None:
@@ -108,6 +115,8 @@ class TensorBoard(Callback):
 
     Args:
         folder: the run's folder, for ``tensorboard --logdir``.
+
+    >>> log = gg.train.TensorBoard("runs/first")  # doctest: +SKIP
     """
 
     on_every_rank = False

@@ -98,6 +98,10 @@ class Run:
         model, optimizer, data: as passed to `fit`, or None.
         interrupted: whether Ctrl-C, or another signal, ended the run.
         in_step: whether a step is running, or a second Ctrl-C has broken one off.
+
+    >>> run = gg.train.fit(lambda x: gg.sum(x), [np.ones(2)] * 3, epochs=2, progress=False)
+    >>> run.epoch, run.step, run.history[-1]["loss"]
+    (2, 6, 2.0)
     """
 
     @takes(epochs=WHOLE)
@@ -197,6 +201,13 @@ def fit(
         ArgumentError: there are no batches; arguments do not fit a model or a function.
         NumericsError: a loss is NaN or infinite; the message names Variables that are, too. With
             an optimizer that skips such steps, only if all of them are.
+
+    >>> x = np.linspace(-1, 1, 64, dtype="float32")[:, None]
+    >>> data = gg.data.DataLoader(gg.data.Arrays(x, 3 * x), batch_size=16)
+    >>> model, optimizer = gg.nn.Dense(1, 1), gg.optim.SGD(0.2)
+    >>> run = gg.train.fit((model, gg.mse), data, epochs=60, optimizer=optimizer, progress=False)
+    >>> round(model.kernel.item(), 2)
+    3.0
     """
     model, metrics = None, list_of(Metric)("fit", "metrics", metrics)
     measured = metrics

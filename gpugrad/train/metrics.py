@@ -23,6 +23,15 @@ class Metric:
     """A number that follows from sums over examples. A subclass implements both methods.
 
     `sums` runs in the traced step, on the device; the sums of an epoch are added on the host.
+
+    >>> class Largest(gg.train.Metric):
+    ...     name = "ones"
+    ...     def sums(self, outputs, labels):
+    ...         return gg.stack([gg.sum(outputs == 1), gg.constant(outputs.size)])
+    ...     def result(self, sums):
+    ...         return float(sums[0] / sums[1])
+    >>> gg.train.evaluate(lambda x: x, [(np.array([1.0, 0.0]), np.zeros(2))], [Largest()])
+    {'ones': 0.5}
     """
 
     name = "metric"

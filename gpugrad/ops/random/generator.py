@@ -409,6 +409,10 @@ def default_generator() -> Generator:
     """The generator that the functions of `gg.random` use by default.
 
     In a forked process it starts anew, with numbers of its own: see `set_seed`.
+
+    >>> generator = gg.random.default_generator()
+    >>> generator.normal((2,)).shape
+    (2,)
     """
     return _default
 

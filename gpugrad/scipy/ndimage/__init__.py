@@ -23,7 +23,15 @@ from gpugrad.array_api.numpy_calls import as_tensors
 from gpugrad.core.backend import NUMPY, reading
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
-from gpugrad.scipy.ndimage import filters, fourier, generic, interpolation, measurements, ranks
+from gpugrad.scipy.ndimage import (
+    examples,
+    filters,
+    fourier,
+    generic,
+    interpolation,
+    measurements,
+    ranks,
+)
 from gpugrad.scipy.ndimage.common import SCIPY, wrapped
 
 __all__ = sorted(SCIPY.__all__)
@@ -66,7 +74,10 @@ def _without_derivative(name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.passes_through = True  # type: ignore[attr-defined]  # ci/scipy_page asks
-    function.__doc__ = f"SciPy's `{name}` on either device; raises if a tape watches it."
+    function.__doc__ = f"""SciPy's function of its name on either device; raises under a tape.
+
+    {examples.of(name)}
+    """
     function.__signature__ = inspect.signature(getattr(SCIPY, name))  # type: ignore[attr-defined]
     return function
 

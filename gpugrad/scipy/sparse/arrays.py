@@ -278,29 +278,55 @@ class _Arrays(type):
 
 
 class sparray(metaclass=_Arrays):
-    """Whatever is a sparse array, not a matrix, for `isinstance`."""
+    """Whatever is a sparse array, not a matrix, for `isinstance`.
+
+    >>> isinstance(gg.scipy.sparse.eye_array(2), gg.scipy.sparse.sparray)
+    True
+    """
 
 
 class csr_array(Sparse):
-    """Sparse array in compressed rows; arguments as `Sparse`."""
+    """Sparse array in compressed rows; arguments as `Sparse`.
+
+    >>> data = gg.constant([2.0, 4.0])
+    >>> a = gg.scipy.sparse.csr_array((data, ([0, 1], [1, 0])), shape=(2, 2))
+    >>> print(a @ gg.constant([1.0, 10.0]))
+    [20.  4.]
+    """
 
     format = "csr"
 
 
 class csc_array(Sparse):
-    """Sparse array in compressed columns; arguments as `Sparse`."""
+    """Sparse array in compressed columns; arguments as `Sparse`.
+
+    >>> a = gg.scipy.sparse.csc_array([[0.0, 5.0], [3.0, 0.0]])
+    >>> print(a.data, a.indices)
+    [3. 5.] [1 0]
+    """
 
     format = "csc"
 
 
 class coo_array(Sparse):
-    """Sparse array of entries with their rows and columns; arguments as `Sparse`."""
+    """Sparse array of entries with their rows and columns; arguments as `Sparse`.
+
+    >>> a = gg.scipy.sparse.coo_array((gg.constant([5.0, 1.0]), ([0, 0], [1, 1])), shape=(1, 2))
+    >>> print(a.toarray())
+    [[0. 6.]]
+    """
 
     format = "coo"
 
 
 class dia_array(Sparse):
-    """Sparse array of diagonals; arguments as `Sparse`."""
+    """Sparse array of diagonals; arguments as `Sparse`.
+
+    >>> a = gg.scipy.sparse.dia_array(([[1.0, 2.0]], [0]), shape=(2, 2))
+    >>> print(a.toarray())
+    [[1. 0.]
+     [0. 2.]]
+    """
 
     format = "dia"
 
@@ -342,6 +368,12 @@ class lil_array(Sparse):
     """Sparse array to which entries are written one by one; arguments as `Sparse`.
 
     Its pattern is that of a CSR array, in which a new entry takes time in proportion to all.
+
+    >>> a = gg.scipy.sparse.lil_array((2, 2))
+    >>> a[0, 1] = 5.0
+    >>> print(a.toarray())
+    [[0. 5.]
+     [0. 0.]]
     """
 
     format = "lil"
@@ -385,7 +417,11 @@ class dok_array(Sparse):
 
 
 class spmatrix(Sparse):
-    """The base class of matrices, for `isinstance`."""
+    """The base class of matrices, for `isinstance`.
+
+    >>> isinstance(gg.scipy.sparse.eye(2), gg.scipy.sparse.spmatrix)
+    True
+    """
 
     is_array = False
 
@@ -407,42 +443,84 @@ class spmatrix(Sparse):
 
 
 class csr_matrix(spmatrix, csr_array):
-    """`csr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`csr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.csr_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class csc_matrix(spmatrix, csc_array):
-    """`csc_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`csc_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.csc_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class coo_matrix(spmatrix, coo_array):
-    """`coo_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`coo_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.coo_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class dia_matrix(spmatrix, dia_array):
-    """`dia_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`dia_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.dia_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class bsr_matrix(spmatrix, bsr_array):
-    """`bsr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`bsr_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.bsr_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class lil_matrix(spmatrix, lil_array):
-    """`lil_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`lil_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.lil_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False
 
 
 class dok_matrix(spmatrix, dok_array):
-    """`dok_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power."""
+    """`dok_array` with ``*`` as its product, sums in two axes, and ``**`` as matrix power.
+
+    >>> a = gg.scipy.sparse.dok_matrix([[0.0, 5.0], [1.0, 0.0]])
+    >>> print((a**2).toarray())
+    [[5. 0.]
+     [0. 5.]]
+    """
 
     is_array = False

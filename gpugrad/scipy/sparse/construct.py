@@ -22,12 +22,20 @@ from gpugrad.scipy.sparse.structure import CLASSES
 
 
 def issparse(x: Any) -> bool:
-    """Whether `x` is a sparse array of gpugrad's or SciPy's."""
+    """Whether `x` is a sparse array of gpugrad's or SciPy's.
+
+    >>> gg.scipy.sparse.issparse(gg.scipy.sparse.eye_array(2)), gg.scipy.sparse.issparse(gg.ones(2))
+    (True, False)
+    """
     return isinstance(x, Sparse) or SCIPY.issparse(x)
 
 
 def isspmatrix(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's."""
+    """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's.
+
+    >>> gg.scipy.sparse.isspmatrix(gg.scipy.sparse.eye(2))
+    True
+    """
     return not x.is_array if isinstance(x, Sparse) else SCIPY.isspmatrix(x)
 
 
@@ -35,8 +43,12 @@ def _of_format(name: str) -> Callable[[Any], bool]:
     def check(x: Any) -> bool:
         return isspmatrix(x) and x.format == name
 
-    check.__doc__ = f"Whether `x` is a sparse matrix, not an array, in the format {name!r}."
     check.__name__ = check.__qualname__ = f"isspmatrix_{name}"
+    check.__doc__ = f"""Whether `x` is a sparse matrix, not an array, of the format in the name.
+
+    >>> gg.scipy.sparse.{check.__name__}(gg.scipy.sparse.eye(2, format="{name}"))
+    True
+    """
     return check
 
 
@@ -48,7 +60,12 @@ get_index_dtype = SCIPY.get_index_dtype
 
 
 def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
-    """The index arrays of a sparse array in another dtype; ValueError if that cannot hold them."""
+    """The index arrays of a sparse array in another dtype; ValueError if that cannot hold them.
+
+    >>> places = gg.scipy.sparse.safely_cast_index_arrays(gg.scipy.sparse.csr_array([[0.0, 5.0]]))
+    >>> [p.dtype.name for p in places]
+    ['int32', 'int32']
+    """
     return SCIPY.safely_cast_index_arrays(sparse(A).pattern.at, idx_dtype, msg)
 
 
@@ -112,7 +129,12 @@ def block_array(blocks: Any, *, format: str | None = None, dtype: Any = None) ->
 
 
 def bmat(blocks: Any, format: str | None = None, dtype: Any = None) -> Any:
-    """`block_array`, which returns a matrix if all blocks are matrices."""
+    """`block_array`, which returns a matrix if all blocks are matrices.
+
+    >>> a = gg.scipy.sparse.eye(2)
+    >>> gg.scipy.sparse.bmat([[a, None], [None, a]]).shape
+    (4, 4)
+    """
     return _blocks(SCIPY.bmat, blocks, format, dtype)
 
 
@@ -157,7 +179,12 @@ def kron(A: Any, B: Any, format: str | None = None) -> Any:
 
 
 def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
-    """Kronecker sum of two square sparse arrays: kron(I, A) + kron(B, I)."""
+    """Kronecker sum of two square sparse arrays: kron(I, A) + kron(B, I).
+
+    >>> a = gg.scipy.sparse.diags_array([[1.0, 2.0]], offsets=[0])
+    >>> print(gg.scipy.sparse.kronsum(a, a).diagonal())
+    [2. 3. 3. 4.]
+    """
     a, b = sparse(A), sparse(B)
     if any(x.ndim != 2 or x.shape[0] != x.shape[1] for x in (a, b)):
         raise ValueError(f"kronsum: A {a.shape} and B {b.shape} must be square.")
@@ -168,19 +195,34 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
 
 
 def tril(A: Any, k: int = 0, format: str | None = None) -> Any:
-    """The entries on and below a diagonal."""
+    """The entries on and below a diagonal.
+
+    >>> print(gg.scipy.sparse.tril(gg.scipy.sparse.csr_array([[1.0, 2.0], [3.0, 4.0]])).toarray())
+    [[1. 0.]
+     [3. 4.]]
+    """
     a = sparse(A)
     return a._moved(SCIPY.tril(a.pattern.at, k, format=format or a.format))
 
 
 def triu(A: Any, k: int = 0, format: str | None = None) -> Any:
-    """The entries on and above a diagonal."""
+    """The entries on and above a diagonal.
+
+    >>> print(gg.scipy.sparse.triu(gg.scipy.sparse.csr_array([[1.0, 2.0], [3.0, 4.0]])).toarray())
+    [[1. 2.]
+     [0. 4.]]
+    """
     a = sparse(A)
     return a._moved(SCIPY.triu(a.pattern.at, k, format=format or a.format))
 
 
 def find(A: Any) -> tuple[Any, Any, Tensor]:
-    """Rows, columns and values of the elements other than 0; the values are differentiable."""
+    """Rows, columns and values of the elements other than 0; the values are differentiable.
+
+    >>> rows, columns, values = gg.scipy.sparse.find(gg.scipy.sparse.csr_array([[0.0, 5.0]]))
+    >>> print(rows, columns, values)
+    [0] [1] [5.]
+    """
     coo = sparse(A).tocsr().tocoo()
     coo.eliminate_zeros()
     return coo.row, coo.col, coo.data
@@ -230,7 +272,13 @@ def diags(
     format: str | None = None,
     dtype: Any = None,
 ) -> Any:
-    """`diags_array`, which returns a matrix."""
+    """`diags_array`, which returns a matrix.
+
+    >>> print(gg.scipy.sparse.diags([1.0, 2.0], 1).toarray())
+    [[0. 1. 0.]
+     [0. 0. 2.]
+     [0. 0. 0.]]
+    """
     matrix = lambda d, **how: SCIPY.dia_matrix(SCIPY.diags_array(d, **how))  # noqa: E731
     return _diags(matrix, diagonals, offsets, shape, format, dtype)
 
@@ -244,12 +292,21 @@ def _diags(build: Any, diagonals: Any, offsets: Any, shape: Any, format: Any, dt
 
 
 def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
-    """The array with its axes in another order; their reverse if None."""
+    """The array with its axes in another order; their reverse if None.
+
+    >>> print(gg.scipy.sparse.permute_dims(gg.scipy.sparse.coo_array([[1.0, 2.0]])).toarray())
+    [[1.]
+     [2.]]
+    """
     return sparse(A).transpose(axes)
 
 
 def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
-    """The array with two of its axes exchanged."""
+    """The array with two of its axes exchanged.
+
+    >>> gg.scipy.sparse.swapaxes(gg.scipy.sparse.coo_array([[1.0, 2.0]]), 0, 1).shape
+    (2, 1)
+    """
     a = sparse(A)
     axes = np.arange(a.ndim)
     axes[[axis1, axis2]] = axes[[axis2, axis1]]
@@ -266,7 +323,12 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
 
 
 def spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
-    """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells."""
+    """A sparse matrix of the rows of `data`, each along the diagonal that `diags` tells.
+
+    >>> print(gg.scipy.sparse.spdiags([[1.0, 2.0], [0.0, 5.0]], [0, 1], 2, 2).toarray())
+    [[1. 5.]
+     [0. 2.]]
+    """
     shape = m if n is None else (m, n)
     return dia_matrix((data, diags), shape=shape).asformat(format)
 
@@ -289,7 +351,12 @@ def eye_array(
     format: str | None = None,
     device: Any = None,
 ) -> Any:
-    """A sparse array with ones on a diagonal."""
+    """A sparse array with ones on a diagonal.
+
+    >>> print(gg.scipy.sparse.eye_array(2, k=1).toarray())
+    [[0. 1.]
+     [0. 0.]]
+    """
     at = SCIPY.eye_array(m, n, k=k, dtype=as_dtype(dtype))
     return _constant(at, format or "dia", device)
 
@@ -302,12 +369,21 @@ def eye(
     format: str | None = None,
     device: Any = None,
 ) -> Any:
-    """A sparse matrix with ones on a diagonal."""
+    """A sparse matrix with ones on a diagonal.
+
+    >>> print(gg.scipy.sparse.eye(2) * gg.constant([2.0, 3.0]))  # a matrix product
+    [2. 3.]
+    """
     return _constant(SCIPY.eye(m, n, k, as_dtype(dtype)), format or "dia", device)
 
 
 def identity(n: int, dtype: Any = "d", format: str | None = None, device: Any = None) -> Any:
-    """The identity as a sparse matrix."""
+    """The identity as a sparse matrix.
+
+    >>> print(gg.scipy.sparse.identity(2).toarray())
+    [[1. 0.]
+     [0. 1.]]
+    """
     return eye(n, dtype=dtype, format=format, device=device)
 
 
@@ -317,6 +393,10 @@ def random_array(
     """A sparse array with random entries at random places, drawn by SciPy.
 
     Without `rng`, `gg.set_seed` repeats them; in a `gg.function` it is needed.
+
+    >>> a = gg.scipy.sparse.random_array((4, 5), density=0.25, rng=np.random.default_rng(0))
+    >>> a.shape, a.nnz
+    ((4, 5), 5)
     """
     rng = seeded_rng() if rng is None else rng
     return _constant(SCIPY.random_array(shape, density=density, dtype=dtype, rng=rng), format, None)
@@ -325,7 +405,11 @@ def random_array(
 def random(
     m: int, n: int, density: float = 0.01, format: str = "coo", dtype: Any = None, rng: Any = None
 ) -> Any:
-    """A sparse matrix with random entries at random places, drawn as by `random_array`."""
+    """A sparse matrix with random entries at random places, drawn as by `random_array`.
+
+    >>> gg.scipy.sparse.random(4, 5, density=0.25, rng=np.random.default_rng(0)).nnz
+    5
+    """
     rng = seeded_rng() if rng is None else rng
     return _constant(SCIPY.random(m, n, density, dtype=dtype, rng=rng), format, None)
 
@@ -334,10 +418,26 @@ rand = random
 
 
 def save_npz(file: Any, matrix: Any, compressed: bool = True) -> None:
-    """Save a sparse array's values, as SciPy's function of that name."""
+    """Save a sparse array's values, as SciPy's function of that name.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> gg.scipy.sparse.save_npz(file, gg.scipy.sparse.csr_array([[0.0, 5.0]]))
+    >>> start = file.seek(0)
+    >>> print(gg.scipy.sparse.load_npz(file).toarray())
+    [[0. 5.]]
+    """
     SCIPY.save_npz(file, sparse(matrix).on_host(), compressed)
 
 
 def load_npz(file: Any, device: Any = None) -> Any:
-    """The sparse array that `save_npz` has written."""
+    """The sparse array that `save_npz` has written.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> gg.scipy.sparse.save_npz(file, gg.scipy.sparse.csr_array([[0.0, 5.0]]))
+    >>> start = file.seek(0)
+    >>> gg.scipy.sparse.load_npz(file).format
+    'csr'
+    """
     return of_scipy(SCIPY.load_npz(file), device)

@@ -107,55 +107,109 @@ def cg(**options: Any) -> Any:
 
 @_as_scipy
 def bicg(**options: Any) -> Any:
-    """Biconjugate gradients for a square array; arguments and result as `cg`."""
+    """Biconjugate gradients for a square array; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.bicg(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def bicgstab(**options: Any) -> Any:
-    """Stabilized biconjugate gradients for a square array; arguments and result as `cg`."""
+    """Stabilized biconjugate gradients for a square array; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.bicgstab(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def cgs(**options: Any) -> Any:
-    """Squared conjugate gradients for a square array; arguments and result as `cg`."""
+    """Squared conjugate gradients for a square array; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.cgs(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def gmres(**options: Any) -> Any:
-    """Generalized minimal residuals for a square array; arguments and result as `cg`."""
+    """Generalized minimal residuals for a square array; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.gmres(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def lgmres(**options: Any) -> Any:
-    """Minimal residuals that keep directions at a restart; arguments and result as `cg`."""
+    """Minimal residuals that keep directions at a restart; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.lgmres(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def gcrotmk(**options: Any) -> Any:
-    """Flexible minimal residuals that keep directions; arguments and result as `cg`."""
+    """Flexible minimal residuals that keep directions; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.gcrotmk(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def qmr(**options: Any) -> Any:
-    """Quasi-minimal residuals for a square array; as `cg`, with preconditioners `M1` and `M2`."""
+    """Quasi-minimal residuals for a square array; as `cg`, with preconditioners `M1` and `M2`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.qmr(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def tfqmr(show: bool, **options: Any) -> Any:
-    """Quasi-minimal residuals without transposes; arguments and result as `cg`."""
+    """Quasi-minimal residuals without transposes; arguments and result as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.tfqmr(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     return options
 
 
 @_as_scipy
 def minres(A: Any, shift: Any, show: bool, check: bool, **options: Any) -> Any:
-    """Minimal residuals for a Hermitian array, (A - shift I) x = b; arguments as `cg`."""
+    """Minimal residuals for a Hermitian array, (A - shift I) x = b; arguments as `cg`.
+
+    >>> a = gg.scipy.sparse.csr_array([[4.0, 1.0], [1.0, 3.0]])
+    >>> x, info = gg.scipy.sparse.linalg.minres(a, [6.0, 7.0])
+    >>> print(x, info)
+    [1. 2.] 0
+    """
     a = operator(A)
     a = construct.sparse(A) if a is None else a
     if isinstance(shift, Tensor) or shift:
@@ -249,6 +303,11 @@ def lsmr(
     show: bool = False,
     x0: Any = None,
 ) -> tuple[Any, ...]:
-    """Least squares by LSMR; arguments and results as `lsqr`."""
+    """Least squares by LSMR; arguments and results as `lsqr`.
+
+    >>> x, *_ = gg.scipy.sparse.linalg.lsmr(gg.scipy.sparse.csr_array([[2.0], [2.0]]), [1.0, 3.0])
+    >>> print(x)
+    [1.]
+    """
     how = {"atol": atol, "btol": btol, "conlim": conlim, "maxiter": maxiter}
     return _least("lsmr", A, b, damp, x0, **how)

@@ -105,6 +105,12 @@ class SuperLU:
     Attributes:
         shape: (n, n).
         nnz: number of entries of the array.
+
+    >>> lu = gg.scipy.sparse.linalg.splu(gg.scipy.sparse.csc_array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> lu.shape, lu.nnz
+    ((2, 2), 2)
+    >>> print(lu.solve([2.0, 2.0], trans="T"))
+    [1.  0.5]
     """
 
     def __init__(self, a: Sparse) -> None:
@@ -198,7 +204,11 @@ def inv(A: Any) -> Any:
 
 
 def is_sptriangular(A: Any) -> tuple[bool, bool]:
-    """Whether the entries of a sparse array are on and below its diagonal; and on and above."""
+    """Whether the entries of a sparse array are on and below its diagonal; and on and above.
+
+    >>> gg.scipy.sparse.linalg.is_sptriangular(gg.scipy.sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]))
+    (True, False)
+    """
     if not construct.issparse(A):
         raise TypeError("is_sptriangular needs sparse and not dense arrays.")
     lower, upper = scipy.sparse.linalg.is_sptriangular(construct.sparse(A).pattern.ones)
@@ -206,7 +216,11 @@ def is_sptriangular(A: Any) -> tuple[bool, bool]:
 
 
 def spbandwidth(A: Any) -> tuple[int, int]:
-    """How many diagonals below and above the main one have entries."""
+    """How many diagonals below and above the main one have entries.
+
+    >>> gg.scipy.sparse.linalg.spbandwidth(gg.scipy.sparse.csr_array([[1.0, 0.0], [2.0, 3.0]]))
+    (1, 0)
+    """
     if not construct.issparse(A):
         raise TypeError("spbandwidth needs sparse and not dense arrays.")
     below, above = scipy.sparse.linalg.spbandwidth(construct.sparse(A).pattern.ones)
@@ -214,7 +228,12 @@ def spbandwidth(A: Any) -> tuple[int, int]:
 
 
 def factorized(A: Any) -> Callable[[Any], Tensor]:
-    """The function that solves A x = b for `b`, with the factors of `splu`."""
+    """The function that solves A x = b for `b`, with the factors of `splu`.
+
+    >>> solve = gg.scipy.sparse.linalg.factorized(gg.scipy.sparse.csc_array([[2.0]]))
+    >>> print(solve([6.0]))
+    [3.]
+    """
     return splu(A).solve
 
 
