@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import socket
 import struct
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _HEAD = struct.Struct("<qqd?H")  # number, process, time, whether it has ended, length of the text
 _ROOM = 256  # bytes a rank
@@ -44,15 +45,6 @@ class Note(NamedTuple):
         except FileNotFoundError:
             return "dead" if Path("/proc/self").exists() else ""
         return {"Z": "dead", "X": "dead", "T": "stopped", "t": "stopped"}.get(letter, "")
-
-
-def new_file(size: int) -> str:
-    """The path of a new board for `size` ranks, in memory where the system has such a folder."""
-    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    file, path = tempfile.mkstemp(prefix="gpugrad-board-", dir=folder)
-    with open(file, "wb") as opened:
-        opened.truncate(_ROOM * size)
-    return path
 
 
 class Board:
@@ -108,6 +100,28 @@ class Board:
             elif not state and note.number == number and note.text != text:
                 lines.append(f"rank {rank} is in another one: {note.text}")
         return "; ".join(lines) or "all ranks of this host are in it"
+
+
+def shared_board(engine: Any) -> Board:
+    """The board of this host, in memory where the system has such a folder.
+
+    Its file goes once all ranks have mapped it.
+    """
+    host, path = socket.gethostname(), ""
+    hosts = engine.gather(host)
+    places = {r: k for k, r in enumerate(r for r in range(engine.size) if hosts[r] == host)}
+    if places[engine.rank] == 0:
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        file, path = tempfile.mkstemp(prefix="gpugrad-board-", dir=folder)
+        os.truncate(file, _ROOM * len(places))
+        os.close(file)
+    paths = engine.gather(path)
+    board = Board(paths[min(places)], places, engine.rank)
+    board.write(0, "", True)
+    engine.gather(None)
+    if path:
+        os.unlink(path)
+    return board
 
 
 def _where(note: Note) -> str:

@@ -25,13 +25,13 @@ class Bucket(NamedTuple):
 
     Attributes:
         dtype: of the array.
-        parts: the position of each Variable, and where its gradient starts and ends.
-        length: of the array.
+        places: the positions of the Variables.
+        nbytes: of the array, if all of them have gradients.
     """
 
     dtype: Any
-    parts: list[tuple[int, int, int]]
-    length: int
+    places: list[int]
+    nbytes: int
 
 
 def make_buckets(
@@ -49,17 +49,16 @@ def make_buckets(
         places: positions of the Variables that buckets hold; None for all.
     """
     buckets: list[Bucket] = []
-    current: dict[Any, Bucket] = {}  # the last bucket of each dtype
     for k in sorted(range(len(variables)) if places is None else places, reverse=True):
         v = variables[k]
         dtype = compress if compress is not None and v.dtype.kind == "f" else v.dtype
-        bucket = current.get(dtype)
-        if bucket is None or (bucket.length + v.size) * dtype.itemsize > nbytes:
-            bucket = Bucket(dtype, [], 0)
-            buckets.append(bucket)
-        place = buckets.index(bucket)
-        bucket.parts.append((k, bucket.length, bucket.length + v.size))
-        current[dtype] = buckets[place] = bucket._replace(length=bucket.length + v.size)
+        own = v.size * dtype.itemsize
+        at = max((j for j, b in enumerate(buckets) if b.dtype == dtype), default=len(buckets))
+        if at < len(buckets) and buckets[at].nbytes + own <= nbytes:
+            _, some, held = buckets[at]
+            buckets[at] = Bucket(dtype, [*some, k], held + own)
+        else:
+            buckets.append(Bucket(dtype, [k], own))
     return buckets
 
 
@@ -100,7 +99,7 @@ class Averager:
         results: list[Any] = [None] * len(grads)
         waits = []
         for number, bucket in enumerate(self._buckets):
-            parts = [k for k, _, _ in bucket.parts if kinds[k] == _DENSE]
+            parts = [k for k in bucket.places if kinds[k] == _DENSE]
             if parts:
                 waits.append(self._start(number, bucket.dtype, parts, grads, share, weight))
                 if not traced:  # the memory of a bucket at a time
@@ -136,7 +135,7 @@ class Averager:
             like = self._variables[0]._data
             with devices.formulas_on(like):
                 head = self._head(like, own, rows, own_weight, wanted, traced and on_gpu)
-                world().run(f"header of {len(own)} gradients", lambda e: e.sum_in_place(head))
+                world().run(f"header of {len(own)} gradients", "sum_in_place", head)
                 steps: Any = head[3:4].reshape(()) == world().size
                 kinds: Sequence[int] = own
                 if not is_captured(like):  # else an earlier run has seen that all ranks agree
@@ -238,7 +237,7 @@ class Averager:
                     if h:
                         flat[at:end] = _times(lib, next(left).reshape(-1), own, weight)
                 text = f"bucket {number + 1} of {len(self._buckets)}, {dtype}[{ends[-1]}]"
-                self._waiting[number] = world().run(text, lambda e: e.start_sum(flat))
+                self._waiting[number] = world().run(text, "start_sum", flat)
             return [flat]
 
         def means(flat: Any) -> list[Any]:
@@ -279,7 +278,7 @@ class Averager:
                 if self._sends_rows and not is_captured(own):
                     mine = lib.asarray(np.array([len(indices), bool(arrays) and not is_rows]))
                     about = f"rows of '{variable.name}'"
-                    counts = devices.host(world().run(about, lambda e: e.all_gather(mine)))
+                    counts = devices.host(world().run(about, "all_gather", mine))
                     most, all_rows = int(counts[:, 0].max()), not counts[:, 1].any()
                 per_row = dtype.itemsize * math.prod(shape[1:]) + 8
                 if all_rows and most * world().size * per_row < 2 * variable.nbytes:
@@ -294,7 +293,7 @@ class Averager:
                 if arrays and not is_rows:
                     whole += _times(lib, arrays[0], own, weight)
                 text = f"'{variable.name}', {dtype}{list(shape)}"
-                world().run(text, lambda e: e.sum_in_place(whole))
+                world().run(text, "sum_in_place", whole)
                 return [whole]
 
         about = [(variable.shape, variable.dtype)]
@@ -315,7 +314,7 @@ def _gathered(lib: Any, array: Any, most: int, counts: Any) -> Any:
     padded = lib.zeros((most, *array.shape[1:]), dtype=array.dtype)
     padded[: len(array)] = array
     text = f"{most} rows {array.dtype}{list(array.shape[1:])}"
-    parts = world().run(text, lambda engine: engine.all_gather(padded))
+    parts = world().run(text, "all_gather", padded)
     return lib.concatenate([part[:n] for part, n in zip(parts, counts.tolist(), strict=True)])
 
 

@@ -7,21 +7,14 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF
+from gpugrad.distributed.engine import Engine
 from gpugrad.errors import DistributedError
 
 _OPS = {"sum": "SUM", "mean": "SUM", "max": "MAX", "min": "MIN"}  # not ops: reductions of MPI
 
 
-class MPIEngine:
-    """All processes that ``mpiexec`` or ``srun`` has started.
-
-    Each collective takes and returns C-contiguous arrays. Where an array is made of one part for
-    each rank, or becomes one, its first axis has the length `size`.
-
-    Attributes:
-        rank, size: of this process, and of all.
-        kind: of the devices whose arrays it moves.
-    """
+class MPIEngine(Engine):
+    """All processes that ``mpiexec`` or ``srun`` has started."""
 
     name, kind = "MPI", "cpu"
 
@@ -45,11 +38,9 @@ class MPIEngine:
         return rank
 
     def all_reduce(self, x: Any, how: str) -> Any:
-        """The sum, mean, max or min over ranks, elementwise."""
         return self._reduced(x, how, self._comm.Allreduce, x.shape)
 
     def reduce_scatter(self, x: Any, how: str) -> Any:
-        """The part of this rank of the sum or mean over ranks."""
         return self._reduced(x, how, self._comm.Reduce_scatter_block, x.shape[1:])
 
     def _reduced(self, x: Any, how: str, call: Any, shape: tuple[int, ...]) -> Any:
@@ -62,54 +53,27 @@ class MPIEngine:
         return out.astype(x.dtype, copy=False)
 
     def all_gather(self, x: Any) -> Any:
-        """The arrays of all ranks, stacked."""
         out = np.empty((self.size, *x.shape), x.dtype)
         self._comm.Allgather(_bytes(x), _bytes(out))
         return out
 
     def all_to_all(self, x: Any) -> Any:
-        """Part k of each rank's array, stacked, on rank k."""
         out = np.empty_like(x)
         self._comm.Alltoall(_bytes(x), _bytes(out))
         return out
 
     def broadcast(self, x: Any, root: int) -> Any:
-        """The array of one rank."""
         out = x.copy()
         self._comm.Bcast(_bytes(out), root)
         return out
 
     def sum_in_place(self, x: Any) -> None:
-        """Replace an array by the sum over ranks."""
         if x.dtype in HALF:
             x[...] = self.all_reduce(x, "sum")
         else:
             self._comm.Allreduce(self._mpi.IN_PLACE, x)
 
-    def start_sum(self, x: Any) -> None:
-        """Replace an array by the sum over ranks: MPI gains nothing if the sum goes on beside."""
-        self.sum_in_place(x)
-
-    def wait(self, started: Any) -> None:
-        """Wait for what `start_sum` has begun and returned."""
-
-    def put(self, x: np.ndarray[Any, Any]) -> Any:
-        """A NumPy array as one that this engine moves."""
-        return x
-
-    def is_capturing(self) -> bool:
-        """Whether what is called now becomes a part of a CUDA graph: nothing of MPI does."""
-        return False
-
-    def ended(self) -> Any:
-        """A function that tells whether the last collective has ended: MPI waits for it."""
-        return None
-
-    def check(self) -> None:
-        """Raise if the network or another rank has failed: MPI ends all processes by itself."""
-
     def abort(self, code: int) -> None:
-        """End the processes of all ranks."""
         self._mpi.COMM_WORLD.Abort(code)
 
 

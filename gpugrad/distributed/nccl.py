@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import cupy
+from gpugrad.distributed.engine import Engine
 from gpugrad.errors import DistributedError
 from gpugrad.kernels.libraries.nccl import load
 
@@ -20,15 +21,13 @@ _CODES = {"i": "INT", "u": "UINT", "f": "FLOAT", "b": "UINT", "c": "FLOAT", "V":
 _OPS = {"sum": "SUM", "mean": "AVG", "max": "MAX", "min": "MIN"}  # not ops: reductions of NCCL
 
 
-class NCCLEngine:
+class NCCLEngine(Engine):
     """The GPUs of several processes, one each.
 
     Args:
         rank, size: of this process, and of all.
         share: sends rank 0's value to all ranks; None if there is no other network, so that NCCL
             meets at the address in the environment variable NCCL_COMM_ID.
-
-    Methods are those of `MPIEngine`.
     """
 
     name, kind = "NCCL", "cuda"
@@ -49,14 +48,10 @@ class NCCLEngine:
             ) from error
 
     def all_reduce(self, x: Any, how: str) -> Any:
-        """The sum, mean, max or min over ranks, elementwise."""
-        out = cupy().empty_like(x)
-        self._reduce(x, out, how)
-        return out
+        return self._reduced("allReduce", x, cupy().empty_like(x), how)
 
     def sum_in_place(self, x: Any) -> None:
-        """Replace an array by the sum over ranks."""
-        self._reduce(x, x, "sum")
+        self._reduced("allReduce", x, x, "sum")
 
     def start_sum(self, x: Any) -> Any:
         """Begin to replace an array by the sum over ranks, on a stream that forks from this one."""
@@ -71,57 +66,45 @@ class NCCLEngine:
         """Let this stream wait for what `start_sum` has begun and returned."""
         cupy().cuda.get_current_stream().wait_event(started)
 
-    def _reduce(self, x: Any, out: Any, how: str) -> None:
-        self._call("allReduce", [x, out], _count(x), x.dtype, self._op(how))
-
     def reduce_scatter(self, x: Any, how: str) -> Any:
-        """The part of this rank of the sum or mean over ranks."""
-        out = cupy().empty(x.shape[1:], x.dtype)
-        self._call("reduceScatter", [x, out], _count(out), x.dtype, self._op(how))
-        return out
+        return self._reduced("reduceScatter", x, cupy().empty(x.shape[1:], x.dtype), how)
 
     def all_gather(self, x: Any) -> Any:
-        """The arrays of all ranks, stacked."""
-        out = cupy().empty((self.size, *x.shape), x.dtype)
-        self._call("allGather", [x, out], x.nbytes, np.dtype("uint8"))
-        return out
+        return self._moved("allGather", x, cupy().empty((self.size, *x.shape), x.dtype))
 
     def all_to_all(self, x: Any) -> Any:
-        """Part k of each rank's array, stacked, on rank k."""
         out = cupy().empty_like(x)
         self._nccl.groupStart()
         try:
             for k in range(self.size):
-                part, to = x[k], out[k]
-                self._call("send", [part], part.nbytes, np.dtype("uint8"), k)
-                self._call("recv", [to], to.nbytes, np.dtype("uint8"), k)
+                self._moved("send", x[k], None, k)
+                self._moved("recv", out[k], None, k)
         finally:
             self._nccl.groupEnd()
         return out
 
     def broadcast(self, x: Any, root: int) -> Any:
-        """The array of one rank."""
-        out = cupy().empty_like(x)
-        self._call("broadcast", [x, out], x.nbytes, np.dtype("uint8"), root)
-        return out
+        return self._moved("broadcast", x, cupy().empty_like(x), root)
 
     def put(self, x: np.ndarray[Any, Any]) -> Any:
-        """A NumPy array as one that this engine moves."""
         return cupy().asarray(x)
 
-    def _op(self, how: str) -> int:
-        op: int = getattr(self._nccl, f"NCCL_{_OPS[how]}")
-        return op
+    def _reduced(self, name: str, x: Any, out: Any, how: str) -> Any:
+        n = 2 if x.dtype.kind == "c" else 1  # a complex number is two
+        kind = f"{_CODES[x.dtype.kind]}{8 * x.dtype.itemsize // n}"
+        self._call(name, [x, out], n * out.size, kind, getattr(self._nccl, f"NCCL_{_OPS[how]}"))
+        return out
 
-    def _call(self, name: str, arrays: Sequence[Any], count: int, dtype: Any, *more: int) -> None:
+    def _moved(self, name: str, x: Any, out: Any, *more: int) -> Any:
+        self._call(name, [x] if out is None else [x, out], x.nbytes, "UINT8", *more)
+        return out
+
+    def _call(self, name: str, arrays: Sequence[Any], count: int, kind: str, *more: int) -> None:
         self._stream = cupy().cuda.get_current_stream()
-        bits = 8 * dtype.itemsize // (2 if dtype.kind == "c" else 1)
-        code = getattr(self._nccl, f"NCCL_{_CODES[dtype.kind]}{bits}")
-        pointers = [a.data.ptr for a in arrays]
-        getattr(self._comm, name)(*pointers, count, code, *more, self._stream.ptr)
+        about = count, getattr(self._nccl, f"NCCL_{kind}"), *more, self._stream.ptr
+        getattr(self._comm, name)(*(a.data.ptr for a in arrays), *about)
 
     def is_capturing(self) -> bool:
-        """Whether what is called now becomes a part of a CUDA graph."""
         return bool(cupy().cuda.get_current_stream().is_capturing())
 
     def launch(self, launch: Callable[[], None]) -> None:
@@ -130,7 +113,6 @@ class NCCLEngine:
         self._stream = cupy().cuda.get_current_stream()
 
     def ended(self) -> Callable[[], bool] | None:
-        """A function that tells whether the last collective or graph has ended."""
         stream = self._stream
         if stream is None:
             return None
@@ -143,7 +125,6 @@ class NCCLEngine:
         return is_done
 
     def check(self) -> None:
-        """Raise if the network or another rank has failed."""
         try:
             self._comm.check_async_error()
         except self._nccl.NcclError as error:
@@ -153,8 +134,3 @@ class NCCLEngine:
         """End this process; the launcher ends the others."""
         self._comm.abort()
         os._exit(code)
-
-
-def _count(x: Any) -> int:
-    """The number of elements for NCCL, to which a complex number is two."""
-    return int(x.size) * (2 if x.dtype.kind == "c" else 1)

@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from gpugrad.core.arguments import one_of
 from gpugrad.core.devices import device_of
-from gpugrad.distributed.alike import Alike
+from gpugrad.distributed.engine import Engine
 from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
 from gpugrad.registry.record import op
 from gpugrad.trace.array import TRACED, Traced, current_trace
 
 
-def _logged(formula: Any) -> Any:
-    """The formula of an op that each replay of a trace runs, also if its array is a constant."""
+def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
+    """`op` for a formula that each replay of a trace runs, also if its array is a constant."""
 
-    @functools.wraps(formula)
-    def run(xp: Any, x: Any, /, *args: Any, **params: Any) -> Any:
-        trace = current_trace()
-        if trace is None or trace.sizing:
-            return formula(xp, x, *args, **params)
-        x = xp.lib.asarray(x)
-        named = dict(zip(list(inspect.signature(formula).parameters)[2:], args, strict=False))
-        return getattr(TRACED, formula.__name__)(Traced(x, trace.place(x)), **named, **params)
+    def decorate(formula: Any) -> Any:
+        @functools.wraps(formula)
+        def run(xp: Any, x: Any, /, *args: Any, **params: Any) -> Any:
+            trace = current_trace()
+            if trace is None or trace.sizing:
+                return formula(xp, x, *args, **params)
+            x = xp.lib.asarray(x)
+            named = dict(zip(list(inspect.signature(formula).parameters)[2:], args, strict=False))
+            return getattr(TRACED, formula.__name__)(Traced(x, trace.place(x)), **named, **params)
 
-    return run
+        linear = {"linear": True} if rules else {"differentiable": False}
+        return op(rules, **linear, opens="effect", captures=True, **fields)(run)
 
-
-def _about(name: str, x: Any) -> str:
-    return f"{name} {x.dtype}{list(x.shape)}"
+    return decorate
 
 
 def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
@@ -47,7 +48,7 @@ def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
     has the right shape, and the values of this rank's array.
     """
     if current_trace() is not None:
-        return getattr(Alike(world().size), method)(x, *args)
+        return getattr(Engine(world().size), method)(x, *args)
     engine, device = world().engine, device_of(x)
     if engine.kind not in (None, device.kind):
         raise DeviceError(
@@ -55,7 +56,7 @@ def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
             f"{'GPUs' if engine.kind == 'cuda' else 'CPUs'}. Move it with x.to_device(device)."
         )
     contiguous = xp.lib.asarray(x, order="C")  # unlike ascontiguousarray, 0-d as well
-    return world().run(_about(name, x), lambda engine: getattr(engine, method)(contiguous, *args))
+    return world().run(f"{name} {x.dtype}{list(x.shape)}", method, contiguous, *args)
 
 
 def _parts(xp: Any, name: str, x: Any, axis: int) -> Any:
@@ -106,18 +107,14 @@ def _samples(*shapes: tuple[int, ...], **params: Any) -> Any:
     return samples
 
 
-@op(
+@_collective(
     [lambda xp, g, reduction: xp.all_reduce(g, reduction=reduction)],
-    linear=True,
     kinds="fc",
     batch="stack",
-    opens="effect",
-    captures=True,
     samples=_samples((3, 2), (), reduction=["mean"]),
-    ref=lambda x, reduction="sum": Alike(world().size).all_reduce(x, reduction),
+    ref=lambda x, reduction="sum": Engine(world().size).all_reduce(x, reduction),
     errors=[(([1.0],), {"reduction": "max"}, ValueError, "reduction")],
 )
-@_logged
 def all_reduce(xp, x, /, reduction="sum"):
     """The sum or the mean over ranks, elementwise, on each of them.
 
@@ -134,17 +131,13 @@ def all_reduce(xp, x, /, reduction="sum"):
     return _run(xp, "all_reduce", x, "all_reduce", reduction)
 
 
-@op(
-    differentiable=False,
+@_collective(
     kinds="fi",
     batch="stack",
-    opens="effect",
-    captures=True,
     samples=_samples((3, 2), (), reduction=["min"]),
     ref=lambda x, reduction="max": x,
     errors=[(([1.0],), {"reduction": "sum"}, ValueError, "reduction")],
 )
-@_logged
 def all_reduce_extremum(xp, x, /, reduction="max"):
     """The largest or the smallest value over ranks, elementwise, on each of them.
 
@@ -159,18 +152,14 @@ def all_reduce_extremum(xp, x, /, reduction="max"):
     return _run(xp, "all_reduce", x, "all_reduce", reduction)
 
 
-@op(
+@_collective(
     [lambda xp, g, axis: xp.reduce_scatter(g, axis=axis)],
-    linear=True,
     kinds="fcib",
     batch="axis",
-    opens="effect",
-    captures=True,
     samples=_samples((3, 2), axis=[1, -2]),
     ref=lambda x, axis=0: np.concatenate([x] * world().size, axis),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
-@_logged
 def all_gather(xp, x, /, axis=0):
     """The arrays of all ranks, concatenated along an axis, on each of them.
 
@@ -187,20 +176,20 @@ def all_gather(xp, x, /, axis=0):
     return _joined(xp, _run(xp, "all_gather", x, "all_gather"), axis)
 
 
-@op(
-    [lambda xp, g, axis, reduction: _reduce_scatter_vjp(xp, g, axis, reduction)],
-    linear=True,
+@_collective(
+    [
+        lambda xp, g, axis, reduction: xp.all_gather(
+            g / world().size if reduction == "mean" else g, axis=axis
+        )
+    ],
     kinds="fc",
     batch="axis",
-    opens="effect",
-    captures=True,
     samples=_samples((12, 2), axis=[-2], reduction=["mean"]),
-    ref=lambda x, axis=0, reduction="sum": Alike(world().size).all_reduce(
+    ref=lambda x, axis=0, reduction="sum": Engine(world().size).all_reduce(
         np.split(x, world().size, axis)[world().rank], reduction
     ),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
-@_logged
 def reduce_scatter(xp, x, /, axis=0, reduction="sum"):
     """The part of this rank, along an axis, of the sum or the mean over ranks.
 
@@ -222,23 +211,15 @@ def reduce_scatter(xp, x, /, axis=0, reduction="sum"):
     )
 
 
-def _reduce_scatter_vjp(xp: Any, g: Any, axis: int, reduction: str) -> Any:
-    whole = xp.all_gather(g, axis=axis)
-    return whole / world().size if reduction == "mean" else whole
-
-
-@op(
-    [lambda xp, g, root: _broadcast_vjp(xp, g, root)],
-    linear=True,
+@_collective(
+    # all ranks run the same ops
+    [lambda xp, g, root: xp.all_reduce(g) * float(world().rank == root)],
     kinds="fcib",
     batch="stack",
-    opens="effect",
-    captures=True,
     samples=_samples((3, 2), ()),
     ref=lambda x, root=0: x,
     errors=[(([1.0],), {"root": 9999}, ValueError, "root")],
 )
-@_logged
 def broadcast(xp, x, /, root=0):
     """The array of one rank, on each of them.
 
@@ -249,33 +230,21 @@ def broadcast(xp, x, /, root=0):
     >>> print(gg.distributed.broadcast([1.0, 2.0]))  # of one process
     [1. 2.]
     """
-    _check_root(root)
+    if not 0 <= root < world().size:
+        raise ArgumentError(f"broadcast: root={root}, but ranks run from 0 to {world().size - 1}.")
     return _run(xp, "broadcast", x, "broadcast", root)
 
 
-def _check_root(root: int) -> None:
-    if not 0 <= root < world().size:
-        raise ArgumentError(f"broadcast: root={root}, but ranks run from 0 to {world().size - 1}.")
-
-
-def _broadcast_vjp(xp: Any, g: Any, root: int) -> Any:
-    return xp.all_reduce(g) * float(world().rank == root)  # all ranks run the same ops
-
-
-@op(
+@_collective(
     [lambda xp, g, axis: xp.all_to_all(g, axis=axis)],
-    linear=True,
     kinds="fcib",
     batch="axis",
-    opens="effect",
-    captures=True,
     samples=_samples((12, 2), axis=[-2]),
     ref=lambda x, axis=0: np.concatenate(
         [np.split(x, world().size, axis)[world().rank]] * world().size, axis
     ),
     errors=[(([1.0],), {"axis": 1}, IndexError, "axis")],
 )
-@_logged
 def all_to_all(xp, x, /, axis=0):
     """Part k along an axis of each rank's array, concatenated in the order of ranks, on rank k.
 

@@ -302,17 +302,14 @@ def _checked_weight(name: str, weight: Any) -> Any:
     return number
 
 
-def _version() -> str:
-    return str(sys.modules["gpugrad"].__version__)
-
-
 def _compare(name: str, world: World, model: Any, variables: Sequence[Variable]) -> None:
     """DistributedError if the ranks have other Variables than rank 0."""
     named = getattr(model, "named_variables", None)
     paths = {v._id: path for path, v in named()} if named is not None else {}
     # names that the library has made up count Variables, also those that only one rank has made
     own = [(paths.get(v._id, ""), v.shape, str(v.dtype)) for v in variables]
-    versions, models = zip(*world.gather((_version(), own)), strict=True)
+    version = sys.modules["gpugrad"].__version__
+    versions, models = zip(*world.gather((version, own)), strict=True)
     if len({*versions}) > 1:
         raise DistributedError(f"{name}: the ranks run different versions of gpugrad: {versions}.")
     for rank, other in enumerate(models):
@@ -331,4 +328,4 @@ def _from_rank_0(world: World, v: Variable) -> Any:
     data = v._data
     with devices.formulas_on(data):
         contiguous = data.copy(order="C")
-        return world.run(f"broadcast of '{v.name}'", lambda e: e.broadcast(contiguous, 0))
+        return world.run(f"broadcast of '{v.name}'", "broadcast", contiguous, 0)

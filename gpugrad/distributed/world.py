@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
-import pickle
-import socket
 import sys
 import threading
 import time
@@ -14,16 +13,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpugrad.core import devices
 from gpugrad.core.arguments import ABOVE_0, COUNT, TEXT, WHOLE, optional, takes
 from gpugrad.core.forking import new_lock
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import wrap
 from gpugrad.core.variable import Variable
-from gpugrad.distributed.alike import Alike
-from gpugrad.distributed.board import Board, new_file
+from gpugrad.distributed.board import shared_board
+from gpugrad.distributed.engine import Engine
 from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
 from gpugrad.errors import DeviceError, DistributedError, GpugradError, saying_where
@@ -61,11 +58,10 @@ class World:
         self._now: tuple[int, float, str] | None = None  # the collective that the host waits for
         self._queued: deque[tuple[int, float, str, Any]] = deque()  # those on a stream, in order
         self._lock = new_lock()
-        self._board: Board | None = None
         if self.size > 1:
-            self._board = self._new_board()
+            self._board = shared_board(engine)
             threading.Thread(target=self._watch, name="gpugrad-watchdog", daemon=True).start()
-            _end_all_on_an_exception(self)
+            sys.excepthook = functools.partial(self._uncaught, sys.excepthook)
             atexit.register(self._leave)
 
     def __repr__(self) -> str:
@@ -73,14 +69,14 @@ class World:
 
     # -- collectives
 
-    def run(self, text: str, call: Callable[[Any], Any]) -> Any:
-        """Run a collective: `call` gets the engine. All ranks run the same ones in one order.
+    def run(self, text: str, method: str, *args: Any) -> Any:
+        """Run a collective, a method of the engine. All ranks run the same ones in one order.
 
         Args:
             text: the collective with dtype and shape, for messages; equal on all ranks.
         """
         if self.size == 1:
-            return call(self.engine)
+            return getattr(self.engine, method)(*args)
         if os.getpid() != self._process:
             raise DistributedError(
                 f"{text}: this process was forked after init and has no part in the communication. "
@@ -88,33 +84,34 @@ class World:
             )
         if self.engine.is_capturing():
             ranks.captured += 1
-            return call(self.engine)
-        return self._watched(1, text, call)
+            return getattr(self.engine, method)(*args)
+        return self._watched(1, text, method, *args)
 
     def launch(self, count: int, launch: Callable[[], None]) -> None:
         """Launch a CUDA graph that holds so many collectives."""
-        self._watched(count, f"a CUDA graph of {count}", lambda engine: engine.launch(launch))
+        self._watched(count, f"a CUDA graph of {count}", "launch", launch)
 
-    def _watched(self, count: int, text: str, call: Callable[[Any], Any]) -> Any:
+    def _watched(self, count: int, text: str, method: str, *args: Any) -> Any:
         """Run collectives while the watchdog looks at them."""
         with self._lock:
             self._number += count
             number, since = self._number, time.monotonic()
-            self._note(number, text, ended=False)
+            self._board.write(number, text, ended=False)
             self._now = number, since, text
             try:
-                result, is_done = call(self.engine), self.engine.ended()
+                result = getattr(self.engine, method)(*args)
+                is_done = self.engine.ended()
             except RuntimeError as error:
                 if isinstance(error, GpugradError):
                     raise
                 raise DistributedError(
-                    f"collective {number}, {text}, has failed: {self._report(number, text)}. "
+                    f"collective {number}, {text}, has failed: {self._board.report(number, text)}. "
                     f"{self.engine.name}: {error}"
                 ) from error
             finally:
                 self._now = None
             if is_done is None:
-                self._note(number, text, ended=True)
+                self._board.write(number, text, ended=True)
             else:
                 self._queued.append((number, since, text, is_done))
             return result
@@ -126,55 +123,28 @@ class World:
 
     def gather(self, value: Any) -> list[Any]:
         """The picklable values of all ranks, in their order."""
-        if self.size == 1:
-            return [value]
-        own = np.frombuffer(pickle.dumps(value), np.uint8)
-
-        def parts(engine: Any) -> list[Any]:
-            lengths = devices.host(engine.all_gather(engine.put(np.array([own.size]))))[:, 0]
-            padded = np.zeros(lengths.max(), np.uint8)
-            padded[: own.size] = own
-            rows = devices.host(engine.all_gather(engine.put(padded)))
-            return [pickle.loads(row[:n].tobytes()) for row, n in zip(rows, lengths, strict=True)]
-
-        found: list[Any] = self.run("gather of objects", parts)
+        found: list[Any] = self.run("gather of objects", "gather", value)
         return found
 
     def average(self, variables: Sequence[Variable]) -> None:
         """Give Variables the means of their values over ranks, where they differ."""
-        differ = [
-            len(set(kinds)) > 1 for kinds in zip(*self.gather(_digests(variables)), strict=True)
-        ]
-        for v, differs in zip(variables, differ, strict=True):
-            if differs:
-                v.assign(wrap(self._mean(f"mean of '{v.name}'", v._data.copy(order="C"))))
-
-    def _mean(self, text: str, data: Any) -> Any:
-        return self.run(text, lambda engine: engine.all_reduce(data, "mean"))
+        own = [zlib.crc32(devices.host(v._data).tobytes()) for v in variables]
+        for v, *digests in zip(variables, *self.gather(own), strict=True):
+            if len({*digests}) > 1:
+                data = v._data.copy(order="C")
+                v.assign(wrap(self.run(f"mean of '{v.name}'", "all_reduce", data, "mean")))
 
     # -- faults
 
-    def _new_board(self) -> Board | None:
-        """The board of this host, whose file goes once all have mapped it."""
-        host = socket.gethostname()
-        hosts = self.gather(host)
-        places = {r: k for k, r in enumerate(r for r in range(self.size) if hosts[r] == host)}
-        first = min(places) == self.rank
-        path = new_file(len(places)) if first else ""
-        paths = self.gather(path)
-        board = Board(paths[min(places)], places, self.rank)
-        board.write(0, "", True)
-        self.gather(None)
-        if first:
-            os.unlink(path)
-        return board
-
-    def _note(self, number: int, text: str, ended: bool) -> None:
-        if self._board is not None:
-            self._board.write(number, text, ended)
-
     def _leave(self) -> None:
-        self._note(self._number, "the end of its program", ended=True)
+        self._board.write(self._number, "the end of its program", ended=True)
+
+    def _uncaught(self, before: Any, *error: Any) -> None:
+        """End the other ranks after an exception of this one, for which they would wait."""
+        before(*error)
+        print(f"gpugrad: rank {self.rank} of {self.size} ends all ranks.", file=sys.stderr)
+        sys.stderr.flush()
+        self.engine.abort(1)
 
     def _watch(self) -> None:
         """End all ranks if a collective does not end."""
@@ -183,7 +153,7 @@ class World:
             while self._queued and self._queued[0][3]():
                 number, _, text, _ = self._queued.popleft()
                 if number == self._number:
-                    self._note(number, text, ended=True)
+                    self._board.write(number, text, ended=True)
             try:
                 self.engine.check()
             except DistributedError as error:
@@ -195,16 +165,14 @@ class World:
             waited = time.monotonic() - since
             if waited > self._timeout:
                 self._end(number, text, f"is not done after {self._timeout:g} s")
-            elif self._board and self._board.lost():
+            elif self._board.lost():
                 self._end(number, text, f"cannot end after {waited:.1f} s")
 
-    def _report(self, number: int, text: str) -> str:
-        return self._board.report(number, text) if self._board else ""
-
     def _end(self, number: int, text: str, reason: str) -> None:
+        others = self._board.report(number, text)
         print(
             f"gpugrad: rank {self.rank} of {self.size}: collective {number}, {text}, {reason}: "
-            f"{self._report(number, text)}. All ranks end; continue from the last checkpoint.",
+            f"{others}. All ranks end; continue from the last checkpoint.",
             file=sys.stderr,
             flush=True,
         )
@@ -212,27 +180,10 @@ class World:
         self.engine.abort(TIMED_OUT)
 
 
-def _digests(variables: Sequence[Variable]) -> list[int]:
-    return [zlib.crc32(devices.host(v._data).tobytes()) for v in variables]
-
-
-def _end_all_on_an_exception(world: World) -> None:
-    """Let an uncaught exception of one rank end the others, which would wait for it."""
-    before = sys.excepthook
-
-    def hook(kind: Any, error: Any, trace: Any) -> None:
-        before(kind, error, trace)
-        print(f"gpugrad: rank {world.rank} of {world.size} ends all ranks.", file=sys.stderr)
-        sys.stderr.flush()
-        world.engine.abort(1)
-
-    sys.excepthook = hook
-
-
 # ---- the world of this process ------------------------------------------------------------
 
 _worlds: list[World] = []
-_ALONE = World(Alike(), 0, "", 0.0)
+_ALONE = World(Engine(), 0, "", 0.0)
 
 
 def _launched() -> tuple[str, int, int, int | None] | None:
@@ -335,16 +286,12 @@ def init(
     """
     if _worlds:
         raise DistributedError(f"init: it was called before: {_worlds[0]}.")
-    found = _launched()
-    how = found[0] if found else "arguments"
     if (rank is None) != (size is None):
         raise DistributedError("init: pass rank and size together, or neither.")
-    if rank is None:
-        rank, size = found[1:3] if found else (0, 1)
-        local_rank = found[3] if found and local_rank is None else local_rank
-    else:
-        how = "arguments"
-    assert size is not None
+    how = "arguments"
+    if rank is None or size is None:
+        how, rank, size, local = _launched() or (how, 0, 1, None)
+        local_rank = local if local_rank is None else local_rank
     if address is not None and not address.rpartition(":")[2].isdecimal():
         raise DistributedError(
             f"init: address={address!r} must be 'host:port' of rank 0, as '10.0.0.1:29501'."
@@ -352,7 +299,7 @@ def init(
     if rank >= size:
         raise DistributedError(f"init: rank {rank} of {size}: ranks count from 0.")
     if size == 1:
-        made = World(Alike(), 0, how, timeout)
+        made = World(Engine(), 0, how, timeout)
     elif devices.default_device().kind == "cpu":
         made = _on_cpus(rank, size, how, timeout)
     else:

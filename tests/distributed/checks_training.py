@@ -42,7 +42,7 @@ def check_rows_are_gathered_where_that_is_fewer_bytes():
     rng = np.random.default_rng(W.rank)
     few, many = (gg.constant(rng.integers(0, 50, size=n + W.rank)) for n in (3, 400))
     sent, before = [], W.run
-    W.run = lambda text, call: (sent.append(text), before(text, call))[1]
+    W.run = lambda text, *call: (sent.append(text), before(text, *call))[1]
     kinds = {"rows": few, "dense": many, "mixed": few, "one": few if W.rank == 0 else None}
     try:
         for kind, indices in kinds.items():

@@ -1,7 +1,8 @@
 """NCCL between processes of one host: each message is a file in shared memory.
 
 Ranks that call different collectives get an asynchronous error, where NVIDIA's library hangs or
-mixes their data; so do those whose peer is dead. As there, an abort ends every wait.
+mixes their data; so do those whose peer is dead. As there, an abort ends every wait, and two ranks
+on one GPU are refused.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gpugrad.testing.cuda.driver import control
 from gpugrad.testing.cuda.driver.libraries import Library, StatusError, view, work, write
 
 LIBRARY = Library("libnccl.so.2", failed=3, missing=5)
@@ -32,7 +34,7 @@ LIBRARY = Library("libnccl.so.2", failed=3, missing=5)
 _TEXTS = {
     0: "no error",
     3: "internal error",
-    5: "invalid usage: the ranks call different collectives",
+    5: "invalid usage: the ranks call different collectives, or share a GPU",
     6: "remote process exited or there was a network error",
 }
 _USAGE, _REMOTE = 5, 6
@@ -56,7 +58,11 @@ class _Communicator:
         self.error, self.aborted, self._processes = 0, False, [0] * size
         self._sent: Counter[str] = Counter()  # messages by route
         self._got: Counter[str] = Counter()
-        self._processes = [pid for _, pid in self.exchange("init", os.getpid())]
+        control.library().cudaGetDevice(ctypes.byref(device := ctypes.c_int()))
+        places = self.exchange("init", (os.getpid(), device.value))
+        self._processes = [process for process, _ in places]
+        if len({device for _, device in places}) < size:
+            raise StatusError(_USAGE)
 
     def post(self, route: str, message: Any) -> None:
         """Leave a message; messages of one route are read in order."""
@@ -81,15 +87,11 @@ class _Communicator:
         path.unlink()
         return message
 
-    def exchange(self, signature: Any, value: Any) -> list[tuple[Any, Any]]:
-        """Signatures and values of all ranks."""
+    def exchange(self, signature: Any, value: Any) -> list[Any]:
+        """The values of all ranks, which must call the same collective."""
         for to in range(self.size):
             self.post(f"{self.rank}to{to}", (signature, value))
-        return [self.fetch(f"{rank}to{self.rank}", rank) for rank in range(self.size)]
-
-    def values(self, signature: Any, value: Any) -> list[Any]:
-        """The values of all ranks, which must call the same collective."""
-        pairs = self.exchange(signature, value)
+        pairs = [self.fetch(f"{rank}to{self.rank}", rank) for rank in range(self.size)]
         for rank, (other, _) in enumerate(pairs):
             if other != signature:
                 message = f"nccl: rank {self.rank} calls {signature}, rank {rank} {other}"
@@ -117,29 +119,22 @@ def _put(comm: int, stream: int, name: str, run: Callable[[_Communicator], None]
 
 
 def _collective(
-    name: str,
-    sent: tuple[int, int],
-    received: tuple[int, int],
-    dtype: int,
-    comm: int,
-    stream: int,
-    combine: Callable[[list[Any], int], Any],
-    *more: int,
+    name: str, about: Sequence[int], combine: Callable[[list[Any], int], Any], *more: int
 ) -> None:
     """Put a collective on a stream.
 
     Args:
-        sent, received: address and number of elements.
-        combine: the result, from the arrays of all ranks and the own rank; None writes nothing.
-        more: what must agree between ranks, besides the number of elements that this is.
+        about: address and number of elements of what is sent, and of the result; the dtype,
+            communicator and stream.
+        combine: the result, from the arrays of all ranks and the own rank.
+        more: what must agree between ranks, besides dtype and number of elements of the result.
     """
+    sent, n_sent, to, n, dtype, comm, stream = about
     kind = _DTYPES[dtype]
-    signature = (name, str(kind), *more)
 
     def run(c: _Communicator) -> None:
-        result = combine(c.values(signature, view(sent[0], kind, (sent[1],)).copy()), c.rank)
-        if result is not None:
-            view(received[0], kind, (received[1],))[:] = result
+        arrays = c.exchange((name, str(kind), n, *more), view(sent, kind, (n_sent,)).copy())
+        view(to, kind, (n,))[:] = combine(arrays, c.rank)
 
     _put(comm, stream, name, run)
 
@@ -217,10 +212,8 @@ def _group_end() -> None:
 
 @LIBRARY.function("ncclAllReduce", "ppliipp")
 def _all_reduce(sent: int, to: int, n: int, t: int, op: int, comm: int, stream: int) -> None:
-    def combine(parts: list[Any], _: int) -> Any:
-        return _reduced(parts, op)
-
-    _collective("ncclAllReduce", (sent, n), (to, n), t, comm, stream, combine, n, op)
+    about = sent, n, to, n, t, comm, stream
+    _collective("ncclAllReduce", about, lambda parts, _: _reduced(parts, op), op)
 
 
 @LIBRARY.function("ncclReduceScatter", "ppliipp")
@@ -228,26 +221,20 @@ def _reduce_scatter(sent: int, to: int, n: int, t: int, op: int, comm: int, stre
     def combine(parts: list[Any], rank: int) -> Any:
         return _reduced([p[rank * n : rank * n + n] for p in parts], op)
 
-    whole = n * _communicators[comm].size
-    _collective("ncclReduceScatter", (sent, whole), (to, n), t, comm, stream, combine, n, op)
+    about = sent, n * _communicators[comm].size, to, n, t, comm, stream
+    _collective("ncclReduceScatter", about, combine, op)
 
 
 @LIBRARY.function("ncclAllGather", "pplipp")
 def _all_gather(sent: int, to: int, n: int, t: int, comm: int, stream: int) -> None:
-    def combine(parts: list[Any], _: int) -> Any:
-        return np.concatenate(parts)
-
-    whole = n * _communicators[comm].size
-    _collective("ncclAllGather", (sent, n), (to, whole), t, comm, stream, combine, n)
+    about = sent, n, to, n * _communicators[comm].size, t, comm, stream
+    _collective("ncclAllGather", about, lambda parts, _: np.concatenate(parts))
 
 
 @LIBRARY.function("ncclBroadcast", "ppliipp")
 def _broadcast(sent: int, to: int, n: int, t: int, root: int, comm: int, stream: int) -> None:
-    def combine(parts: list[Any], _: int) -> Any:
-        return parts[root]
-
-    own = n if _communicators[comm].rank == root else 0
-    _collective("ncclBroadcast", (sent, own), (to, n), t, comm, stream, combine, n, root)
+    about = sent, n if _communicators[comm].rank == root else 0, to, n, t, comm, stream
+    _collective("ncclBroadcast", about, lambda parts, _: parts[root], root)
 
 
 @LIBRARY.function("ncclSend", "plipip")
