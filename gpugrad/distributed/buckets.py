@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from gpugrad.core import devices
 from gpugrad.core.backend import READINGS
+from gpugrad.core.devices import Device
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
@@ -62,6 +64,28 @@ def make_buckets(
     return buckets
 
 
+def effect(
+    device: Device,
+    name: str,
+    function: Callable[..., list[Any]],
+    tensors: Sequence[Tensor],
+    about: Sequence[Any] = (),
+    captured: bool = True,
+    **how: bool,
+) -> list[Tensor]:
+    """Results of a function of plain arrays, now or at each replay.
+
+    Args:
+        about: shapes and dtypes of the results.
+        captured, how: as for `Repeated`.
+    """
+    trace = current_trace()
+    if trace is None:
+        return [*map(wrap, function(*[t._data for t in tensors]))]
+    call = Repeated(function, device, captured, **how)
+    return trace.effect(name, call, tensors, (), nothing_to_undo, about)
+
+
 class Averager:
     """Makes gradients of this rank's data those of all ranks' data.
 
@@ -79,6 +103,7 @@ class Averager:
         places: Sequence[int] | None = None,
     ) -> None:
         self._variables, self._is_part = variables, places is not None
+        self._effect = functools.partial(effect, variables[0].device)
         self._buckets = make_buckets(variables, nbytes, compress, places)
         self._headers: dict[Any, Any] = {}  # headers on a device, by what they say
         self._waiting: dict[int, Any] = {}  # what ends the sum of a bucket
@@ -150,27 +175,13 @@ class Averager:
 
         conditions = [x for x in (weight, when) if isinstance(x, Tensor)]
         about = [((1,), np.dtype(float)), ((), np.dtype(bool))][: 1 + isinstance(when, Tensor)]
-        share, *steps = self._effect("share_of_weights", share_of, conditions, about, early=True)
+        on_host = isinstance(when, Tensor)  # which reads the condition
+        share, *steps = self._effect(
+            "share_of_weights", share_of, conditions, about, captured=not on_host, early=True
+        )
         if not traced:
             return share, found[0], found[1]
         return share, steps[0] if steps else when, own
-
-    def _effect(
-        self,
-        name: str,
-        function: Callable[..., list[Any]],
-        tensors: Sequence[Tensor],
-        about: Sequence[Any],
-        early: bool = False,
-        forks: bool = False,
-    ) -> list[Tensor]:
-        """Results of a function of plain arrays, at once or at each replay."""
-        trace = current_trace()
-        if trace is None:
-            return [*map(wrap, function(*[t._data for t in tensors]))]
-        captured = all(shape != () for shape, _ in about)  # else the host reads a condition
-        call = Repeated(function, self._variables[0].device, captured, early, forks)
-        return trace.effect(name, call, tensors, (), nothing_to_undo, about)
 
     def _head(
         self, like: Any, kinds: list[int], rows: list[int], weight: Any, when: Any, dense: bool

@@ -18,6 +18,7 @@ from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.ranks import Shard, join_shards
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
+from gpugrad.distributed.buckets import effect
 from gpugrad.distributed.ops import all_gather, all_reduce, reduce_scatter
 from gpugrad.distributed.world import World
 from gpugrad.errors import ArgumentError
@@ -115,9 +116,9 @@ class Sharded:
             own, others: pairs of a gradient and a Variable.
             when: whether to step, the same on all ranks.
         """
+        like = self._variables[0]
         with recording_stopped(keep=Tracing):
             grads = [g for g, _ in (*own, *others)]
-            like = self._variables[0]
             one = wrap(full_on_device_of(like._data, (), np.dtype("float64"), 1.0))
             if self._skips:
                 finite = TENSOR.astype(all_finite(grads), "float64") if grads else one
@@ -130,9 +131,18 @@ class Sharded:
                     [(g * TENSOR.astype(factor, g.dtype), v) for g, v in pairs]
                     for pairs in (own, others)
                 )
-        options = {} if when is True else {"when": when}
         if own or others:
+            options = {} if when is True else {"when": when}
             self._inner.apply_gradients([*own, *others], **options)
+            return
+        # this rank has no part of so few elements, and counts the step
+
+        def count(*condition: Any) -> list[Any]:
+            self._inner._take([], *(condition or (when,)))
+            return []
+
+        conditions = [when] if isinstance(when, Tensor) else []
+        effect(like.device, "count_step", count, conditions, captured=False)
 
     # -- state
 

@@ -18,6 +18,7 @@ class Repeated:
         captured: whether a CUDA graph may hold the function.
         early: whether it comes as early as it can, as what begins work on another stream.
         forks: whether it begins or awaits such work, so that both belong in one graph.
+        eager: the function on Tensors, which tapes record: a branch or loop body runs it.
     """
 
     version = 0
@@ -29,9 +30,10 @@ class Repeated:
         captured: bool,
         early: bool = False,
         forks: bool = False,
+        eager: Callable[..., Tensor] | None = None,
     ) -> None:
         self._function, self.device, self._captured = function, device, captured
-        self.early, self.forks = early, forks
+        self.early, self.forks, self.eager = early, forks, eager
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The results on Tensors of real arrays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -147,7 +148,10 @@ class Writer(Listener):
     ) -> Any:
         """An op as an effect: no pass merges, moves, folds or drops it."""
         device, about = devices.device_of(result), [(result.shape, result.dtype)]
-        call = Repeated(lambda *a: [function(*a, **params)], device, op.captures is True)
+        eager = functools.partial(op.eager, **params)
+        call = Repeated(
+            lambda *a: [function(*a, **params)], device, op.captures is True, eager=eager
+        )
         (out,) = self.effect(op.name, call, [*map(wrap, arrays)], (), nothing_to_undo, about)
         return out._data
 

@@ -22,6 +22,24 @@ def check_sharded_steps_and_states_are_those_of_one_process():
             like_one_process(make, traced=traced, shard="optimizer")
 
 
+def check_ranks_without_a_part_count_steps():
+    kinds = (
+        (gg.optim.Adam, "optimizer"),
+        (gg.optim.Muon, "optimizer"),
+        (gg.optim.Adam, "parameters"),
+    )
+    for make, shard in kinds:
+        for traced in (False, True):
+            model = gg.nn.Dense(1, 1, use_bias=False, dtype="float64")  # one element
+            optimizer = D.Optimizer(make(0.1, skip_nonfinite=True), model, shard=shard)
+            step = step_of(model, optimizer, traced, lambda y: y)
+            for x in (1.0, np.nan, 1.0):
+                step(gg.constant([[x]], "float64"))
+            assert W.gather((optimizer.iterations, optimizer.skipped)) == [(2, 1)] * W.size
+            states = W.gather({k: t.numpy().tobytes() for k, t in optimizer.state_dict().items()})
+            assert all(state == states[0] for state in states)
+
+
 def check_sharded_states_load_at_any_number_of_ranks():
     rng = np.random.default_rng(0)
     values = [rng.normal(size=s) for s in ((5, 3), (4,), (7,))]
@@ -83,18 +101,22 @@ def trained_net(shard, traced=False, steps=6, alone=False, **options):
 
 
 def step_net(net, optimizer, traced, steps, alone=False):
-    def step(x, y):
-        with gg.GradientTape() as tape:
-            loss = gg.mean(gg.sparse_softmax_cross_entropy(net(x), y))
-        variables = net.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-
-    call = gg.function(step) if traced else step
+    call = step_of(net, optimizer, traced, gg.sparse_softmax_cross_entropy)
     for k in steps:
         batch = np.random.default_rng(k).integers(0, 20, size=(2, 12))
         if not alone:
             batch = batch[:, slice(*parts(12))]
         call(*map(gg.constant, batch))
+
+
+def step_of(net, optimizer, traced, loss_of):
+    def step(x, *labels):
+        with gg.GradientTape() as tape:
+            loss = gg.mean(loss_of(net(x), *labels))
+        variables = net.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    return gg.function(step) if traced else step
 
 
 def whole(net):

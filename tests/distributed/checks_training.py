@@ -147,6 +147,20 @@ def check_ranks_without_data_or_gradients_take_the_same_step():
     assert (v.numpy() == [-1, -2]).all()
 
 
+def check_gradients_of_all_dtypes_empty_and_strided():
+    for dtype in ("float16", "bfloat16", "float32", "complex64", "complex128"):
+        number = 1 + 2j if dtype.startswith("c") else 1.0
+        for shard in (None, "optimizer"):
+            v, empty = (gg.Variable(gg.zeros(s, dtype=dtype)) for s in ((4, 2), (0, 3)))
+            optimizer = D.Optimizer(gg.optim.SGD(1.0), [v, empty], shard=shard)
+            turned = np.arange(8.0).reshape(2, 4).T * number
+            g = gg.astype(gg.constant(turned * (1 + W.rank)), dtype)
+            optimizer.apply_gradients([(g, v), (gg.zeros((0, 3), dtype=dtype), empty)])
+            mean = (1 + (W.size - 1) / 2) * turned
+            tolerance = 2**-6 if v.dtype.itemsize == 2 else 1e-6
+            assert np.allclose(-v.numpy().astype(mean.dtype), mean, rtol=tolerance), (dtype, shard)
+
+
 def check_compressed_gradients_are_rounded_once():
     v = gg.Variable(np.zeros(3, "float32"))
     optimizer = D.Optimizer(gg.optim.SGD(1.0), [v], compress="bfloat16")
@@ -174,57 +188,6 @@ def check_one_rank_that_traces_anew_stays_in_step():
         right += k + 1 + (W.size - 1) / 2
         assert ON_GPUS or W.size == 1 or W.collectives - before == 2
         assert np.allclose(v.numpy(), -right)
-
-
-def check_nan_on_one_rank_is_skipped_by_all():
-    skip_nans(gg.optim.Adam(0.1, skip_nonfinite=True))
-    skip_nans(gg.optim.LossScaleOptimizer(gg.optim.Adam(0.1), initial_scale=8.0))
-
-
-def skip_nans(inner):
-    v = gg.Variable(np.ones(3))
-    optimizer, rng = D.Optimizer(inner, [v]), np.random.default_rng(0)
-
-    def step(x):
-        with gg.GradientTape() as tape:
-            loss = gg.sum(x * v * v)
-            if isinstance(optimizer.inner, gg.optim.LossScaleOptimizer):
-                loss = optimizer.scale_loss(loss)
-        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
-
-    traced, skipped = gg.function(step), 0
-    for _ in range(30):
-        bad, by = rng.random() < 0.3, rng.integers(W.size)
-        skipped += bad
-        x = gg.constant(np.full(3, np.nan if bad and by == W.rank else 1.0))
-        (traced if rng.random() < 0.5 else step)(x)
-    assert optimizer.skipped == skipped
-    assert optimizer.iterations == 30 - skipped
-    assert len(set(W.gather(v.numpy().tobytes()))) == 1
-    assert np.isfinite(v.numpy()).all()
-
-
-def check_nan_of_one_rank_behind_a_collective_keeps_ranks_in_step():
-    """A second backward pass of one rank would run collectives that no other rank joins."""
-    v, rng = gg.Variable(np.ones(2)), np.random.default_rng(0)
-
-    def step(c):
-        with gg.GradientTape() as tape:
-            plain = gg.sum(D.all_gather(v * v) * c)
-            loss = plain + gg.sum(gg.recompute_grad(lambda t: D.all_gather(t) * c)(v))
-        return tape.gradient(loss, v)
-
-    traced = gg.function(step)
-    for k in range(20):
-        c = np.ones(2 * W.size)
-        bad, by = rng.random() < 0.5, rng.integers(W.size)
-        if bad and W.rank == by:
-            c[0] = np.nan  # makes the gradient of rank 0 a NaN
-        before = W.collectives
-        gradient = (traced if k % 3 else step)(gg.constant(c)).numpy()
-        assert np.isnan(gradient[0]) == (bad and W.rank == 0)
-        assert gradient[1] == 3 * W.size
-        assert len(set(W.gather(W.collectives - before))) == 1
 
 
 def check_a_condition_of_one_rank_is_that_of_all():

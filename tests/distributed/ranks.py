@@ -11,6 +11,7 @@ import traceback
 
 import checks_charlm
 import checks_fit
+import checks_nan
 import checks_ops
 import checks_sharded
 import checks_training
@@ -19,7 +20,14 @@ from common import W
 
 CHECKS = {
     name: check
-    for module in (checks_ops, checks_training, checks_sharded, checks_fit, checks_charlm)
+    for module in (
+        checks_ops,
+        checks_training,
+        checks_nan,
+        checks_sharded,
+        checks_fit,
+        checks_charlm,
+    )
     for name, check in vars(module).items()
     if name.startswith("check_")
 }

@@ -119,7 +119,7 @@ def _run_step(step: Step, args: list[Any]) -> Sequence[Tensor]:
         if "index" in params:
             params["index"] = fill_index(params["index"], args)
         results = step.op.eager(*args[: len(step.op.arrays) or None], **params)
-    elif step.programs:  # a ControlStep that has effects
+    elif getattr(call, "eager", None) is not None:  # of an op, or a ControlStep that has effects
         results = call.eager(*args)
     elif trace is not None and isinstance(call, Check):
         log_check(trace, call, args)
