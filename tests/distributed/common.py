@@ -21,7 +21,7 @@ if ON_GPUS:
 
     os.environ["GPUGRAD_DEVICE"] = "cuda:0"
     place.activate()
-    join = {"address": host, "rank": int(RANK), "size": int(SIZE), "local_rank": 0}
+    join = {"address": host, "rank": int(RANK), "size": int(SIZE), "local_rank": int(RANK)}
 elif "--alone" in sys.argv:
     join = {"rank": 0, "size": 1}
 

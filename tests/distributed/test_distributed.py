@@ -24,7 +24,15 @@ CHECKS = [
     if isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
 ]
 ON_GPUS = [c for c in CHECKS if "records" not in c]  # those are `ci/on_device`'s on one GPU
+LAUNCHED = {"RANK": "1", "WORLD_SIZE": "2"}
+NO_MPI = "sys.modules['mpi4py'] = None; D.init()"
 needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
+
+
+def needs_driver(test):
+    return pytest.mark.device(
+        pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())(test)
+    )
 
 
 def ranks(n, *names):
@@ -89,8 +97,7 @@ def test_checkpoints_go_on_at_other_numbers_of_ranks(tmp_path, monkeypatch):
         assert json.loads((tmp_path / f"{n}.json").read_text()) == {check: None}, texts
 
 
-@pytest.mark.device
-@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
+@needs_driver
 @pytest.mark.parametrize("check", ON_GPUS)
 def test_two_ranks_by_nccl_on_made_up_gpus(results, check):
     error = results(2, on_gpus=True)[check]
@@ -134,16 +141,18 @@ def test_one_process_needs_no_launcher_and_no_library():
 @pytest.mark.parametrize(
     ("variables", "call", "words"),
     [
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "rank()", r"torchrun has started 2 processes.*init"),
-        ({}, "init(rank=2, size=2)", "rank 2 of 2"),
-        ({}, "init(rank=2)", "together"),
-        ({}, "init(timeout=0)", "timeout"),
-        ({}, "init(rank=0, size=2, address='nowhere')", "address='nowhere' must be 'host:port'"),
-        ({"RANK": "1", "WORLD_SIZE": "2"}, "init()", "mpi4py does not import|by torchrun, but"),
+        (LAUNCHED, "D.rank()", r"torchrun has started 2 processes.*init"),
+        ({}, "D.init(rank=2, size=2)", "rank 2 of 2"),
+        ({}, "D.init(rank=2)", "together"),
+        ({}, "D.init(timeout=0)", "timeout"),
+        ({}, "D.init(rank=0, size=2, address='nowhere')", "address='nowhere' must be 'host:port'"),
+        ({}, "D.init(); D.init()", r"was called before: World\(rank 0 of 1, one process\)"),
+        (LAUNCHED, NO_MPI, r"mpi4py does not import.*gpugrad\[mpi\].*mpiexec"),
+        (LAUNCHED, "D.init()", "mpi4py does not import|by torchrun, but rank 0 of 1 of MPI"),
     ],
 )
 def test_a_wrong_start_says_what_to_do(variables, call, words):
-    code = f"import gpugrad as gg; gg.distributed.{call}"
+    code = f"import sys, gpugrad as gg; D = gg.distributed; {call}"
     before = {k: os.environ.pop(k) for k in list(os.environ) if k.startswith(("PMI", "OMPI"))}
     os.environ.update(variables)
     try:
@@ -156,38 +165,46 @@ def test_a_wrong_start_says_what_to_do(variables, call, words):
     assert re.search(words, text), text
 
 
-@pytest.mark.device
-@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
-def test_a_hang_inside_a_cuda_graph_is_named():
-    code = (
+def on_made_up_gpus(code, *args):
+    """What two processes with made-up GPUs print that join after each other as ranks 0 and 1."""
+    begin = (
         "import os, sys, time; from gpugrad.testing.cuda.driver import place\n"
         "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate()\n"
         "import numpy as np, gpugrad as gg; D, rank = gg.distributed, int(sys.argv[1])\n"
-        "D.init(2, rank=rank, size=2, local_rank=0, address=sys.argv[2])\n"
+    )
+    commands = [[sys.executable, "-c", begin + code, rank, *args] for rank in range(2)]
+    return run(commands, 100)
+
+
+@needs_driver
+def test_a_hang_inside_a_cuda_graph_is_named():
+    code = (
+        "D.init(2, rank=rank, size=2, local_rank=rank, address=sys.argv[2])\n"
         "v = gg.Variable(np.ones(3)); optimizer = D.Optimizer(gg.optim.SGD(0.1), [v])\n"
         "step = gg.function(lambda x: optimizer.apply_gradients([(x * v, v)]))\n"
         "for k in range(9):\n"
         "    time.sleep(8 if k == 8 and rank else 0); step(gg.ones(3, dtype='float64'))\n"
         "print('not reached', v.numpy())"
     )
-    address = free_address()
-    texts = run([[sys.executable, "-c", code, rank, address] for rank in range(2)], 100)
+    texts = on_made_up_gpus(code, free_address())
     words = "a CUDA graph of 2, is not done after 2 s: rank 1 has not begun it"
     assert words in texts[0][0], texts
     assert [status for _, status in texts] != [0, 0]
 
 
-@pytest.mark.device
-@pytest.mark.skipif(bool(place.unavailable()), reason=place.unavailable())
-def test_more_ranks_than_gpus_on_a_host_are_refused():
-    code = (
-        "import os; from gpugrad.testing.cuda.driver import place\n"
-        "os.environ['GPUGRAD_DEVICE'] = 'cuda:0'; place.activate(); import gpugrad as gg\n"
-        "gg.distributed.init(rank=0, size=9, local_rank=8, address='127.0.0.1:1')"
-    )
-    ((text, status),) = run([[sys.executable, "-c", code]])
-    assert status == 1
-    assert re.search("rank 0 is number 8 of its host, which has", text), text
+@needs_driver
+@pytest.mark.parametrize(
+    ("size", "local_rank", "words"),
+    [
+        (9, 8, "rank [01] is number 8 of its host, which has 2 GPUs. Start as many"),
+        (2, 0, "rank [01] of 2 cannot join NCCL at 127.*invalid usage.*needs a GPU of its own"),
+    ],
+)
+def test_ranks_without_a_gpu_of_their_own_are_refused(size, local_rank, words):
+    code = f"D.init(rank=rank, size={size}, local_rank={local_rank}, address=sys.argv[2])"
+    for text, status in on_made_up_gpus(code, free_address()):
+        assert status == 1
+        assert re.search(words, text), text
 
 
 def test_examples_start_ranks_by_ray_and_dask():
