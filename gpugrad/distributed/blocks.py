@@ -6,6 +6,7 @@ A block runs in `recompute_grad` over `all_gather` of its part. The gradient of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +36,7 @@ def blocks_of(model: Module) -> dict[Module, list[Variable]]:
     [2, 2]
     """
     blocks = dict.fromkeys(_inside(model)) or {model: None}
-    uses: dict[int, int] = {}
-    for block in blocks:
-        for v in block.trainable_variables:
-            uses[v._id] = uses.get(v._id, 0) + 1
+    uses = Counter(v._id for block in blocks for v in block.trainable_variables)
     parts = [part for name, value in vars(model).items() for part in parts_of(name, value, Module)]
     direct = {v._id for _, v in parts if isinstance(v, Variable) and model not in blocks}
     return {
@@ -124,7 +122,7 @@ class ShardedParameters(Sharded):
                 mine = {p.place: p for p in block.parts[world.rank]}
                 self._own |= {own[k]._id: (own[k], p) for k, p in mine.items()}
                 sharded |= {v._id for v in own}
-        self.places = [k for k, v in enumerate(variables) if v._id not in sharded]
+        self.places = {k for k, v in enumerate(variables) if v._id not in sharded}
         for k in self.places:
             v = variables[k]
             self._own[v._id] = v, Part(k, 0, v.size)
@@ -134,17 +132,9 @@ class ShardedParameters(Sharded):
 
         Args:
             grads: of all Variables.
-            means: of those at `places`.
+            means: of those at `places`, and None elsewhere.
         """
-        whole = {*self.places}
-        own = [
-            (g / self._world.size, v)
-            for k, (g, v) in enumerate(zip(grads, self._variables, strict=True))
-            if k not in whole and v.size
-        ]
-        others = [
-            (g, self._variables[k])
-            for k, g in zip(self.places, means, strict=True)
-            if g is not None
-        ]
-        self._apply(own, others, when)
+        pairs = enumerate(zip(grads, self._variables, strict=True))
+        own = [(g / self._world.size, v) for k, (g, v) in pairs if k not in self.places and v.size]
+        others = zip(means, self._variables, strict=True)
+        self._apply(own, [(g, v) for g, v in others if g is not None], when)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import socket
 import struct
 import tempfile
 import time
@@ -68,16 +67,16 @@ class Board:
         at = _ROOM * self._places[self.rank]
         self._map[at : at + len(head) + len(letters)] = head + letters
 
-    def read(self, rank: int) -> Note:
-        """The last note of a rank."""
-        at = _ROOM * self._places[rank]
-        number, process, since, ended, length = _HEAD.unpack_from(self._map, at)
-        letters = self._map[at + _HEAD.size : at + _HEAD.size + length]
-        return Note(number, process, since, ended, letters.decode(errors="replace"))
-
     def others(self) -> dict[int, Note]:
-        """The notes of the other ranks of this host."""
-        return {rank: self.read(rank) for rank in self._places if rank != self.rank}
+        """The last notes of the other ranks of this host."""
+        notes = {}
+        for rank, place in self._places.items():
+            at = _ROOM * place
+            number, process, since, ended, length = _HEAD.unpack_from(self._map, at)
+            text = self._map[at + _HEAD.size :][:length].decode(errors="replace")
+            notes[rank] = Note(number, process, since, ended, text)
+        del notes[self.rank]
+        return notes
 
     def lost(self) -> list[str]:
         """A sentence for each rank of this host whose process is dead."""
@@ -107,9 +106,7 @@ def shared_board(engine: Any) -> Board:
 
     Its file goes once all ranks have mapped it.
     """
-    host, path = socket.gethostname(), ""
-    hosts = engine.gather(host)
-    places = {r: k for k, r in enumerate(r for r in range(engine.size) if hosts[r] == host)}
+    path, places = "", engine.places()
     if places[engine.rank] == 0:
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         file, path = tempfile.mkstemp(prefix="gpugrad-board-", dir=folder)

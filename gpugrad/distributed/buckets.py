@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ def make_buckets(
     variables: Sequence[Variable],
     nbytes: int,
     compress: Any = None,
-    places: Sequence[int] | None = None,
+    places: Collection[int] | None = None,
 ) -> list[Bucket]:
     """Buckets of about `nbytes` bytes, in the reverse order of the Variables.
 
@@ -100,7 +100,7 @@ class Averager:
         variables: Sequence[Variable],
         nbytes: int,
         compress: Any = None,
-        places: Sequence[int] | None = None,
+        places: Collection[int] | None = None,
     ) -> None:
         self._variables, self._is_part = variables, places is not None
         self._effect = functools.partial(effect, variables[0].device)
@@ -155,8 +155,8 @@ class Averager:
 
         def share_of(*conditions: Any) -> list[Any]:
             left = iter(conditions)
-            own_weight = next(left) if isinstance(weight, Tensor) else weight
-            wanted = next(left) if isinstance(when, Tensor) else when
+            own_weight = next(left).reshape(1) if isinstance(weight, Tensor) else weight
+            wanted = next(left).reshape(()) if isinstance(when, Tensor) else when
             like = self._variables[0]._data
             with devices.formulas_on(like):
                 head = self._head(like, own, rows, own_weight, wanted, traced and on_gpu)
@@ -199,7 +199,7 @@ class Averager:
                 self._headers.pop(next(iter(self._headers)))
         head = kept.copy()
         if not is_number:
-            head[1:2], head[2:3], head[3:4] = _one(weight), _one(weight) ** 2, _one(when)
+            head[1:2], head[2:3], head[3:4] = weight, weight**2, when
         return head
 
     def _kinds(self, own: list[int], counts: Any, when: Any, traced: bool) -> Sequence[int]:
@@ -252,11 +252,12 @@ class Averager:
             return [flat]
 
         def means(flat: Any) -> list[Any]:
-            world().engine.wait(self._waiting[number])
-            return [
-                flat[at:end].astype(v.dtype, copy=False).reshape(v.shape)
-                for at, end, v in zip(ends[:-1], ends[1:], variables, strict=True)
-            ]
+            with devices.formulas_on(flat):
+                world().engine.wait(self._waiting[number])
+                return [
+                    flat[at:end].astype(v.dtype, copy=False).reshape(v.shape)
+                    for at, end, v in zip(ends[:-1], ends[1:], variables, strict=True)
+                ]
 
         dense = [grads[k] for k in parts if grads[k] is not None]
         about = [((ends[-1],), dtype)]
@@ -327,11 +328,6 @@ def _gathered(lib: Any, array: Any, most: int, counts: Any) -> Any:
     text = f"{most} rows {array.dtype}{list(array.shape[1:])}"
     parts = world().run(text, "all_gather", padded)
     return lib.concatenate([part[:n] for part, n in zip(parts, counts.tolist(), strict=True)])
-
-
-def _one(value: Any) -> Any:
-    """A number, or an array of one element, as what a slice of one element takes."""
-    return value if isinstance(value, (bool, int, float)) else value.reshape(1)
 
 
 def _times(lib: Any, g: Any, share: Any, weight: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import socket
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,13 @@ class Engine:
     Attributes:
         name: of what moves the arrays.
         kind: of the devices whose arrays it moves; None for all.
+        device: makes its GPU the current one, which CuPy and NCCL use; methods run within it.
         rank, size: of this process, and of all.
     """
 
     name: str = "one process"
     kind: str | None = None
+    device: Any = contextlib.nullcontext()
     rank = 0
 
     def __init__(self, size: int = 1) -> None:
@@ -74,6 +78,12 @@ class Engine:
         padded[: own.size] = own
         rows = host(self.all_gather(self.put(padded)))
         return [pickle.loads(row[:n].tobytes()) for row, n in zip(rows, lengths, strict=True)]
+
+    def places(self) -> dict[int, int]:
+        """The ranks of this host, and their numbers among these."""
+        hosts = self.gather(socket.gethostname())
+        own = [rank for rank in range(self.size) if hosts[rank] == hosts[self.rank]]
+        return {rank: place for place, rank in enumerate(own)}
 
     def is_capturing(self) -> bool:
         """Whether what is called now becomes a part of a CUDA graph."""

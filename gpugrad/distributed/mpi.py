@@ -30,13 +30,6 @@ class MPIEngine(Engine):
         self._mpi, self._comm = MPI, MPI.COMM_WORLD.Dup()
         self.rank, self.size = self._comm.rank, self._comm.size
 
-    def local_rank(self) -> int:
-        """The number of this process among those of its host."""
-        host = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
-        rank: int = host.rank
-        host.Free()
-        return rank
-
     def all_reduce(self, x: Any, how: str) -> Any:
         return self._reduced(x, how, self._comm.Allreduce, x.shape)
 

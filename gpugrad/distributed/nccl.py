@@ -26,20 +26,23 @@ class NCCLEngine(Engine):
 
     Args:
         rank, size: of this process, and of all.
+        gpu: the number of this process's GPU.
         share: sends rank 0's value to all ranks; None if there is no other network, so that NCCL
             meets at the address in the environment variable NCCL_COMM_ID.
     """
 
     name, kind = "NCCL", "cuda"
 
-    def __init__(self, rank: int, size: int, share: Callable[[Any], Any] | None) -> None:
+    def __init__(self, rank: int, size: int, gpu: int, share: Callable[[Any], Any] | None) -> None:
         self.rank, self.size, self._nccl = rank, size, load()
+        self.device = cupy().cuda.Device(gpu)
         self._stream: Any = None  # of the last collective
         self._beside: Any = None  # the stream of `start_sum`
         try:
             identity = self._nccl.get_unique_id() if share is None or not rank else None
             identity = identity if share is None else share(identity)
-            self._comm = self._nccl.NcclCommunicator(size, identity, rank)
+            with self.device:
+                self._comm = self._nccl.NcclCommunicator(size, identity, rank)
         except self._nccl.NcclError as error:
             at = os.environ.get("NCCL_COMM_ID", "an address that MPI has sent")
             raise DistributedError(
@@ -113,16 +116,10 @@ class NCCLEngine(Engine):
         self._stream = cupy().cuda.get_current_stream()
 
     def ended(self) -> Callable[[], bool] | None:
-        stream = self._stream
-        if stream is None:
+        if self._stream is None:
             return None
-        event = stream.record()
-
-        def is_done() -> bool:
-            with cupy().cuda.Device(stream.device_id if stream.device_id >= 0 else None):
-                return bool(event.done)
-
-        return is_done
+        event = self._stream.record()
+        return lambda: bool(event.done)
 
     def check(self) -> None:
         try:

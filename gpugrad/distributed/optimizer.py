@@ -107,7 +107,8 @@ class Optimizer:
         if self._world.size > 1:
             _compare(self.name, self._world, model, self._variables)
             for v in self._variables:
-                v.assign(wrap(_from_rank_0(self._world, v)))
+                about = f"broadcast of '{v.name}'", "broadcast", devices.copy_array(v._data)
+                v.assign(wrap(self._world.run(*about, 0)))
             random = default_generator()
             random.state = random.fold_in(self._world.rank).state
         if shard is not None:
@@ -122,8 +123,7 @@ class Optimizer:
                 else ShardedParameters(*about, model)
             )
         places = getattr(self._sharded, "places", None)
-        compressed = _COMPRESSED[compress]
-        self._average = Averager(self._variables, bucket_bytes, compressed, places)
+        self._average = Averager(self._variables, bucket_bytes, _COMPRESSED[compress], places)
 
     def __getattr__(self, name: str) -> Any:
         if name == "inner":  # of a copy that has no attributes yet
@@ -188,7 +188,7 @@ class Optimizer:
         if when is not True and not isinstance(when, Tensor):
             when = bool(check_condition(self.name, when).numpy().reshape(()))
         if isinstance(self._sharded, ShardedParameters):
-            places = {*self._sharded.places}
+            places = self._sharded.places
             if any(g is None and k not in places for k, g in enumerate(grads)):
                 raise ArgumentError(
                     f"{self.name}: with shard='parameters' each rank needs a gradient of each "
@@ -196,7 +196,7 @@ class Optimizer:
                 )
             whole = [g if k in places else None for k, g in enumerate(grads)]
             means, when = self._means(whole, weight, when)
-            self._sharded.step(grads, [means[k] for k in self._sharded.places], when)
+            self._sharded.step(grads, means, when)
         elif self._sharded is not None:
             with recording_stopped(keep=Tracing):
                 dense = [g.to_dense() if isinstance(g, IndexedSlices) else g for g in grads]
@@ -271,8 +271,7 @@ class Optimizer:
 
     def state_dict(self, names: Mapping[str, Variable] | None = None) -> dict[str, Tensor]:
         """The state of the inner optimizer, which is the same on all ranks."""
-        state: dict[str, Tensor] = (self._sharded or self.inner).state_dict(names)
-        return state
+        return (self._sharded or self.inner).state_dict(names)
 
     def shards(self, names: Mapping[str, Variable] | None = None) -> dict[str, Any] | None:
         """The state that this rank has a part of, for `gg.train.Checkpoints`, or None."""
@@ -321,11 +320,3 @@ def _compare(name: str, world: World, model: Any, variables: Sequence[Variable])
                 f"{name}: the models differ: Variable {k} is {first} on rank 0, and {second} on "
                 f"rank {rank}. Build the same model on all ranks."
             )
-
-
-def _from_rank_0(world: World, v: Variable) -> Any:
-    """The value of a Variable on rank 0."""
-    data = v._data
-    with devices.formulas_on(data):
-        contiguous = data.copy(order="C")
-        return world.run(f"broadcast of '{v.name}'", "broadcast", contiguous, 0)

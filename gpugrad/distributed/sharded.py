@@ -146,15 +146,14 @@ class Sharded:
 
     # -- state
 
-    def _named(self, names: Mapping[str, Variable] | None) -> dict[str, Variable]:
-        if names is None:
-            return {self._inner._paths.get(v._id, v.name): v for v in self._variables}
-        return dict(names)
+    def _named(self, names: Mapping[str, Variable] | None) -> tuple[Any, dict[str, Variable]]:
+        """The whole Variables by name, and those that hold the parts of this rank."""
+        named = names or {self._inner._paths.get(v._id, v.name): v for v in self._variables}
+        return named, {n: self._own[v._id][0] for n, v in named.items() if v._id in self._own}
 
     def shards(self, names: Mapping[str, Variable] | None) -> dict[str, Any]:
         """The state of this rank: a Tensor, or of one Variable a `Shard`, by name."""
-        named = self._named(names)
-        own = {n: self._own[v._id][0] for n, v in named.items() if v._id in self._own}
+        named, own = self._named(names)
         state: dict[str, Any] = {}
         for key, value in self._inner.state_dict(own).items():
             name = _owner(key, own)
@@ -182,8 +181,7 @@ class Sharded:
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None
     ) -> None:
         """Load a state of whole Variables, whatever number of ranks it is from."""
-        named = self._named(names)
-        own, used = {}, {n: self._own[v._id][0] for n, v in named.items() if v._id in self._own}
+        (named, used), own = self._named(names), {}
         for key, value in state.items():
             array = value.numpy() if isinstance(value, Tensor) else np.asarray(value)
             name = _owner(key, named)

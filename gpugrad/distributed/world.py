@@ -59,7 +59,8 @@ class World:
         self._queued: deque[tuple[int, float, str, Any]] = deque()  # those on a stream, in order
         self._lock = new_lock()
         if self.size > 1:
-            self._board = shared_board(engine)
+            with engine.device:
+                self._board = shared_board(engine)
             threading.Thread(target=self._watch, name="gpugrad-watchdog", daemon=True).start()
             sys.excepthook = functools.partial(self._uncaught, sys.excepthook)
             atexit.register(self._leave)
@@ -75,21 +76,21 @@ class World:
         Args:
             text: the collective with dtype and shape, for messages; equal on all ranks.
         """
-        if self.size == 1:
-            return getattr(self.engine, method)(*args)
-        if os.getpid() != self._process:
+        if self.size > 1 and os.getpid() != self._process:
             raise DistributedError(
                 f"{text}: this process was forked after init and has no part in the communication. "
                 "Start worker processes by spawn, as gg.data.DataLoader does."
             )
-        if self.engine.is_capturing():
-            ranks.captured += 1
+        with self.engine.device:
+            if self.size > 1 and not self.engine.is_capturing():
+                return self._watched(1, text, method, *args)
+            ranks.captured += self.size > 1
             return getattr(self.engine, method)(*args)
-        return self._watched(1, text, method, *args)
 
     def launch(self, count: int, launch: Callable[[], None]) -> None:
         """Launch a CUDA graph that holds so many collectives."""
-        self._watched(count, f"a CUDA graph of {count}", "launch", launch)
+        with self.engine.device:
+            self._watched(count, f"a CUDA graph of {count}", "launch", launch)
 
     def _watched(self, count: int, text: str, method: str, *args: Any) -> Any:
         """Run collectives while the watchdog looks at them."""
@@ -123,15 +124,14 @@ class World:
 
     def gather(self, value: Any) -> list[Any]:
         """The picklable values of all ranks, in their order."""
-        found: list[Any] = self.run("gather of objects", "gather", value)
-        return found
+        return self.run("gather of objects", "gather", value)
 
     def average(self, variables: Sequence[Variable]) -> None:
         """Give Variables the means of their values over ranks, where they differ."""
         own = [zlib.crc32(devices.host(v._data).tobytes()) for v in variables]
         for v, *digests in zip(variables, *self.gather(own), strict=True):
             if len({*digests}) > 1:
-                data = v._data.copy(order="C")
+                data = devices.copy_array(v._data)
                 v.assign(wrap(self.run(f"mean of '{v.name}'", "all_reduce", data, "mean")))
 
     # -- faults
@@ -318,7 +318,7 @@ def _on_cpus(rank: int, size: int, how: str, timeout: float) -> World:
             f"{engine.size} of MPI. Start the processes by mpiexec; without GPUs nothing else "
             "connects them."
         )
-    return World(engine, engine.local_rank(), how, timeout)
+    return World(engine, engine.places()[rank], how, timeout)
 
 
 def _on_gpus(
@@ -327,7 +327,7 @@ def _on_gpus(
     share: Callable[[Any], Any] | None = None
     if address is None and how not in ("torchrun", "arguments"):
         mpi = MPIEngine()
-        local_rank = mpi.local_rank() if local_rank is None else local_rank
+        local_rank = mpi.places()[rank] if local_rank is None else local_rank
         share = mpi._comm.bcast
     else:
         host, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT", "29500")
@@ -346,5 +346,4 @@ def _on_gpus(
             f"GPU{'s' * (n > 1)}. Start as many processes on each host as it has GPUs."
         )
     devices.set_device(f"cuda:{local_rank}")
-    with devices.device(f"cuda:{local_rank}"):
-        return World(NCCLEngine(rank, size, share), local_rank, how, timeout)
+    return World(NCCLEngine(rank, size, local_rank, share), local_rank, how, timeout)

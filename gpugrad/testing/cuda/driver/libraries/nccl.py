@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import itertools
 import os
@@ -34,20 +35,24 @@ LIBRARY = Library("libnccl.so.2", failed=3, missing=5)
 _TEXTS = {
     0: "no error",
     3: "internal error",
-    5: "invalid usage: the ranks call different collectives, or share a GPU",
+    5: "invalid usage: the ranks call different collectives, or use each other's GPU",
     6: "remote process exited or there was a network error",
 }
 _USAGE, _REMOTE = 5, 6
 _DTYPES = [*map(np.dtype, ("i1", "u1", "i4", "u4", "i8", "u8", "f2", "f4", "f8"))]
 _DTYPES.append(np.dtype(ml_dtypes.bfloat16))
-_REDUCTIONS: Sequence[Callable[[Any], Any]] = (np.add.reduce, np.multiply.reduce)
-_REDUCTIONS = (*_REDUCTIONS, np.maximum.reduce, np.minimum.reduce, lambda parts: parts.mean(0))
+_REDUCTIONS: Sequence[str] = ("sum", "prod", "max", "min", "mean")
 _FOLDER = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
 
 _communicators: dict[int, _Communicator] = {}
 _numbers = itertools.count(0x7C00)
 _grouped: list[list[Callable[[], None]]] = []  # the calls of the open group
 _strings = {code: ctypes.create_string_buffer(text.encode()) for code, text in _TEXTS.items()}
+
+
+def _device() -> int:
+    control.library().cudaGetDevice(ctypes.byref(device := ctypes.c_int()))
+    return device.value
 
 
 class _Communicator:
@@ -58,8 +63,8 @@ class _Communicator:
         self.error, self.aborted, self._processes = 0, False, [0] * size
         self._sent: Counter[str] = Counter()  # messages by route
         self._got: Counter[str] = Counter()
-        control.library().cudaGetDevice(ctypes.byref(device := ctypes.c_int()))
-        places = self.exchange("init", (os.getpid(), device.value))
+        self.device = _device()
+        places = self.exchange("init", (os.getpid(), self.device))
         self._processes = [process for process, _ in places]
         if len({device for _, device in places}) < size:
             raise StatusError(_USAGE)
@@ -104,14 +109,14 @@ class _Communicator:
 def _put(comm: int, stream: int, name: str, run: Callable[[_Communicator], None]) -> None:
     """Put work on a stream, at the end of the group if there is one."""
     communicator = _communicators[comm]
+    if communicator.device != _device():
+        raise StatusError(_USAGE)
 
     def guarded() -> None:
         with contextlib.suppress(StatusError):  # as on a GPU, ncclCommGetAsyncError tells it
             run(communicator)
 
-    def put() -> None:
-        work(stream, "nccl", name, guarded)
-
+    put = functools.partial(work, stream, "nccl", name, guarded)
     if _grouped:
         _grouped[-1].append(put)
     else:
@@ -141,7 +146,7 @@ def _collective(
 
 def _reduced(parts: list[Any], op: int) -> Any:
     wide = np.stack([p.astype(np.float32) if p.dtype.itemsize == 2 else p for p in parts])
-    return _REDUCTIONS[op](wide).astype(parts[0].dtype)
+    return getattr(wide, _REDUCTIONS[op])(axis=0).astype(parts[0].dtype)
 
 
 # ---- communicators
