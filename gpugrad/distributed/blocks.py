@@ -6,6 +6,7 @@ A block runs in `recompute_grad` over `all_gather` of its part. The gradient of 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -74,11 +75,7 @@ class Block:
             ranks.parts[v._id] = start, v.shape
             v._fits = (stop - start,)
             v._data = v._data.reshape(-1)[start:stop].copy()
-        self._call = recompute_grad(self._gathered)
-        module.__dict__["forward"] = self._forward
-
-    def _forward(self, *args: Any, **keywords: Any) -> Any:
-        return self._call(self._variables, *args, **keywords)
+        module.__dict__["forward"] = functools.partial(recompute_grad(self._gathered), variables)
 
     def _gathered(self, own: Sequence[Tensor], *args: Any, **keywords: Any) -> Any:
         flat = all_gather(TENSOR.concat(padded(own, self._length, self._variables[0]), axis=0))

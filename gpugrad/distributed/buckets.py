@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -237,16 +238,15 @@ class Averager:
         """Begin the sum of a bucket; returns the function that waits for the means."""
         variables = [self._variables[k] for k in parts]
         ends = np.cumsum([0, *(v.size for v in variables)]).tolist()
-        has = [grads[k] is not None for k in parts]
+        spans = [*itertools.pairwise(ends)]
+        own_spans = [s for s, k in zip(spans, parts, strict=True) if grads[k] is not None]
 
         def start(own: Any, *arrays: Any) -> list[Any]:
-            left = iter(arrays)
             lib = READINGS[type(own)].lib
             with devices.formulas_on(own):
                 flat = lib.zeros(ends[-1], dtype=dtype)
-                for at, end, h in zip(ends[:-1], ends[1:], has, strict=True):
-                    if h:
-                        flat[at:end] = _times(lib, next(left).reshape(-1), own, weight)
+                for (at, end), g in zip(own_spans, arrays, strict=True):
+                    flat[at:end] = _times(lib, g.reshape(-1), own, weight)
                 text = f"bucket {number + 1} of {len(self._buckets)}, {dtype}[{ends[-1]}]"
                 self._waiting[number] = world().run(text, "start_sum", flat)
             return [flat]
@@ -256,7 +256,7 @@ class Averager:
                 world().engine.wait(self._waiting[number])
                 return [
                     flat[at:end].astype(v.dtype, copy=False).reshape(v.shape)
-                    for at, end, v in zip(ends[:-1], ends[1:], variables, strict=True)
+                    for (at, end), v in zip(spans, variables, strict=True)
                 ]
 
         dense = [grads[k] for k in parts if grads[k] is not None]
@@ -281,9 +281,8 @@ class Averager:
             xp, shape, dtype = READINGS[type(own)], variable.shape, variable.dtype
             lib = xp.lib
             with devices.formulas_on(own):
-                values, indices = arrays if is_rows else (None, lib.zeros(0, dtype=np.int64))
-                if values is None:
-                    values = lib.zeros((0, *shape[1:]), dtype=dtype)
+                nothing = lib.zeros((0, *shape[1:]), dtype=dtype), lib.zeros(0, dtype=np.int64)
+                values, indices = arrays if is_rows else nothing
                 values = _times(lib, values, own, weight).astype(dtype, copy=False)
                 indices = indices.astype(np.int64, copy=False)
                 most, all_rows = 0, False

@@ -23,13 +23,13 @@ class Engine:
         name: of what moves the arrays.
         kind: of the devices whose arrays it moves; None for all.
         device: makes its GPU the current one, which CuPy and NCCL use; methods run within it.
-        rank, size: of this process, and of all.
+        rank, size, local_rank: of this process, of all, and of this one among those of its host.
     """
 
     name: str = "one process"
     kind: str | None = None
     device: Any = contextlib.nullcontext()
-    rank = 0
+    rank = local_rank = 0
 
     def __init__(self, size: int = 1) -> None:
         self.size = size

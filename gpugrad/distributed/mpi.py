@@ -29,6 +29,7 @@ class MPIEngine(Engine):
             ) from None
         self._mpi, self._comm = MPI, MPI.COMM_WORLD.Dup()
         self.rank, self.size = self._comm.rank, self._comm.size
+        self.local_rank = self.places()[self.rank]
 
     def all_reduce(self, x: Any, how: str) -> Any:
         return self._reduced(x, how, self._comm.Allreduce, x.shape)

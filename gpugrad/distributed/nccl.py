@@ -34,7 +34,7 @@ class NCCLEngine(Engine):
     name, kind = "NCCL", "cuda"
 
     def __init__(self, rank: int, size: int, gpu: int, share: Callable[[Any], Any] | None) -> None:
-        self.rank, self.size, self._nccl = rank, size, load()
+        self.rank, self.size, self.local_rank, self._nccl = rank, size, gpu, load()
         self.device = cupy().cuda.Device(gpu)
         self._stream: Any = None  # of the last collective
         self._beside: Any = None  # the stream of `start_sum`

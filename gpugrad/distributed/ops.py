@@ -41,14 +41,14 @@ def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
-    """The result of an engine's method for a C-contiguous array.
+def _run(xp: Any, name: str, x: Any, *args: Any) -> Any:
+    """The result of the engine's method of this name for a C-contiguous array.
 
     While a function is traced, ranks may run different code, so nothing is sent: the result then
     has the right shape, and the values of this rank's array.
     """
     if current_trace() is not None:
-        return getattr(Engine(world().size), method)(x, *args)
+        return getattr(Engine(world().size), name)(x, *args)
     engine, device = world().engine, device_of(x)
     if engine.kind not in (None, device.kind):
         raise DeviceError(
@@ -56,7 +56,7 @@ def _run(xp: Any, name: str, x: Any, method: str, *args: Any) -> Any:
             f"{'GPUs' if engine.kind == 'cuda' else 'CPUs'}. Move it with x.to_device(device)."
         )
     contiguous = xp.lib.asarray(x, order="C")  # unlike ascontiguousarray, 0-d as well
-    return world().run(f"{name} {x.dtype}{list(x.shape)}", method, contiguous, *args)
+    return world().run(f"{name} {x.dtype}{list(x.shape)}", name, contiguous, *args)
 
 
 def _parts(xp: Any, name: str, x: Any, axis: int) -> Any:
@@ -126,7 +126,7 @@ def all_reduce(xp, x, /, reduction="sum"):
     """
     _reductions("all_reduce", "reduction", reduction)
     _check_mean("all_reduce", x, reduction)
-    return _run(xp, "all_reduce", x, "all_reduce", reduction)
+    return _run(xp, "all_reduce", x, reduction)
 
 
 @_collective(
@@ -147,7 +147,7 @@ def all_reduce_extremum(xp, x, /, reduction="max"):
     [1. 2.]
     """
     _extrema("all_reduce_extremum", "reduction", reduction)
-    return _run(xp, "all_reduce", x, "all_reduce", reduction)
+    return _run(xp, "all_reduce", x, reduction)
 
 
 @_collective(
@@ -171,7 +171,7 @@ def all_gather(xp, x, /, axis=0):
     [1. 2.]
     """
     axis = _axis("all_gather", x, axis)
-    return _joined(xp, _run(xp, "all_gather", x, "all_gather"), axis)
+    return _joined(xp, _run(xp, "all_gather", x), axis)
 
 
 @_collective(
@@ -204,9 +204,7 @@ def reduce_scatter(xp, x, /, axis=0, reduction="sum"):
     """
     _reductions("reduce_scatter", "reduction", reduction)
     _check_mean("reduce_scatter", x, reduction)
-    return _run(
-        xp, "reduce_scatter", _parts(xp, "reduce_scatter", x, axis), "reduce_scatter", reduction
-    )
+    return _run(xp, "reduce_scatter", _parts(xp, "reduce_scatter", x, axis), reduction)
 
 
 @_collective(
@@ -230,7 +228,7 @@ def broadcast(xp, x, /, root=0):
     """
     if not 0 <= root < world().size:
         raise ArgumentError(f"broadcast: root={root}, but ranks run from 0 to {world().size - 1}.")
-    return _run(xp, "broadcast", x, "broadcast", root)
+    return _run(xp, "broadcast", x, root)
 
 
 @_collective(
@@ -254,6 +252,4 @@ def all_to_all(xp, x, /, axis=0):
     [1. 2.]
     """
     axis = _axis("all_to_all", x, axis)
-    return _joined(
-        xp, _run(xp, "all_to_all", _parts(xp, "all_to_all", x, axis), "all_to_all"), axis
-    )
+    return _joined(xp, _run(xp, "all_to_all", _parts(xp, "all_to_all", x, axis)), axis)

@@ -107,8 +107,8 @@ class Optimizer:
         if self._world.size > 1:
             _compare(self.name, self._world, model, self._variables)
             for v in self._variables:
-                about = f"broadcast of '{v.name}'", "broadcast", devices.copy_array(v._data)
-                v.assign(wrap(self._world.run(*about, 0)))
+                text, own = f"broadcast of '{v.name}'", devices.copy_array(v._data)
+                v.assign(wrap(self._world.run(text, "broadcast", own, 0)))
             random = default_generator()
             random.state = random.fold_in(self._world.rank).state
         if shard is not None:
@@ -116,12 +116,8 @@ class Optimizer:
                 raise ArgumentError(
                     f"{self.name}: shard= goes without a loss scale, accumulate= and compress=."
                 )
-            about = self.name, inner, self._variables, self._world
-            self._sharded = (
-                ShardedOptimizer(*about)
-                if shard == "optimizer"
-                else ShardedParameters(*about, model)
-            )
+            kind = ShardedOptimizer if shard == "optimizer" else ShardedParameters
+            self._sharded = kind(self.name, inner, self._variables, self._world, model)
         places = getattr(self._sharded, "places", None)
         self._average = Averager(self._variables, bucket_bytes, _COMPRESSED[compress], places)
 

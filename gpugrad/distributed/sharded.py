@@ -69,11 +69,8 @@ def deal_whole(sizes: Sequence[int], ranks: int) -> list[list[Part]]:
     [[0], [1, 2]]
     """
     parts: list[list[Part]] = [[] for _ in range(ranks)]
-    loads = [0] * ranks
     for k in sorted(range(len(sizes)), key=lambda k: -sizes[k]):
-        rank = loads.index(min(loads))
-        loads[rank] += sizes[k]
-        parts[rank].append(Part(k, 0, sizes[k]))
+        min(parts, key=lambda own: sum(p.stop for p in own)).append(Part(k, 0, sizes[k]))
     return parts
 
 
@@ -173,9 +170,8 @@ class Sharded:
         """The state as if one process had stepped whole Variables; all ranks call it."""
         state = self.shards(names)
         shards = {k: s for k, s in state.items() if isinstance(s, Shard)}
-        own = {k: t for k, t in state.items() if k not in shards}
         joined = join_shards(self._world.gather(shards))
-        return own | {k: wrap(a) for k, a in joined.items()}
+        return state | {k: wrap(a) for k, a in joined.items()}
 
     def load_state_dict(
         self, state: Mapping[str, Any], names: Mapping[str, Variable] | None
@@ -198,7 +194,7 @@ class ShardedOptimizer(Sharded):
     """Each rank has the averages of a part of the elements, and steps that part."""
 
     def __init__(
-        self, name: str, inner: Optimizer, variables: Sequence[Variable], world: World
+        self, name: str, inner: Optimizer, variables: Sequence[Variable], world: World, _: Any
     ) -> None:
         super().__init__(name, inner, variables, world)
         dtypes = {v.dtype for v in variables}
@@ -236,8 +232,7 @@ class ShardedOptimizer(Sharded):
             flat = [TENSOR.reshape(v.value(), (v.size,)) for v in held]
             new = all_gather(TENSOR.concat(padded(flat, self._length, self._variables[0]), axis=0))
             shapes = [v.shape for v in self._variables]
-            values = cut(new, self._parts, self._length, shapes)
-            for k, value in values.items():
+            for k, value in cut(new, self._parts, self._length, shapes).items():
                 self._variables[k].assign(value)
 
     def _refresh(self) -> None:

@@ -25,8 +25,7 @@ from gpugrad.distributed.mpi import MPIEngine
 from gpugrad.distributed.nccl import NCCLEngine
 from gpugrad.errors import DeviceError, DistributedError, GpugradError, saying_where
 
-TIMED_OUT = 75
-"""The exit status after a timeout: what sysexits.h calls a temporary failure."""
+TIMED_OUT = 75  # the exit status after a timeout: what sysexits.h calls a temporary failure
 
 _LAUNCHERS = {  # what starts processes: its variables for rank, size and local rank
     "torchrun": ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
@@ -44,17 +43,18 @@ class World:
         size: the number of processes.
         local_rank: the number of this process among those of its host.
         how: who started the processes, and what moves arrays.
+        collectives: how many this process has begun.
 
     >>> world = gg.distributed.init()  # with mpirun: of several processes
     >>> world.rank < world.size
     True
     """
 
-    def __init__(self, engine: Any, local_rank: int, how: str, timeout: float) -> None:
-        self.rank, self.size, self.local_rank = engine.rank, engine.size, local_rank
+    def __init__(self, engine: Engine, how: str, timeout: float) -> None:
+        self.rank, self.size, self.local_rank = engine.rank, engine.size, engine.local_rank
         self.how = f"{how}, {engine.name}" if engine.size > 1 else engine.name
         self.engine, self._timeout, self._process = engine, timeout, os.getpid()
-        self._number = 0
+        self.collectives = 0
         self._now: tuple[int, float, str] | None = None  # the collective that the host waits for
         self._queued: deque[tuple[int, float, str, Any]] = deque()  # those on a stream, in order
         self._lock = new_lock()
@@ -70,11 +70,12 @@ class World:
 
     # -- collectives
 
-    def run(self, text: str, method: str, *args: Any) -> Any:
+    def run(self, text: str, method: str, *args: Any, count: int = 1) -> Any:
         """Run a collective, a method of the engine. All ranks run the same ones in one order.
 
         Args:
             text: the collective with dtype and shape, for messages; equal on all ranks.
+            count: how many it is.
         """
         if self.size > 1 and os.getpid() != self._process:
             raise DistributedError(
@@ -83,20 +84,19 @@ class World:
             )
         with self.engine.device:
             if self.size > 1 and not self.engine.is_capturing():
-                return self._watched(1, text, method, *args)
+                return self._watched(count, text, method, args)
             ranks.captured += self.size > 1
             return getattr(self.engine, method)(*args)
 
     def launch(self, count: int, launch: Callable[[], None]) -> None:
         """Launch a CUDA graph that holds so many collectives."""
-        with self.engine.device:
-            self._watched(count, f"a CUDA graph of {count}", "launch", launch)
+        self.run(f"a CUDA graph of {count}", "launch", launch, count=count)
 
-    def _watched(self, count: int, text: str, method: str, *args: Any) -> Any:
+    def _watched(self, count: int, text: str, method: str, args: Sequence[Any]) -> Any:
         """Run collectives while the watchdog looks at them."""
         with self._lock:
-            self._number += count
-            number, since = self._number, time.monotonic()
+            self.collectives += count
+            number, since = self.collectives, time.monotonic()
             self._board.write(number, text, ended=False)
             self._now = number, since, text
             try:
@@ -117,11 +117,6 @@ class World:
                 self._queued.append((number, since, text, is_done))
             return result
 
-    @property
-    def collectives(self) -> int:
-        """How many collectives this process has begun."""
-        return self._number
-
     def gather(self, value: Any) -> list[Any]:
         """The picklable values of all ranks, in their order."""
         return self.run("gather of objects", "gather", value)
@@ -137,13 +132,13 @@ class World:
     # -- faults
 
     def _leave(self) -> None:
-        self._board.write(self._number, "the end of its program", ended=True)
+        self._board.write(self.collectives, "the end of its program", ended=True)
 
     def _uncaught(self, before: Any, *error: Any) -> None:
         """End the other ranks after an exception of this one, for which they would wait."""
         before(*error)
-        print(f"gpugrad: rank {self.rank} of {self.size} ends all ranks.", file=sys.stderr)
-        sys.stderr.flush()
+        words = f"gpugrad: rank {self.rank} of {self.size} ends all ranks."
+        print(words, file=sys.stderr, flush=True)
         self.engine.abort(1)
 
     def _watch(self) -> None:
@@ -152,12 +147,12 @@ class World:
             time.sleep(min(1.0, self._timeout / 4))
             while self._queued and self._queued[0][3]():
                 number, _, text, _ = self._queued.popleft()
-                if number == self._number:
+                if number == self.collectives:
                     self._board.write(number, text, ended=True)
             try:
                 self.engine.check()
             except DistributedError as error:
-                self._end(self._number, "the last of this rank", f"has failed: {error}")
+                self._end(self.collectives, "the last of this rank", f"has failed: {error}")
             oldest = self._queued[0][:3] if self._queued else self._now
             if oldest is None:
                 continue
@@ -183,7 +178,7 @@ class World:
 # ---- the world of this process ------------------------------------------------------------
 
 _worlds: list[World] = []
-_ALONE = World(Engine(), 0, "", 0.0)
+_ALONE = World(Engine(), "", 0.0)
 
 
 def _launched() -> tuple[str, int, int, int | None] | None:
@@ -299,18 +294,19 @@ def init(
     if rank >= size:
         raise DistributedError(f"init: rank {rank} of {size}: ranks count from 0.")
     if size == 1:
-        made = World(Engine(), 0, how, timeout)
+        engine = Engine()
     elif devices.default_device().kind == "cpu":
-        made = _on_cpus(rank, size, how, timeout)
+        engine = _by_mpi(rank, size, how)
     else:
-        made = _on_gpus(rank, size, local_rank, how, timeout, address)
+        engine = _by_nccl(rank, size, local_rank, how, address)
+    made = World(engine, how, timeout)
     _worlds.append(made)
     ranks.rank, ranks.size, ranks.gather = made.rank, made.size, made.gather
     ranks.average, ranks.launch = made.average, made.launch
     return made
 
 
-def _on_cpus(rank: int, size: int, how: str, timeout: float) -> World:
+def _by_mpi(rank: int, size: int, how: str) -> Engine:
     engine = MPIEngine()
     if (engine.rank, engine.size) != (rank, size):
         raise DistributedError(
@@ -318,17 +314,14 @@ def _on_cpus(rank: int, size: int, how: str, timeout: float) -> World:
             f"{engine.size} of MPI. Start the processes by mpiexec; without GPUs nothing else "
             "connects them."
         )
-    return World(engine, engine.places()[rank], how, timeout)
+    return engine
 
 
-def _on_gpus(
-    rank: int, size: int, local_rank: int | None, how: str, timeout: float, address: str | None
-) -> World:
+def _by_nccl(rank: int, size: int, gpu: int | None, how: str, address: str | None) -> Engine:
     share: Callable[[Any], Any] | None = None
     if address is None and how not in ("torchrun", "arguments"):
         mpi = MPIEngine()
-        local_rank = mpi.places()[rank] if local_rank is None else local_rank
-        share = mpi._comm.bcast
+        gpu, share = mpi.local_rank if gpu is None else gpu, mpi._comm.bcast
     else:
         host, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT", "29500")
         address = address or (f"{host}:{int(port) + 1}" if host else None)
@@ -338,12 +331,11 @@ def _on_gpus(
                 "start by torchrun, which sets MASTER_ADDR and MASTER_PORT, or by mpiexec."
             )
         os.environ["NCCL_COMM_ID"] = address
-        local_rank = 0 if local_rank is None else local_rank
-    n = devices.gpu_count()
-    if local_rank >= n:
+    gpu, n = gpu or 0, devices.gpu_count()
+    if gpu >= n:
         raise DeviceError(
-            f"init: rank {rank} is number {local_rank} of its host, which has {n} "
+            f"init: rank {rank} is number {gpu} of its host, which has {n} "
             f"GPU{'s' * (n > 1)}. Start as many processes on each host as it has GPUs."
         )
-    devices.set_device(f"cuda:{local_rank}")
-    return World(NCCLEngine(rank, size, local_rank, share), local_rank, how, timeout)
+    devices.set_device(f"cuda:{gpu}")
+    return NCCLEngine(rank, size, gpu, share)

@@ -168,22 +168,16 @@ def _get_unique_id(to: int) -> None:
     view(to, "u1", (128,))[:] = np.frombuffer(identity.encode().ljust(128, b"\0"), "u1")
 
 
-def _init(to: int, size: int, rank: int, identity: bytes) -> None:
-    number = next(_numbers)
-    _communicators[number] = _Communicator(identity.rstrip(b"\0"), rank, size)
+_ON_STACK = platform.machine() == "x86_64"  # the id, after the arguments in registers
+
+
+@LIBRARY.function("ncclCommInitRankConfig", "piippp" + "l" * 16 if _ON_STACK else "pipip")
+def _init_rank(to: int, size: int, first: int, second: int, *rest: int) -> None:
+    """Takes rank, configuration and id; elsewhere the address of the id, rank, configuration."""
+    identity = np.array(rest[2:], "i8") if _ON_STACK else view(first, "u1", (128,))
+    rank, number = first if _ON_STACK else second, next(_numbers)
+    _communicators[number] = _Communicator(identity.tobytes().rstrip(b"\0"), rank, size)
     write(to, "u8", number)
-
-
-if platform.machine() == "x86_64":  # the id is on the stack, after the arguments in registers
-
-    @LIBRARY.function("ncclCommInitRankConfig", "piippp" + "l" * 16)
-    def _init_rank(to: int, size: int, rank: int, config: int, *rest: int) -> None:
-        _init(to, size, rank, np.array(rest[2:], "i8").tobytes())
-else:  # it is passed by its address
-
-    @LIBRARY.function("ncclCommInitRankConfig", "pipip")
-    def _init_rank(to: int, size: int, identity: int, rank: int, config: int) -> None:
-        _init(to, size, rank, view(identity, "u1", (128,)).tobytes())
 
 
 @LIBRARY.function("ncclCommDestroy", "p")
