@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from gpugrad.core.backend import TENSOR
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
-from gpugrad.distributed.ops import all_gather
-from gpugrad.distributed.sharded import Part, Sharded, cut, cut_evenly, longest, padded, reads_whole
+from gpugrad.distributed.sharded import Layout, Part, Sharded, cut_evenly, reads_whole
 from gpugrad.distributed.world import World
 from gpugrad.errors import ArgumentError
 from gpugrad.nn.layers import Sequential
@@ -61,15 +59,13 @@ class Block:
     """A Module whose Variables hold this rank's part, and which gathers all parts to run.
 
     Attributes:
-        parts: of each rank; `Part.place` is that of the Variable in the block.
+        layout: the parts of all ranks; `Part.place` is that of the Variable in the block.
     """
 
     def __init__(self, module: Module, variables: Sequence[Variable], world: World) -> None:
         self._module, self._variables = module, variables
-        self._shapes = [v.shape for v in variables]
-        self.parts = cut_evenly([v.size for v in variables], world.size)
-        self._length = longest(self.parts)
-        own = {p.place: p for p in self.parts[world.rank]}
+        self.layout = Layout(cut_evenly([v.size for v in variables], world.size), variables)
+        own = {p.place: p for p in self.layout.parts[world.rank]}
         for k, v in enumerate(variables):
             _, start, stop = own.get(k, Part(k, 0, 0))
             ranks.parts[v._id] = start, v.shape
@@ -78,8 +74,7 @@ class Block:
         module.__dict__["forward"] = functools.partial(recompute_grad(self._gathered), variables)
 
     def _gathered(self, own: Sequence[Tensor], *args: Any, **keywords: Any) -> Any:
-        flat = all_gather(TENSOR.concat(padded(own, self._length, self._variables[0]), axis=0))
-        whole = cut(flat, self.parts, self._length, self._shapes)
+        whole = self.layout.gathered(own)
         values = {self._variables[k]._id: value for k, value in whole.items()}
         module = replaced(self._module, Module, lambda v: values.get(v._id, v))
         del module.__dict__["forward"]
@@ -116,7 +111,7 @@ class ShardedParameters(Sharded):
         for module, own in blocks.items():
             if own:
                 block = Block(module, own, world)
-                mine = {p.place: p for p in block.parts[world.rank]}
+                mine = {p.place: p for p in block.layout.parts[world.rank]}
                 self._own |= {own[k]._id: (own[k], p) for k, p in mine.items()}
                 sharded |= {v._id for v in own}
         self.places = {k for k, v in enumerate(variables) if v._id not in sharded}

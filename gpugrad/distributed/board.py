@@ -19,21 +19,13 @@ _ROOM = 256  # bytes a rank
 
 
 class Note(NamedTuple):
-    """The last note of a rank.
+    """The last note of a rank."""
 
-    Attributes:
-        number: of its last collective, from 1.
-        process: the id of its process.
-        since: seconds since the epoch.
-        ended: whether the collective has ended.
-        text: the collective with dtype and shape.
-    """
-
-    number: int
-    process: int
-    since: float
-    ended: bool
-    text: str
+    number: int  # of its last collective, from 1
+    process: int  # the id of its process
+    since: float  # seconds since the epoch
+    ended: bool  # whether the collective has ended
+    text: str  # the collective with dtype and shape
 
     @property
     def state(self) -> str:

@@ -24,17 +24,11 @@ from gpugrad.trace.repeated import Repeated, nothing_to_undo
 
 
 class Bucket(NamedTuple):
-    """Variables of one dtype whose gradients are one array on their way.
+    """Variables of one dtype whose gradients are one array on their way."""
 
-    Attributes:
-        dtype: of the array.
-        places: the positions of the Variables.
-        nbytes: of the array, if all of them have gradients.
-    """
-
-    dtype: Any
-    places: list[int]
-    nbytes: int
+    dtype: Any  # of the array
+    places: list[int]  # the positions of the Variables
+    nbytes: int  # of the array, if all of them have gradients
 
 
 def make_buckets(

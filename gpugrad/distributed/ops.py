@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.core import nest
 from gpugrad.core.arguments import one_of
 from gpugrad.core.devices import device_of
+from gpugrad.core.tensor import Tensor
 from gpugrad.distributed.engine import Engine
 from gpugrad.distributed.world import world
 from gpugrad.errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
@@ -23,7 +25,10 @@ from gpugrad.trace.array import TRACED, Traced, current_trace
 
 
 def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
-    """`op` for a formula that each replay of a trace runs, also if its array is a constant."""
+    """`op` for a formula that each replay of a trace runs, also if its array is a constant.
+
+    The function that users call takes nested structures of Tensors as well.
+    """
 
     def decorate(formula: Any) -> Any:
         @functools.wraps(formula)
@@ -36,7 +41,16 @@ def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
             return getattr(TRACED, formula.__name__)(Traced(x, trace.place(x)), **named, **params)
 
         linear = {"linear": True} if rules else {"differentiable": False}
-        return op(rules, **linear, opens="effect", captures=True, **fields)(run)
+        function = op(rules, **linear, opens="effect", captures=True, **fields)(run)
+
+        @functools.wraps(function)
+        def of_each(x: Any, *args: Any, **params: Any) -> Any:
+            if nest.children(x) is None or Tensor not in map(type, nest.flatten(x)):
+                return function(x, *args, **params)
+            return nest.map_structure(lambda leaf: function(leaf, *args, **params), x)
+
+        of_each.__module__ = __name__  # where pickle finds it
+        return of_each
 
     return decorate
 

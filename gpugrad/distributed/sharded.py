@@ -74,6 +74,41 @@ def deal_whole(sizes: Sequence[int], ranks: int) -> list[list[Part]]:
     return parts
 
 
+class Layout:
+    """Which elements of some Variables belong to which rank.
+
+    Attributes:
+        parts: of each rank.
+        length: of the longest part of a rank, to which the others are padded.
+    """
+
+    def __init__(self, parts: list[list[Part]], variables: Sequence[Variable]) -> None:
+        self.parts, self._like = parts, variables[0]
+        self._shapes = [v.shape for v in variables]
+        self.length = max(sum(p.stop - p.start for p in own) for own in parts)
+
+    def padded(self, own: Sequence[Tensor]) -> list[Tensor]:
+        """The flat pieces of a rank, and zeros."""
+        n = self.length - sum(piece.size for piece in own)
+        return [*own, wrap(full_on_device_of(self._like._data, (n,), self._like.dtype))]
+
+    def gathered(self, own: Sequence[Tensor]) -> dict[int, Tensor]:
+        """Whole arrays by place, from the flat pieces of each rank."""
+        flat = all_gather(TENSOR.concat(self.padded(own), axis=0))
+        pieces: dict[int, list[Tensor]] = {}
+        for rank, parts in enumerate(self.parts):
+            at = rank * self.length
+            for p in parts:
+                pieces.setdefault(p.place, []).append(flat[at : at + p.stop - p.start])
+                at += p.stop - p.start
+        return {
+            k: TENSOR.reshape(
+                some[0] if len(some) == 1 else TENSOR.concat(some, axis=0), self._shapes[k]
+            )
+            for k, some in pieces.items()
+        }
+
+
 class Sharded:
     """The steps of an optimizer on the parts of this rank, and its state as if it were whole.
 
@@ -204,10 +239,10 @@ class ShardedOptimizer(Sharded):
                 f"{sorted(map(str, dtypes))}."
             )
         whole = reads_whole(inner)
-        self._parts = (deal_whole if whole else cut_evenly)([v.size for v in variables], world.size)
-        self._length = longest(self._parts)
+        parts = (deal_whole if whole else cut_evenly)([v.size for v in variables], world.size)
+        self._layout = Layout(parts, variables)
         chosen = {}
-        for part in self._parts[world.rank]:
+        for part in parts[world.rank]:
             parent = variables[part.place]
             value = parent._data.reshape(-1)[part.start : part.stop].copy()
             value = value.reshape(parent.shape) if whole else value
@@ -229,10 +264,8 @@ class ShardedOptimizer(Sharded):
                 at += v.size
         self._apply(pairs, (), when)
         with recording_stopped(keep=Tracing):
-            flat = [TENSOR.reshape(v.value(), (v.size,)) for v in held]
-            new = all_gather(TENSOR.concat(padded(flat, self._length, self._variables[0]), axis=0))
-            shapes = [v.shape for v in self._variables]
-            for k, value in cut(new, self._parts, self._length, shapes).items():
+            new = self._layout.gathered([TENSOR.reshape(v.value(), (v.size,)) for v in held])
+            for k, value in new.items():
                 self._variables[k].assign(value)
 
     def _refresh(self) -> None:
@@ -257,8 +290,8 @@ class ShardedOptimizer(Sharded):
         lacking = [v.name for v, g in zip(self._variables, grads, strict=True) if g is None]
         like = self._variables[0]
         if len(lacking) == len(grads):
-            data = full_on_device_of(like._data, (self._length * self._world.size,), like.dtype)
-            return wrap(data)
+            n = self._layout.length * self._world.size
+            return wrap(full_on_device_of(like._data, (n,), like.dtype))
         if lacking:
             raise ArgumentError(
                 f"{self._name}: with shard= every Variable needs a gradient; None for {lacking}."
@@ -268,46 +301,15 @@ class ShardedOptimizer(Sharded):
             TENSOR.where(TENSOR.equal(share, 0.0), 0.0, TENSOR.reshape(g, (g.size,)) * factor)
             for g in grads
         ]
-        pieces = [
-            piece
-            for parts in self._parts
-            for piece in padded(
-                [flat[p.place][p.start : p.stop] for p in parts], self._length, like
-            )
-        ]
+        pieces = []
+        for parts in self._layout.parts:
+            pieces += self._layout.padded([flat[p.place][p.start : p.stop] for p in parts])
         return TENSOR.concat(pieces, axis=0)
 
 
 def reads_whole(inner: Optimizer) -> bool:
     """Whether an optimizer reads whole Variables."""
     return type(inner).by_array is not Stepping.by_array
-
-
-def padded(pieces: Sequence[Tensor], length: int, like: Variable) -> list[Tensor]:
-    """Flat pieces, and zeros up to a length."""
-    n = length - sum(p.size for p in pieces)
-    return [*pieces, wrap(full_on_device_of(like._data, (n,), like.dtype))]
-
-
-def cut(
-    flat: Tensor, parts: Sequence[Sequence[Part]], length: int, shapes: Sequence[tuple[int, ...]]
-) -> dict[int, Tensor]:
-    """Whole arrays by place, from the padded parts of all ranks, one after the other."""
-    pieces: dict[int, list[Tensor]] = {}
-    for rank, own in enumerate(parts):
-        at = rank * length
-        for p in own:
-            pieces.setdefault(p.place, []).append(flat[at : at + p.stop - p.start])
-            at += p.stop - p.start
-    return {
-        k: TENSOR.reshape(some[0] if len(some) == 1 else TENSOR.concat(some, axis=0), shapes[k])
-        for k, some in pieces.items()
-    }
-
-
-def longest(parts: Sequence[Sequence[Part]]) -> int:
-    """The length of the longest part of a rank."""
-    return max(sum(p.stop - p.start for p in own) for own in parts)
 
 
 def _squares(pairs: Sequence[Any], one: Tensor) -> Tensor:

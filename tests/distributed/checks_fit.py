@@ -115,3 +115,23 @@ def check_batch_norm_over_ranks_is_that_of_the_whole_batch():
         (layer[0].running_var, whole.running_var),
     ):
         assert np.allclose(a.numpy(), b.numpy())
+
+
+def check_running_statistics_are_averaged_when_validated():
+    x = np.random.default_rng(W.rank).normal(size=(8, 3)) + W.rank
+    data = gg.data.Arrays(x, np.zeros(8, int))
+    net = gg.nn.Sequential(gg.nn.BatchNorm(3, dtype="float64"), gg.nn.Dense(3, 2, dtype="float64"))
+    optimizer = D.Optimizer(gg.optim.SGD(0.1), net)
+    loss = net, lambda y, labels: gg.mean(gg.sparse_softmax_cross_entropy(y, labels))
+    loader, seen = gg.data.DataLoader(data, 8), []
+
+    class Seen(gg.train.Callback):
+        def end_of_step(self, run):
+            seen.append(net[0].running_mean.numpy())
+
+    gg.train.fit(
+        loss, loader, 1, optimizer=optimizer, validation=loader, callbacks=[Seen()], progress=False
+    )
+    right = sum(W.gather(seen[0])) / W.size
+    assert np.allclose(net[0].running_mean.numpy(), right, atol=1e-12)
+    assert W.size == 1 or not np.allclose(seen[0], right)

@@ -121,3 +121,12 @@ def check_a_forked_process_is_refused():
             os._exit(0 if "forked after init" in str(error) else 1)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def check_nested_structures_are_taken_leaf_by_leaf():
+    nest = {"a": gg.constant([1.0, 2.0]), "b": [gg.constant(3.0 + W.rank), 4.0]}
+    total = D.all_reduce(nest, "mean")
+    assert total["a"].tolist() == [1, 2]
+    assert [float(x) for x in total["b"]] == [3 + (W.size - 1) / 2, 4]
+    assert D.all_gather((gg.ones(2),))[0].shape == (2 * W.size,)
+    assert D.all_reduce([1.0, 2.0]).shape == (2,)  # an array

@@ -13,6 +13,7 @@ import pytest
 from faults import MPIEXEC, TIMEOUT, WORDS, fail, run
 
 import gpugrad as gg
+from gpugrad.core.ranks import ranks as ranks_of_process
 from gpugrad.testing.cuda.driver import place
 
 HERE = Path(__file__).parent
@@ -123,6 +124,31 @@ def test_the_gradient_of_a_constant_cotangent_is_traced():
 
     assert slope(gg.constant([0.25, 1.0, 4.0])).tolist() == [1.0, 0.5, 0.25]
     assert slope(gg.constant([0.0, 1.0, 4.0])).tolist() == [np.inf, 0.5, 0.25]
+
+
+def test_a_step_of_one_process_asks_once_for_its_ranks(monkeypatch):
+    """Without `init` a step costs one look at their number, a replay none."""
+    asked = []
+
+    class Counted(type(ranks_of_process)):
+        def __getattribute__(self, name):
+            asked.append(name)
+            return super().__getattribute__(name)
+
+    v, optimizer = gg.Variable(np.ones((4, 4))), gg.optim.Adam(0.1, global_clipnorm=1.0)
+
+    def step(x):
+        with gg.GradientTape() as tape:
+            loss = gg.mean(gg.tanh(x @ v) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+    x, traced = gg.ones((4, 4), dtype="float64"), gg.function(step)
+    traced(x)
+    monkeypatch.setattr(ranks_of_process, "__class__", Counted)
+    step(x)
+    assert asked == ["size"]
+    traced(x)
+    assert asked == ["size"]
 
 
 def test_one_process_needs_no_launcher_and_no_library():
