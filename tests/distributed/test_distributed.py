@@ -82,10 +82,28 @@ def test_other_numbers_of_ranks_by_mpi(results, n):
 
 @needs_mpi
 @pytest.mark.slow
-def test_charlm_over_ranks_is_that_of_one_process(tmp_path):
-    check = "check_charlm_is_that_of_one_process"
-    texts = run([ranks(2, tmp_path / "results", check, "--steps", 10)])
+@pytest.mark.parametrize(
+    ("n", "check", "steps"),
+    [
+        (1, "check_charlm_is_that_of_one_process", 50),
+        (2, "check_charlm_is_that_of_one_process", 50),
+        (3, "check_charlm_is_that_of_one_process", 50),
+        (4, "check_charlm_is_that_of_one_process", 50),
+        (2, "check_random_faults_of_data_on_one_rank_keep_all_in_step", 200),
+        (3, "check_random_faults_of_data_on_one_rank_keep_all_in_step", 200),
+    ],
+)
+def test_many_steps_over_ranks(tmp_path, n, check, steps):
+    texts = run([ranks(n, tmp_path / "results", check, "--steps", steps)])
     assert json.loads((tmp_path / "results").read_text()) == {check: None}, texts
+
+
+@needs_mpi
+@pytest.mark.slow
+def test_random_faults_of_random_ranks_end_all_in_time():
+    """50 faults take four minutes: ``python tests/distributed/faults.py``."""
+    ((text, status),) = run([[sys.executable, HERE / "faults.py", "--faults", 7, "--slack", 8]])
+    assert status == 0, text
 
 
 @needs_mpi
