@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gpugrad.core.devices import copy_array
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
@@ -70,7 +71,7 @@ class Block:
             _, start, stop = own.get(k, Part(k, 0, 0))
             ranks.parts[v._id] = start, v.shape
             v._fits = (stop - start,)
-            v._data = v._data.reshape(-1)[start:stop].copy()
+            v._data = copy_array(v._data.reshape(-1)[start:stop])
         module.__dict__["forward"] = functools.partial(recompute_grad(self._gathered), variables)
 
     def _gathered(self, own: Sequence[Tensor], *args: Any, **keywords: Any) -> Any:

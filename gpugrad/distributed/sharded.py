@@ -14,7 +14,7 @@ import numpy as np
 
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.devices import full_on_device_of
+from gpugrad.core.devices import copy_array, full_on_device_of
 from gpugrad.core.ranks import Shard, join_shards
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
@@ -244,7 +244,7 @@ class ShardedOptimizer(Sharded):
         chosen = {}
         for part in parts[world.rank]:
             parent = variables[part.place]
-            value = parent._data.reshape(-1)[part.start : part.stop].copy()
+            value = copy_array(parent._data.reshape(-1)[part.start : part.stop])
             value = value.reshape(parent.shape) if whole else value
             own = Variable(wrap(value), name=parent.name, device=parent.device)
             inner._paths[own._id] = inner.path_of(parent)

@@ -148,7 +148,7 @@ def check_ranks_without_data_or_gradients_take_the_same_step():
 
 
 def check_gradients_of_all_dtypes_empty_and_strided():
-    for dtype in ("float16", "bfloat16", "float32", "complex64", "complex128"):
+    for dtype in ("float16", "complex64", *([] if ON_GPUS else ["bfloat16", "complex128"])):
         number = 1 + 2j if dtype.startswith("c") else 1.0
         for shard in (None, "optimizer"):
             v, empty = (gg.Variable(gg.zeros(s, dtype=dtype)) for s in ((4, 2), (0, 3)))

@@ -43,6 +43,7 @@ def main():
             error = None
         except (Exception, pytest.fail.Exception):
             error = traceback.format_exc()
+            print(error, flush=True)  # the gather below may hang
         errors = [e for e in W.gather(error) if e]
         failed[name] = errors[0] if errors else None
         print(f"{name}: {time.perf_counter() - start:.2f} s", flush=True)
