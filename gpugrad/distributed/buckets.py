@@ -66,7 +66,7 @@ def effect(
     tensors: Sequence[Tensor],
     about: Sequence[Any] = (),
     captured: bool = True,
-    **how: bool,
+    **how: Any,
 ) -> list[Tensor]:
     """Results of a function of plain arrays, now or at each replay.
 

@@ -40,7 +40,7 @@ def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
             named = dict(zip(list(inspect.signature(formula).parameters)[2:], args, strict=False))
             return getattr(TRACED, formula.__name__)(Traced(x, trace.place(x)), **named, **params)
 
-        linear = {"linear": True} if rules else {"differentiable": False}
+        linear: dict[str, Any] = {"linear": True} if rules else {"differentiable": False}
         function = op(rules, **linear, opens="effect", captures=True, **fields)(run)
 
         @functools.wraps(function)

@@ -106,8 +106,8 @@ class World:
                 if isinstance(error, GpugradError):
                     raise
                 raise DistributedError(
-                    f"collective {number}, {text}, has failed: {self._board.report(number, text)}. "
-                    f"{self.engine.name}: {error}"
+                    f"rank {self.rank} of {self.size}: collective {number}, {text}, has failed: "
+                    f"{self._board.report(number, text)}. {self.engine.name}: {error}"
                 ) from error
             finally:
                 self._now = None
