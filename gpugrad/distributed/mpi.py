@@ -21,7 +21,7 @@ class MPIEngine(Engine):
     def __init__(self) -> None:
         try:
             from mpi4py import MPI
-        except ImportError as error:
+        except (ImportError, RuntimeError) as error:  # the latter without a library of MPI
             raise DistributedError(
                 "distributed: several processes without GPUs communicate by MPI, but mpi4py does "
                 f"not import ({error}). Install gpugrad[mpi], and start with `mpiexec -n 4 python "

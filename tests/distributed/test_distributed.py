@@ -28,6 +28,10 @@ CHECKS = [
 ON_GPUS = [c for c in CHECKS if "records" not in c and "masked" not in c]
 LAUNCHED = {"RANK": "1", "WORLD_SIZE": "2"}
 NO_MPI = "sys.modules['mpi4py'] = None; D.init()"
+NO_LIBRARY = (  # as mpi4py does where no libmpi.so is found
+    "def raises(name): raise RuntimeError('cannot load MPI library')\n"
+    "sys.modules['mpi4py'] = made = type(sys)('mpi4py'); made.__getattr__ = raises; D.init()"
+)
 needs_mpi = pytest.mark.skipif(not MPIEXEC.exists(), reason="needs gpugrad[mpi]")
 
 
@@ -193,11 +197,12 @@ def test_one_process_needs_no_launcher_and_no_library():
         ({}, "D.init(rank=0, size=2, address='nowhere')", "address='nowhere' must be 'host:port'"),
         ({}, "D.init(); D.init()", r"was called before: World\(rank 0 of 1, one process\)"),
         (LAUNCHED, NO_MPI, r"mpi4py does not import.*gpugrad\[mpi\].*mpiexec"),
+        (LAUNCHED, NO_LIBRARY, r"mpi4py does not import \(cannot load MPI.*gpugrad\[mpi\]"),
         (LAUNCHED, "D.init()", "mpi4py does not import|by torchrun, but rank 0 of 1 of MPI"),
     ],
 )
 def test_a_wrong_start_says_what_to_do(variables, call, words):
-    code = f"import sys, gpugrad as gg; D = gg.distributed; {call}"
+    code = f"import sys, gpugrad as gg; D = gg.distributed\n{call}"
     before = {k: os.environ.pop(k) for k in list(os.environ) if k.startswith(("PMI", "OMPI"))}
     os.environ.update(variables)
     try:
