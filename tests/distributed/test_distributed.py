@@ -149,6 +149,29 @@ def test_the_gradient_of_a_constant_cotangent_is_traced():
     assert slope(gg.constant([0.0, 1.0, 4.0])).tolist() == [np.inf, 0.5, 0.25]
 
 
+LOOPS = {
+    "scan": lambda f, x: gg.scan(lambda y, _: (f(y), y), x, None, length=2)[0],
+    "cond": lambda f, x: gg.cond(gg.sum(x) > 0, lambda y: f(f(y)), lambda y: y, x),
+    "while_loop": lambda f, x: gg.while_loop(
+        lambda c: c[1] < 2, lambda c: (f(c[0]), c[1] + 1), (x, gg.constant(0))
+    )[0],
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_gradients_flow_through_collectives_in_traced_loops_and_branches(loop):
+    """A body or branch runs the op, not its replay, of which a tape knows nothing."""
+
+    def slope(x):
+        return gg.grad(
+            lambda t: gg.sum(LOOPS[loop](lambda y: gg.distributed.all_gather(y * y), t))
+        )(x)
+
+    x = gg.constant([2.0, 0.5])
+    traced = gg.function(slope)
+    assert slope(x).tolist() == traced(x).tolist() == [32.0, 0.5]  # 4 x**3
+
+
 def test_a_step_of_one_process_asks_once_for_its_ranks(monkeypatch):
     """Without `init` a step costs one look at their number, a replay none."""
     asked = []
