@@ -234,8 +234,8 @@ def _record(
             if again and drawn:
                 raise TraceError(
                     f"{step.name}: in a traced function the gradient of its gradient recomputes "
-                    f"it, which would draw other numbers ({drawn[0]}). Draw them before, and "
-                    "pass them in."
+                    f"it, which would draw other numbers, or communicate twice ({drawn[0]}). Do "
+                    "that before, and pass the results in."
                 )
             specs = [(unwrap_levels(x._data).shape, x.dtype) for x in sources]
             levels = [levels_of(x._data) for x in sources]
