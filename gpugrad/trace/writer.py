@@ -276,7 +276,8 @@ def in_order(array: Any) -> Any:
     """A C-contiguous array, like planned buffers: reshapes are views in both or in neither."""
     if array.flags.c_contiguous:
         return array
-    return READINGS[type(array)].lib.ascontiguousarray(array)
+    with devices.formulas_on(array):  # CuPy would copy to the current GPU
+        return READINGS[type(array)].lib.ascontiguousarray(array)
 
 
 def _array(a: Any) -> Any:
