@@ -41,8 +41,8 @@ class NCCLEngine(Engine):
         try:
             identity = self._nccl.get_unique_id() if share is None or not rank else None
             identity = identity if share is None else share(identity)
-            with self.device:
-                self._comm = self._nccl.NcclCommunicator(size, identity, rank)
+            self.device.use()  # in this thread from now on, also for the user's own CuPy calls
+            self._comm = self._nccl.NcclCommunicator(size, identity, rank)
         except self._nccl.NcclError as error:
             at = os.environ.get("NCCL_COMM_ID", "an address that MPI has sent")
             raise DistributedError(

@@ -25,10 +25,7 @@ from gpugrad.trace.array import TRACED, Traced, current_trace
 
 
 def _collective(rules: Any = None, **fields: Any) -> Callable[[Any], Any]:
-    """`op` for a formula that each replay of a trace runs, also if its array is a constant.
-
-    The function that users call takes nested structures of Tensors as well.
-    """
+    """`op` for a formula that each replay of a trace runs, also if its array is a constant."""
 
     def decorate(formula: Any) -> Any:
         @functools.wraps(formula)

@@ -137,8 +137,7 @@ class World:
     def _uncaught(self, before: Any, *error: Any) -> None:
         """End the other ranks after an exception of this one, for which they would wait."""
         before(*error)
-        words = f"gpugrad: rank {self.rank} of {self.size} ends all ranks."
-        print(words, file=sys.stderr, flush=True)
+        print(f"gpugrad: rank {self.rank} of {self.size} ends all.", file=sys.stderr, flush=True)
         self.engine.abort(1)
 
     def _watch(self) -> None:

@@ -27,7 +27,7 @@ MPIEXEC = Path(sys.executable).parent / "mpiexec"
 TIMEOUT = 2
 WORDS = {
     "killed": r"KILLED BY SIGNAL: 9|BAD TERMINATION",
-    "raises": r"ValueError: a bad batch(.|\n)*rank {0} of \d ends all ranks",
+    "raises": r"ValueError: a bad batch(.|\n)*rank {0} of \d ends all",
     "leaves": r"rank {0} has not begun it: it is after collective .* the end of its program",
     "sleeps": r"rank {0} has not begun it: it is after collective",
     "stopped": r"rank {0} \(process \d+\) is stopped, after collective",
