@@ -634,3 +634,65 @@ def test_sums_to_and_of_16_bit_floats_are_left_to_numpy(dtype, rng):
     x = normal(rng, 4, 5)
     replay = check(f, x, kernels=None)  # a text that does not compile would warn
     assert replay._compiled.kernels
+
+
+@pytest.mark.parametrize(
+    ("read", "columns"),
+    [
+        (lambda y: y[:, 2:5], 3),
+        (lambda y: y[..., -4:], 4),
+        (lambda y: y[1:, 2:5], 6),
+        (lambda y: y[:, ::2], 6),
+        (lambda y: y[:, 1], 6),
+        (lambda y: y[:, 2:5] + y[:, :3], 6),
+    ],
+)
+def test_a_product_computes_the_columns_that_are_read(read, columns, rng):
+    x, w = normal(rng, 3, 4), normal(rng, 4, 6)
+    replay = check(lambda x, w: gg.tanh(read(x @ w)), x, w)
+    (product,) = (s for s in replay._program.steps if s.name == "matmul")
+    assert product.outs[0].shape == (3, columns)
+
+
+ARGUMENTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "strided": lambda x: x[::2, ::-1],
+    "broadcast": lambda x: gg.broadcast_to(x[0], x.shape),
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_kernels_read_views_of_arguments_where_they_are(argument, rng):
+    x = ARGUMENTS[argument](normal(rng, 12, 12))
+    w, places = gg.Variable(normal(rng, 12, 12)), gg.constant([2, 0, 1])
+    n = x.shape[0]
+
+    def shifted(x):
+        return gg.tanh(x[1:, 2:] * x[:-1, 2:] + x[1:, :-2]) + w[1:n, 2:] - w[: n - 1, 1:-1]
+
+    replay = check(shifted, x)
+    assert len(replay._runs[0].arrays) == 3  # the argument, the Variable and the result
+
+    def others(x):
+        y = gg.reshape(gg.exp(x[1:5] * 0.1), (2, -1)) @ gg.reshape(x[:4].T, (24, 2))
+        z = gg.take(x[1:], places, axis=0) + gg.sort(x[1:4], axis=1) * gg.reshape(x, (12, -1))[0, 0]
+        return y, z, gg.tanh(x[::2].T[:, ::-1]) + 1, gg.exp(gg.reshape(x, (-1,))) * 2, x[1:]
+
+    check(others, x)
+    assert np.array_equal(gg.function(others)(x)[4].numpy(), x[1:].numpy())
+
+
+@pytest.mark.parametrize(("n", "is_one_step"), [(8, False), (64, True)])
+def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(n, is_one_step, rng):
+    a = normal(rng, n, n, dtype=np.float64)
+
+    def f(a):
+        return gg.sum(gg.linalg.cholesky(a @ a.T + n * gg.eye(n, dtype="float64")) ** 3)
+
+    first = gg.grad(f)
+    second = gg.grad(lambda a: gg.sum(first(a) ** 2))
+    assert ("cholesky_grad" in str(gg.function(first).lower(a))) == is_one_step
+    for gradient in (first, second):
+        desired = gradient(a).numpy()
+        np.testing.assert_allclose(gg.function(gradient)(a).numpy(), desired, 1e-9, 1e-9)

@@ -38,7 +38,12 @@ class Layout(NamedTuple):
 
     def of(self, memory: Any, v: Value) -> Any:
         """The view `v` of the array of the root."""
-        return np.ndarray(v.shape, v.dtype, memory, self.offset, self.strides)
+        return view_of(v.shape, v.dtype, self.offset, self.strides, memory)
+
+
+def view_of(shape: Any, dtype: Any, offset: int, strides: Any, memory: Any) -> Any:
+    """The view of the memory of an array."""
+    return np.ndarray(shape, dtype, memory, offset, strides)
 
 
 class Layouts:

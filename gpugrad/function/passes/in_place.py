@@ -49,7 +49,7 @@ def overwriting(program: Program) -> set[int]:
 def _overwrites(step: Step) -> int | None:
     if isinstance(step, FusedStep):
         return step.overwrites
-    return None if step.op is None else step.op.overwrites
+    return None if step.op is None or step.op.cuda is None else step.op.overwrites
 
 
 def _writes_new(step: Step) -> bool:
