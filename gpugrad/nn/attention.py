@@ -255,6 +255,7 @@ class MultiHeadAttention(Module):
     def _appended(self, cache: KeyValueCache, k: Tensor, v: Tensor) -> KeyValueCache:
         """The cache with more keys and values; in its own memory, if it is the newest one there."""
         n, length = k.shape[-2], cache.keys.shape[-2]
+        places: Any
         in_place = type(cache.used._data) is np.ndarray and current_trace() is None
         if in_place := in_place and not (recorders or graphs):
             start = int(cache.used._data)

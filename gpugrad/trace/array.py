@@ -11,14 +11,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from gpugrad.core.backend import READINGS, Reading, innermost_array, reading
+from gpugrad.core.backend import READINGS, Reading, reading
 from gpugrad.core.operators import Wrapper, add_operators
 from gpugrad.core.tensor import Tensor, tensor_with_id
 from gpugrad.core.user_code import user_line
 from gpugrad.errors import TraceError
-from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.trace.program import Value
 
 
@@ -39,32 +36,14 @@ class _TracedReading(Reading):
     def function_of(self, op: Any) -> Callable[..., Any]:
         """The body of a composite, unless the op says that it is one step."""
         step, body = traced_reading(op), op.body(self) if op.is_opened else None
-        if (
-            body is not None
-            and op.opens == "traced"
-            and op.cpu not in (None, True)
-            and op.cuda is None
-        ):
-            opens = _unless_large_on_the_cpu(op)
-        elif body is None or not callable(op.opens):
+        if body is None or not callable(op.opens):
             return body if body is not None and op.opens == "traced" else step
-        else:
-            opens = op.opens
 
         def either(*args: Any, **params: Any) -> Any:
-            return (body if opens(*args, **params) == "traced" else step)(*args, **params)
+            opens = op.opens(*args, **params) == "traced"
+            return (body if opens else step)(*args, **params)
 
         return either
-
-
-def _unless_large_on_the_cpu(op: Any) -> Callable[..., str | None]:
-    """Open an op that no kernel computes: that on the CPU takes large arrays, in place of steps."""
-
-    def opens(first: Any, *args: Any, **params: Any) -> str | None:
-        array = innermost_array(first)
-        return None if type(array) is np.ndarray and array.size >= (op.large or LARGE) else "traced"
-
-    return opens
 
 
 TRACED = _TracedReading("traced")

@@ -683,16 +683,32 @@ def test_kernels_read_views_of_arguments_where_they_are(argument, rng):
     assert np.array_equal(gg.function(others)(x)[4].numpy(), x[1:].numpy())
 
 
-@pytest.mark.parametrize(("n", "is_one_step"), [(8, False), (64, True)])
-def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(n, is_one_step, rng):
-    a = normal(rng, n, n, dtype=np.float64)
+@pytest.mark.parametrize("large", [False, True])
+def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
+    n, m = (64, 96) if large else (4, 3)
 
-    def f(a):
+    def normalized(a):
         return gg.sum(gg.linalg.cholesky(a @ a.T + n * gg.eye(n, dtype="float64")) ** 3)
 
-    first = gg.grad(f)
-    second = gg.grad(lambda a: gg.sum(first(a) ** 2))
-    assert ("cholesky_grad" in str(gg.function(first).lower(a))) == is_one_step
-    for gradient in (first, second):
-        desired = gradient(a).numpy()
-        np.testing.assert_allclose(gg.function(gradient)(a).numpy(), desired, 1e-9, 1e-9)
+    def far(x):
+        return gg.sum(gg.nn.cdist(x, x[::-1] + 3) ** 2)
+
+    def sampled(places):
+        return gg.sum(gg.OPS["bilinear_sample"].eager(image, places) ** 2)
+
+    image = normal(rng, 1, m, m, m, dtype=np.float64)
+    cases = {
+        "cholesky_grad": (normalized, normal(rng, n, n, dtype=np.float64)),
+        "euclidean_distances_grad": (far, normal(rng, m, 16, dtype=np.float64)),
+        "bilinear_sample_grads": (sampled, normal(rng, 1, m * m, 2, dtype=np.float64)),
+    }
+    alone = [op for op in gg.OPS.values() if op.is_opened and op.cpu not in (None, True)]
+    assert {op.name for op in alone if op.cuda is None} == {*cases}
+    for name, (f, x) in cases.items():
+        gradient = gg.function(gg.grad(f), passes=())
+        assert (name in str(gradient.lower(x))) == large
+        np.testing.assert_allclose(gradient(x).numpy(), gg.grad(f)(x).numpy(), 1e-7, 1e-7)
+    f, x = cases["cholesky_grad"]
+    second = gg.grad(lambda x: gg.sum(gg.grad(f)(x) ** 2))
+    desired = second(x).numpy()
+    np.testing.assert_allclose(gg.function(second, passes=())(x).numpy(), desired, 1e-7, 1e-7)

@@ -132,11 +132,11 @@ class CLoop(CReplay):
         (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
 
         def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
-            both = [view_of(*about, turn[k, ...]) for k in range(2)]
+            both = [view_of(about, turn[k, ...]) for k in range(2)]
             return lambda i: both[(i + is_out) % 2]
 
         def of_stack(stack: Any, about: Any) -> Callable[[int], Any]:
-            return lambda i: view_of(*about, stack[first + sign * i, ...])
+            return lambda i: view_of(about, stack[first + sign * i, ...])
 
         for slot, thing in self._fixed.values():
             if isinstance(thing, np.ndarray) or thing[0] >= len(self._outside):

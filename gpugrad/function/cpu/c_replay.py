@@ -28,7 +28,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_run import Place, Run
-from gpugrad.function.cpu.over import position_over, reused
+from gpugrad.function.cpu.over import reused
 from gpugrad.function.cpu.replay import CpuReplay
 from gpugrad.function.cpu.view_layouts import Layout, contiguous, is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
@@ -108,7 +108,7 @@ class CReplay(CpuReplay):
 
     def _slots(self, buffers: Sequence[Any]) -> Slots:
         fixed = [
-            thing if isinstance(thing, np.ndarray) else view_of(*thing[1:], buffers[thing[0]])
+            thing if isinstance(thing, np.ndarray) else view_of(thing[1:], buffers[thing[0]])
             for _, thing in self._fixed.values()
         ]
         kernels = self._compiled.kernels.values()
@@ -129,7 +129,8 @@ class CReplay(CpuReplay):
         buffer = f"b{self._homes[id(layout.root)]}"
         if layout.root is v:
             return f"{self._names[id(v)]} = {buffer}"
-        view = functools.partial(view_of, v.shape, v.dtype, layout.offset, layout.strides)
+        about = v.shape, v.dtype, layout.offset, layout.strides
+        view = functools.partial(view_of, about)
         return f"{self._names[id(v)]} = {self._identifiers.bind('view', view)}({buffer})"
 
     def _last_reads(self, last: dict[int, int], of_root: dict[int, int]) -> dict[int, int]:
@@ -150,8 +151,8 @@ class CReplay(CpuReplay):
         elif id(step) in self._compiled.functions:
             function = self._compiled.functions[id(step)]
             about = function.address, function.numbers, in_python(step)
-            if self._may_overwrite(step, ends, roots, done):
-                self._reuse(step.args[position_over(step)], *step.outs)
+            if (old := self._overwritten(step, ends, roots, done)) is not None:
+                self._reuse(old, *step.outs)
             self._arrays(step, roots, step_table.FUNCTION, about, function.tables)
         elif id(step) in self._compiled.left:
             self._arrays(step, roots, step_table.LEAVE, in_python(step))

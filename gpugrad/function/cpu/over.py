@@ -27,6 +27,7 @@ def position_over(step: Step) -> int | None:
 def call_over(step: Step, copying: Callable[..., Any]) -> Callable[..., Any]:
     """The function that executes such a step; `copying` does if others see the array."""
     op, params, at = step.op, step.params, position_over(step)
+    assert at is not None
     n, index = len(op.arrays), step.params.get("index")
 
     def call(*args: Any) -> Any:

@@ -268,10 +268,10 @@ class CpuReplay:
         (out, *more) = step.outs
         function = None if more or out.view or self.xp is not NUMPY else _writer_to_buffer(step)
         if function is None:
-            call = op_call(step, self.xp)
-            if self._may_overwrite(step, ends, roots, done):
-                call = call_over(step, call)
-            self._call(step, self._identifiers.bind(step.op.name, call))
+            run = op_call(step, self.xp)
+            if self._overwritten(step, ends, roots, done) is not None:
+                run = call_over(step, run)
+            self._call(step, self._identifiers.bind(step.op.name, run))
             return
         args = [self._name(a) for a in step.args]
         if _is_plain_relu(step):
@@ -285,14 +285,15 @@ class CpuReplay:
         result = call if out.shape or buffer else f"asarray({call})"
         self._lines.append(f"{self._names[id(out)]} = {result}")
 
-    def _may_overwrite(
+    def _overwritten(
         self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]
-    ) -> bool:
-        """Whether a step is the last to read the argument that it could write its result over."""
+    ) -> Value | None:
+        """The argument that a step can write its result over, if no later step reads its memory."""
         if not self._in_place or self.xp is not NUMPY or (at := position_over(step)) is None:
-            return False
+            return None
         v = step.args[at]
-        return isinstance(v, Value) and id(v) in done and roots.get(id(v), id(v)) in ends
+        is_read_last = isinstance(v, Value) and id(v) in done
+        return v if is_read_last and roots.get(id(v), id(v)) in ends else None
 
     def _call(self, step: Step, function: str) -> None:
         names = [self._names[id(v)] for v in step.outs]
