@@ -6,6 +6,7 @@ columns of ``g @ w.T``.
 
 from __future__ import annotations
 
+from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.passes.pieces import ranges_of
 from gpugrad.function.passes.rewrite import Readers, Rewriter, is_product
 from gpugrad.trace.program import Program, Step, Value
@@ -35,7 +36,8 @@ def multiply_columns(program: Program) -> Program:
 def _columns(product: Step, reader: Step) -> slice | None:
     """The columns of a product with a matrix that a step selects, if it selects nothing else."""
     (out,) = product.outs
-    if reader.name != "getitem" or not all(isinstance(a, Value) for a in product.args):
+    arrays = all(isinstance(a, Value) for a in product.args)
+    if not arrays or not is_view(reader) or "index" not in reader.params:
         return None
     ranges = ranges_of(reader.params["index"], out.shape)
     if ranges is None or len(product.args[1].shape) != 2 or len(product.args[0].shape) < 2:
