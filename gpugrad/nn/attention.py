@@ -209,6 +209,10 @@ class MultiHeadAttention(Module):
     def new_cache(self, batch: int | tuple[int, ...], length: int) -> KeyValueCache:
         """An empty cache for `length` positions of a batch: a length, or several.
 
+        Each call returns a new cache. On the CPU an eager call writes to the memory of the cache
+        that it continues, at positions that this one has not in use; a `gg.function` does if the
+        cache is donated, else it copies the cache.
+
         >>> layer = gg.nn.MultiHeadAttention(8, heads=2, causal=True)
         >>> cache = layer.new_cache(1, length=10)
         >>> y, cache = layer(gg.ones((1, 3, 8)), cache=cache)
