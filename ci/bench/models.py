@@ -1,5 +1,5 @@
-"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM (also as a `scan`), a VAE
-and a PINN.
+"""Training steps on a CPU: a small GPT, a ResNet on 8 x 8 images, an LSTM by hand (a loop or a
+`scan`), layers LSTM and GRU, a VAE and a PINN.
 
 python ci/bench/models.py [--models NAME ...] [--small] [--threads N] [--rounds N] [--json PATH]
 
@@ -37,10 +37,12 @@ PIXELS, LATENT, POINTS = 784, 16, 1024
 if args.small:
     PIXELS, LATENT, POINTS = 20, 3, 16
 RATE = {"GPT": 1e-3, "ResNet": 0.05}
-RATE |= {"LSTM": 0.5, "LSTM, scan": 0.5, "VAE": 1e-3, "PINN": 1e-3}
+RATE |= {"LSTM": 0.5, "LSTM, scan": 0.5, "GRU": 0.5, "VAE": 1e-3, "PINN": 1e-3}
 # targets on two cores: the largest ratios of our time to a peer's
 REACH = {"GPT": {"torch, eager": 0.75}, "VAE": {"torch, eager": 0.5}, "PINN": {"jax.jit": 1.5}}
-REACH |= {name: {"torch, eager": 0.9} for name in ("ResNet", "LSTM", "LSTM, scan")}
+REACH |= {"ResNet": {"torch, eager": 0.9}, "GRU layer": {"torch.nn.GRU": 0.5}}
+REACH |= {name: {"torch.nn.LSTM": 1.0} for name in ("LSTM", "LSTM, scan")}
+REACH |= {"LSTM layer": {"torch.nn.LSTM": 0.9}}
 ADAM = (0.9, 0.999, 1e-8, 0.01)
 BY_ADAM = ("GPT", "VAE", "PINN")
 
@@ -129,6 +131,8 @@ MODELS: dict[str, Callable[..., Any]] = {
     "ResNet": resnet,
     "LSTM": lstm,
     "LSTM, scan": lstm_scan,
+    "LSTM layer": lstm,  # by classes of the libraries
+    "GRU layer": lstm,
     "VAE": vae,
     "PINN": pinn,
 }
@@ -152,8 +156,9 @@ def weights(model: str) -> Arrays:
             shapes |= {f"{k} a": (n, before, 3, 3), f"{k} b": (n, n, 3, 3)}
             shapes |= {f"{k} c": (n, before, 1, 1)} if k else {}
         shapes |= {f"{name} norm": (2, s[0]) for name, s in shapes.items() if len(s) == 4}
-    elif model.startswith("LSTM"):
-        shapes = {"kernel": (2 * HIDDEN, 4 * HIDDEN), "bias": (4 * HIDDEN,)}
+    elif model[:4] in ("LSTM", "GRU"):
+        gates = 3 if model == "GRU" else 4
+        shapes = {"kernel": (2 * HIDDEN, gates * HIDDEN), "bias": (gates * HIDDEN,)}
     else:
         sizes = {"in": (1, HIDDEN), "hidden": (HIDDEN, HIDDEN), "out": (HIDDEN, 1)}
         if model == "VAE":
@@ -252,6 +257,26 @@ def with_gpugrad(model: str) -> Any:
     return functools.partial(step, *map(gg.asarray, batch(model)))
 
 
+def layer_with_gpugrad(kind: str) -> Any:
+    """The layer `gg.nn.LSTM` or `gg.nn.GRU` and the loss of its last output."""
+    layer, w = getattr(gg.nn, kind)(HIDDEN, HIDDEN), weights(kind)
+    (cell,) = layer.cells
+    cell.kernel.assign(w["kernel"][:HIDDEN])
+    cell.recurrent_kernel.assign(w["kernel"][HIDDEN:])
+    cell.bias.assign(w["bias"])
+    optimizer, variables = gg.optim.SGD(RATE[kind]), layer.trainable_variables
+
+    @gg.function
+    def step(x: gg.Tensor, y: gg.Tensor) -> gg.Tensor:
+        with gg.GradientTape() as tape:
+            outputs, _ = layer(x)
+            loss = gg.mean((outputs[:, -1] - y) ** 2)
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return functools.partial(step, *map(gg.asarray, batch(kind)))
+
+
 # ---- torch ------------------------------------------------------------------------------
 
 
@@ -304,6 +329,34 @@ def with_torch(model: str, compiled: bool) -> Any:
     def step():
         optimizer.zero_grad()
         loss = forward(w, x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def layer_with_torch(kind: str) -> Any:
+    """The same by `torch.nn.LSTM` or `torch.nn.GRU`."""
+    import torch
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    layer = getattr(torch.nn, kind)(HIDDEN, HIDDEN, batch_first=True)
+    w = {name: torch.from_numpy(a) for name, a in weights(kind).items()}
+    with torch.no_grad():
+        layer.weight_ih_l0.copy_(w["kernel"][:HIDDEN].T)
+        layer.weight_hh_l0.copy_(w["kernel"][HIDDEN:].T)
+        layer.bias_ih_l0.copy_(w["bias"])
+        layer.bias_hh_l0.zero_()
+    layer.bias_hh_l0.requires_grad_(kind == "GRU")  # an LSTM would learn one bias twice
+    optimizer = torch.optim.SGD([p for p in layer.parameters() if p.requires_grad], RATE[kind])
+    x, y = map(torch.from_numpy, batch(kind))
+
+    def step():
+        optimizer.zero_grad()
+        outputs, _ = layer(x)
+        loss = torch.mean((outputs[:, -1] - y) ** 2)
         loss.backward()
         optimizer.step()
         return loss.detach()
@@ -396,6 +449,12 @@ def with_jax(model: str) -> Any:
 
 def makers(model: str) -> dict[str, Any]:
     """The contestants."""
+    kind = model.split()[0].rstrip(",")
+    layers: dict[str, Any] = {}
+    if kind in ("LSTM", "GRU") and installed("torch"):
+        layers[f"torch.nn.{kind}"] = functools.partial(layer_with_torch, kind)
+    if model.endswith("layer"):
+        return {"gpugrad": functools.partial(layer_with_gpugrad, kind), **layers}
     contestants = {"gpugrad": functools.partial(with_gpugrad, model)}
     if model == "LSTM, scan":
         contestants["gpugrad, loop"] = functools.partial(with_gpugrad, "LSTM")
@@ -405,7 +464,7 @@ def makers(model: str) -> dict[str, Any]:
         contestants["torch.compile"] = functools.partial(with_torch, model, compiled=True)
     if jax_runs(False):
         contestants["jax.jit"] = functools.partial(with_jax, model)
-    return contestants
+    return contestants | layers
 
 
 def _be_busy() -> None:

@@ -1,11 +1,12 @@
 """Single ops, eager, forward and gradient on a CPU, beside torch and jax.jit.
 
-python ci/bench/ops.py [--ops NAME ...] [--small] [--cpu-time] [--compiled] [--threads N]
-    [--rounds N] [--json PATH]
+python ci/bench/ops.py [--ops NAME ...] [--small] [--shrink N] [--traced] [--cpu-time] [--compiled]
+    [--threads N] [--rounds N] [--json PATH]
 
 Each library runs in its own process, and they take turns after a pause, in which threads fall
 asleep. Results and gradients are compared first. Other programs disturb the times less with
-``--cpu-time --threads 1``, which counts a process's own processor time.
+``--cpu-time --threads 1``, which counts a process's own processor time. ``--only gpugrad --traced``
+compares with a `gg.function` of the same op, which must not be slower, at ``--shrink`` 1, 4 and 16.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from peers import failures, installed, jax_runs, options, parse_args, select, st
 parser = options(__doc__, rounds=15, threads=2)
 parser.add_argument("--ops", nargs="+", metavar="NAME", help="which of them (all)")
 parser.add_argument("--small", action="store_true", help="small arrays: what a call takes")
+parser.add_argument("--shrink", type=int, default=1, metavar="N", help="divide lengths by N")
+parser.add_argument("--traced", action="store_true", help="our own gg.function takes part")
 parser.add_argument("--cpu-time", action="store_true", help="processor time, not elapsed time")
 parser.add_argument("--compiled", action="store_true", help="torch.compile takes part")
 args = parse_args(parser)
@@ -37,6 +40,9 @@ Arrays = tuple[list[Any], list[Any]]
 
 REACH, MOST = 0.9, 2.5
 """Targets: the geometric mean of our times over torch's, and the largest of them."""
+
+TRACED, TRACED_MOST = "gpugrad, traced", 1.05
+"""Our own gg.function, and the target: the largest of its times over the eager ones."""
 
 RANDOM = {"dropout", "normal"}
 """Ops whose results differ from library to library."""
@@ -51,7 +57,7 @@ SECONDS = 0.01
 
 def arguments() -> dict[str, Callable[[], Arrays]]:
     """For each op: its arrays with a gradient, and the other ones."""
-    rng, s = np.random.default_rng(0), 16 if args.small else 1
+    rng, s = np.random.default_rng(0), 16 if args.small else args.shrink
 
     def of(*shape: int) -> Any:
         return rng.standard_normal(shape, np.float32)
@@ -120,7 +126,7 @@ def arguments() -> dict[str, Callable[[], Arrays]]:
 # ---- libraries: the functions by op, and what runs one with its gradient ----------------
 
 
-def with_gpugrad() -> tuple[Functions, Any]:
+def with_gpugrad(traced: bool = False) -> tuple[Functions, Any]:
     """Ours."""
     import gpugrad as gg
 
@@ -169,13 +175,14 @@ def with_gpugrad() -> tuple[Functions, Any]:
         arrays, others = [*map(gg.asarray, arrays)], [*map(gg.asarray, others)]
         g = gg.asarray(cotangent(function(*arrays, *others).shape))
 
-        def run() -> Any:
+        def both(arrays: Any, others: Any, g: Any) -> Any:
             with gg.GradientTape() as tape:
                 tape.watch(arrays)
                 out = function(*arrays, *others)
             return [out, *(tape.gradient(out, arrays, g) if arrays else ())]
 
-        return run
+        run = gg.function(both) if traced else both
+        return lambda: run(arrays, others, g)
 
     return functions, prepare
 
@@ -381,6 +388,7 @@ def summarize(ratios: dict[str, dict[str, float]]) -> bool:
         print(f"\ngpugrad over {name}: geometric mean {mean:.2f} of {len(of)} ops")
         print("  " + ", ".join(f"{op} {of[op]:.2f}" for op in worst))
         good &= name != "torch" or (mean <= REACH and of[worst[0]] <= MOST)
+        good &= name != TRACED or of[worst[-1]] >= 1 / TRACED_MOST
     return good
 
 
@@ -393,7 +401,10 @@ def main() -> int:
             libraries["torch.compile"] = functools.partial(with_torch, compiled=True)
     if jax_runs(False):
         libraries["jax.jit"] = with_jax
-    pipes = {n: start(f) for n, f in select(libraries, args.only).items()}
+    libraries = select(libraries, args.only)
+    if args.traced:
+        libraries[TRACED] = functools.partial(with_gpugrad, traced=True)
+    pipes = {name: start(library) for name, library in libraries.items()}
     ratios: dict[str, dict[str, float]] = {name: {} for name in pipes if name != "gpugrad"}
     for op in args.ops or arguments():
         seconds = medians(agreeing(op, pipes))

@@ -279,11 +279,17 @@ def innermost_array(array: Any) -> Any:
     return array
 
 
-def on_gpu(x: Any) -> bool:
-    """Whether a kernel takes x: a plain or traced array on a GPU (not Batched), or its Tensor."""
+def untraced(x: Any) -> Any:
+    """The array of a Tensor, without traces around it; a Batched one stays."""
     x = getattr(x, "_data", x)
     while hasattr(x, "inner") and not hasattr(x, "stacked"):
         x = x.inner
+    return x
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether a kernel takes x: a plain or traced array on a GPU (not Batched), or its Tensor."""
+    x = untraced(x)
     return type(x) in READINGS and not READINGS[type(x)].nesting and type(x) is not np.ndarray
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from gpugrad.core.arguments import COUNT, FLAG, FRACTION, optional, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
+from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import is_training
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
@@ -19,6 +21,7 @@ from gpugrad.nn.module import Module
 from gpugrad.nn.normalization import LayerNorm
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator
+from gpugrad.trace.array import current_trace
 
 
 class KeyValueCache(NamedTuple):
@@ -36,6 +39,11 @@ class KeyValueCache(NamedTuple):
     """As `keys`."""
     used: Tensor
     """The number of positions that are filled: an int32 scalar."""
+
+
+_newest: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
+"""By the id of the keys of a cache that an eager call has returned: the `used` of the newest cache
+in that memory. An earlier one that is continued once more gets memory of its own."""
 
 
 @saying_where
@@ -180,27 +188,30 @@ class MultiHeadAttention(Module):
         start = 0 if cache is None else cache.used
         if self.rotary:
             q, k = (rotary_embedding(a, arange(a.shape[-2]) + start) for a in (q, k))
-        causal = self.causal
-        if cache is not None:
-            cache, mask = self._appended(cache, k, v)
-            k, v, causal = cache.keys, cache.values, False
         if self.dropout:
             warn_without_training(self)
-        y = functional.scaled_dot_product_attention(
-            q,
-            k,
-            v,
-            mask,
-            dropout_p=self.dropout if is_training() else 0.0,
-            is_causal=causal,
-            enable_gqa=self.kv_heads != self.heads,
-        )
+        dropout = self.dropout if is_training() else 0.0
+        options: dict[str, Any] = {"enable_gqa": self.kv_heads != self.heads}
+        if cache is not None:
+            cache = self._appended(cache, k, v)
+        if cache is None:
+            options |= {"dropout_p": dropout, "is_causal": self.causal}
+            y = functional.scaled_dot_product_attention(q, k, v, mask, **options)
+        elif dropout:
+            seen = self._seen(cache, q.shape[-2])
+            y = functional.scaled_dot_product_attention(q, *cache[:2], seen, dropout, **options)
+        else:
+            y = TENSOR.dot_product_attention(q, *cache[:2], used=cache.used, **options)
         y = TENSOR.swapaxes(y, axis1=-3, axis2=-2)
         y = self.out_proj(TENSOR.reshape(y, (*y.shape[:-2], self.width)))
         return y if cache is None else (y, cache)
 
     def new_cache(self, batch: int | tuple[int, ...], length: int) -> KeyValueCache:
         """An empty cache for `length` positions of a batch: a length, or several.
+
+        Each call returns a new cache. On the CPU an eager call writes to the memory of the cache
+        that it continues, at positions that this one has not in use; a `gg.function` does if the
+        cache is donated, else it copies the cache.
 
         >>> layer = gg.nn.MultiHeadAttention(8, heads=2, causal=True)
         >>> cache = layer.new_cache(1, length=10)
@@ -245,21 +256,42 @@ class MultiHeadAttention(Module):
                 at += h
         return parts
 
-    def _appended(self, cache: KeyValueCache, k: Tensor, v: Tensor) -> tuple[KeyValueCache, Tensor]:
-        """The cache with more keys and values, and the mask of what each new position sees."""
+    def _appended(self, cache: KeyValueCache, k: Tensor, v: Tensor) -> KeyValueCache:
+        """The cache with more keys and values; in its own memory, if it is the newest one there."""
         n, length = k.shape[-2], cache.keys.shape[-2]
-        at = arange(n, dtype="int32", device=k.device) + cache.used
-        keys, values = cache.keys.copy(), cache.values.copy()
+        places: Any
+        in_place = type(cache.used._data) is np.ndarray and current_trace() is None
+        if in_place := in_place and not (recorders or graphs):
+            start = int(cache.used._data)
+            if start + n > length:
+                raise self._full(length, n)
+            places = slice(start, start + n)
+            owned = _newest.pop(id(cache.keys), None) is cache.used
+        else:
+            places = arange(n, dtype="int32", device=k.device) + cache.used
+            owned = False
+        keys, values = cache[:2] if owned else (cache.keys.copy(), cache.values.copy())
         try:
-            keys[..., at, :] = k
+            keys[..., places, :] = k
         except IndexOutOfBoundsError as error:
-            raise IndexOutOfBoundsError(
-                f"MultiHeadAttention: the cache is full: its {length} positions are too few for "
-                f"{n} more. Give new_cache a larger length."
-            ) from error
-        values[..., at, :] = v
-        seen = arange(length, dtype="int32", device=k.device) <= TENSOR.expand_dims(at, axis=-1)
-        return KeyValueCache(keys, values, cache.used + n), seen
+            raise self._full(length, n) from error
+        values[..., places, :] = v
+        after = KeyValueCache(keys, values, cache.used + n)
+        if in_place:
+            _newest[id(keys)] = after.used
+        return after
+
+    def _full(self, length: int, n: int) -> IndexOutOfBoundsError:
+        return IndexOutOfBoundsError(
+            f"MultiHeadAttention: the cache is full: its {length} positions are too few for {n} "
+            "more. Give new_cache a larger length."
+        )
+
+    def _seen(self, cache: KeyValueCache, n: int) -> Tensor:
+        """The mask of the positions that each of the last n sees."""
+        length, device = cache.keys.shape[-2], cache.keys.device
+        at = arange(n, dtype="int32", device=device) + (cache.used - n)
+        return arange(length, dtype="int32", device=device) <= TENSOR.expand_dims(at, axis=-1)
 
     def _repr_args(self) -> str:
         kv = f", kv_heads={self.kv_heads}" if self.kv_heads != self.heads else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 from gpugrad.core import nest
@@ -310,10 +311,7 @@ class Recurrent(Module):
 def _run(cell: Cell, x: Any, state: Any, lengths: Any, reverse: bool = False) -> tuple[Tensor, Any]:
     """The outputs of a cell along the time axis, and its last state."""
     name = type(cell).__name__
-    projected = cell.project(x)  # of all steps in one product
-    if projected.ndim < 2:
-        raise ShapeError(f"{name}: x needs a time axis, but it has only {cell.units_in} features.")
-    steps = TENSOR.moveaxis(projected, source=-2, destination=0)
+    steps = _projected(cell, cell._input(x, cell.kernel))
     batch = steps.shape[1:-1]
     first = cell.as_state(state, batch)
     if lengths is None:
@@ -336,6 +334,22 @@ def _run(cell: Cell, x: Any, state: Any, lengths: Any, reverse: bool = False) ->
         inside = _inside(name, lengths, len(steps), batch)
         state, ys = scan(masked_step, first, (steps, inside), reverse=reverse)
     return TENSOR.moveaxis(ys, source=0, destination=-2), state
+
+
+def _projected(cell: Cell, x: Tensor) -> Tensor:
+    """The input's part of the gates, of shape (steps, *batch, columns), in one product.
+
+    The steps come first before the product: it has several times as many columns to move.
+    """
+    if x.ndim < 2 or x.shape[-1] != cell.units_in:
+        cell.project(x)  # raises if the features do not fit
+        raise ShapeError(
+            f"{type(cell).__name__}: x needs a time axis, but it has only {cell.units_in} features."
+        )
+    x = TENSOR.moveaxis(x, source=-2, destination=0)
+    rows = TENSOR.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    projected = cell.project(rows)
+    return TENSOR.reshape(projected, (*x.shape[:-1], projected.shape[-1]))
 
 
 def _inside(name: str, lengths: Any, steps: int, batch: tuple[int, ...]) -> Tensor:

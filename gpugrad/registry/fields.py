@@ -144,8 +144,8 @@ class Replay:
             reading its result: 0 for arithmetic. None: never recompute it.
         length_by_values: True if the values of the first array determine the result's shape;
             ``"index"`` if masks in an index do.
-        overwrites: position of the array that the `cuda` launcher overwrites with the result if
-            called with ``over=True``. None if it cannot.
+        overwrites: position of the array that the `cuda` launcher, or without one the `cpu`
+            launcher, overwrites with the result if called with ``over=True``. None if it cannot.
         c_call: how C kernels on the CPU compute the op between them, without Python. It is called
             as the `cpu` launcher, with values that have a shape and a dtype, and after them the
             arrays in the index. It returns the address of

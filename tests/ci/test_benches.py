@@ -17,6 +17,7 @@ SMALL = {
     "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
     "compile": ["--ops", "20,40"],
     "convolution": ["--rounds", "1", "stage 4"],
+    "decode": ["--rounds", "1", "--small"],
     "distributed": ["--rounds", "1", "--small"],
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
     "gp": ["--rounds", "1", "--points", "32"],

@@ -634,3 +634,81 @@ def test_sums_to_and_of_16_bit_floats_are_left_to_numpy(dtype, rng):
     x = normal(rng, 4, 5)
     replay = check(f, x, kernels=None)  # a text that does not compile would warn
     assert replay._compiled.kernels
+
+
+@pytest.mark.parametrize(
+    ("read", "columns"),
+    [
+        (lambda y: y[:, 2:5], 3),
+        (lambda y: y[..., -4:], 4),
+        (lambda y: y[1:, 2:5], 6),
+        (lambda y: y[:, ::2], 6),
+        (lambda y: y[:, 1], 6),
+        (lambda y: y[:, 2:5] + y[:, :3], 6),
+    ],
+)
+def test_a_product_computes_the_columns_that_are_read(read, columns, rng):
+    x, w = normal(rng, 3, 4), normal(rng, 4, 6)
+    replay = check(lambda x, w: gg.tanh(read(x @ w)), x, w)
+    (product,) = (s for s in replay._program.steps if s.name == "matmul")
+    assert product.outs[0].shape == (3, columns)
+
+
+ARGUMENTS = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.T,
+    "strided": lambda x: x[::2, ::-1],
+    "broadcast": lambda x: gg.broadcast_to(x[0], x.shape),
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_kernels_read_views_of_arguments_where_they_are(argument, rng):
+    x = ARGUMENTS[argument](normal(rng, 12, 12))
+    w, places = gg.Variable(normal(rng, 12, 12)), gg.constant([2, 0, 1])
+    n = x.shape[0]
+
+    def shifted(x):
+        return gg.tanh(x[1:, 2:] * x[:-1, 2:] + x[1:, :-2]) + w[1:n, 2:] - w[: n - 1, 1:-1]
+
+    replay = check(shifted, x)
+    assert len(replay._runs[0].arrays) == 3  # the argument, the Variable and the result
+
+    def others(x):
+        y = gg.reshape(gg.exp(x[1:5] * 0.1), (2, -1)) @ gg.reshape(x[:4].T, (24, 2))
+        z = gg.take(x[1:], places, axis=0) + gg.sort(x[1:4], axis=1) * gg.reshape(x, (12, -1))[0, 0]
+        return y, z, gg.tanh(x[::2].T[:, ::-1]) + 1, gg.exp(gg.reshape(x, (-1,))) * 2, x[1:]
+
+    check(others, x)
+    assert np.array_equal(gg.function(others)(x)[4].numpy(), x[1:].numpy())
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
+    n, m = (64, 96) if large else (4, 3)
+
+    def normalized(a):
+        return gg.sum(gg.linalg.cholesky(a @ a.T + n * gg.eye(n, dtype="float64")) ** 3)
+
+    def far(x):
+        return gg.sum(gg.nn.cdist(x, x[::-1] + 3) ** 2)
+
+    def sampled(places):
+        return gg.sum(gg.OPS["bilinear_sample"].eager(image, places) ** 2)
+
+    image = normal(rng, 1, m, m, m, dtype=np.float64)
+    cases = {
+        "cholesky_grad": (normalized, normal(rng, n, n, dtype=np.float64)),
+        "euclidean_distances_grad": (far, normal(rng, m, 16, dtype=np.float64)),
+        "bilinear_sample_grads": (sampled, normal(rng, 1, m * m, 2, dtype=np.float64)),
+    }
+    alone = [op for op in gg.OPS.values() if op.is_opened and op.cpu not in (None, True)]
+    assert {op.name for op in alone if op.cuda is None} == {*cases}
+    for name, (f, x) in cases.items():
+        gradient = gg.function(gg.grad(f), passes=())
+        assert (name in str(gradient.lower(x))) == large
+        np.testing.assert_allclose(gradient(x).numpy(), gg.grad(f)(x).numpy(), 1e-7, 1e-7)
+    f, x = cases["cholesky_grad"]
+    second = gg.grad(lambda x: gg.sum(gg.grad(f)(x) ** 2))
+    desired = second(x).numpy()
+    np.testing.assert_allclose(gg.function(second, passes=())(x).numpy(), desired, 1e-7, 1e-7)

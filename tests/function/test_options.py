@@ -182,6 +182,24 @@ def test_views_and_copies_of_a_donated_tensor_keep_their_values():
         same(v, values)
 
 
+@pytest.mark.parametrize("n", [8, 1 << 17])
+@pytest.mark.parametrize("others", [lambda x: None, lambda x: x[1:], copy.copy, np.asarray])
+def test_a_write_goes_over_donated_memory_if_nobody_else_sees_it(n, others):
+    place = gg.constant([2])
+    f = gg.function(lambda x, i: gg.index_put(x, [7.0], index=i), donate="x")
+    fill = gg.function(lambda x, i: gg.index_fill(x, index=i, value=7.0), donate="x")
+    chain = gg.function(lambda x, i: f(gg.index_put(x, [3.0], index=i) * 2, i + 1), donate="x")
+    for g in (f, f, fill, fill, chain, chain):
+        x = gg.asarray(np.arange(n, dtype=np.float32), copy=True)
+        address, kept = x._data.ctypes.data, others(x)
+        values = None if kept is None else np.array(kept)
+        y = g(x, place)
+        if g is not chain:
+            assert (y._data.ctypes.data == address) == (kept is None)
+        assert kept is None or np.array_equal(kept, values)
+        assert y[:5].tolist() == ([0, 2, 6, 7, 8] if g is chain else [0, 1, 7, 3, 4])
+
+
 def test_donated_memory_is_freed_after_the_last_step_that_reads_it():
     n = 1 << 18
 

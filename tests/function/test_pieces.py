@@ -7,7 +7,7 @@ from test_fuse import assert_right, normal, program_of
 
 import gpugrad as gg
 from gpugrad.function.passes.fuse import launches
-from gpugrad.function.passes.pieces import Pieces, write_pieces_in_place
+from gpugrad.function.passes.pieces import Pieces, write_all_pieces, write_pieces_in_place
 from gpugrad.trace.program import Step
 
 inputs = Step.inputs.fget
@@ -50,11 +50,12 @@ def test_gradients_of_pieces_are_right_and_written_once(name, rng):
     x = normal(rng, *((3, 2, 3) if "last" in name else SHAPE))
     f = gradient_of(SPLITS[name])
     assert_right(f, x)
-    (pieces,) = pieces_of(f, x)
-    assert pieces.outs[0].shape == x.shape
-    assert not [
-        s for s in write_pieces_in_place(program_of(f, x)).steps if s.name in ("add", "scatter_at")
-    ]
+    for in_place in (write_pieces_in_place, write_all_pieces):
+        steps = in_place(program_of(f, x)).steps
+        (pieces,) = (s for s in steps if isinstance(s, Pieces))
+        assert pieces.outs[0].shape == x.shape
+        assert len(pieces.args) == len(SPLITS[name](x))
+        assert not [s for s in steps if s.name in ("add", "scatter_at")]
 
 
 @needs_shim

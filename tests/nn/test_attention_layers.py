@@ -89,6 +89,33 @@ def test_steps_with_a_cache_give_what_one_call_gives(rotary, traced):
         step(gg.constant(x[:, :2]), cache)
 
 
+def test_a_cache_is_written_in_place_and_can_be_continued_twice():
+    layer, x = randomised(nn.MultiHeadAttention(8, 2, causal=True)), numbers(3, 1, 5, 8)
+    _, first = layer(x[0], cache=layer.new_cache(1, 8))
+    y, one = layer(x[1, :, :2], cache=first)
+    z, two = layer(x[2, :, :2], cache=first)
+    assert np.shares_memory(one.keys._data, first.keys._data)
+    assert not np.shares_memory(two.keys._data, first.keys._data)
+    for tokens, got in ((x[1], y), (x[2], z)):
+        desired = layer(np.concatenate([x[0], tokens[:, :2]], 1))[:, 5:]
+        np.testing.assert_allclose(got.numpy(), desired.numpy(), 1e-4, 1e-5)
+    again, _ = layer(x[1, :, 2:3], cache=one)
+    desired = layer(np.concatenate([x[0], x[1, :, :3]], 1))[:, 7:]
+    np.testing.assert_allclose(again.numpy(), desired.numpy(), 1e-4, 1e-5)
+
+
+def test_gradients_go_through_a_cache():
+    layer, x = randomised(nn.MultiHeadAttention(8, 2, causal=True)), numbers(1, 4, 8)
+
+    def by_steps(x):
+        y, cache = layer(x[:, :3], cache=layer.new_cache(1, 6))
+        return gg.sum(y**2) + gg.sum(layer(x[:, 3:], cache=cache)[0] ** 2)
+
+    desired = gg.grad(lambda x: gg.sum(layer(x) ** 2))(x).numpy()
+    for gradient in (gg.grad(by_steps), gg.function(gg.grad(by_steps))):
+        np.testing.assert_allclose(gradient(x).numpy(), desired, 1e-4, 1e-5)
+
+
 def test_a_cache_needs_causal_attention_without_a_mask():
     layer = nn.MultiHeadAttention(8, 2)
     with pytest.raises(ArgumentError, match="causal self-attention"):

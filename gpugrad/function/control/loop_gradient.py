@@ -130,7 +130,7 @@ class LoopWithGradient:
         forward, backward = self._traced(run, arguments, options)
         self._places: dict[int, Place] = {}
         self._kept = self._find_kept(forward, backward)
-        self._late: list[Value] = []
+        self._late: list[Value] = []  # slices that the backward loop returns
         self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
         before, after = self._bodies(forward, backward)
         self._forward = Repeated(before, options, times)
@@ -182,6 +182,8 @@ class LoopWithGradient:
         for k, zeros in zip(self._carried, self._zeros, strict=True):
             outs.append(self._gradients.get(k) or Value(zeros, constant=True))
         self._by_slice = [k for k in self._wanted if n <= k < self._n_read and k in self._gradients]
+        self._late = [self._gradients[k] for k in self._by_slice]
+        self._places.update((id(v), ("late", k)) for k, v in enumerate(self._late))
         self._products: dict[int, list[_Product]] = {}
         for k in self._wanted:
             if k < self._n_read or k not in self._gradients:
@@ -201,7 +203,7 @@ class LoopWithGradient:
             backward.steps.append(Step(OPS["add"], [before, gradient], {}, [after]))
             outs.append(after)
         backward.inputs = [*carry, *slices, *same]
-        backward.outputs = [*outs, *(self._gradients[k] for k in self._by_slice), *self._late]
+        backward.outputs = [*outs, *self._late]
         return (
             Body(remove_dead(forward), n, self._n_read - n),
             Body(remove_dead(backward), len(carry), len(slices)),
@@ -273,7 +275,7 @@ class LoopWithGradient:
         carry += [full_on_device_of(arrays[k], *self._kinds[k]) for k in self._sums]
         same = arrays[self._n_read :]
         last, late = self._backward(carry, [*xs, *kept, *of_slices], same, back)
-        stacks = {"xs": xs, "kept": kept, "g": g, "late": late[len(self._by_slice) :]}
+        stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
         by = dict(zip([*self._carried, *self._sums], last, strict=True))
         by |= zip(self._by_slice, map(stacked, late), strict=False)
         for k, terms in self._products.items():

@@ -7,6 +7,7 @@ The carry lies in two places by turns. In a stack the address moves on by one sl
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
-from gpugrad.function.cpu.view_layouts import is_view
+from gpugrad.function.cpu.view_layouts import is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.codegen.code import NoCodeError
@@ -56,6 +57,7 @@ class CLoop(CReplay):
             raise NoCodeError("arrays that C cannot read")
         self._moving = {id(v): k for k, v in enumerate(self._outside)}
         self._spare: deque[list[Any]] = deque()  # buffers, for each thread that runs at once
+        self._moves_by_sign: dict[int, list[tuple[int, int, bool]]] = {}
         super().__init__(compiled, in_place=in_place)
 
     def load(self) -> bool:
@@ -93,10 +95,12 @@ class CLoop(CReplay):
         except IndexError:
             buffers = [np.empty(*kind) for kind in self._buffers[len(memory) :]]
         slots = self._slots([*memory, *buffers])
-        moving = self._moving_arrays([turns, read, results], first, sign)
+        moving = functools.partial(self._moving_arrays, [turns, read, results], first, sign)
+        if sign not in self._moves_by_sign:
+            self._moves_by_sign[sign] = self._moves(sign)
         with np.errstate(all="ignore"):
             try:
-                self._steps.repeat(n, slots, self._moves(sign), moving)
+                self._steps.repeat(n, slots, self._moves_by_sign[sign], moving)
             except Exception:  # of a step in Python: outside of C its error says where
                 return None
         self._spare.append(buffers)
@@ -128,11 +132,11 @@ class CLoop(CReplay):
         (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
 
         def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
-            both = [layout_of(turn[k, ...], *about) for k in range(2)]
+            both = [view_of(about, turn[k, ...]) for k in range(2)]
             return lambda i: both[(i + is_out) % 2]
 
         def of_stack(stack: Any, about: Any) -> Callable[[int], Any]:
-            return lambda i: layout_of(stack[first + sign * i, ...], *about)
+            return lambda i: view_of(about, stack[first + sign * i, ...])
 
         for slot, thing in self._fixed.values():
             if isinstance(thing, np.ndarray) or thing[0] >= len(self._outside):
@@ -177,11 +181,6 @@ class CLoop(CReplay):
             self._buffers.append((out.shape, out.dtype))
             return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
-
-
-def layout_of(memory: Any, shape: Any, dtype: Any, offset: int, strides: Any) -> Any:
-    """The view of the memory of an array."""
-    return np.ndarray(shape, dtype, memory, offset, strides)
 
 
 def _with_copies(program: Program) -> Program:

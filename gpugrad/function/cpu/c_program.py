@@ -29,8 +29,9 @@ from gpugrad.trace.program import Program, Step, Value, length_depends_on_values
 
 WORTH = 1 << 20
 """Elements that elementwise steps compute in a replay, from which compiling kernels is worth
-a second of the first call: NumPy takes about a millisecond for them. ``GPUGRAD_CPU_KERNELS=always``
-compiles all kernels."""
+a second of the first call: NumPy takes about a millisecond for them. Those that a product reads
+count, too: a model that predicts one token has few others, but many steps.
+``GPUGRAD_CPU_KERNELS=always`` compiles all kernels."""
 
 EXPANDED = 5
 """Elementwise steps in one that is expanded, such as softmax."""
@@ -55,7 +56,9 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
     for step in program.steps:
         op, steps = step.op, EXPANDED * is_opened(step)
         steps = steps or int(op is not None and bool(op.by_element or op.reduces))
-        if steps:
+        if is_product(step):
+            elements += max(math.prod(v.shape) for v in step.inputs)
+        elif steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
             elements += steps * (n + STEP)
         elif step.variables:  # of an optimizer: the program is called many times
@@ -119,8 +122,9 @@ class CProgram:
         self.left: set[int] = set()
         self.copies: dict[int, list[Layout]] = {}
         self.layouts = Layouts()
-        if self._in_loop:
-            self.layouts.new(program.inputs)
+        # a call makes the arrays from outside contiguous that it reads, or reads views of
+        outside = (*program.inputs, *(v for _, v in program.reads))
+        self.layouts.new(v for v in outside if v.dtype != object)
         self._names: dict[str, str] = {}  # of kernels, by text
         for step in program.steps:
             self._add(step)

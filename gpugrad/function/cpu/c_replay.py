@@ -27,8 +27,10 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.cpu.c_program import CProgram
+from gpugrad.function.cpu.c_run import Place, Run
+from gpugrad.function.cpu.over import reused
 from gpugrad.function.cpu.replay import CpuReplay
-from gpugrad.function.cpu.view_layouts import Layout, contiguous, is_view
+from gpugrad.function.cpu.view_layouts import Layout, contiguous, is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.function.step_calls import effect_call, in_python
@@ -36,41 +38,6 @@ from gpugrad.kernels.cpu import step_table
 from gpugrad.kernels.cpu.large import WIDE
 from gpugrad.kernels.cpu.step_table import InPython, Slots, Steps
 from gpugrad.trace.program import Step, Value, takes_arguments
-
-Place = tuple[str, int, int]
-"""``"fixed"`` or, for an array from outside, ``"array"``; its number; and an offset in bytes."""
-
-
-class _Run:
-    """Neighbouring steps, as one call.
-
-    Attributes:
-        name: the name of the call in the replay's text.
-        line: the index of its line there.
-        steps: kind of step, its first numbers or its kernel, and the places of its arrays.
-        arrays: the names of the arrays from outside, and their numbers.
-        sizes: for each of them, its itemsize if it must be contiguous, else 0.
-        fresh: ids of the values that its steps compute.
-    """
-
-    def __init__(self, name: str, line: int) -> None:
-        self.name, self.line = name, line
-        self.steps: list[tuple[int, Any, list[Place]]] = []
-        self.arrays: dict[str, int] = {}
-        self.sizes: list[int] = []
-        self.fresh: set[int] = set()
-
-    def array(self, name: str, size: int = 0) -> Place:
-        """The place of an array from outside."""
-        k = self.arrays.setdefault(name, len(self.arrays))
-        if k == len(self.sizes):
-            self.sizes.append(0)
-        self.sizes[k] = self.sizes[k] or size
-        return "array", k, 0
-
-    @property
-    def text(self) -> str:
-        return f"{self.name}({', '.join(['slots', *self.arrays])})"
 
 
 class CReplay(CpuReplay):
@@ -84,8 +51,8 @@ class CReplay(CpuReplay):
 
     def __init__(self, compiled: CProgram, arena: bool = True, in_place: bool = True) -> None:
         self._compiled = compiled
-        self._open: _Run | None = None  # the run that the next step may join
-        self._runs: list[_Run] = []
+        self._open: Run | None = None  # the run that the next step may join
+        self._runs: list[Run] = []
         self._fixed: dict[Any, tuple[int, Any]] = {}  # numbers of fixed slots, and what they hold
         self._homes: dict[int, int] = {}  # buffers of new values, by id
         self._temporary: list[int] = []  # buffers for copies that one kernel reads
@@ -100,7 +67,7 @@ class CReplay(CpuReplay):
             for run in self._runs:
                 self._identifiers.scope[run.name] = self._prepared(run)
 
-    def _prepared(self, run: _Run) -> Steps:
+    def _prepared(self, run: Run) -> Steps:
         first = {"fixed": 0, "array": len(self._fixed)}
         table: list[int] = []
         by_python: dict[int, InPython] = {}
@@ -141,7 +108,7 @@ class CReplay(CpuReplay):
 
     def _slots(self, buffers: Sequence[Any]) -> Slots:
         fixed = [
-            thing if isinstance(thing, np.ndarray) else _view(*thing[1:], buffers[thing[0]])
+            thing if isinstance(thing, np.ndarray) else view_of(thing[1:], buffers[thing[0]])
             for _, thing in self._fixed.values()
         ]
         kernels = self._compiled.kernels.values()
@@ -162,8 +129,14 @@ class CReplay(CpuReplay):
         buffer = f"b{self._homes[id(layout.root)]}"
         if layout.root is v:
             return f"{self._names[id(v)]} = {buffer}"
-        view = functools.partial(_view, v.shape, v.dtype, layout.offset, layout.strides)
+        about = v.shape, v.dtype, layout.offset, layout.strides
+        view = functools.partial(view_of, about)
         return f"{self._names[id(v)]} = {self._identifiers.bind('view', view)}({buffer})"
+
+    def _last_reads(self, last: dict[int, int], of_root: dict[int, int]) -> dict[int, int]:
+        """Arguments are also read where kernels read views of them."""
+        outside = (*self._program.inputs, *(v for _, v in self._program.reads))
+        return last | {id(v): of_root[id(v)] for v in outside if id(v) in last}
 
     def _named(self, done: set[int]) -> set[int]:
         return done & self._bound
@@ -178,6 +151,8 @@ class CReplay(CpuReplay):
         elif id(step) in self._compiled.functions:
             function = self._compiled.functions[id(step)]
             about = function.address, function.numbers, in_python(step)
+            if (old := self._overwritten(step, ends, roots, done)) is not None:
+                self._reuse(old, *step.outs)
             self._arrays(step, roots, step_table.FUNCTION, about, function.tables)
         elif id(step) in self._compiled.left:
             self._arrays(step, roots, step_table.LEAVE, in_python(step))
@@ -219,20 +194,20 @@ class CReplay(CpuReplay):
         self._insert(self._open, self._lines.pop())
         return True
 
-    def _insert(self, run: _Run, line: str) -> None:
+    def _insert(self, run: Run, line: str) -> None:
         self._lines.insert(run.line, line)
         run.line += 1
 
-    def _open_run(self) -> _Run:
+    def _open_run(self) -> Run:
         if self._open is None:
-            self._open = _Run(self._identifiers.new("steps"), len(self._lines))
+            self._open = Run(self._identifiers.new("steps"), len(self._lines))
             self._runs.append(self._open)
             self._lines.append("")
         return self._open
 
-    def _finish(self, run: _Run, kind: int, about: Any, places: list[Place]) -> None:
+    def _finish(self, run: Run, kind: int, about: Any, places: list[Place]) -> None:
         run.steps.append((kind, about, places))
-        self._lines[run.line] = run.text
+        self._lines[run.line] = f"{run.name}({', '.join(['slots', *run.arrays])})"
         if kind != step_table.COPY:
             for slot in self._temporary:
                 self._free.setdefault(self._buffers[slot], []).append(slot)
@@ -268,6 +243,14 @@ class CReplay(CpuReplay):
         places += [self._new_place(v, set(), roots, run) for v in step.outs]
         self._finish(run, kind, about, places)
 
+    def _reuse(self, old: Value, out: Value) -> None:
+        """Write that a result goes over an array from outside, if nobody else sees it then."""
+        if id(old) in self._bound and id(old) not in self._homes:
+            call = self._shared_name("reused", reused)
+            line = f"{self._names[id(out)]} = {call}({self._names[id(old)]}, None)"
+            self._insert(self._open_run(), line)
+            self._bound.add(id(out))
+
     def _copied(self, step: Step, roots: dict[int, int]) -> bool:
         """Write a step as copies; False if it does more, or its result leaves the program."""
         targets = self._compiled.copies.get(id(step))
@@ -298,9 +281,11 @@ class CReplay(CpuReplay):
 
     # -- places
 
-    def _new_place(self, v: Value, over: set[int], roots: dict[int, int], run: _Run) -> Place:
+    def _new_place(self, v: Value, over: set[int], roots: dict[int, int], run: Run) -> Place:
         """The place of a result."""
         run.fresh.add(id(v))
+        if id(v) in self._bound:
+            return run.array(self._names[id(v)])
         buffer = self._buffer(v, over, roots)
         if buffer:
             self.buffered.add(id(v))
@@ -312,7 +297,7 @@ class CReplay(CpuReplay):
         self._bound.add(id(v))
         return run.array(name)
 
-    def _element_place(self, v: Value, run: _Run) -> Place:
+    def _element_place(self, v: Value, run: Run) -> Place:
         """The place of an array that a kernel reads: its first element counts."""
         if v.constant is not None:
             return self._constant_place(np.ascontiguousarray(v.constant))
@@ -321,20 +306,21 @@ class CReplay(CpuReplay):
             root = layout.root
             if id(root) in self._homes:
                 kind, k, _ = self._fixed_place(self._compiled.layouts[root], root)
-                return kind, k, layout.offset
-            return run.array(self._array_text(v, run))
+            else:
+                kind, k, _ = run.array(self._array_text(root, run), v.dtype.itemsize)
+            return kind, k, layout.offset
         if self._compiled.layouts.get(v) is not None:
             return self._copy_place(v, run)
         return run.array(self._array_text(v, run), v.dtype.itemsize)
 
-    def _whole_place(self, v: Value, run: _Run) -> Place:
+    def _whole_place(self, v: Value, run: Run) -> Place:
         """The place of an array that must be contiguous."""
         layout = self._compiled.layouts.get(v)
         if v.constant is None and layout is not None and layout.strides != contiguous(v):
             return self._copy_place(v, run)
         return self._element_place(v, run)
 
-    def _contiguous_place(self, v: Value, run: _Run) -> Place:
+    def _contiguous_place(self, v: Value, run: Run) -> Place:
         """The place of an array that is contiguous, or of a copy of it."""
         if v.constant is not None:
             return self._constant_place(np.ascontiguousarray(v.constant))
@@ -343,9 +329,11 @@ class CReplay(CpuReplay):
             return run.array(self._array_text(v, run), v.dtype.itemsize)
         if layout.strides != contiguous(v):
             return self._copy_place(v, run)
+        if id(layout.root) not in self._homes:
+            return run.array(self._array_text(v, run), v.dtype.itemsize)
         return self._array_place(v, run)
 
-    def _copy_place(self, v: Value, run: _Run) -> Place:
+    def _copy_place(self, v: Value, run: Run) -> Place:
         """The place of a contiguous copy of a view, for one step."""
         kind = v.shape, v.dtype
         spare = self._free.get(kind)
@@ -357,7 +345,7 @@ class CReplay(CpuReplay):
         self._finish(run, step_table.COPY, v.dtype.itemsize, [place, self._array_place(v, run)])
         return place
 
-    def _array_place(self, v: Value, run: _Run) -> Place:
+    def _array_place(self, v: Value, run: Run) -> Place:
         if v.constant is not None:
             return self._constant_place(v.constant)
         layout = self._compiled.layouts.get(v)
@@ -365,7 +353,7 @@ class CReplay(CpuReplay):
             return self._fixed_place(layout, v)
         return run.array(self._array_text(v, run))
 
-    def _array_text(self, v: Value, run: _Run) -> str:
+    def _array_text(self, v: Value, run: Run) -> str:
         """An array from outside; an op with several results may have returned a scalar."""
         if id(v) not in self._bound:
             self._insert(run, self._binding(v))
@@ -383,11 +371,6 @@ class CReplay(CpuReplay):
     def _slot(self, thing: Any, key: Any = None) -> Place:
         k, _ = self._fixed.setdefault(key or thing, (len(self._fixed), thing))
         return "fixed", k, 0
-
-
-def _view(*about: Any) -> Any:
-    shape, dtype, offset, strides, memory = about
-    return np.ndarray(shape, dtype, memory, offset, strides)
 
 
 def _checked(call: Callable[..., Any], arrays: list[Any]) -> None:

@@ -38,6 +38,7 @@ from gpugrad.function.cpu.blocks import (
     out_keyword,
     ufunc_of,
 )
+from gpugrad.function.cpu.over import call_over, position_over
 from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.function.passes.rewrite import is_product
 from gpugrad.function.step_calls import effect_call, op_call, reraise_as_op
@@ -203,7 +204,12 @@ class CpuReplay:
             roots.get(id(v), id(v)): k for k, step in enumerate(program.steps) for v in step.inputs
         }
         last = {id(v): k for k, step in enumerate(program.steps) for v in step.inputs}
+        last = self._last_reads(last, {at: last_of_root.get(r, -1) for at, r in roots.items()})
+        unread: dict[int, set[int]] = {}  # by step: what no later one reads
+        for at, k in last.items():
+            unread.setdefault(k, set()).add(at)
         kept = {id(v) for v in leaving}
+        kept |= {id(v) for s in program.steps for v in s.inputs if v.constant is not None}
         self._held: dict[int, int] = {}  # buffer by root
         self._free: dict[Any, list[int]] = {}
         # steps that may raise NotReplayable: a check does, and another effect might
@@ -213,7 +219,7 @@ class CpuReplay:
         for k, step in enumerate(program.steps):
             read = (roots.get(id(v), id(v)) for v in step.inputs)
             ends = {r for r in read if last_of_root[r] == k}
-            done = {id(v) for v in step.inputs if last[id(v)] == k and v.constant is None} - kept
+            done = unread.get(k, set()) - kept
             self._step(step, ends, roots, done)
             self._step_of_line[len(lines)] = step
             for r in ends:
@@ -225,6 +231,10 @@ class CpuReplay:
                 lines.append(f"{' = '.join(sorted(self._names[v] for v in done))} = None")
             if checks and k == checks[-1]:
                 lines.append("if release: release()")
+
+    def _last_reads(self, last: dict[int, int], of_root: dict[int, int]) -> dict[int, int]:
+        """The step that reads each value last; `of_root` counts those that read views of it."""
+        return last
 
     def _named(self, done: set[int]) -> set[int]:
         """The values in `done` that have a name in the text."""
@@ -258,7 +268,10 @@ class CpuReplay:
         (out, *more) = step.outs
         function = None if more or out.view or self.xp is not NUMPY else _writer_to_buffer(step)
         if function is None:
-            self._call(step, self._identifiers.bind(step.op.name, op_call(step, self.xp)))
+            run = op_call(step, self.xp)
+            if self._overwritten(step, ends, roots, done) is not None:
+                run = call_over(step, run)
+            self._call(step, self._identifiers.bind(step.op.name, run))
             return
         args = [self._name(a) for a in step.args]
         if _is_plain_relu(step):
@@ -271,6 +284,16 @@ class CpuReplay:
         call = f"{self._shared_name(step.op.name, function)}({', '.join(args)})"
         result = call if out.shape or buffer else f"asarray({call})"
         self._lines.append(f"{self._names[id(out)]} = {result}")
+
+    def _overwritten(
+        self, step: Step, ends: set[int], roots: dict[int, int], done: set[int]
+    ) -> Value | None:
+        """The argument that a step can write its result over, if no later step reads its memory."""
+        if not self._in_place or self.xp is not NUMPY or (at := position_over(step)) is None:
+            return None
+        v = step.args[at]
+        is_read_last = isinstance(v, Value) and id(v) in done
+        return v if is_read_last and roots.get(id(v), id(v)) in ends else None
 
     def _call(self, step: Step, function: str) -> None:
         names = [self._names[id(v)] for v in step.outs]

@@ -6,7 +6,7 @@ It is known before a replay, as results of kernels and products are contiguous.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,13 @@ class Layout(NamedTuple):
 
     def of(self, memory: Any, v: Value) -> Any:
         """The view `v` of the array of the root."""
-        return np.ndarray(v.shape, v.dtype, memory, self.offset, self.strides)
+        return view_of((v.shape, v.dtype, self.offset, self.strides), memory)
+
+
+def view_of(about: Sequence[Any], memory: Any) -> Any:
+    """The view of the memory of an array, by its shape, dtype, offset and strides."""
+    shape, dtype, offset, strides = about
+    return np.ndarray(shape, dtype, memory, offset, strides)
 
 
 class Layouts:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from gpugrad.function.cpu.blocks import find_groups
 from gpugrad.function.passes.axes import merge_and_split_axes, split_axes
+from gpugrad.function.passes.columns import multiply_columns
 from gpugrad.function.passes.fuse import fuse_groups, fuse_groups_in_c
 from gpugrad.function.passes.half import join_casts, read_narrow_directly
 from gpugrad.function.passes.losses import join_losses
@@ -64,6 +65,7 @@ PASSES = (
     Pass("casts", join_casts, ("gpu",)),
     Pass("axes", split_axes, ("gpu",)),
     Pass("axes", merge_and_split_axes, ("c",)),
+    Pass("columns", multiply_columns, ("c",)),
     Pass("vectors", multiply_vectors, ("c",)),
     Pass("groups", find_groups, ("cpu",)),
     Pass("groups", fuse_groups, ("gpu",)),

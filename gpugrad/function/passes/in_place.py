@@ -49,7 +49,10 @@ def overwriting(program: Program) -> set[int]:
 def _overwrites(step: Step) -> int | None:
     if isinstance(step, FusedStep):
         return step.overwrites
-    return None if step.op is None else step.op.overwrites
+    op = step.op
+    if op is None or op.overwrites is None or op.cuda is None:
+        return None
+    return op.overwrites
 
 
 def _writes_new(step: Step) -> bool:

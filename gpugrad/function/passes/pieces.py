@@ -92,16 +92,18 @@ class Pieces(Step):
 def write_pieces_in_place(program: Program, most: int = AT_ONCE) -> Program:
     """Write zero-padded pieces that are added, or more than `most` joined arrays, into one."""
     readers, rewriter = Readers(program), Rewriter(program)
-    for step in program.steps:
-        step = rewriter.renamed(step)
+    sums = {id(s): _terms(s, readers) for s in program.steps if is_addition(s)}
+    sums = {at: parts for at, parts in sums.items() if _is_partition(parts)}
+    added = {id(part) for parts in sums.values() for part in parts}
+    for original in program.steps:
+        step = rewriter.renamed(original)
         if step.name in ("concat", "stack") and len(step.args[0]) > most:
             _join(step, rewriter)
             continue
-        if most == 0 and _is_padded(step):
+        if most == 0 and id(original) not in added and _is_padded(step):
             _pad(step, rewriter)
             continue
-        parts = _terms(step, readers) if is_addition(step) else []
-        if not _is_partition(parts):
+        if (parts := sums.get(id(original))) is None:
             rewriter.keep(step)
             continue
         (out,), whole = step.outs, step.outs[0].shape
@@ -163,7 +165,9 @@ def _is_padded(step: Step) -> bool:
     if not _is_scattered(step):
         return False
     (out,) = step.outs
-    return out.dtype == step.args[0].dtype and _ranges(step.params["index"], out.shape) is not None
+    return (
+        out.dtype == step.args[0].dtype and ranges_of(step.params["index"], out.shape) is not None
+    )
 
 
 def _pad(step: Step, rewriter: Rewriter) -> None:
@@ -196,7 +200,7 @@ def _is_partition(parts: Sequence[Step]) -> bool:
     whole = parts[0].outs[0]
     places = []
     for part in parts:
-        (out,), ranges = part.outs, _ranges(part.params["index"], whole.shape)
+        (out,), ranges = part.outs, ranges_of(part.params["index"], whole.shape)
         if ranges is None or (out.shape, out.dtype) != (whole.shape, whole.dtype):
             return False
         places.append(ranges)
@@ -206,7 +210,7 @@ def _is_partition(parts: Sequence[Step]) -> bool:
     )
 
 
-def _ranges(index: Any, shape: tuple[int, ...]) -> list[range] | None:
+def ranges_of(index: Any, shape: tuple[int, ...]) -> list[range] | None:
     """The positions along each axis that an index of ints and slices selects; else None."""
     index = index if isinstance(index, tuple) else (index,)
     if not {*map(type, index)} <= {int, slice, EllipsisType}:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy._core import _ufunc_config
+
+from gpugrad.core.backend import on_gpu
 
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
@@ -43,3 +46,15 @@ def kernels(name: str) -> Any:
 def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
     """``ufunc(*args, out=out)`` of plain arrays and Python numbers; the first array is large."""
     return kernels("ufuncs").on_threads(ufunc, *args, out=out)
+
+
+def steps_unless(takes: Callable[..., bool]) -> Callable[..., str | None]:
+    """The field `opens` of an op that has a kernel on the CPU alone: one step where that is called.
+
+    ``takes(*arrays)`` says whether the arrays are large enough.
+    """
+
+    def opens(first: Any, *others: Any, **params: Any) -> str | None:
+        return "traced" if on_gpu(first) or not takes(first, *others) else None
+
+    return opens

@@ -60,8 +60,9 @@ template <class T, bool ADD> long put(const long* numbers, Arrays arrays) {
   const Axis a(numbers);
   const Array *values = arrays[numbers[6]], *places = arrays[numbers[7]], *out = arrays[numbers[8]];
   const long bytes = a.outer * a.n * a.inner * sizeof(T);
-  if (numbers[5] >= 0) memcpy(out->data, arrays[numbers[5]]->data, bytes);
-  else memset(out->data, 0, bytes);
+  const char* base = numbers[5] >= 0 ? arrays[numbers[5]]->data : nullptr;
+  if (!base) memset(out->data, 0, bytes);
+  else if (base != out->data) memcpy(out->data, base, bytes);  // else it is written in place
   return with_places(places, numbers[4], [&](auto of) {
     return put<T, std::remove_cv_t<std::remove_pointer_t<decltype(of)>>, ADD>(
         a, (const T*)values->data, of, (T*)out->data);

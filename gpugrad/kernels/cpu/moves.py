@@ -88,7 +88,8 @@ def put(
         return NotImplemented
     out = max(arrays) + 1
     name, m = _typed(how, values.dtype), math.prod(places.shape)
-    return _along(name, shape, axis, m, places, *arrays, out, tables=tables)
+    most = math.prod(values.shape) if arrays[0] >= 0 else None  # the base may be written in place
+    return _along(name, shape, axis, m, places, *arrays, out, tables=tables, most=most)
 
 
 def running_sum(x: Any, axis: int, back: bool) -> Any:
@@ -125,11 +126,21 @@ def _typed(name: str, dtype: Any) -> str:
 
 
 def _along(
-    name: str, shape: Sequence[int], axis: int, m: int, places: Any, *more: int, tables: Any = ()
+    name: str,
+    shape: Sequence[int],
+    axis: int,
+    m: int,
+    places: Any,
+    *more: int,
+    tables: Any = (),
+    most: int | None = None,
 ) -> Any:
-    """A function of an array with an axis; `m` is the number of places along it."""
+    """A function of an array with an axis; `m` is the number of places along it.
+
+    `most` elements are moved; by default all.
+    """
     outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    most = outer * max(n, m) * inner
+    most = outer * max(n, m) * inner if most is None else most
     if places is not None and (places.dtype not in _PLACES or not m):
         return NotImplemented
     if not name or not 0 < most < LARGE or not n:

@@ -96,7 +96,7 @@ class Steps:
         n: int,
         slots: Slots,
         moves: Sequence[tuple[int, int, bool]],
-        moving: Mapping[int, Callable[[int], Any]],
+        moving: Callable[[], Mapping[int, Callable[[int], Any]]],
     ) -> None:
         """Run the steps n times.
 
@@ -105,12 +105,14 @@ class Steps:
             slots: their arrays.
             moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
                 whether they lie in two places by turns.
-            moving: by these slots, their array in an iteration.
+            moving: returns by these slots their array in an iteration; called if a step is left
+                to Python.
         """
         words = np.array(moves, np.int64).reshape(-1, 3)
         state = np.zeros(2, np.int64)
         of, at_state = words.ctypes.data, state.ctypes.data
         fixed, loop, every = self._fixed, self._loop, slots.arrays
+        arrays: Mapping[int, Callable[[int], Any]] | None = None
         for start in range(0, n, _UNINTERRUPTED):
             times = min(start + _UNINTERRUPTED, n)
             while True:
@@ -118,8 +120,8 @@ class Steps:
                 if at == -1:
                     break
                 run, places = self._left_at(at)
-                i = int(state[0])
-                run([moving[p](i) if p in moving else every[p] for p in places])
+                arrays, i = moving() if arrays is None else arrays, int(state[0])
+                run([arrays[p](i) if p in arrays else every[p] for p in places])
 
     def _left_at(self, at: int) -> tuple[InPython, list[int]]:
         """How Python computes the step at a place of the table, and its slots."""

@@ -230,10 +230,24 @@ def index_add(xp, x, values, /, *, index):
     return out
 
 
+def _write_over(name):
+    """The launcher that writes to `x` itself, if its caller says that nobody reads it again."""
+
+    def launcher(xp, x, /, *values, index, value=0, over=False):
+        if not over:
+            return NotImplemented
+        assign(name, xp, x, values[0] if values else value, index)
+        return x
+
+    return launcher
+
+
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index)],
     jvp=[lambda xp, t, index: xp.index_fill(t, index=index)],
     native_half=True,
+    cpu=_write_over("index_fill"),
+    overwrites=0,
     batch=write_batch("index_fill"),
     c_call=moves_in_c.index_fill,
     kinds="fc",
@@ -331,6 +345,8 @@ _WRITES = shaped(
 @op(
     vjp=[lambda xp, g, index: xp.index_fill(g, index=index), _index_put_values],
     native_half=True,
+    cpu=_write_over("index_put"),
+    overwrites=0,
     batch=write_batch("index_put"),
     c_call=moves_in_c.index_put,
     kinds="fc",

@@ -4,12 +4,15 @@ Formulas: I. Murray, arXiv:1602.07527. For complex matrices the transpose become
 transpose.
 """
 
+import math
+
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError, SingularMatrixError
 from gpugrad.kernels.cpu import lapack
+from gpugrad.kernels.cpu.large import steps_unless
 from gpugrad.kernels.libraries import cusolver
 from gpugrad.ops.linalg.common import (
     NOT_SQUARE,
@@ -46,6 +49,7 @@ def _cholesky_grad_samples(rng):
 @op(
     cpu=lapack.cholesky_grad,
     large=lapack.LEAST_SIZE,
+    opens=steps_unless(lambda g, _: math.prod(g.shape) >= lapack.LEAST_SIZE),
     kinds="fc",
     ref=_cholesky_grad_ref,
     samples=_cholesky_grad_samples,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, TENSOR, is_inexact
+from gpugrad.core.backend import NUMPY, TENSOR, is_inexact, on_gpu
 from gpugrad.core.devices import CPU, device_of
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
@@ -15,6 +16,7 @@ from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu import rows
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops._axes import along_rows, constants
+from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.nn.dropout import check_probability, kept
 from gpugrad.ops.nn.softmax import exp_of
 from gpugrad.ops.random.generator import Generator, default_generator
@@ -183,8 +185,12 @@ def scores_ref(query, key, attn_mask=None, is_causal=False, scale=None, enable_g
     return np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf) if is_causal else s
 
 
-def attention_ref(query, key, value, attn_mask=None, dropout_mask=None, dropout_p=0.0, **options):
+def attention_ref(
+    query, key, value, attn_mask=None, dropout_mask=None, used=None, dropout_p=0.0, **options
+):
     """Attention by its definition, on NumPy arrays."""
+    if used is not None:
+        attn_mask = np.tri(query.shape[-2], key.shape[-2], used - query.shape[-2], dtype=bool)
     p = _masked_softmax_ref(scores_ref(query, key, attn_mask, **options))
     if dropout_mask is not None:
         p = p * dropout_mask / (1 - dropout_p)
@@ -201,6 +207,8 @@ def _attention_samples(rng):
     mask = np.array([[True, False], [True, True]])
     arrays = [uniform(rng, 2, n) for n in (2, 2, 1)]
     yield arrays, {"dropout_mask": mask, "dropout_p": 0.25}
+    heads = [uniform(rng, h, n, 2) for h, n in ((4, 2), (2, 5), (2, 5))]
+    yield heads, {"enable_gqa": True, "used": np.array(3, np.int32)}
 
 
 _ATTENTION_ERRORS = [
@@ -212,8 +220,31 @@ _ATTENTION_ERRORS = [
 ]
 
 
+def _in_use(xp, query, key, value, used):
+    """Keys and values in use, and the mask of what each query sees, or None.
+
+    The host reads how many are in use, and only these. Elsewhere the others are masked.
+    """
+    m, n = query.shape[-2], key.shape[-2]
+    if xp is not NUMPY:
+        places = (
+            functools.partial(arange, device=used.device) if xp is TENSOR else constants(xp).arange
+        )
+        ends = xp.expand_dims(used - (m - 1) + places(m, dtype="int32"), axis=-1)
+        return key, value, xp.less(places(n, dtype="int32"), ends)
+    n = min(max(int(used), 0), n)
+    seen = np.tri(m, n, n - m, dtype=bool) if m > 1 else None
+    return key[..., :n, :], value[..., :n, :], seen
+
+
+def _opens(query, key, value, attn_mask, dropout_mask, used, **params):
+    """With a number of keys in use, one step on the CPU: the number differs from run to run."""
+    return "traced" if used is None or on_gpu(query) else None
+
+
 @op(
-    arrays=("query", "key", "value", "attn_mask", "dropout_mask"),
+    arrays=("query", "key", "value", "attn_mask", "dropout_mask", "used"),
+    opens=_opens,
     ref=attention_ref,
     samples=_attention_samples,
     errors=_ATTENTION_ERRORS,
@@ -221,20 +252,25 @@ _ATTENTION_ERRORS = [
     mixed="half",
 )
 def dot_product_attention(
-    xp, query, key, value, /, attn_mask=None, dropout_mask=None, *, is_causal=False, scale=None,
-    enable_gqa=False, dropout_p=0.0,
+    xp, query, key, value, /, attn_mask=None, dropout_mask=None, used=None, *, is_causal=False,
+    scale=None, enable_gqa=False, dropout_p=0.0,
 ):  # fmt: skip
     """Attention with the dropout mask as an argument; `scaled_dot_product_attention` calls it.
 
     Args:
         dropout_mask: booleans of the shape of the scores: True where a probability is kept;
             None for everywhere.
+        used: an integer, the number of keys in use, as in a cache; None for all. Query k of m is
+            that of key ``used - m + k``, and sees it and the keys before. Then there is no
+            `attn_mask`.
         dropout_p: the probability of False in the mask.
 
     Returns:
         Tensor of shape (..., m, l). On a GPU without a dropout mask `flash_attention` computes it.
     """
     group = check_attention("dot_product_attention", query, key, value, attn_mask, enable_gqa)
+    if used is not None:
+        key, value, attn_mask = _in_use(xp, query, key, value, used)
     if dropout_mask is None and _is_fused(query, key, value, attn_mask):
         options = {"is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
         return xp.flash_attention(query, key, value, attn_mask, **options)[0]

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from gpugrad.core.backend import untraced
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.cpu.bilinear import takes
@@ -252,7 +253,7 @@ def grid_sample(xp, x, grid, /, mode="bilinear", padding_mode="zeros", align_cor
     lengths, places = x.shape[2:], grid.shape[1:-1]
     grid = xp.reshape(grid, (x.shape[0], math.prod(places), n))
     columns = [xp.getitem(grid, index=(Ellipsis, n - 1 - k)) for k in range(n)]
-    if mode == "bilinear" and takes(*(getattr(a, "_data", a) for a in (x, grid))):
+    if mode == "bilinear" and takes(untraced(x), untraced(grid)):
         inside = [
             _kept_inside(xp, _place(xp, u, k, align_corners), k, padding_mode, align_corners)
             for u, k in zip(columns, lengths, strict=True)
