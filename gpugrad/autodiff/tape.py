@@ -28,6 +28,7 @@ from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import TapeNamesElsewhere, answering
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
@@ -55,7 +56,7 @@ class _Paused:
         self._tape._resume(self._place)
 
 
-class GradientTape(Recorder):
+class GradientTape(Recorder, TapeNamesElsewhere):
     """Records operations on the tensors that it watches, and differentiates them.
 
     Args:
@@ -209,6 +210,7 @@ class GradientTape(Recorder):
         else:
             self.log, self.dead, self.barriers = [], set(), []
 
+    @answering
     def gradient(
         self,
         target: Any,

@@ -14,6 +14,7 @@ from gpugrad.core import nest
 from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, TEXT, one_of, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import MissingNameError, about
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.errors import ShapeError, TraceError
@@ -59,6 +60,10 @@ class Metric:
     """
 
     name = "metric"
+
+    def __getattr__(self, name: str) -> Any:
+        message = f"{type(self).__name__} has no attribute {name!r}."
+        raise MissingNameError(message, name, lambda: about("a metric", name, dir(self)))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
