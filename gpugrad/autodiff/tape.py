@@ -11,7 +11,7 @@ from typing import Any
 
 from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
-from gpugrad.autodiff.explain import why
+from gpugrad.autodiff.explain import warn_if_rebound, why
 from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
@@ -253,6 +253,8 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
+        if unconnected is UnconnectedGradients.NONE:
+            warn_if_rebound(leaves, grads, self.leaves)
         return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
 
     @saying_where

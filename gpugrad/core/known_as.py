@@ -304,7 +304,8 @@ def with_names_elsewhere(place: str) -> Callable[[type[T]], type[T]]:
 
     def decorate(cls: type[T]) -> type[T]:
         members: dict[str, Any] = {name: _Elsewhere(name, place) for name in lacking}
-        return type(cls)(cls.__name__, cls.__bases__, {**vars(cls), **members, "__dir__": own_dir})
+        made: Any = type(cls.__name__, cls.__bases__, vars(cls) | members | {"__dir__": own_dir})
+        return cast(type[T], made)
 
     return decorate
 
