@@ -69,6 +69,12 @@ class GpugradWarning(UserWarning, RuntimeWarning):
     """
 
 
+@functools.cache
+def warning_like(theirs: type[Warning]) -> type[Warning]:
+    """A class of `GpugradWarning` that filters for another library's class find, too."""
+    return type(theirs.__name__, (GpugradWarning, theirs), {"__doc__": theirs.__doc__})
+
+
 class ArgumentError(GpugradError, ValueError):
     """A value that the function does not accept.
 
