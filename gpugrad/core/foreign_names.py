@@ -132,7 +132,7 @@ NAMES = {
         default_generator = get_global_generator
         exponential = exponential_ standard_exponential; gamma = standard_gamma
         Generator = RandomState default_rng key; integers = integer random_integers uniform_int
-        lognormal = log_normal; normal = standard_normal; set_seed = initial_seed
+        lognormal = log_normal; normal = standard_normal
         student_t = standard_t t; uniform = random random_sample ranf; weibull = weibull_min
     """,
     "gg.data": """
@@ -152,7 +152,6 @@ NAMES = {
         solve_triangular = triangular_solve
     """,
     "gg.cuda": """
-        empty_cache = clear_caches
         memory_stats = max_memory_allocated memory_allocated memory_reserved memory_summary
         reset_peak = reset_peak_memory_stats; set_memory_limit = set_per_process_memory_fraction
         stream = Stream; synchronize = wait
@@ -200,7 +199,7 @@ NAMES = {
         trainable = requires_grad; unconnected_gradients = allow_unused; units = hidden_size
         units_in = in_features input_dim input_size; units_out = features out_features units
         use_bias = bias with_bias; validation = valid validation_data
-        width = d_model embed_dim embedding_dim features output_dim; x2 = values
+        width = d_model embed_dim embedding_dim features output_dim
     """,
 }
 """For each place: names there = names in other libraries; 2d stands for 1d, 2d and 3d."""

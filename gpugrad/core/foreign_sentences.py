@@ -83,7 +83,7 @@ SENTENCES = {
         psum pmean pmax pmin ppermute axis_index: gg.distributed has
             collectives; each process has one device.
         quantize quantize_per_tensor: gpugrad has no quantized tensors.
-        rand_like randn_like randint_like: Call gg.random.normal(x.shape, dtype=x.dtype).
+        rand_like randn_like randint_like: Call gg.random.normal(x.shape, dtype=x.dtype) and the like.
         rank: Write x.ndim.
         reverse: Call gg.flip(x, axis).
         scatter_reduce: Call gg.segment_max, gg.segment_sum and the like.
@@ -167,7 +167,6 @@ SENTENCES = {
     """,
     "gg.optim": """
         ASGD Rprop SparseAdam Ftrl: It is not there; gg.optim.Optimizer takes a formula of your own.
-        Adagradw sgdw: Optimizers take weight_decay=.
         adaptive_grad_clip clip_by_norm: Optimizers take clipnorm=, clipvalue= and global_clipnorm=.
         apply_updates chain: Optimizers step in place: apply_gradients(zip(gradients, variables)).
         apply_if_finite: Optimizers take skip_nonfinite=True.
@@ -230,7 +229,7 @@ SENTENCES = {
         batch_first: The time is the second-to-last axis, so there is no batch_first.
         betas: They are called beta_1 and beta_2 here.
         bias_constraint kernel_constraint: Assign the projected value after a step.
-        capturable foreach fused: All Variables are updated by one kernel, anyway.
+        capturable foreach fused: All Variables are updated by one kernel already.
         create_graph: Compute the gradient within the block of another gg.GradientTape().
         data_format: Images are (batch, channels, height, width).
         decay: The learning rate may be a schedule: gg.optim.schedules.
@@ -243,7 +242,6 @@ SENTENCES = {
         nesterov: gg.optim.NAdam is Adam with Nesterov's momentum.
         parallel_iterations back_prop swap_memory: It would change nothing.
         params parameters: Variables come with their gradients, to apply_gradients.
-        persistent_workers: Workers persist from epoch to epoch.
         requires_grad: tape.watch(x) records a Tensor; a gg.Variable is watched.
         return_sequences return_state: The layer returns all outputs and the last state.
         stateful: Pass the state to the layer, and take it from its results.
@@ -341,6 +339,6 @@ PATTERNS = r"""
     (\w+)_with_indices: gg.nn.unfold and gg.argmax give the indices.
     register_\w*(hook|fn): Call register_forward_hook(f) or register_forward_pre_hook(f) of a
         layer.
-    float8_\w+|float4_\w+|float6_\w+|u?int[124]: The dtypes are those of the list in docs.
+    float8_\w+|float4_\w+|float6_\w+|u?int[124]: gpugrad has no 8-bit floats and no 4-bit integers.
 """
 """Regular expressions, and a sentence about names that match one."""

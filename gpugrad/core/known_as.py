@@ -1,4 +1,4 @@
-"""What names of other libraries are called here: the hints in messages, and the errors with them.
+"""Hints in messages: the names here for names of other libraries, and the errors with them.
 
 The tables are data (`foreign_names`, `foreign_sentences`), which only an error loads.
 """
@@ -35,8 +35,8 @@ _OTHERS = tuple(
 class MissingNameError(AttributeError):
     """A namespace or an object lacks a name; the message has a hint, or the nearest names.
 
-    These are looked for only if somebody reads the message: that takes milliseconds, and libraries
-    ask by ``hasattr`` what a namespace has.
+    These are looked for only if somebody reads the message: that may load other namespaces, and
+    libraries ask by ``hasattr`` what a namespace has.
 
     Args:
         message: what lacks the name.
