@@ -83,7 +83,8 @@ SENTENCES = {
         psum pmean pmax pmin ppermute axis_index: gg.distributed has
             collectives; each process has one device.
         quantize quantize_per_tensor: gpugrad has no quantized tensors.
-        rand_like randn_like randint_like: Call gg.random.normal(x.shape, dtype=x.dtype) and the like.
+        rand_like randn_like randint_like: Call gg.random.normal(x.shape, dtype=x.dtype) and the
+            like.
         rank: Write x.ndim.
         reverse: Call gg.flip(x, axis).
         scatter_reduce: Call gg.segment_max, gg.segment_sum and the like.
