@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,9 +61,11 @@ class Metric:
 
     name = "metric"
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__} has no attribute {name!r}."
-        raise MissingNameError(message, name, lambda: about("a metric", name, dir(self)))
+    if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            raise MissingNameError(message, name, lambda: about("a metric", name, dir(self)))
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
