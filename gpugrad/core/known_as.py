@@ -18,11 +18,26 @@ from gpugrad.core import foreign_attributes
 
 T = TypeVar("T")
 
-NAMESPACES = (
-    "gg", "gg.nn", "gg.linalg", "gg.special", "gg.random", "gg.fft", "gg.optim",
-    "gg.optim.schedules", "gg.nn.initializers", "gg.data", "gg.train", "gg.checkpoint",
-    "gg.cuda", "gg.debug", "gg.distributed", "gg.numpy",
-)  # fmt: skip
+NAMESPACES = tuple(
+    [
+        "gg",
+        "gg.nn",
+        "gg.linalg",
+        "gg.special",
+        "gg.random",
+        "gg.fft",
+        "gg.optim",
+        "gg.optim.schedules",
+        "gg.nn.initializers",
+        "gg.data",
+        "gg.train",
+        "gg.checkpoint",
+        "gg.cuda",
+        "gg.debug",
+        "gg.distributed",
+        "gg.numpy",
+    ]
+)
 """Where a name may be that another namespace lacks, in this order."""
 
 _OTHERS = tuple(

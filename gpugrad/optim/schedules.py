@@ -17,13 +17,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from gpugrad.core.arguments import FRACTION, NUMBER, POSITIVE, Kind
-from gpugrad.core.known_as import answer_missing, keyword_error
-from gpugrad.errors import ArgumentError
+from gpugrad.core.known_as import answer_missing
+from gpugrad.errors import ArgumentError, saying_where
 
 __all__ = [
     "Schedule",
@@ -47,14 +47,6 @@ class Schedule:
     >>> 0.1 * gg.optim.schedules.constant(2.0)
     product(of=constant(learning_rate=2.0), by=0.1)
     """
-
-    def __new__(cls, *args: Any, **keywords: Any) -> Self:
-        """Check the keywords: the ``__init__`` of a dataclass does not say what they are called."""
-        if cls.__module__ == __name__:
-            names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-            if (wrong := keyword_error(cls.__name__, names, keywords)) is not None:
-                raise wrong
-        return object.__new__(cls)
 
     def __call__(self, step: int) -> float:
         """The learning rate after `step` steps."""
@@ -301,3 +293,5 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
 
 
 answer_missing(__name__)
+for _class in (constant, step, piecewise, exponential, cosine, polynomial, one_cycle, warmup, join):
+    _class.__init__ = saying_where(_class.__init__)  # type: ignore[method-assign, misc]
