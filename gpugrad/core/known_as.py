@@ -18,26 +18,11 @@ from gpugrad.core import foreign_attributes
 
 T = TypeVar("T")
 
-NAMESPACES = tuple(
-    [
-        "gg",
-        "gg.nn",
-        "gg.linalg",
-        "gg.special",
-        "gg.random",
-        "gg.fft",
-        "gg.optim",
-        "gg.optim.schedules",
-        "gg.nn.initializers",
-        "gg.data",
-        "gg.train",
-        "gg.checkpoint",
-        "gg.cuda",
-        "gg.debug",
-        "gg.distributed",
-        "gg.numpy",
-    ]
-)
+_PARTS = """
+    nn linalg special random fft optim optim.schedules nn.initializers data train checkpoint cuda
+    debug distributed numpy
+"""
+NAMESPACES = ("gg", *(f"gg.{part}" for part in _PARTS.split()))
 """Where a name may be that another namespace lacks, in this order."""
 
 _OTHERS = tuple(
