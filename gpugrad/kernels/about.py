@@ -24,7 +24,7 @@ In Python: import gpugrad as gg; help(gg.GradientTape). The guides are in docs/.
 
 
 def about() -> str:
-    """Describe what gpugrad runs on, for a bug report, and how to begin: a line for each part.
+    """Describe what gpugrad runs on, for a bug report: a line for each part.
 
     Returns:
         Versions, NumPy's BLAS, the devices with their memory, which compiler writes kernels for
