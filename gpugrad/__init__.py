@@ -24,7 +24,7 @@ from gpugrad.core.devices import Device, device, devices, set_device
 from gpugrad.transforms.custom import custom_gradient, custom_jvp, grad_pass_through
 from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.dtypes import can_cast, finfo, iinfo, isdtype, promote_types, result_type
-from gpugrad.core.known_as import MissingNameError as _MissingNameError, hint as _hint
+from gpugrad.core.known_as import missing as _missing
 from gpugrad.errors import OutOfMemoryError
 from gpugrad.autodiff.forward import ForwardAccumulator
 from gpugrad.autodiff.graph import Graph, gradients
@@ -230,8 +230,7 @@ def __getattr__(name: str) -> Any:
         if name in __all__:  # a user's op may be forgotten again
             globals()[name] = value
         return value
-    message = f"module 'gpugrad' has no attribute {name!r}."
-    raise _MissingNameError(message, name, lambda: {*__all__, *OPS}, _hint("gg", name))
+    raise _missing("gpugrad", name, OPS)
 
 
 def __dir__() -> list[str]:

@@ -31,6 +31,7 @@ import numpy as np
 from gpugrad.core.arguments import PATH
 from gpugrad.core.backend import BFLOAT16
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import answer_missing
 from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
@@ -43,6 +44,8 @@ except ImportError:  # on Windows; `save` then keeps the temporary files of kill
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["load", "restore", "save"]
+
+answer_missing(__name__)
 
 Array = np.ndarray[Any, Any]
 

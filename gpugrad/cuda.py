@@ -25,6 +25,7 @@ from gpugrad.core.dlpack import from_dlpack
 from gpugrad.core.forking import new_lock
 from gpugrad.core.index_checks import check_indices, raise_late
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import answer_missing
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, reraise, saying_where
@@ -43,6 +44,8 @@ __all__ = [
     "stream",
     "synchronize",
 ]
+
+answer_missing(__name__)
 
 
 def is_available() -> bool:

@@ -7,6 +7,7 @@ Every class also derives from the built-in class that a NumPy user would catch, 
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import itertools
 import os
@@ -66,6 +67,12 @@ class GpugradWarning(UserWarning, RuntimeWarning):
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", gg.errors.GpugradWarning)
     """
+
+
+@functools.cache
+def warning_like(theirs: type[Warning]) -> type[Warning]:
+    """A class of `GpugradWarning` that filters for another library's class find, too."""
+    return type(theirs.__name__, (GpugradWarning, theirs), {"__doc__": theirs.__doc__})
 
 
 class ArgumentError(GpugradError, ValueError):
@@ -467,6 +474,11 @@ def saying_where(function: F, name: str = "") -> F:
             owner = arrays.pop("self", None)
             is_init = function.__name__ == "__init__"
             title = name or (type(owner).__name__ if is_init else function.__name__)
+            if type(error) is TypeError and keywords and not str(error).startswith(f"{title}: "):
+                # the module has tables, which `import gpugrad` does not need
+                known_as = importlib.import_module("gpugrad.core.known_as")
+                if (wrong := known_as.wrong_keywords(function, title, keywords)) is not None:
+                    raise wrong from None
             named = isinstance(error, (GpugradError, TypeError))
             if named and str(error).startswith(f"{title}: "):
                 raise

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from gpugrad.core.known_as import answer_missing
 from gpugrad.ops.random import gradients as _sampling_gradients  # noqa: F401  # declares ops
 from gpugrad.ops.random.compound import (
     f,
@@ -110,6 +111,8 @@ __all__ = [
     "weibull",
     "zipf",
 ]
+
+answer_missing(__name__)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,5 @@
 """Modules that importing gpugrad loads, and names that it offers."""
 
-import operator
 import re
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 from fresh import output_of
 
 import gpugrad as gg
-from gpugrad.core import known_as
 
 
 def _loaded(statement):
@@ -110,14 +108,6 @@ def test_every_public_name_exists_and_every_op_is_public():
 def test_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_op"):
         _ = gg.no_such_op
-
-
-@pytest.mark.parametrize("name", sorted({"cat", "jit", "no_grad", *known_as.table("gg")}))
-def test_name_that_others_use_is_answered_with_the_one_here(name):
-    with pytest.raises(AttributeError, match=rf"'{name}'\. It is called gg\.") as caught:
-        getattr(gg, name)
-    here = str(caught.value).rpartition("gg.")[2].removesuffix(" here.")
-    assert callable(operator.attrgetter(here)(gg))
 
 
 def _names_elsewhere():

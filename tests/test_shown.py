@@ -77,6 +77,7 @@ def test_python_m_gpugrad_says_what_it_runs_on_and_how_to_begin(monkeypatch):
     monkeypatch.setenv("GPUGRAD_CPU_KERNELS", "0")
     text = output_of("-m", "gpugrad")
     assert text.startswith(gg.about().splitlines()[0])
+    assert text.splitlines()[-6:] == gg.about().splitlines()[-6:]
     assert "GPUGRAD_CPU_KERNELS=0" in text
     begin = [line.split()[2] for line in text.splitlines() if "python -m" in line]
     assert begin == [f"gpugrad.examples.{name}" for name in ("digits", "charlm", "deblur")]

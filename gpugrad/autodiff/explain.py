@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gc
+import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor
+from gpugrad.core.user_code import place, user_level
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
+from gpugrad.errors import GpugradWarning
 
 Barrier = tuple[int, str, int, tuple[int, ...], str]
 """Where a gradient stops: (length of the log then, op, result, inputs, file:line)."""
@@ -106,7 +110,8 @@ def _unconnected(target: Tensor, source: Tensor, leaves: set[int], known: Any) -
             )
         return (
             "The source was not watched: call tape.watch(x) inside the `with` block, before "
-            "x is used. (A new tensor of equal value is another tensor.)"
+            "x is used. (A new tensor of equal value is another tensor.) If its name held a "
+            f"Variable: {_WAY}"
         )
     older = _view_not_recorded(source, known)
     if target._id not in known:
@@ -115,6 +120,46 @@ def _unconnected(target: Tensor, source: Tensor, leaves: set[int], known: Any) -
             f"the tape does not watch.{older}"
         )
     return f"Nothing that was recorded leads from the source to the target.{older}"
+
+
+_WAY = (
+    "`v = v - lr * g` makes v the name of a Tensor. Write v.assign_sub(lr * g), or let an "
+    "optimizer step."
+)
+_LINES = 1000
+_variables_at: dict[tuple[str, int], list[Any]] = {}
+"""References to the sources that were Variables when a line of the user's code last ran."""
+
+
+def warn_if_rebound(sources: Sequence[Any], grads: Sequence[Any], watched: set[int]) -> None:
+    """Warn of a gradient that is None because a name that held a Variable holds a Tensor now.
+
+    The sign of it is that the same line had a Variable there before, which is gone.
+
+    Args:
+        sources, grads: those of one call of `gradient`.
+        watched: serial numbers that the tape watches.
+    """
+    variables = [weakref.ref(x) if isinstance(x, Variable) else None for x in sources]
+    some, lacking = any(variables), any(g is None for g in grads)
+    if not (some or (lacking and _variables_at)):
+        return
+    code, number = place()
+    line = code.co_filename, number  # "<stdin>" numbers each statement from 1
+    before = _variables_at.get(line, ()) if lacking and line[0] != "<stdin>" else ()
+    for k, (x, g, was) in enumerate(zip(sources, grads, before, strict=False)):
+        gone = was is not None and was() is None
+        if gone and g is None and type(x) is Tensor and x._id not in watched:
+            warnings.warn(
+                f"gradient: source {k} was a Variable when this line ran before. Now it is a "
+                f"Tensor that the tape does not watch, so its gradient is None. {_WAY}",
+                GpugradWarning,
+                stacklevel=user_level(),
+            )
+    if some:
+        if len(_variables_at) >= _LINES:
+            _variables_at.clear()
+        _variables_at[line] = variables
 
 
 def _view_not_recorded(source: Tensor, known: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
-from gpugrad.autodiff.explain import why
+from gpugrad.autodiff.explain import warn_if_rebound, why
 from gpugrad.autodiff.gradients import (
     UnconnectedGradients,
     as_unconnected,
@@ -28,6 +28,7 @@ from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import TapeNamesElsewhere, answering
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
@@ -55,7 +56,7 @@ class _Paused:
         self._tape._resume(self._place)
 
 
-class GradientTape(Recorder):
+class GradientTape(Recorder, TapeNamesElsewhere):
     """Records operations on the tensors that it watches, and differentiates them.
 
     Args:
@@ -209,6 +210,7 @@ class GradientTape(Recorder):
         else:
             self.log, self.dead, self.barriers = [], set(), []
 
+    @answering
     def gradient(
         self,
         target: Any,
@@ -251,6 +253,8 @@ class GradientTape(Recorder):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
+        if unconnected is UnconnectedGradients.NONE:
+            warn_if_rebound(leaves, grads, self.leaves)
         return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
 
     @saying_where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gpugrad.core.known_as import MissingNameError
+from gpugrad.core.known_as import MissingNameError, nearest
 
 
 def forwarding(
@@ -24,6 +24,7 @@ def forwarding(
         source = next((s for s in sources if name[:1] != "_" and hasattr(s, name)), None)
         if source is not None:
             return getattr(source, name)
-        raise MissingNameError(f"{module} has no {name!r}.", name, names)
+        message = f"{module} has no {name!r}."
+        raise MissingNameError(message, name, lambda: nearest(name, names()))
 
     return look_up, names

@@ -28,6 +28,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 
 from gpugrad.core.holders import opened
+from gpugrad.core.known_as import wrong_keywords
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -178,7 +179,12 @@ def takes(**kinds: Kind) -> Callable[[F], F]:
                     keywords[what] = kind(name, what, keywords[what])
                 elif places[what] < len(args):
                     values[places[what]] = kind(name, what, values[places[what]])
-            return f(*values, **keywords)
+            try:
+                return f(*values, **keywords)
+            except TypeError:
+                if (wrong := wrong_keywords(f, name, keywords)) is not None:
+                    raise wrong from None
+                raise
 
         return cast(F, checked)
 

@@ -12,10 +12,12 @@ from gpugrad.core.backend import TENSOR
 from gpugrad.core.from_python import no_part_lost, no_value_lost, numbers_only, to_numpy
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
+from gpugrad.core.known_as import answering
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor, wrap
 from gpugrad.errors import ArgumentError, DTypeError, GpugradError, ShapeError, reraise
 
 
+@answering
 def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor from a number, nested lists or an array; the values are copied.
 
@@ -83,6 +85,7 @@ def _convert_tensor(t: Tensor, dtype: Any, shape: Any, device: Any) -> Tensor:
     return t.__copy__() if device is None else t.to_device(device).__copy__()
 
 
+@answering
 def convert_to_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return `value` as a Tensor: a Tensor itself, a Variable's value, else `constant`.
 

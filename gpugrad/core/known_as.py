@@ -1,231 +1,94 @@
-"""Names of other libraries, and what they are called here: the hints in messages."""
+"""Hints in messages: the names here for names of other libraries, and the errors with them.
+
+The tables are data (`foreign_names`, `foreign_sentences`), which only an error loads.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import inspect
 import re
-from collections.abc import Callable, Iterable
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar, cast
 
-_NAMES = {
-    "gg": """
-        GradientTape.stop_recording = inference_mode no_grad; Variable = Parameter
-        all = reduce_all; any = reduce_any; asarray = as_tensor device_put from_numpy tensor
-        astype = cast; checkpoint.load = load; checkpoint.save = save; clip = clamp clip_by_value
-        concat = cat; cumulative_logsumexp = logcumsumexp
-        custom_gradient = Function custom_vjp defvjp; data.DataLoader = DataLoader
-        debug.nans = debug_nans detect_anomaly enable_check_numerics; expand_dims = unsqueeze
-        function = compile jit; jacobian = jacfwd jacrev; jvp = make_jvp
-        logsumexp = reduce_logsumexp; matmul = bmm mm; max = reduce_max; mean = reduce_mean
-        min = reduce_min; mixed_precision = autocast; nn.Dense = Linear; nn.Module = Module
-        nn.Sequential = Sequential; optim.LossScaleOptimizer = GradScaler
-        optim.clip_by_global_norm = clip_by_global_norm; permute_dims = permute
-        prod = reduce_prod; profile = profiler; random.categorical = multinomial
-        random.integers = randint; random.normal = normal randn; random.permutation = randperm
-        random.uniform = rand; recompute_grad = remat; segment_sum = unsorted_segment_sum
-        set_seed = manual_seed; size = numel; split = chunk; stop_gradient = detach
-        sum = reduce_sum; take = index_select; top_k = topk; train.Checkpoints = Checkpoint
-        train.fit = fit; unstack = unbind; value_and_grad = value_and_gradient
-        vectorized_map = map_fn; where = masked_fill
-    """,
-    "gg.nn": """
-        AvgPool2d = AveragePooling2d; BatchNorm = BatchNorm2d BatchNormalization
-        ConvTranspose2d = Conv2dTranspose; Dense = Linear; Embedding = Embed
-        GroupNorm = GroupNormalization; InstanceNorm = InstanceNorm2d
-        LayerNorm = LayerNormalization; MaxPool2d = MaxPooling2d; Module = Layer Model
-        RMSNorm = RMSNormalization; RNN = SimpleRNN; RNNCell = SimpleRNNCell
-        TransformerBlock = TransformerEncoderLayer; Upsample = UpSampling2d
-        binary_cross_entropy = BCELoss; hardswish = hard_silu; initializers = init
-        scaled_dot_product_attention = dot_product_attention; silu = swish
-    """,
-    "a layer's argument": """
-        activation = nonlinearity; affine = elementwise_affine; axis = dim
-        channels = num_channels num_features; channels_in = in_channels
-        channels_out = filters out_channels; eps = epsilon; groups = num_groups
-        heads = num_heads; kv_heads = num_kv_heads; layers = num_layers
-        rows = input_dim num_embeddings; shape = normalized_shape; size = kernel_size
-        stride = strides; units = hidden_size; units_in = in_features input_size
-        units_out = features out_features; use_bias = bias
-        width = embed_dim embedding_dim output_dim
-    """,
-    "an op's argument": """
-        axes = dims perm; axis = axes dim dims; keepdims = keep_dims keepdim
-        kernel_size = pool_size; max = clip_value_max max_value; min = clip_value_min min_value
-        num_classes = depth; stride = strides
-    """,
-    "gg.optim": "LossScaleOptimizer = GradScaler; schedules = lr_scheduler",
-    "a schedule": """
-        constant = ConstantLR; cosine = CosineAnnealingLR CosineDecay
-        exponential = ExponentialDecay ExponentialLR; join = SequentialLR; one_cycle = OneCycleLR
-        piecewise = MultiStepLR PiecewiseConstantDecay; polynomial = PolynomialDecay PolynomialLR
-        step = StepLR; warmup = LinearLR
-    """,
-    "an optimizer's argument": """
-        beta_1 = b1; beta_2 = b2; epsilon = eps; global_clipnorm = max_grad_norm
-        learning_rate = lr; rho = alpha
-    """,
-    "an optimizer's attribute": "groups = param_groups; learning_rate = lr",
-}
-"""Where a name is missing, the names there = names in other libraries; 2d stands for 1d and 3d."""
+from gpugrad.core import foreign_attributes
 
-_PARTS = "Modules and Variables are attributes, also in lists and dicts."
-_APPLY = "Call apply_gradients(zip(gradients, variables))."
-_STORED = "Gradients are not stored: tape.gradient returns them."
-_SENTENCES = {
-    "gg.nn": {
-        "Bidirectional": "gg.nn.RNN, LSTM and GRU take bidirectional=True.",
-        "Buffer": "Assign gg.Variable(x, trainable=False) as an attribute.",
-        "CircularPad2d ConstantPad2d ReflectionPad2d ReplicationPad2d ZeroPad2d ZeroPadding2d": (
-            "gg.pad pads, also as a layer of a Sequential: lambda x: gg.pad(x, widths)."
-        ),
-        "Concatenate": "Call gg.concat.",
-        "Dropout2d SpatialDropout2d": "gg.nn.Dropout takes noise_shape=.",
-        "GlobalAveragePooling2d GlobalMaxPooling2d": (
-            "Reduce the axes with gg.mean(x, axis=(2, 3)) or gg.max."
-        ),
-        "Input": "There are no symbolic inputs: call the model with arrays.",
-        "Lambda": "A Sequential takes functions, too.",
-        "ModuleDict ModuleList ParameterDict ParameterList": _PARTS,
-        "Parameter": "Assign a gg.Variable as an attribute.",
-    },
-    "a layer's argument": {
-        "batch_first": "The time is the second-to-last axis, so there is no batch_first."
-    },
-    "a Module's method": {
-        "add append": "Its layers are a list: model.layers.append(layer).",
-        "add_module register_module": _PARTS,
-        "bfloat16 double float half": "Layers take dtype=; gg.mixed_precision computes in 16 bits.",
-        "buffers": "It has variables, some of them not trainable.",
-        "children modules": "It has named_modules().",
-        "compile fit": "Train it with gg.train.fit((model, loss), data, optimizer=optimizer).",
-        "count_params": "It has summary().",
-        "cpu cuda to": (
-            "Its Variables stay on their device; create it inside with gg.device(device):"
-        ),
-        "eval train": "Set training mode for a block: with gg.nn.training():",
-        "evaluate": "Call gg.train.evaluate(model, data, metrics).",
-        "get_weights": "It has state().",
-        "load_weights": "Call gg.checkpoint.restore(path, model).",
-        "named_buffers named_parameters": "It has named_variables().",
-        "parameters trainable_weights": "It has trainable_variables.",
-        "predict": "Call it.",
-        "register_buffer": "Assign gg.Variable(x, trainable=False) as an attribute.",
-        "register_parameter": "Assign a gg.Variable as an attribute.",
-        "requires_grad_": "It has freeze() and unfreeze().",
-        "save save_weights": "Call gg.checkpoint.save(path, model).",
-        "set_weights": "It has load_state(values).",
-        "training": "gg.nn.is_training() says whether a block of gg.nn.training() runs.",
-        "weights": "It has variables.",
-        "zero_grad": _STORED,
-    },
-    "an optimizer's argument": {
-        "betas": "They are called beta_1 and beta_2 here.",
-        "nesterov": "gg.optim.NAdam is Adam with Nesterov's momentum.",
-        "params": "Variables come with their gradients, to apply_gradients.",
-        "weight_decay": "gg.optim.AdamW decays weights.",
-    },
-    "an optimizer's attribute": {"step update": _APPLY, "zero_grad": _STORED},
-    "a Tensor": {
-        "abs allclose amax amin bincount ceil cholesky cos det diag diag_embed erf exp flip floor "
-        "gather isclose isfinite isinf isnan lerp log log10 log1p log2 log_softmax logsumexp "
-        "matmul median quantile reciprocal relu roll rsqrt select sigmoid sign sin softmax solve "
-        "split sqrt square tan tanh tile tril triu trunc unique": "Call gg.{name}(x).",
-        "digamma erfinv": "Call gg.special.{name}(x).",
-        "norm qr svd": "Call gg.linalg.{name}(x).",
-        "bfloat16": "Call x.astype(gg.{name}).",
-        "bool float int type": "Call x.astype(dtype).",
-        "byte double half long short type_as": "Call x.astype(dtype), as x.astype(gg.float64).",
-        "add addmm add_ sub sub_ mul mul_ div div_ pow pow_ neg mm mv bmm eq ne lt gt le ge": (
-            "Write operators: x + y, x @ y, x < y; x += y writes to x."
-        ),
-        "abs_ clamp_ detach_ exp_ index_add_ masked_fill_ relu_ scatter_ scatter_add_ squeeze_ "
-        "unsqueeze_": "Assign the result of the function without _, or write x[i] = y.",
-        "aval sharding weak_type": "It has shape, dtype and device.",
-        "at": "Write to elements: x[i] = y and x[i] += y, which is differentiable.",
-        "backward": (
-            "Record with gg.GradientTape() as tape: tape.gradient(loss, variables) returns the "
-            "gradients."
-        ),
-        "block_until_ready": "Call gg.cuda.synchronize().",
-        "chunk tensor_split": "Call gg.split(x, parts).",
-        "clamp clamp_max clamp_min": "Call x.clip(min, max).",
-        "clone": "Call x.copy().",
-        "contiguous is_contiguous": "It has flags; gg.numpy.ascontiguousarray copies.",
-        "copy_": "Write x[...] = y; a Variable's value is set by assign.",
-        "cpu cuda to": 'Call x.to_device("cpu") or x.to_device("cuda"), or x.astype(dtype).',
-        "data_ptr storage": "Libraries read the memory by DLPack or __cuda_array_interface__.",
-        "detach": "Call gg.stop_gradient(x).",
-        "dim rank": "It has ndim.",
-        "eval": "Call x.numpy().",
-        "expand expand_as": "Call gg.broadcast_to(x, shape).",
-        "fill_ zero_": "Write x[...] = value.",
-        "frac": "Call gg.modf(x)[0].",
-        "get_shape as_list dims": "x.shape is a tuple.",
-        "grad": _STORED,
-        "grad_fn is_leaf": "tape.explain(target, source) says how a gradient flows.",
-        "histc": "Call gg.histogram(x, bins).",
-        "index_select": "Call x.take(indices, axis).",
-        "inverse": "Call gg.linalg.inv(x).",
-        "is_complex is_floating_point": 'Call gg.isdtype(x.dtype, "real floating").',
-        "is_cuda": 'Write x.device.kind == "cuda".',
-        "kthvalue mode": "Call gg.sort(x, axis) and index it.",
-        "lgamma": "Call gg.special.gammaln(x).",
-        "masked_fill": "Call gg.where(mask, value, x).",
-        "masked_select": "Write x[mask].",
-        "movedim swapdims": "Call gg.moveaxis(x, source, destination), or x.swapaxes(i, j).",
-        "narrow": "Write a slice: x[start:stop].",
-        "nelement numel": "It has size.",
-        "new_empty new_full new_ones new_tensor new_zeros": (
-            "Call gg.zeros(shape, x.dtype, device=x.device)."
-        ),
-        "normal_ uniform_ random_ bernoulli_": "Call gg.random.normal(shape) and the like.",
-        "permute": "Call gg.permute_dims(x, axes), or x.transpose(axes).",
-        "pin_memory share_memory_": "gg.prefetch_to_device copies batches ahead.",
-        "register_hook retain_grad": "tape.gradient takes any Tensor as a source.",
-        "repeat_interleave": "Call x.repeat(n, axis).",
-        "requires_grad requires_grad_": "tape.watch(x) records a Tensor; Variables are watched.",
-        "reshape_as view_as": "Call x.reshape(y.shape).",
-        "scatter": "Call gg.scatter_along_axis(x, indices, values, axis).",
-        "set_shape": "Shapes are those of the values: there is nothing to set.",
-        "stride": "It has strides, in bytes.",
-        "topk": "Call gg.top_k(x, k).",
-        "unbind": "Call gg.unstack(x).",
-        "unfold": "Call gg.sliding_window_view(x, n, axis).",
-        "unsqueeze": "Call gg.expand_dims(x, axis).",
-        "where": "Call gg.where(condition, x, y).",
-        "initialized_value initial_value": "It has its value when it is created.",
-        "initializer load": "Its value is set by assign.",
-        "scatter_nd_update batch_scatter_update": "Write v[index].assign(value).",
-        "constraint": "Assign the projected value after a step.",
-        "handle": "A Variable is its own handle: v.ref() is a key.",
-    },
-}
-"""The same for names of other libraries that stand for no single name here."""
+T = TypeVar("T")
+
+_PARTS = """
+    nn linalg special random fft optim optim.schedules nn.initializers data train checkpoint cuda
+    debug distributed numpy
+"""
+NAMESPACES = ("gg", *(f"gg.{part}" for part in _PARTS.split()))
+"""Where a name may be that another namespace lacks, in this order."""
+
+_OTHERS = tuple(
+    f"gpugrad.compat.{name}"
+    for name in ("tf", "tf.nn", "tf.math", "tf.linalg", "tf.random", "cupy")
+)
+"""Modules with names of other libraries, which a program may import."""
 
 
 class MissingNameError(AttributeError):
-    """A namespace lacks a name; the message has a hint, or the nearest names.
+    """A namespace or an object lacks a name; the message has a hint, or the nearest names.
 
-    These are looked for only if somebody reads the message: that takes milliseconds, and libraries
-    ask by ``hasattr`` what a namespace has.
+    These are looked for only if somebody reads the message: that may load other namespaces, and
+    libraries ask by ``hasattr`` what a namespace has.
+
+    Args:
+        message: what lacks the name.
+        name: the name.
+        way_out: returns the sentence about it, with a space before it.
     """
 
-    def __init__(
-        self, message: str, name: str, names: Callable[[], Iterable[str]], way_out: str = ""
-    ) -> None:
+    def __init__(self, message: str, name: str, way_out: Callable[[], str]) -> None:
         super().__init__(message, name=name)
-        self._message, self._names, self._way_out = message, names, way_out
+        self._way_out = way_out
 
     def __str__(self) -> str:
-        if not self._way_out:
-            difflib = importlib.import_module("difflib")
-            near = difflib.get_close_matches(str(self.name), sorted(self._names()), 3, 0.7)
-            self._way_out = f" The nearest names are {', '.join(near)}." if near else " "
-        return f"{self._message}{self._way_out}".rstrip()
+        return f"{self.args[0]}{self._way_out()}"
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return AttributeError, (str(self),)
+
+
+def missing(module: str, name: str, also: Iterable[str] = ()) -> MissingNameError:
+    """The error about a name that a module ``gpugrad.x`` lacks.
+
+    Args:
+        module: its name.
+        name: the name.
+        also: names that it has besides those in its ``__all__``.
+    """
+    place = module.replace("gpugrad", "gg", 1)
+    known = sys.modules[module].__all__
+    message = f"module {module!r} has no attribute {name!r}."
+    return MissingNameError(message, name, lambda: about(place, name, {*known, *also}))
+
+
+def answer_missing(module: str) -> None:
+    """Give a module a ``__getattr__`` that raises `missing`; type checkers do not know of it."""
+
+    def look_up(name: str) -> Any:
+        raise missing(module, name)
+
+    vars(sys.modules[module])["__getattr__"] = look_up
+
+
+def about(place: str, name: str, known: Iterable[str]) -> str:
+    """A sentence about a name that a place lacks: a hint, or the nearest names; or ""."""
+    known = sorted(known)
+    return hint(place, name, known) or nearest(name, known)
+
+
+def nearest(name: str, known: Iterable[str], likeness: float = 0.7) -> str:
+    """A sentence with the names that differ least, with a space before it; or ""."""
+    difflib = importlib.import_module("difflib")
+    near = difflib.get_close_matches(name, list(known), 3, likeness)
+    return f" The nearest names are {', '.join(near)}." if near else ""
 
 
 def hint(place: str, name: str, known: Iterable[str] = ()) -> str:
@@ -236,34 +99,41 @@ def hint(place: str, name: str, known: Iterable[str] = ()) -> str:
         name: the name.
         known: the names that the place has, which may differ only in case.
     """
+    if answer := _answer(place, name) or _alike(name, known):
+        return _sentence(place, answer)
+    if not place.startswith("gg"):
+        return ""
+    for other in NAMESPACES:
+        if name in names_of(other):
+            return _sentence(other, name)
+    for other in NAMESPACES:
+        if answer := _answer(other, name):
+            return _sentence(other, answer)
+    if misspelt := nearest(name, known, 0.92):
+        return misspelt
+    for pattern, sentence in _entries("patterns", ""):
+        if re.fullmatch(pattern, name):
+            return f" {sentence}"
+    for other in NAMESPACES:
+        if answer := _alike(name, names_of(other)):
+            return _sentence(other, answer)
+    for module in _OTHERS:
+        value = getattr(importlib.import_module(module), name, None)
+        if callable(value) and getattr(value, "__module__", "").startswith("gpugrad"):
+            return f" {module} has it."
+    return ""
+
+
+def _answer(place: str, name: str) -> str:
+    """The entry of a name in the table of a place; "" without one."""
     axes = re.search(r"([123])[dD]", name)
-    here = table(place).get(re.sub(r"[123][dD]", "2d", name))
-    if here is None:
-        here = next((k for k in known if _squeezed(k) == _squeezed(name)), "")
-    elif axes:
-        here = here.replace("2d", f"{axes[1]}d")
-    if not here or here[-1] in ".:":
-        return here and f" {here}"
-    where = f"{place}." if place.startswith("gg") else ""
-    return f" It is called {where}{here} here."
+    answer = table(place).get(re.sub(r"[123][dD]", "2d", name), "")
+    return answer.replace("2d", f"{axes[1]}d") if axes else answer
 
 
-@functools.cache
-def table(place: str) -> dict[str, str]:
-    """The name here, or the sentence, by the name in another library."""
-    rows: dict[str, str] = {}
-    for names, sentence in _SENTENCES.get(place, {}).items():
-        rows.update((name, sentence.replace("{name}", name)) for name in names.split())
-    for here, theirs in names_elsewhere(place).items():
-        rows.update(dict.fromkeys(theirs, here))
-    return rows
-
-
-@functools.cache
-def names_elsewhere(place: str) -> dict[str, list[str]]:
-    """The names in other libraries, by the name here."""
-    entries = [e.partition("=") for e in re.split(r"[;\n]", _NAMES.get(place, "")) if e.strip()]
-    return {here.strip(): theirs.split() for here, _, theirs in entries}
+def _alike(name: str, known: Iterable[str]) -> str:
+    """The name among `known` that differs only in what libraries write otherwise; or ""."""
+    return next((k for k in known if _squeezed(k) == _squeezed(name)), "")
 
 
 def _squeezed(name: str) -> str:
@@ -271,32 +141,209 @@ def _squeezed(name: str) -> str:
     return name.lower().replace("_", "").removesuffix("loss")
 
 
+def _sentence(place: str, answer: str) -> str:
+    if answer[-1] in ".:":
+        return f" {answer}"
+    return f" It is called {f'{place}.' if place.startswith('gg') else ''}{answer} here."
+
+
+def names_of(place: str) -> list[str]:
+    """The public names of a namespace."""
+    module = importlib.import_module(place.replace("gg", "gpugrad", 1))
+    names = dir(module) if "__dir__" in vars(module) else module.__all__
+    return [name for name in names if not name.startswith("_")]
+
+
+@functools.cache
+def table(place: str) -> dict[str, str]:
+    """The name here, or the sentence, by the name in another library."""
+    rows: dict[str, str] = {}
+    for names, sentence in _entries("sentences", place):
+        rows.update((name, sentence.replace("{name}", name)) for name in names.split())
+    for here, theirs in names_elsewhere(place).items():
+        rows.update(dict.fromkeys(theirs, here))
+    return rows
+
+
+def _entries(what: str, place: str) -> Iterator[tuple[str, str]]:
+    """The entries of a table of sentences: names, or a pattern, and the sentence."""
+    data: Any = importlib.import_module("gpugrad.core.foreign_sentences")
+    text = data.PATTERNS if what == "patterns" else data.SENTENCES.get(place, "")
+    return entries(text)
+
+
+def entries(text: str) -> Iterator[tuple[str, str]]:
+    """The entries of a text: names, a colon and a sentence. Lines that go on are indented more."""
+    joined, first = list[str](), 0
+    for line in text.strip("\n").split("\n"):
+        margin = len(line) - len(line.lstrip())
+        if joined and margin > first:
+            joined[-1] += f" {line.strip()}"
+        else:
+            first = margin
+            joined.append(line.strip())
+    for entry in joined:
+        names, _, sentence = entry.partition(": ")
+        if names:
+            yield names, sentence
+
+
+@functools.cache
+def names_elsewhere(place: str) -> dict[str, list[str]]:
+    """The names in other libraries, by the name here."""
+    data: Any = importlib.import_module("gpugrad.core.foreign_names")
+    theirs: dict[str, list[str]] = {}
+    for entry in re.split(r"[;\n]", data.NAMES.get(place, "")):
+        here, _, names = entry.partition("=")
+        if here.strip():
+            theirs.setdefault(here.strip(), []).extend(names.split())
+    return theirs
+
+
+# ---- keywords
+
+
+def keyword_error(
+    title: str, parameters: Iterable[str], keywords: Iterable[str]
+) -> TypeError | None:
+    """The error of a call with keywords that there are not, with what they are called here.
+
+    Args:
+        title: the name of the callable.
+        parameters: the names of its parameters.
+        keywords: those of the call.
+
+    Returns:
+        None if there are all of them.
+    """
+    names = list(parameters)
+    if not (unknown := [k for k in keywords if k not in names]):
+        return None
+    hints = "".join(_about_keyword(k, names) for k in unknown)
+    hints = hints or f" Its arguments are {', '.join(names)}."
+    return TypeError(f"{title}: got an unexpected keyword argument {unknown[0]!r}.{hints}")
+
+
+def _about_keyword(keyword: str, parameters: list[str]) -> str:
+    theirs = names_elsewhere("a keyword")
+    here = next((p for p in parameters if keyword in theirs.get(p, ())), None)
+    if here is not None:
+        return f" {keyword} is called {here} here."
+    answer = table("a keyword").get(keyword, "")
+    return f" {answer}" if answer[-1:] == "." else nearest(keyword, parameters)
+
+
+def wrong_keywords(function: Any, title: str, keywords: Iterable[str]) -> TypeError | None:
+    """The `keyword_error` of a call of a function, from its signature."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # it wraps a built-in
+        return None
+    names = [p.name for p in parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if len(names) < len(parameters):  # others may be allowed
+        theirs = names_elsewhere("a keyword")
+        keywords = [k for k in keywords if k in names or any(k in theirs.get(n, ()) for n in names)]
+    return keyword_error(title, (name for name in names if name != "self"), keywords)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answering(function: F) -> F:
+    """Decorate a function whose errors about keywords say what these are called here.
+
+    For those that are not decorated with `saying_where`, which does it, too.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except TypeError:
+            if (error := wrong_keywords(function, function.__name__, keywords)) is not None:
+                raise error from None
+            raise
+
+    return cast(F, call)
+
+
+# ---- attributes
+
+
 class _Elsewhere:
-    """An attribute that Tensors have in other libraries: reading or setting it says what to write.
+    """An attribute that objects have in other libraries: reading or setting it says what to write.
 
     A ``__getattr__`` of Tensor would say so, too, but makes every read of an attribute slower.
     """
 
-    def __init__(self, name: str, sentence: str) -> None:
-        self._name, self.__doc__ = name, sentence
+    __slots__ = ("_name", "_place")
+
+    def __init__(self, name: str, place: str) -> None:
+        self._name, self._place = name, place
 
     def __get__(self, x: Any, kind: type) -> Any:
-        message = f"{kind.__name__} has no attribute {self._name!r}. {self.__doc__}"
-        raise AttributeError(message, name=self._name, obj=kind if x is None else x)
+        with contextlib.suppress(AttributeError, KeyError):  # of a subclass that has set it
+            return x.__dict__[self._name]
+        message = f"{kind.__name__} has no attribute {self._name!r}. "
+        way_out = functools.partial(about_attribute, self._place, self._name)
+        raise MissingNameError(message, self._name, way_out)
 
     def __set__(self, x: Any, value: Any) -> None:
-        self.__get__(x, type(x))
+        if not hasattr(x, "__dict__"):
+            self.__get__(x, type(x))
+        x.__dict__[self._name] = value
 
 
+def with_names_elsewhere(place: str) -> Callable[[type[T]], type[T]]:
+    """Give an empty class the attributes of a place in the tables; reading one raises."""
+    lacking = dict.fromkeys(attributes(place))
+
+    def own_dir(self: Any) -> list[str]:
+        """The attributes that there are."""
+        return [n for n in object.__dir__(self) if n not in lacking or hasattr(self, n)]
+
+    def decorate(cls: type[T]) -> type[T]:
+        members: dict[str, Any] = {name: _Elsewhere(name, place) for name in lacking}
+        made: Any = type(cls.__name__, cls.__bases__, vars(cls) | members | {"__dir__": own_dir})
+        return cast(type[T], made)
+
+    return decorate
+
+
+def about_attribute(place: str, name: str) -> str:
+    """The sentence about an attribute that Tensors or tapes have in another library."""
+    if (sentence := _sentences(place).get(name)) is not None:
+        return sentence
+    if name.endswith("_"):
+        return f"{about_attribute(place, name[:-1])} Write the result with x[...] = y."
+    for namespace in NAMESPACES:
+        if name in names_of(namespace):
+            op = sys.modules["gpugrad"].OPS.get(name)
+            second = ", y" if op is not None and len(op.arrays) - len(op.optional) > 1 else ""
+            return f"Call {namespace}.{name}(x{second})."
+    found = hint("gg", name).strip()
+    return re.sub(r"^It is called ([\w.]+) here\.$", r"Call \1(x).", found) or "It is not there."
+
+
+@functools.cache
+def _sentences(place: str) -> dict[str, str]:
+    pairs = entries(foreign_attributes.SENTENCES[place])
+    return {n: s.replace("{name}", n) for names, s in pairs for n in names.split()}
+
+
+def attributes(place: str) -> list[str]:
+    """The names of such attributes."""
+    others = foreign_attributes.OTHERS.split() if place == "a Tensor" else []
+    return [*_sentences(place), *others]
+
+
+@with_names_elsewhere("a Tensor")
 class NamesElsewhere:
     """The base of Tensor, with attributes that it lacks and that other libraries have."""
 
     __slots__ = ()
 
-    def __dir__(self) -> list[str]:
-        """The attributes that there are."""
-        return [name for name in super().__dir__() if name not in table("a Tensor")]
 
-
-for _name, _sentence in table("a Tensor").items():
-    setattr(NamesElsewhere, _name, _Elsewhere(_name, _sentence))
+@with_names_elsewhere("a tape")
+class TapeNamesElsewhere:
+    """The same of GradientTape."""

@@ -8,6 +8,7 @@
 [4, 4, 2]
 """
 
+from gpugrad.core.known_as import answer_missing
 from gpugrad.data import augment
 from gpugrad.data.datasets import Arrays, Dataset, Lines, Windows, open_npy, open_text
 from gpugrad.data.loader import DataLoader, LoaderState
@@ -23,3 +24,5 @@ __all__ = [
     "open_npy",
     "open_text",
 ]
+
+answer_missing(__name__)

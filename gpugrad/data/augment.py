@@ -21,11 +21,14 @@ import numpy as np
 from gpugrad.core.arguments import ABOVE_0, COUNT, FRACTION, NOT_NEGATIVE, WHOLE, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import answer_missing
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
 from gpugrad.nn import functional
 
 __all__ = ["random_affine", "random_crop", "random_flip"]
+
+answer_missing(__name__)
 
 
 @saying_where

@@ -4,6 +4,7 @@ NCCL moves arrays between GPUs, MPI between CPUs; ``mpiexec``, ``torchrun`` or `
 processes. In a single process everything works without either.
 """
 
+from gpugrad.core.known_as import answer_missing
 from gpugrad.distributed.layers import SyncBatchNorm, convert
 from gpugrad.distributed.ops import (
     all_gather,
@@ -33,3 +34,5 @@ __all__ = [
     "reduce_scatter",
     "size",
 ]
+
+answer_missing(__name__)

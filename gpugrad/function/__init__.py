@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.core.arguments import CALLABLE
+from gpugrad.core.known_as import answering
 from gpugrad.function.callable import Function
 from gpugrad.function.signature import Names
 from gpugrad.function.steps_per_call import Steps
 
 
+@answering
 def function(
     f: Callable[..., Any] | None = None,
     *,

@@ -15,14 +15,21 @@ from gpugrad.core.format import format_bytes
 from gpugrad.core.threads import workers
 from gpugrad.kernels.cpu import compiler
 
+BEGIN = """
+Begin with an example, which says with --help what it does:
+  python -m gpugrad.examples.digits    reads handwritten digits: training, checkpoints, a picture
+  python -m gpugrad.examples.charlm    a small GPT that writes characters
+  python -m gpugrad.examples.deblur    an inverse problem: the gradient of a filter of SciPy's
+In Python: import gpugrad as gg; help(gg.GradientTape). The guides are in docs/."""
+
 
 def about() -> str:
     """Describe what gpugrad runs on, for a bug report: a line for each part.
 
     Returns:
         Versions, NumPy's BLAS, the devices with their memory, which compiler writes kernels for
-        traced functions on the CPU, or why none does, where compiled kernels are kept, and the
-        environment variables that are set. ``python -m gpugrad`` prints it.
+        traced functions on the CPU, or why none does, where compiled kernels are kept, the
+        environment variables that are set, and examples. ``python -m gpugrad`` prints it.
 
     >>> print(gg.about())  # doctest: +ELLIPSIS
     gpugrad ..., Python ...
@@ -46,7 +53,7 @@ def about() -> str:
     names = ("CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XDG_CACHE_HOME")
     is_ours = [n for n in sorted(os.environ) if n.startswith("GPUGRAD_") or n in names]
     lines += [f"{name}={os.environ[name]}" for name in is_ours]
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n" + BEGIN
 
 
 def _gpus() -> list[str]:

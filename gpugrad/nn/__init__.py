@@ -5,7 +5,7 @@ The functions of `gpugrad.nn.functional` are available here too: ``gg.nn.relu``.
 
 from typing import Any
 
-from gpugrad.core.known_as import MissingNameError, hint
+from gpugrad.core.known_as import missing
 from gpugrad.core.settings import is_training, training
 from gpugrad.nn import functional, initializers
 from gpugrad.nn.attention import (
@@ -198,8 +198,7 @@ Upsample = layer_of("Upsample", functional.interpolate)
 def __getattr__(name: str) -> Any:
     if name in functional.__all__:
         return getattr(functional, name)
-    message = f"module 'gpugrad.nn' has no attribute {name!r}."
-    raise MissingNameError(message, name, __dir__, hint("gg.nn", name, __dir__()))
+    raise missing(__name__, name, functional.__all__)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ Each function is also in `gpugrad.nn`: ``gg.nn.conv2d`` is ``gg.nn.functional.co
 
 # fmt: off
 # ruff: noqa: I001  # packed lines
+from gpugrad.core.known_as import answer_missing
 from gpugrad.ops.nn.activations import (
     relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish, quick_gelu, squared_relu,
     hardsigmoid, hardswish, tanhshrink,
@@ -79,3 +80,5 @@ __all__ = [
     "sparse_softmax_cross_entropy", "sparsemax", "squared_hinge_loss", "squared_relu", "swiglu",
     "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold",
 ]
+
+answer_missing(__name__)

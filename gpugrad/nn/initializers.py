@@ -17,6 +17,7 @@ from gpugrad import linalg, random
 from gpugrad.core.arguments import POSITIVE, one_of, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import answer_missing
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ShapeError, saying_where
 from gpugrad.ops.random.generator import Generator
@@ -37,6 +38,8 @@ __all__ = [
     "variance_scaling",
     "zeros",
 ]
+
+answer_missing(__name__)
 
 Initializer = Callable[..., Tensor]
 Shape = tuple[int, ...]

@@ -6,13 +6,13 @@ import contextlib
 import functools
 import re
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from gpugrad.core.arguments import FLAG, INITIALIZER, optional, takes
 from gpugrad.core.backend import HALF, TENSOR
 from gpugrad.core.format import format_html
-from gpugrad.core.known_as import hint
+from gpugrad.core.known_as import MissingNameError, about, hint
 from gpugrad.core.tensor import Tensor, argument, tensor
 from gpugrad.core.user_code import layer_calls
 from gpugrad.core.variable import Variable
@@ -29,7 +29,7 @@ from gpugrad.nn.tree import by_path, named_parts, parts_of, replaced
 
 M = TypeVar("M", bound="Module")
 
-_METHOD = "a Module's method"
+_PLACE = "a module"
 
 
 class LoadReport(NamedTuple):
@@ -81,7 +81,7 @@ def _name_parts(module: Module, prefix: str) -> None:
 
 
 def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """The ``__init__`` of a layer, whose errors say what an argument of other libraries is here."""
+    """The ``__init__`` of a layer, whose errors name the layer."""
 
     @functools.wraps(init)
     def checked(self: Module, *args: Any, **keywords: Any) -> None:
@@ -93,16 +93,10 @@ def _explaining_arguments(init: Callable[..., None]) -> Callable[..., None]:
         except TypeError as error:
             if "__init__() " not in str(error):
                 raise
-            raise named_keywords(type(self).__name__, keywords, error) from None
+            text = re.sub(r"^\w+\.__init__\(\)", f"{type(self).__name__}:", str(error))
+            raise TypeError(f"{text.rstrip('.')}.") from None
 
     return checked
-
-
-def named_keywords(layer: str, keywords: Iterable[str], error: TypeError) -> TypeError:
-    """The error of a call of a constructor that does not fit, with the layer and a way out."""
-    text = re.sub(r"^\w+\.__init__\(\)", f"{layer}:", str(error)).rstrip(".")
-    hints = [hint("a layer's argument", k).replace(" It is", f" {k} is") for k in keywords]
-    return TypeError(f"{text}.{''.join(hints)}")
 
 
 class Module:
@@ -166,7 +160,7 @@ class Module:
         except TypeError as error:
             if "training" not in keywords or "'training'" not in str(error):
                 raise
-            raise TypeError(f"{error}.{hint(_METHOD, 'train')}") from error
+            raise TypeError(f"{error}.{hint(_PLACE, 'train')}") from error
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         """Compute the result; a subclass must implement it."""
@@ -347,8 +341,8 @@ class Module:
         return summary(self, inputs)
 
     def __getattr__(self, name: str) -> Any:
-        way_out = hint(_METHOD, name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{way_out}")
+        message = f"{type(self).__name__} has no attribute {name!r}."
+        raise MissingNameError(message, name, lambda: about(_PLACE, name, dir(self)))
 
     @reprlib.recursive_repr()  # a child may have a reference to its parent
     def __repr__(self) -> str:

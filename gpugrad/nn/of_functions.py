@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from gpugrad.core.arguments import COUNT, takes
 from gpugrad.core.backend import as_dtype
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import keyword_error
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.variable import Variable
 from gpugrad.nn import functional
-from gpugrad.nn.module import Module, named_keywords
+from gpugrad.nn.module import Module
 
 
 class FunctionLayer(Module):
@@ -22,11 +23,13 @@ class FunctionLayer(Module):
     _parameters: ClassVar[inspect.Signature]
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
+        name = type(self).__name__
+        if (wrong := keyword_error(name, self._parameters.parameters, keywords)) is not None:
+            raise wrong
         try:
             options = self._parameters.bind(*args, **keywords)
         except TypeError as error:
-            named = TypeError(f"{type(self).__name__}: {error}")
-            raise named_keywords(type(self).__name__, keywords, named) from None
+            raise TypeError(f"{name}: {error}.") from None
         options.apply_defaults()
         self.__dict__.update(options.arguments)
 

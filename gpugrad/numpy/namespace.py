@@ -11,6 +11,7 @@ import numpy as np
 from gpugrad.array_api.numpy_calls import as_tensors, call
 from gpugrad.core.backend import is_array
 from gpugrad.core.devices import device
+from gpugrad.core.known_as import MissingNameError, nearest
 from gpugrad.core.tensor import Tensor, holds_tensor, tensor
 from gpugrad.numpy.ufuncs import docstring_of, ufunc_of
 
@@ -25,7 +26,8 @@ def namespace(numpys: Any, *without: str) -> tuple[Callable[[str], Any], list[st
 
     def look_up(name: str) -> Any:
         if name.startswith("_") or name in without or not hasattr(numpys, name):
-            raise AttributeError(f"gpugrad.{numpys.__name__} has no {name!r}.")
+            message = f"gpugrad.{numpys.__name__} has no {name!r}."
+            raise MissingNameError(message, name, lambda: nearest(name, names))
         return of_tensors(getattr(numpys, name))
 
     return look_up, names

@@ -25,7 +25,14 @@ from numpy.random import SeedSequence
 from gpugrad.array_api.writes import begin_write, setitem, write
 from gpugrad.core.backend import TENSOR, as_dtype, is_inexact
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, SingularMatrixError
+from gpugrad.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    GpugradWarning,
+    ShapeError,
+    SingularMatrixError,
+)
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.random import compound, continuous, discrete
 from gpugrad.ops.random.generator import Generator as Stream
@@ -196,7 +203,7 @@ class _Distributions:
             text = "covariance is not symmetric positive-semidefinite."
             if check_valid == "raise":
                 raise ArgumentError(f"random.multivariate_normal: {text}")
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            warnings.warn(text, GpugradWarning, stacklevel=2)
         factor = vectors * TENSOR.sqrt(TENSOR.maximum(values, 0.0))
         return continuous.multivariate_normal(mean, shape=size, scale_tril=factor, **options)
 

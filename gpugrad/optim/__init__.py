@@ -13,10 +13,8 @@ All but `LBFGS` and `NaturalGradient` take the options of `Optimizer`: groups of
 accumulation of gradients, and skipping of steps that are not finite.
 """
 
-from typing import Any
-
 from gpugrad.core.arguments import ABOVE_0, BELOW_1, NOT_NEGATIVE
-from gpugrad.core.known_as import MissingNameError, hint
+from gpugrad.core.known_as import answer_missing
 from gpugrad.optim import schedules
 from gpugrad.optim.adafactor import Adafactor
 from gpugrad.optim.adagrad import Adadelta, Adagrad, RMSprop
@@ -64,6 +62,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    message = f"module 'gpugrad.optim' has no attribute {name!r}."
-    raise MissingNameError(message, name, lambda: __all__, hint("gg.optim", name, __all__))
+answer_missing(__name__)

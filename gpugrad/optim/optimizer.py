@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
@@ -11,7 +12,7 @@ from gpugrad.autodiff.tape import GradientTape
 from gpugrad.core.arguments import COUNT, FLAG
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.known_as import hint
+from gpugrad.core.known_as import MissingNameError, about, keyword_error
 from gpugrad.core.tensor import Tensor
 from gpugrad.core.user_code import user_level
 from gpugrad.core.variable import Variable
@@ -92,9 +93,10 @@ class Optimizer(Stepping):
         super().__init__()
         self.name = name or type(self).__name__
         if unknown := options.keys() - Options.__annotations__.keys():
-            key = min(unknown)
-            way_out = hint("an optimizer's argument", key)
-            raise TypeError(f"{self.name}: got an unexpected keyword argument {key!r}.{way_out}")
+            own = inspect.signature(type(self)).parameters.values()
+            names = [p.name for p in own if p.kind is not p.VAR_KEYWORD]
+            error = keyword_error(self.name, [*names, *Options.__annotations__], sorted(unknown))
+            raise error or TypeError(f"{self.name}: unexpected keywords {sorted(unknown)}.")
         limits: Limits = {k: options.get(k) for k in Limits.__annotations__}  # type: ignore[assignment]
         check_limits(self.name, limits)
         self.limits: Limits = limits if any(limits.values()) else {}
@@ -240,8 +242,8 @@ class Optimizer(Stepping):
         return value
 
     def __getattr__(self, name: str) -> Any:
-        way_out = hint("an optimizer's attribute", name)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.{way_out}")
+        message = f"{type(self).__name__} has no attribute {name!r}."
+        raise MissingNameError(message, name, lambda: about("an optimizer", name, dir(self)))
 
     lr = property(fset=lambda self, _: self.__getattr__("lr"))  # setting it would change nothing
 

@@ -17,13 +17,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gpugrad.core.arguments import FRACTION, NUMBER, POSITIVE, Kind
-from gpugrad.core.known_as import hint
-from gpugrad.errors import ArgumentError
+from gpugrad.core.known_as import answer_missing
+from gpugrad.errors import ArgumentError, saying_where
 
 __all__ = [
     "Schedule",
@@ -292,7 +292,6 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
         raise ArgumentError(f"{name}: boundaries must increase, got {list(boundaries)}.")
 
 
-def __getattr__(name: str) -> Any:
-    raise AttributeError(
-        f"module '{__name__}' has no attribute {name!r}.{hint('a schedule', name)}"
-    )
+answer_missing(__name__)
+for _class in (constant, step, piecewise, exponential, cosine, polynomial, one_cycle, warmup, join):
+    _class.__init__ = saying_where(_class.__init__)  # type: ignore[method-assign, misc]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.forking import import_module
-from gpugrad.core.known_as import names_elsewhere
+from gpugrad.core.known_as import keyword_error, names_elsewhere
 
 UFUNCS = ("out", "where", "dtype")
 """The keywords of NumPy's ufuncs that an op takes; each costs 5 ns."""
@@ -59,15 +59,15 @@ def elsewhere(op: Any) -> dict[str, str]:
     """The op's parameters by the names that they have in other libraries."""
     if not op.home.startswith("gpugrad."):
         return {}
-    names = names_elsewhere("an op's argument")
+    names = names_elsewhere("a keyword")
     return {theirs: here for here in op.params for theirs in names.get(here, ())}
 
 
 def refuse_elsewhere(op: Any, given: Mapping[str, Any]) -> None:
     """Raise TypeError if an argument has the name of another library."""
-    for name, here in elsewhere(op).items():
-        if given.get(name) is not None:
-            raise TypeError(f"{op.name}: {name} is called {here} here.")
+    wrong = [name for name in elsewhere(op) if given.get(name) is not None]
+    if (error := keyword_error(op.name, op.params, wrong)) is not None:
+        raise error
 
 
 def _may_lack(p: inspect.Parameter) -> bool:

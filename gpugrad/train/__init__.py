@@ -28,6 +28,7 @@ Without `fit`, that is::
         print(epoch, float(loss))
 """
 
+from gpugrad.core.known_as import answer_missing
 from gpugrad.train.callbacks import Callback, EarlyStopping, Plot, Progress
 from gpugrad.train.checkpoints import Checkpoints
 from gpugrad.train.logs import CSVLog, JSONLog, TensorBoard
@@ -52,3 +53,5 @@ __all__ = [
     "evaluate",
     "fit",
 ]
+
+answer_missing(__name__)

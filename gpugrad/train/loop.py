@@ -13,6 +13,7 @@ from gpugrad.core import nest
 from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, WHOLE, a_function, list_of, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.format import format_html
+from gpugrad.core.known_as import answering
 from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import training
 from gpugrad.core.tensor import Tensor, tensor
@@ -432,6 +433,7 @@ def _labelled(name: str, batch: Sequence[Any]) -> Sequence[Any]:
     return batch
 
 
+@answering
 def evaluate(model: Any, data: Iterable[Any], metrics: Sequence[Metric]) -> dict[str, float]:
     """Metrics of a model over batches, in inference mode.
 

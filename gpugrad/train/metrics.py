@@ -2,54 +2,148 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core import nest
 from gpugrad.core.arguments import COUNT, FLAG, FUNCTION, TEXT, one_of, optional, takes
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.convert import constant
+from gpugrad.core.known_as import MissingNameError, about
+from gpugrad.core.ranks import ranks
 from gpugrad.core.tensor import Tensor, argument, tensor
-from gpugrad.errors import ShapeError
+from gpugrad.errors import ShapeError, TraceError
 from gpugrad.nn import functional
+from gpugrad.trace.array import current_trace
 
 Array = np.ndarray[Any, Any]
 
 
-class Metric:
-    """A number that follows from sums over examples. A subclass implements both methods.
+_UPDATES: Any = None  # the `sums` of a result: those of the updates
+_AT_ONCE = 64  # batches of `Metric.update` whose sums wait on the device
 
-    `sums` runs in the traced step, on the device; the sums of an epoch are added on the host.
+
+def _or_of_updates(result: Callable[[Any, Any], float]) -> Callable[..., float]:
+    """A `result` that takes the sums of all updates if it is given none."""
+
+    @functools.wraps(result)
+    def of_sums(self: Metric, sums: Any = None) -> float:
+        if sums is None:
+            sums = self._sums_of_updates()
+        return float("nan") if sums is None else result(self, sums)
+
+    return of_sums
+
+
+class Metric:
+    """A number that follows from sums over examples. A subclass implements `sums` and `result`.
+
+    `fit` and `evaluate` compute `sums` in the traced step, on the device, and add the sums of an
+    epoch on the host. A loop by hand calls `update` for each batch, `result`, and then `reset`.
 
     >>> class Largest(gg.train.Metric):
-    ...     name = "ones"
+    ...     name = "large"
     ...     def sums(self, outputs, labels):
-    ...         return gg.stack([gg.sum(outputs == 1), gg.constant(outputs.size)])
+    ...         return gg.stack([gg.sum(outputs > 1), outputs.size])
     ...     def result(self, sums):
     ...         return float(sums[0] / sums[1])
-    >>> gg.train.evaluate(lambda x: x, [(np.array([1.0, 0.0]), np.zeros(2))], [Largest()])
-    {'ones': 0.5}
+    >>> metric = Largest()
+    >>> for batch in ([0.0, 2.0], [3.0, 4.0]):
+    ...     metric.update(gg.constant(batch))
+    >>> metric.result()
+    0.75
     """
 
     name = "metric"
+
+    if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            raise MissingNameError(message, name, lambda: about("a metric", name, dir(self)))
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if (own := vars(cls).get("result")) is not None:
+            cls.result = _or_of_updates(own)  # type: ignore[method-assign]
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """One axis of sums over the examples of a batch."""
         raise NotImplementedError(f"{type(self).__name__} does not implement sums.")
 
-    def result(self, sums: Array) -> float:
-        """The metric, from the sums over all batches."""
+    def result(self, sums: Any = None) -> float:
+        """The metric, from the sums over all batches.
+
+        Args:
+            sums: an array; None for the sums over all calls of `update` since the last `reset`, on
+                all ranks of `gg.distributed`, which all have to call it.
+
+        Returns:
+            A float, NaN before the first `update`. Only now does the host wait for the device.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement result.")
+
+    def update(self, outputs: Any, labels: Any = None) -> None:
+        """Add a batch: Keras' ``update_state``. The host does not wait for the device.
+
+        Args:
+            outputs: the model's, as for `sums`.
+            labels: as for `sums`.
+
+        Raises:
+            TraceError: in a traced function, which a replay would not run. Return the outputs from
+                it, and call `update` outside.
+
+        >>> metric = gg.train.Accuracy()
+        >>> metric.update(gg.constant([[0.1, 0.9], [0.8, 0.2]]), np.array([1, 1]))
+        >>> metric.update(gg.constant([[0.3, 0.7]]), np.array([1]))
+        >>> round(metric.result(), 4)
+        0.6667
+        >>> metric.reset()
+        >>> metric.result()
+        nan
+        """
+        if current_trace() is not None:
+            raise TraceError(
+                f"{type(self).__name__}: update in a traced function would count its first call "
+                "only. Return the outputs from the function, and call update outside."
+            )
+        with recording_stopped():
+            waiting = self.__dict__.setdefault("_waiting", [])
+            waiting.append(self.sums(outputs, labels))
+        if len(waiting) >= _AT_ONCE:
+            self._add_waiting()
+
+    def reset(self) -> None:
+        """Forget all updates: Keras' ``reset_state``, at the beginning of an epoch."""
+        self.__dict__.pop("_waiting", None)
+        self.__dict__.pop("_added", None)
+
+    def _add_waiting(self) -> Any:
+        """The sums of all updates, from the device; None if there are none."""
+        added = self.__dict__.get("_added")
+        for sums in self.__dict__.pop("_waiting", ()):
+            values = np.asarray(tensor(sums).numpy(), np.float64)
+            self._added = added = values if added is None else added + values
+        return added
+
+    def _sums_of_updates(self) -> Any:
+        """The same over all ranks."""
+        every = [sums for sums in ranks.gather(self._add_waiting()) if sums is not None]
+        return sum(every[1:], every[0]) if every else None
 
 
 class Mean(Metric):
     """The mean over examples of a function ``f(outputs, labels)``.
 
     Args:
-        f: returns the mean over a batch, as losses do; or a value for each example.
+        f: returns the mean over a batch, as losses do; or a value for each example. None for the
+            mean of the values that `update` is given.
         name: the name in logs; by default the function's.
 
     Raises:
@@ -58,18 +152,24 @@ class Mean(Metric):
     >>> metric = gg.train.Mean(gg.mse, "error")
     >>> metric.result(metric.sums(gg.constant([[3.0], [1.0]]), [[0.0], [0.0]]).numpy())
     5.0
+    >>> losses = gg.train.Mean()
+    >>> for loss in (0.5, 0.25):
+    ...     losses.update(loss)
+    >>> losses.result()
+    0.375
     """
 
-    @takes(f=FUNCTION, name=optional(TEXT))
-    def __init__(self, f: Callable[[Any, Any], Any], name: str | None = None) -> None:
+    @takes(f=optional(FUNCTION), name=optional(TEXT))
+    def __init__(self, f: Callable[[Any, Any], Any] | None = None, name: str | None = None) -> None:
         self.f = f
         self.name = str(getattr(f, "__name__", "mean")) if name is None else name
 
     def sums(self, outputs: Any, labels: Any) -> Tensor:
         """The sum over examples and their number."""
-        return sums_of_mean(self.f(outputs, labels), outputs)
+        value = outputs if self.f is None else self.f(outputs, labels)
+        return sums_of_mean(value, outputs)
 
-    def result(self, sums: Array) -> float:
+    def result(self, sums: Array = _UPDATES) -> float:
         """The mean; NaN without examples."""
         return mean_of(sums)
 
@@ -183,7 +283,7 @@ class F1(Metric):
         parts = [TENSOR.sum(a, axis=axes) for a in (TENSOR.multiply(guess, truth), guess, truth)]
         return TENSOR.concat(parts, axis=0)
 
-    def result(self, sums: Array) -> float:
+    def result(self, sums: Array = _UPDATES) -> float:
         """The score; 0 if no class occurs."""
         right, guesses, labels = sums.reshape(3, self.classes)
         if self.average == "micro":

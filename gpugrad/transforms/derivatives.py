@@ -19,6 +19,7 @@ from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR, is_inexact
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.holders import opened
+from gpugrad.core.known_as import answering
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.core.variable import Variable
 from gpugrad.errors import (
@@ -117,6 +118,7 @@ def _pair(y: Any, f: Function) -> Any:
     )
 
 
+@answering
 def value_and_grad(
     f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
 ) -> Function:
@@ -159,6 +161,7 @@ def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Func
     return saying_where(with_grad, name)
 
 
+@answering
 def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
     """Make a function that returns the gradient of `f`; see `value_and_grad`.
 

@@ -14,6 +14,7 @@ from gpugrad.autodiff.tape import CHUNK_BYTES, GradientTape
 from gpugrad.core import nest
 from gpugrad.core.arguments import CALLABLE, one_of
 from gpugrad.core.backend import TENSOR
+from gpugrad.core.known_as import answering
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError, saying_where
 from gpugrad.ops.arrays.creation import eye
@@ -26,6 +27,7 @@ _FIRST = 32
 """Columns of the first pass in forward mode; it tells how much memory a column takes."""
 
 
+@answering
 def jacobian(
     f: Function,
     argnums: int | Sequence[int] = 0,
@@ -162,6 +164,7 @@ def _check_columns(sources: Sequence[Tensor], results: Sequence[Any]) -> None:
             )
 
 
+@answering
 def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
     """Make a function that returns the Jacobian of each example of a batch.
 
@@ -180,6 +183,7 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
     return _with_jacobian("batch_jacobian", f, argnums, GradientTape.batch_jacobian, chunk_bytes)
 
 
+@answering
 def hessian(
     f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
 ) -> Function:

@@ -11,6 +11,7 @@ import gc
 import inspect
 import threading
 import types
+import warnings
 import weakref
 
 import numpy as np
@@ -1894,3 +1895,30 @@ def test_what_a_tape_drops_changes_no_gradient(monkeypatch, rng):
     with gg.ForwardAccumulator(x, t) as forward:
         tangent = forward.jvp(f(x, w))
     assert tangent.item() == pytest.approx(gg.sum(gradients[0] * t).item())
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_name_that_holds_no_variable_any_more_is_named_at_the_next_none(nested):
+    other = gg.Variable(1.0)
+    v = gg.Variable([1.0, 2.0])
+    rest, found = gg.constant([1.0, 2.0]), []
+    for _ in range(2):
+        with gg.GradientTape() as tape:
+            loss = gg.sum(v * v) * other
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            g = tape.gradient(loss, {"a": [other, v]} if nested else v)
+        g = g["a"][1] if nested else g
+        found.append([str(w.message) for w in caught])
+        if g is not None:
+            v = v - 0.1 * g
+    assert g is None
+    assert found[0] == []
+    (text,) = found[1]
+    assert f"source {int(nested)} was a Variable when this line ran before" in text
+    assert "v.assign_sub(lr * g)" in text
+    assert "v.assign_sub(lr * g)" in tape.explain(loss, v)
+    with gg.GradientTape() as tape:
+        tape.watch(v)
+        loss = gg.sum(v * v)
+    assert tape.gradient(loss, rest) is None  # another line: no warning

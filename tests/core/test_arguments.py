@@ -1,9 +1,7 @@
 """Kinds of arguments: which values they take, how they refuse others, and who declares them."""
 
-import functools
 import inspect
 import math
-import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -199,47 +197,5 @@ def test_every_number_of_things_is_a_whole_number(cls, what, others, value):
         cls(**others, **{what: value})
 
 
-def _names(place):
-    return [here for here in known_as.table(place).values() if here[-1] not in ".:"]
-
-
-def test_names_of_other_libraries_stand_for_names_that_exist():
-    parameters = {
-        k
-        for space in (gg.nn, gg.optim)
-        for name in space.__all__
-        if isinstance(getattr(space, name), type)
-        for k in inspect.signature(getattr(space, name)).parameters
-    }
-    options = {"global_clipnorm", *parameters}
-    assert {*_names("a layer's argument"), *_names("an optimizer's argument")} <= options
-    assert {*_names("an optimizer's attribute")} <= {*dir(gg.optim.SGD(0.1))}
-    assert {*_names("a schedule")} <= {*gg.optim.schedules.__all__}
-    assert {*_names("gg.optim")} <= {*gg.optim.__all__}
-
-
 def test_hint_about_a_name_that_nobody_knows_is_empty():
     assert known_as.hint("gg", "nothing") == known_as.hint("no place", "cat") == ""
-
-
-TENSORS = known_as.table("a Tensor")
-
-
-@pytest.mark.parametrize("x", [gg.ones((2, 3)), gg.Variable([1.0]), gg.ones(3)[1:]], ids=repr)
-def test_attributes_of_tensors_elsewhere_say_what_to_write_here(x):
-    for name, sentence in TENSORS.items():
-        with pytest.raises(AttributeError, match=re.escape(f"no attribute {name!r}. {sentence}")):
-            getattr(x, name)
-        with pytest.raises(AttributeError, match=re.escape(sentence)):
-            setattr(x, name, 1.0)
-        assert not hasattr(type(x), name)
-    assert not {*TENSORS} & {*dir(x)}
-    assert {"shape", "reshape", "sum"} <= {*dir(x)}
-
-
-def test_what_to_write_here_exists():
-    for name, sentence in TENSORS.items():
-        for path in re.findall(r"\bgg((?:\.\w+)+)", sentence):
-            assert functools.reduce(getattr, path[1:].split("."), gg), name
-        for attribute in re.findall(r"\bx\.(\w+)", sentence):
-            assert hasattr(gg.ones((2, 3)), attribute), name

@@ -1,12 +1,16 @@
 """How gpugrad rewords the errors of NumPy and CuPy."""
 
+import ast
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeWarning
+from scipy.sparse import SparseEfficiencyWarning
 
 import gpugrad as gg
-from gpugrad.errors import DTypeError, ShapeError, _plain_text
+from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, _plain_text, warning_like
 
 C = gg.constant
 A, B, V = np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones(4, np.float32)
@@ -203,3 +207,25 @@ def test_an_error_of_the_users_function_passes_unchanged(name):
     assert own.value.__cause__ is None
     with pytest.raises(gg.errors.ShapeError, match=r"^reshape: "):
         CALLS_OF_A_FUNCTION[name](lambda x: gg.reshape(x, (7,)), x)
+
+
+def _warnings():
+    """(file, line, expression of the category) of each warning of the package."""
+    home = Path(gg.__file__).parent
+    for path in sorted(home.rglob("*.py")):
+        if "warnings.warn(" not in (text := path.read_text()):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
+                named = [k.value for k in node.keywords if k.arg == "category"]
+                category = [*node.args[1:2], *named]
+                yield path.relative_to(home), node.lineno, " ".join(map(ast.unparse, category))
+
+
+def test_every_warning_is_of_our_class():
+    found = [*_warnings()]
+    assert len(found) > 20
+    of_others = {"kind", "warning_like(OptimizeWarning)"}
+    assert [w for w in found if w[2] not in {"GpugradWarning", *of_others}] == []
+    for theirs in (RuntimeWarning, UserWarning, OptimizeWarning, SparseEfficiencyWarning):
+        assert {GpugradWarning, theirs} <= {*warning_like(theirs).__mro__}

@@ -208,7 +208,7 @@ def test_layers_that_need_none_here_say_what_does_it(name, words):
         (lambda: gg.nn.Dense(2, 3, bias=False), "^Dense: .*'bias'. bias is called use_bias here"),
         (lambda: gg.nn.Conv2d(2, 3, kernel_size=3), "^Conv2d: .*kernel_size is called size here"),
         (lambda: gg.nn.LSTM(2, 3, batch_first=True), "^LSTMCell: .*second-to-last axis"),
-        (lambda: gg.nn.GRU(2, hidden_size=3), "^GRU: missing .*hidden_size is called units"),
+        (lambda: gg.nn.GRU(2, hidden_size=3), "^GRU: .*hidden_size is called units"),
         (lambda: gg.nn.Softmax(dim=1), "^Softmax: .*dim is called axis here"),
         (lambda: gg.nn.Dense(2), r"^Dense: missing 1 required positional argument: 'units_out'\.$"),
     ],

@@ -55,7 +55,9 @@ def test_an_argument_with_the_name_of_another_library_says_what_it_is_called_her
         keywords = {p.name: None for p in required if p.kind is not p.POSITIONAL_ONLY}
         for theirs, here in elsewhere(op).items():
             if theirs not in op.params and here not in keywords:
-                with pytest.raises(TypeError, match=f"^{op.name}: {theirs} is called {here} here"):
+                with pytest.raises(
+                    TypeError, match=f"^{op.name}: .* {theirs} is called {here} here"
+                ):
                     op.eager(*args, **keywords, **{theirs: 0})
                 refused += 1
     assert refused > 300

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gpugrad as gg
-from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError
+from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, TraceError
 
 train = gg.train
 RNG = np.random.default_rng(0)
@@ -112,3 +112,41 @@ def test_mean_takes_one_value_or_one_for_each_example():
 def test_mean_of_16_bit_values_adds_in_float32(f, dtype):
     metric, outputs = train.Mean(f), gg.full((70_001,), 3.0, dtype=dtype)
     assert metric.result(metric.sums(outputs, outputs).numpy()) == 3
+
+
+class Right(train.Metric):
+    name = "right"
+
+    def sums(self, outputs, labels):
+        return gg.sum(gg.argmax(outputs, axis=-1) == labels, keepdims=True)
+
+    def result(self, sums):
+        return float(sums[0])
+
+
+METRICS = [train.Accuracy(), train.TopK(2), train.F1(4), train.Mean(gg.nn.cross_entropy), Right()]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+@pytest.mark.parametrize("at_once", [2, 64])
+def test_a_loop_by_hand_has_the_numbers_of_evaluate(metric, at_once, monkeypatch):
+    monkeypatch.setattr("gpugrad.train.metrics._AT_ONCE", at_once)
+    ends = [(0, 20), (20, 40), (40, 50)]
+    batches = [(gg.constant(OUTPUTS[i:j]), gg.constant(LABELS[i:j])) for i, j in ends]
+    for _ in range(2):  # two epochs
+        assert np.isnan(metric.result())
+        with gg.GradientTape() as tape:
+            for outputs, labels in batches:
+                tape.watch(outputs)
+                metric.update(outputs, labels)
+        assert not tape.log
+        by_fit = train.evaluate(lambda x: x, batches, [metric])
+        assert metric.result() == pytest.approx(by_fit[metric.name])
+        metric.reset()
+
+
+def test_an_update_in_a_traced_function_raises():
+    metric = train.Accuracy()
+    with pytest.raises(TraceError, match=r"Accuracy: update .* call update outside"):
+        gg.function(metric.update)(OUTPUTS, LABELS)
+    assert np.isnan(metric.result())

@@ -35,6 +35,7 @@ from gpugrad.compat.autograd.boxes import (
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 from gpugrad.compat.names import forwarding
+from gpugrad.errors import GpugradWarning
 
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
@@ -65,7 +66,7 @@ def _of_tensors(
         finally:
             _in_forward_mode.reset(before)
         if not holds_box(found[-1]):
-            warnings.warn("Output seems independent of input.", stacklevel=4)
+            warnings.warn("Output seems independent of input.", GpugradWarning, stacklevel=4)
         return [_as_result(leaf) for leaf in leaves_of(found[-1])]
 
     return tensors, of_tensors, found

@@ -15,6 +15,7 @@ from gpugrad.compat.autograd.core import make_vjp as _make_vjp
 from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import unary_to_nary
 from gpugrad.compat.names import forwarding
+from gpugrad.errors import GpugradWarning
 
 Function = Callable[..., Any]
 
@@ -84,7 +85,7 @@ def jacobian(fun: Function, x: Any) -> Any:
 def holomorphic_grad(fun: Function, x: Any) -> Any:
     """Returns a function that computes the derivative of a holomorphic function."""
     if not vspace(x).iscomplex:
-        warnings.warn("Input to holomorphic_grad is not complex", stacklevel=3)
+        warnings.warn("Input to holomorphic_grad is not complex", GpugradWarning, stacklevel=3)
     return grad(lambda z: np.real(fun(z)))(x)
 
 

@@ -16,7 +16,7 @@ from gpugrad.compat.tf.convert import tensor
 from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import DTypeError, ShapeError, TraceError
+from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TraceError
 
 
 class ConcreteFunction:
@@ -77,7 +77,7 @@ class Function:
             self._eager = True
             warnings.warn(
                 f"tf.function: {self.__name__} runs eagerly, because it cannot be traced. {error}",
-                RuntimeWarning,
+                GpugradWarning,
                 stacklevel=2,
             )
             return _values(self.python_function(*args, **keywords))

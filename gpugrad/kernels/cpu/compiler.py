@@ -25,7 +25,6 @@ import ctypes
 import dataclasses
 import functools
 import hashlib
-import logging
 import os
 import platform
 import re
@@ -41,6 +40,7 @@ from pathlib import Path
 
 from gpugrad.core import environment
 from gpugrad.core.forking import new_lock
+from gpugrad.core.progress import compiling
 from gpugrad.errors import ArgumentError, GpugradWarning
 from gpugrad.kernels.cpu.library_folder import LibraryFolder, UnsafeError, temporary_folder
 
@@ -57,8 +57,6 @@ FLAGS = (
     "-w",
 )
 _SECONDS = 200  # that the compiler may take
-_PATIENCE = 2  # seconds without a word about it
-_log = logging.getLogger("gpugrad")
 _HOME = Path(__file__).parent
 
 
@@ -208,7 +206,7 @@ def _run(command: Sequence[str], name: str, *, for_all: bool = False, folder: st
     except OSError as error:
         raise _BrokenError(f"{command[0]} cannot be started: {error}", for_all=True) from None
     try:
-        output, errors = _communicate(process, name)
+        output, errors = process.communicate(timeout=_SECONDS)
     except BaseException as error:  # the compiler's own children have the pipes open too
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -223,17 +221,6 @@ def _run(command: Sequence[str], name: str, *, for_all: bool = False, folder: st
         reason = f"{name} failed with status {process.returncode}: {' '.join(lines[:1])[:300]}"
         raise _BrokenError(reason.rstrip(". :"), for_all=for_all)
     return output
-
-
-def _communicate(process: subprocess.Popen[str], name: str) -> tuple[str, str]:
-    """The output of a process and its errors; a line of the log says if it takes long."""
-    try:
-        return process.communicate(timeout=min(_PATIENCE, _SECONDS))
-    except subprocess.TimeoutExpired:
-        if _SECONDS <= _PATIENCE:
-            raise
-    _log.warning("gpugrad: %s takes a while; the result is kept for later runs", name[:-1])
-    return process.communicate(timeout=_SECONDS - _PATIENCE)
 
 
 # ---- the processor ----------------------------------------------------------------------
@@ -328,7 +315,7 @@ def _loaded(source: str, what: str, flags: Sequence[str], mode: int) -> ctypes.C
 
 def _compile(source: str, what: str, flags: Sequence[str], to: LibraryFolder, name: str) -> None:
     compiler = _compiler()
-    with to.build() as folder:
+    with to.build() as folder, compiling(f"{what} with {compiler.name}"):
         text, library = folder / "kernels.cpp", folder / "kernels.so"
         text.write_text(source)
         _run(

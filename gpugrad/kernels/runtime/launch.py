@@ -18,6 +18,7 @@ import numpy as np
 from gpugrad.core.backend import ARRAYS, BFLOAT16, cupy
 from gpugrad.core.devices import gpu_count
 from gpugrad.core.forking import new_lock
+from gpugrad.core.progress import compiling
 from gpugrad.errors import KernelError
 
 OPTIONS = ("-std=c++17",)
@@ -205,7 +206,8 @@ class _Loaded:
 def _compile(source: str, name: str, device: int) -> _Loaded:
     module = cupy().RawModule(code=full_source(source), options=OPTIONS, name_expressions=(name,))
     try:
-        return _Loaded(module.get_function(name))
+        with compiling(name):
+            return _Loaded(module.get_function(name))
     except cupy().cuda.compiler.CompileException as error:
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise KernelError(

@@ -13,6 +13,7 @@ from gpugrad.core.convert import constant
 from gpugrad.core.dlpack import from_cuda_memory, from_dlpack
 from gpugrad.core.from_python import no_part_lost
 from gpugrad.core.holders import opened
+from gpugrad.core.known_as import answering
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, argument, holds_tensor, tensor, wrap
 from gpugrad.core.views import share
@@ -56,6 +57,7 @@ def _full(name: str, shape: Shape, value: Any, dtype: Any, device: Any) -> Tenso
             reraise(error, name, {}, {"shape": shape, "dtype": dtype, "device": d})
 
 
+@answering
 def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of zeros.
 
@@ -70,6 +72,7 @@ def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     return _full("zeros", shape, 0, dtype, device)
 
 
+@answering
 def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of ones; arguments as `zeros`.
 
@@ -79,6 +82,7 @@ def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     return _full("ones", shape, 1, dtype, device)
 
 
+@answering
 def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make an uninitialised Tensor; here its values are zeros. Arguments as `zeros`.
 
@@ -128,6 +132,7 @@ def _like(name: str, make: Any, x: Any, *value: Any, dtype: Any, device: Any) ->
     return make(x.shape, *value, dtype=dtype, device=device)
 
 
+@answering
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make zeros with the shape, dtype and device of another array.
 
@@ -137,6 +142,7 @@ def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     return _like("zeros_like", zeros, x, dtype=dtype, device=device)
 
 
+@answering
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make ones with the shape, dtype and device of another array.
 
@@ -146,6 +152,7 @@ def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     return _like("ones_like", ones, x, dtype=dtype, device=device)
 
 
+@answering
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of zeros with the shape, dtype and device of another array.
 
@@ -155,6 +162,7 @@ def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     return zeros_like(x, dtype=dtype, device=device)
 
 
+@answering
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Make a Tensor of one value with the shape, dtype and device of another array.
 
@@ -267,6 +275,7 @@ def eye(
     return _new(np.eye(n_rows, n_cols, k=k).astype(dtype), device)
 
 
+@answering
 def asarray(
     obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None
 ) -> Tensor:
@@ -323,6 +332,7 @@ def asarray(
     return x
 
 
+@answering
 def array(
     obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = True
 ) -> Tensor:

@@ -16,7 +16,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError
+from gpugrad.errors import ArgumentError, GpugradWarning
 from gpugrad.registry.rules import conjugate
 from gpugrad.scipy.namespaces import NUMPY
 from gpugrad.trace.tracing import Tracing
@@ -199,7 +199,7 @@ class _Backward:
                 warnings.warn(
                     f"gradient of solve_ivp: the adjoint equation has no solution before t="
                     f"{float(solved['t'][-1]):.6g}, so it is wrong: {solved['message']}",
-                    RuntimeWarning,
+                    GpugradWarning,
                     stacklevel=2,
                 )
             _, a, *used = split(solved["y"][:, -1])

@@ -14,6 +14,7 @@ from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import GpugradWarning
 from gpugrad.function.control.api import while_loop
 from gpugrad.scipy.calling import known, plain_values
 from gpugrad.scipy.integrate.memory import recomputed
@@ -125,7 +126,7 @@ def _watched(cls: Any, limit: float, checkpoints: bool) -> Any:
                         f"solve_ivp: the system is stiff at t={number(self.t):.6g}: its stability, "
                         f"not the tolerance, gives {cls.__name__} the step size. Try "
                         "method='Radau' or 'BDF'.",
-                        RuntimeWarning,
+                        GpugradWarning,
                         stacklevel=2,
                     )
             return good, message

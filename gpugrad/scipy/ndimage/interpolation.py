@@ -15,6 +15,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import GpugradWarning
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.scipy.splines import axis_taps
 from gpugrad.scipy.ndimage import common
@@ -270,7 +271,7 @@ def zoom(input, zoom, grid_mode, **spline):
         return input
     if grid_mode and mode in ("constant", "wrap"):
         text = f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is "
-        warnings.warn(f"{text}True.", stacklevel=3)
+        warnings.warn(f"{text}True.", GpugradWarning, stacklevel=3)
     less, where = 0 if grid_mode else 1, []
     for n, m in zip(input.shape, shape, strict=True):
         step = (n - less) / (m - less) if m != less else 1.0

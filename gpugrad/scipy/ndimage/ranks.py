@@ -12,6 +12,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import GpugradWarning
 from gpugrad.scipy.ndimage import common
 from gpugrad.scipy.ndimage.common import as_scipy, by_axis
 
@@ -63,7 +64,7 @@ def maximum_filter1d(input, size, axis, mode, cval, origin, **_):
 def _footprint(size: Any, footprint: Any, structure: Any, n: int) -> Any:
     """A NumPy array of bools, True where an element of a window counts."""
     if size is not None and footprint is not None:
-        warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=5)
+        warnings.warn("ignoring size because footprint is set", GpugradWarning, stacklevel=5)
     if footprint is not None:
         plain = footprint.numpy() if isinstance(footprint, Tensor) else footprint
         return np.asarray(plain, dtype=bool)

@@ -20,7 +20,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import Device, default_device, put
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.errors import ArgumentError, DTypeError, GpugradError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError, warning_like
 from gpugrad.scipy.signatures import with_signature
 from gpugrad.transforms.custom import custom_gradient
 from gpugrad.transforms.derivatives import grad, jvp
@@ -231,7 +231,7 @@ def solution(
         f"{name}: did not converge: {failure}. The condition of its solution misses 0 by "
         f"{size:.3g}, so its gradient, which assumes 0, may be wrong."
     )
-    warnings.warn(message, OptimizeWarning, stacklevel=4)
+    warnings.warn(message, warning_like(OptimizeWarning), stacklevel=4)
     return nest.map_structure(lambda x: _doubtful(x, message), solved)
 
 
@@ -241,7 +241,8 @@ def _doubtful(x: Any, message: str) -> Any:
     @custom_gradient
     def warned(x: Tensor) -> Any:
         def backward(g: Tensor) -> Tensor:
-            warnings.warn(f"gradient of {message}", OptimizeWarning, stacklevel=2)
+            kind = warning_like(OptimizeWarning)
+            warnings.warn(f"gradient of {message}", kind, stacklevel=2)
             return g
 
         return xp.positive(x), backward

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import warning_like
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse.changes import Changes
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, check_shape, gathered
@@ -69,7 +70,8 @@ class Ordered(Changes):
             kept = combine(self.sum_of_places().data, value)
             if (value > 0) if name == "maximum" else (value < 0):
                 text = f"Taking {name} with {'>' if name == 'maximum' else '<'} 0 number results "
-                warnings.warn(f"{text}to a dense matrix.", SCIPY.SparseEfficiencyWarning, 3)
+                kind = warning_like(SCIPY.SparseEfficiencyWarning)
+                warnings.warn(f"{text}to a dense matrix.", kind, stacklevel=3)
                 return CLASSES["csr", self.is_array](combine(self.toarray(), value))
             return self.sum_of_places().with_data(kept)
         if SCIPY.issparse(other):

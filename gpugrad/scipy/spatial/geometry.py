@@ -10,6 +10,7 @@ import scipy.spatial
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import GpugradWarning
 from gpugrad.scipy.calling import holds, public
 from gpugrad.scipy.namespaces import Names
 from gpugrad.scipy.reading import Reader
@@ -101,6 +102,7 @@ def geometric_slerp(start: Any, end: Any, t: Any, tol: float = 1e-7) -> Tensor:
         warnings.warn(
             "start and end are antipodes using the specified tolerance; this may cause ambiguous "
             "slerp paths",
+            GpugradWarning,
             stacklevel=2,
         )
     near = (sin2 < 1e-8) & (cos > 0)  # then the angle's square is sin2 (1 + sin2 / 3)

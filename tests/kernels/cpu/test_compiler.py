@@ -310,13 +310,6 @@ def test_a_compiler_that_hangs_is_killed_with_its_children(tmp_path):
     assert state.stdout.strip()[:1] in ("", "Z")
 
 
-def test_a_compiler_that_takes_long_says_so_once(caplog, monkeypatch):
-    monkeypatch.setattr(compiler, "_PATIENCE", 0.01)
-    compiler._run(["sleep", "0.1"], "g++, compiling a test,")
-    (record,) = caplog.records
-    assert record.getMessage().startswith("gpugrad: g++, compiling a test takes a while")
-
-
 @needs_compiler
 def test_a_text_that_does_not_compile_turns_off_only_itself(tmp_path):
     lines = run("load('nonsense'); load('nonsense'); load()", tmp_path)

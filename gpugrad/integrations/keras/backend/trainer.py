@@ -13,7 +13,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 import gpugrad as gg
-from gpugrad.errors import TraceError
+from gpugrad.errors import GpugradWarning, TraceError
 
 _pause = contextlib.nullcontext
 
@@ -68,7 +68,7 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
             gradients = tape.gradient(scaled, [v.value for v in weights])
             self.optimizer.apply(gradients, weights)
         else:
-            warnings.warn("The model does not have any trainable weights.", stacklevel=2)
+            warnings.warn("The model does not have any trainable weights.", GpugradWarning, 2)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _symbolic_build(self, *args, **settings):
@@ -92,7 +92,7 @@ class GpugradTrainer(TorchTrainer):  # noqa: F821  # of Keras' own module
                     return traced(batch)
                 except TraceError as error:
                     eager.append(error)
-                    warnings.warn(f"{step.__qualname__} runs eagerly: {error}", stacklevel=2)
+                    warnings.warn(f"{step.__qualname__} runs eagerly: {error}", GpugradWarning, 2)
                 finally:
                     self._clear_losses()  # those of a trace have no values
             return step(batch)

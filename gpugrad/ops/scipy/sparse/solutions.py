@@ -13,7 +13,13 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.devices import host
 from gpugrad.core.forking import new_lock
-from gpugrad.errors import ArgumentError, DeviceError, ShapeError, SingularMatrixError
+from gpugrad.errors import (
+    ArgumentError,
+    DeviceError,
+    GpugradWarning,
+    ShapeError,
+    SingularMatrixError,
+)
 from gpugrad.ops.scipy.sparse.products import (
     OF_TWO,
     TWO,
@@ -135,7 +141,7 @@ def iterate(xp, method, a, b, adjoint, options):
         warnings.warn(
             f"{method}: no convergence after {info} iterations: the residual is {left:.3g}. "
             "The gradient is that of the exact solution.",
-            RuntimeWarning,
+            GpugradWarning,
             stacklevel=2,
         )
     return x, int(info)
