@@ -42,21 +42,16 @@ class FunctionLayer(Module):
             if getattr(self, name) is not p.default
         )
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if "_function" in vars(cls):
-            cls.__doc__ = f"{cls.__doc__}\n{_example(cls.__name__, cls._function)}"
-
 
 def layer_of(name: str, function: Callable[..., Any]) -> type[FunctionLayer]:
     """The layer class that calls a function; its options are the function's, without the array."""
     _, *options = inspect.signature(function).parameters.values()
-    first_line = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes."
+    doc = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes.\n"
     return type(
         name,
         (FunctionLayer,),
         {
-            "__doc__": first_line,
+            "__doc__": doc + _example(name, function),
             "__module__": "gpugrad.nn",  # which defines it
             "_function": staticmethod(function),
             "_parameters": inspect.Signature(options),
