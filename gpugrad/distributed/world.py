@@ -42,15 +42,15 @@ _LAUNCHERS = {  # what starts processes: its variables for rank, size and local 
 class World:
     """The processes that train together, as one of them sees them; `init` returns it.
 
-    >>> world = gg.distributed.init()  # doctest: +SKIP
-    >>> world.rank, world.size  # doctest: +SKIP
-    (0, 8)
-
     Attributes:
         rank: the number of this process, from 0.
         size: the number of processes.
         local_rank: the number of this process among those of its host.
         how: who started the processes, and what moves arrays.
+
+    >>> world = gg.distributed.init()  # doctest: +SKIP
+    >>> world.rank < world.size  # doctest: +SKIP
+    True
     """
 
     def __init__(self, engine: Any, local_rank: int, how: str, timeout: float) -> None:
