@@ -156,7 +156,7 @@ class Reference:
         if entry.op is not None:
             parts.append(modes(entry.op))
         if source := source_of(entry):
-            parts.append(f"Source: [{source}]({REPOSITORY}/blob/main/{source})")
+            parts.append(f"Source: [`{source}`]({REPOSITORY}/blob/main/{source})")
         return "\n\n".join(parts) + "\n"
 
     def _members(self, entry: Entry, link: docstrings.Link) -> str:
