@@ -64,6 +64,26 @@ class Shift(Bijector):
         return y - tf.cast(self.parts[0], y.dtype)
 
 
+class Sigmoid(Bijector):
+    """Numbers as numbers of an interval, by default that from 0 to 1."""
+
+    def _interval(self, x: Any) -> Any:
+        low, high = (tf.cast(part, x.dtype) for part in self.parts or (0.0, 1.0))
+        return low, high - low
+
+    def _forward(self, x: Any) -> Any:
+        low, length = self._interval(x)
+        return low + length * tf.sigmoid(x)
+
+    def _inverse(self, y: Any) -> Any:
+        low, length = self._interval(y)
+        y = (y - low) / length
+        return tf.math.log(y) - tf.math.log1p(-y)
+
+    def _log_slope(self, x: Any) -> Any:
+        return tf.math.log(self._interval(x)[1]) - tf.math.softplus(-x) - tf.math.softplus(x)
+
+
 class Chain(Bijector):
     """Bijectors one after the other, the last one first."""
 
@@ -164,10 +184,10 @@ bijectors = types.SimpleNamespace(
     Bijector=Bijector, Chain=Chain, Shift=Shift, FillTriangular=FillTriangular,
     Identity=_bijector("Identity", lambda x: x, lambda y: y, tf.zeros_like),
     Exp=_bijector("Exp", tf.exp, tf.math.log, lambda x: x),
-    Sigmoid=_bijector(
-        "Sigmoid", tf.sigmoid, lambda y: tf.math.log(y) - tf.math.log1p(-y),
-        lambda x: -tf.math.softplus(-x) - tf.math.softplus(x),
+    Reciprocal=_bijector(
+        "Reciprocal", tf.math.reciprocal, tf.math.reciprocal, lambda x: -2 * tf.math.log(tf.abs(x))
     ),
+    Sigmoid=Sigmoid,
     Softplus=_bijector(
         "Softplus", tf.math.softplus, lambda y: y + tf.math.log(-tf.math.expm1(-y)),
         lambda x: -tf.math.softplus(-x),
