@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import gc
 import warnings
-import weakref
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
+from weakref import ref
 
 from gpugrad.autodiff.recordable import Entry
 from gpugrad.core.backend import is_inexact
 from gpugrad.core.tensor import Tensor
-from gpugrad.core.user_code import place, user_level
+from gpugrad.core.user_code import is_library, user_level
 from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 from gpugrad.errors import GpugradWarning
@@ -126,30 +127,36 @@ _WAY = (
     "`v = v - lr * g` makes v the name of a Tensor. Write v.assign_sub(lr * g), or let an "
     "optimizer step."
 )
-_LINES = 1000
-_variables_at: dict[tuple[str, int], list[Any]] = {}
-"""References to the sources that were Variables when a line of the user's code last ran."""
+_PLACES = 1000
+_variables_at: dict[tuple[str, int, int], list[Any]] = {}
+"""References to the sources that were Variables at the last call of a place in the user's code."""
 
 
-def warn_if_rebound(sources: Sequence[Any], grads: Sequence[Any], watched: set[int]) -> None:
+def warn_if_rebound(
+    caller: FrameType | None, sources: Sequence[Any], grads: Sequence[Any], watched: set[int]
+) -> None:
     """Warn of a gradient that is None because a name that held a Variable holds a Tensor now.
 
-    The sign of it is that the same line had a Variable there before, which is gone.
+    The sign of it is that the same place had a Variable there before, which is gone.
 
     Args:
+        caller: the frame that asked for the gradients; None at the start of a thread.
         sources, grads: those of one call of `gradient`.
         watched: serial numbers that the tape watches.
     """
-    variables = [weakref.ref(x) if isinstance(x, Variable) else None for x in sources]
-    some, lacking = any(variables), any(g is None for g in grads)
-    if not (some or (lacking and _variables_at)):
+    variables = [ref(x) if isinstance(x, Variable) else None for x in sources]
+    lacking = _variables_at and any(g is None for g in grads)
+    some = any(variables)
+    if caller is None or not (some or lacking):
         return
-    code, number = place()
-    line = code.co_filename, number  # "<stdin>" numbers each statement from 1
-    before = _variables_at.get(line, ()) if lacking and line[0] != "<stdin>" else ()
+    code = caller.f_code
+    place = code.co_filename, code.co_firstlineno, caller.f_lasti
+    before = _variables_at.get(place, ()) if lacking else ()
     for k, (x, g, was) in enumerate(zip(sources, grads, before, strict=False)):
         gone = was is not None and was() is None
         if gone and g is None and type(x) is Tensor and x._id not in watched:
+            if place[0] == "<stdin>" or is_library(place[0]):  # a place of several programs
+                break
             warnings.warn(
                 f"gradient: source {k} was a Variable when this line ran before. Now it is a "
                 f"Tensor that the tape does not watch, so its gradient is None. {_WAY}",
@@ -157,9 +164,9 @@ def warn_if_rebound(sources: Sequence[Any], grads: Sequence[Any], watched: set[i
                 stacklevel=user_level(),
             )
     if some:
-        if len(_variables_at) >= _LINES:
+        if len(_variables_at) >= _PLACES:
             _variables_at.clear()
-        _variables_at[line] = variables
+        _variables_at[place] = variables
 
 
 def _view_not_recorded(source: Tensor, known: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 import weakref
 from contextlib import AbstractContextManager
@@ -254,7 +255,7 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
         if unconnected is UnconnectedGradients.NONE:
-            warn_if_rebound(leaves, grads, self.leaves)
+            warn_if_rebound(sys._getframe(1).f_back, leaves, grads, self.leaves)
         return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
 
     @saying_where
