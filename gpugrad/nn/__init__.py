@@ -8,12 +8,7 @@ from typing import Any
 from gpugrad.core.known_as import missing
 from gpugrad.core.settings import is_training, training
 from gpugrad.nn import functional, initializers
-from gpugrad.nn.attention import (
-    KeyValueCache,
-    MultiHeadAttention,
-    TransformerBlock,
-    rotary_embedding,
-)
+from gpugrad.nn.attention import KeyValueCache, MultiHeadAttention, rotary_embedding
 from gpugrad.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -38,6 +33,7 @@ from gpugrad.nn.module import Module, functional_call
 from gpugrad.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from gpugrad.nn.of_functions import PReLU, layer_of
 from gpugrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from gpugrad.nn.transformer import TransformerBlock
 
 __all__ = [
     "CELU",
