@@ -28,11 +28,12 @@ from gpugrad.nn.layers import (
     Identity,
     Sequential,
 )
-from gpugrad.nn.load_torch import TorchReport, load_torch
+from gpugrad.nn.load_torch import load_torch
 from gpugrad.nn.module import Module, functional_call
 from gpugrad.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from gpugrad.nn.of_functions import PReLU, layer_of
 from gpugrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from gpugrad.nn.torch_report import TorchReport
 from gpugrad.nn.transformer import TransformerBlock
 
 __all__ = [

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpugrad.core.arguments import COUNT, FLAG, FRACTION, optional, takes
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, POSITIVE, optional, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.listening import graphs, recorders
@@ -98,6 +98,7 @@ class MultiHeadAttention(Module):
             attention. By default `heads`.
         causal: whether a position sees only itself and earlier ones.
         rotary: whether queries and keys get `rotary_embedding`.
+        rotary_base: its base; Llama 3's is 500,000.
         context_width: length of the last axis of `context`, for cross-attention. If None, the
             layer attends to its input.
         dropout: probability with which `gg.nn.training` drops a weight of the softmax.
@@ -116,7 +117,7 @@ class MultiHeadAttention(Module):
     """
 
     @takes(width=COUNT, heads=COUNT, kv_heads=optional(COUNT), context_width=optional(COUNT))
-    @takes(causal=FLAG, rotary=FLAG, dropout=FRACTION, use_bias=FLAG)
+    @takes(causal=FLAG, rotary=FLAG, rotary_base=POSITIVE, dropout=FRACTION, use_bias=FLAG)
     def __init__(
         self,
         width: int,
@@ -125,6 +126,7 @@ class MultiHeadAttention(Module):
         kv_heads: int | None = None,
         causal: bool = False,
         rotary: bool = False,
+        rotary_base: float = 10_000.0,
         context_width: int | None = None,
         dropout: float = 0.0,
         use_bias: bool = True,
@@ -144,6 +146,7 @@ class MultiHeadAttention(Module):
             )
         self.width, self.heads, self.kv_heads = width, heads, kv_heads
         self.causal, self.rotary, self.dropout = causal, rotary, dropout
+        self.rotary_base = rotary_base
         size = width // heads
 
         def dense(units_in: int, units_out: int) -> Dense:
@@ -186,7 +189,8 @@ class MultiHeadAttention(Module):
         q, k, v = self._projections(x, context)
         start = 0 if cache is None else cache.used
         if self.rotary:
-            q, k = (rotary_embedding(a, arange(a.shape[-2]) + start) for a in (q, k))
+            at = {"base": self.rotary_base}
+            q, k = (rotary_embedding(a, arange(a.shape[-2]) + start, **at) for a in (q, k))
         if self.dropout:
             warn_without_training(self)
         dropout = self.dropout if is_training() else 0.0
