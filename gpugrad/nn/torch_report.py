@@ -75,8 +75,8 @@ def differences(
         return f"'{path}' {variables[path].shape}"
 
     lines = [
-        f"load_torch: {len(report.missing)} Variables have no value, and {len(report.unexpected)} "
-        "names in the source have no Variable.",
+        f"load_torch: names do not match. Variables without a value: {len(report.missing)}; names "
+        f"without a Variable: {len(report.unexpected)}.",
         *_listed("missing", report.missing, of_module),
         *_listed("unexpected", report.unexpected, of_file),
         *(_listed("dropped by names=", dropped, repr) if report.missing else ()),

@@ -74,7 +74,7 @@ def test_unknown_names_are_listed_in_order_with_the_nearest_variable():
     with pytest.raises(StructureError) as caught:
         nn.load_torch(model, state, names={"^layer": "block"})
     lines = str(caught.value).splitlines()
-    assert "26 Variables have no value, and 26 names in the source" in lines[0]
+    assert "Variables without a value: 26; names without a Variable: 26." in lines[0]
     assert lines[11] == "  missing: 'blocks.10.kernel' (2, 3)"
     assert lines[21:23] == [
         "  missing: 6 more",
