@@ -86,12 +86,20 @@ _VIT = {
 }
 
 TABLES: Mapping[str, Mapping[str, str | None]] = {
-    "bert": _BERT, "gpt2": _GPT2, "llama": _LLAMA, "resnet": _RESNET, "vit": _VIT,
-}  # fmt: skip
+    "bert": _BERT,
+    "gpt2": _GPT2,
+    "llama": _LLAMA,
+    "resnet": _RESNET,
+    "vit": _VIT,
+}
 
 AS_IS = {"gpt2": r"\.c_(attn|proj|fc)\."}
 """The matrices that a kind of checkpoint stores as (in, out): ``as_is=`` of `load_torch`."""
 
-INSIDE_BLOCK = {"attention": "self_attn", "context_attention": "multihead_attn",
-                "hidden": "linear1", "out": "linear2"}  # fmt: skip
+INSIDE_BLOCK = {
+    "attention": "self_attn",
+    "context_attention": "multihead_attn",
+    "hidden": "linear1",
+    "out": "linear2",
+}
 """A `TransformerBlock`'s layers by the names of torch's encoder and decoder layers."""

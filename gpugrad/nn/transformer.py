@@ -79,9 +79,10 @@ class TransformerBlock(Module):
             "dtype": dtype,
         }
         attention = {"kv_heads": kv_heads, "dropout": dropout, **how}
-        turned = {"rotary": rotary, "rotary_base": rotary_base}
         self.norm1 = norm(width, dtype=dtype)
-        self.attention = MultiHeadAttention(width, heads, causal=causal, **turned, **attention)
+        self.attention = MultiHeadAttention(
+            width, heads, causal=causal, rotary=rotary, rotary_base=rotary_base, **attention
+        )
         self.norm2 = norm(width, dtype=dtype)
         self.context_attention = self.norm3 = None
         if context_width is not None:
