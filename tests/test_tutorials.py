@@ -81,6 +81,16 @@ def test_torch_s_programs_in_tutorials_do_what_the_pages_say(tmp_path, monkeypat
     assert abs(scope["curve"][-1] - run("ports", tmp_path)[0]["curve"][-1]) < 0.03
 
 
+@pytest.mark.peers
+def test_the_ported_script_runs_in_tensorflow_with_another_import(tmp_path):
+    pytest.importorskip("tensorflow")
+    code = BLOCK.findall((PAGES / "ports.md").read_text())[0][0]
+    assert code.count("import gpugrad.compat.tf as tf") == 1
+    scope = {}
+    exec(code.replace("import gpugrad.compat.tf as tf", "import tensorflow as tf"), scope)
+    assert abs(float(scope["right"]) - 0.89) < 0.05
+
+
 if __name__ == "__main__":
     import tempfile
 
