@@ -8,12 +8,7 @@ from typing import Any
 from gpugrad.core.known_as import missing
 from gpugrad.core.settings import is_training, training
 from gpugrad.nn import functional, initializers
-from gpugrad.nn.attention import (
-    KeyValueCache,
-    MultiHeadAttention,
-    TransformerBlock,
-    rotary_embedding,
-)
+from gpugrad.nn.attention import KeyValueCache, MultiHeadAttention, rotary_embedding
 from gpugrad.nn.convolution import (
     Conv1d,
     Conv2d,
@@ -33,11 +28,13 @@ from gpugrad.nn.layers import (
     Identity,
     Sequential,
 )
-from gpugrad.nn.load_torch import TorchReport, load_torch
+from gpugrad.nn.load_torch import load_torch
 from gpugrad.nn.module import Module, functional_call
 from gpugrad.nn.normalization import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from gpugrad.nn.of_functions import PReLU, layer_of
 from gpugrad.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from gpugrad.nn.torch_report import TorchReport
+from gpugrad.nn.transformer import TransformerBlock
 
 __all__ = [
     "CELU",

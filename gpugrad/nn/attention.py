@@ -1,4 +1,4 @@
-"""Multi-head attention with rotary positions and a key-value cache, and the Transformer block."""
+"""Multi-head attention with rotary positions and a key-value cache."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gpugrad.core.arguments import COUNT, FLAG, FRACTION, optional, takes
+from gpugrad.core.arguments import COUNT, FLAG, FRACTION, POSITIVE, optional, takes
 from gpugrad.core.backend import TENSOR, as_dtype
 from gpugrad.core.convert import constant
 from gpugrad.core.listening import graphs, recorders
@@ -16,9 +16,8 @@ from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.nn import functional
 from gpugrad.nn.initializers import Initializer, glorot_uniform
-from gpugrad.nn.layers import Activation, Dense, Dropout, warn_without_training
+from gpugrad.nn.layers import Dense, warn_without_training
 from gpugrad.nn.module import Module
-from gpugrad.nn.normalization import LayerNorm
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.random.generator import Generator
 from gpugrad.trace.array import current_trace
@@ -99,6 +98,7 @@ class MultiHeadAttention(Module):
             attention. By default `heads`.
         causal: whether a position sees only itself and earlier ones.
         rotary: whether queries and keys get `rotary_embedding`.
+        rotary_base: its base; Llama 3's is 500,000.
         context_width: length of the last axis of `context`, for cross-attention. If None, the
             layer attends to its input.
         dropout: probability with which `gg.nn.training` drops a weight of the softmax.
@@ -117,7 +117,7 @@ class MultiHeadAttention(Module):
     """
 
     @takes(width=COUNT, heads=COUNT, kv_heads=optional(COUNT), context_width=optional(COUNT))
-    @takes(causal=FLAG, rotary=FLAG, dropout=FRACTION, use_bias=FLAG)
+    @takes(causal=FLAG, rotary=FLAG, rotary_base=POSITIVE, dropout=FRACTION, use_bias=FLAG)
     def __init__(
         self,
         width: int,
@@ -126,6 +126,7 @@ class MultiHeadAttention(Module):
         kv_heads: int | None = None,
         causal: bool = False,
         rotary: bool = False,
+        rotary_base: float = 10_000.0,
         context_width: int | None = None,
         dropout: float = 0.0,
         use_bias: bool = True,
@@ -145,6 +146,7 @@ class MultiHeadAttention(Module):
             )
         self.width, self.heads, self.kv_heads = width, heads, kv_heads
         self.causal, self.rotary, self.dropout = causal, rotary, dropout
+        self.rotary_base = rotary_base
         size = width // heads
 
         def dense(units_in: int, units_out: int) -> Dense:
@@ -187,7 +189,8 @@ class MultiHeadAttention(Module):
         q, k, v = self._projections(x, context)
         start = 0 if cache is None else cache.used
         if self.rotary:
-            q, k = (rotary_embedding(a, arange(a.shape[-2]) + start) for a in (q, k))
+            at = {"base": self.rotary_base}
+            q, k = (rotary_embedding(a, arange(a.shape[-2]) + start, **at) for a in (q, k))
         if self.dropout:
             warn_without_training(self)
         dropout = self.dropout if is_training() else 0.0
@@ -297,87 +300,3 @@ class MultiHeadAttention(Module):
         kv = f", kv_heads={self.kv_heads}" if self.kv_heads != self.heads else ""
         flags = "".join(f", {f}=True" for f in ("causal", "rotary") if getattr(self, f))
         return f"{self.width}, {self.heads}{kv}{flags}"
-
-
-class TransformerBlock(Module):
-    """Attention and a two-layer perceptron, each with a norm and a residual connection.
-
-    Args:
-        width, heads, kv_heads, causal, rotary, use_bias, kernel_initializer, generator, dtype: as
-            for `MultiHeadAttention`.
-        hidden: width of the perceptron's hidden layer; by default four times `width`.
-        activation: the perceptron's activation.
-        norm: the class of the norms, called with (width, dtype=dtype).
-        norm_first: whether norms come before attention and perceptron, as in GPT-2; if not, after
-            the residual sums, as in the first Transformer.
-        dropout: probability of dropping a weight of the softmax, and a feature of each branch.
-
-    Attributes:
-        attention: the MultiHeadAttention.
-        norm1, norm2: the norms of attention and perceptron.
-        hidden, out: the perceptron's Dense layers.
-        dropout: the Dropout of both branches.
-
-    >>> block = gg.nn.TransformerBlock(16, heads=4, causal=True)
-    >>> block(gg.ones((2, 5, 16))).shape
-    (2, 5, 16)
-    """
-
-    @takes(width=COUNT, heads=COUNT, hidden=optional(COUNT), norm_first=FLAG)
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        hidden: int | None = None,
-        *,
-        activation: Activation = functional.gelu,
-        norm: Any = LayerNorm,
-        norm_first: bool = True,
-        kv_heads: int | None = None,
-        causal: bool = False,
-        rotary: bool = False,
-        dropout: float = 0.0,
-        use_bias: bool = True,
-        kernel_initializer: Initializer = glorot_uniform,
-        generator: Generator | None = None,
-        dtype: Any = "float32",
-    ) -> None:
-        how: dict[str, Any] = {
-            "use_bias": use_bias,
-            "kernel_initializer": kernel_initializer,
-            "generator": generator,
-            "dtype": dtype,
-        }
-        self.norm1 = norm(width, dtype=dtype)
-        self.attention = MultiHeadAttention(
-            width, heads, kv_heads=kv_heads, causal=causal, rotary=rotary, dropout=dropout, **how
-        )
-        self.norm2 = norm(width, dtype=dtype)
-        hidden = 4 * width if hidden is None else hidden
-        self.hidden = Dense(width, hidden, activation, **how)
-        self.out = Dense(hidden, width, **how)
-        self.dropout = Dropout(dropout) if dropout else None
-        self.norm_first = norm_first
-
-    def forward(self, x: Any, *, mask: Any = None, cache: KeyValueCache | None = None) -> Any:
-        """Map x of shape (..., length, width) to the same shape.
-
-        `mask` and `cache` are those of `MultiHeadAttention`.
-
-        Returns:
-            The output; with a cache, the pair (output, next cache).
-        """
-        y = self.attention(self.norm1(x) if self.norm_first else x, mask=mask, cache=cache)
-        if cache is not None:
-            y, cache = y
-        x = x + self._dropped(y)
-        if not self.norm_first:
-            x = self.norm1(x)
-        y = self._dropped(self.out(self.hidden(self.norm2(x) if self.norm_first else x)))
-        x = x + y
-        if not self.norm_first:
-            x = self.norm2(x)
-        return x if cache is None else (x, cache)
-
-    def _dropped(self, y: Tensor) -> Tensor:
-        return y if self.dropout is None else self.dropout(y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,32 +19,15 @@ from gpugrad.nn.attention import MultiHeadAttention
 from gpugrad.nn.layers import Dense, Sequential
 from gpugrad.nn.module import Module, require_module
 from gpugrad.nn.recurrent import Cell, GRUCell, Recurrent
+from gpugrad.nn.torch_names import AS_IS, INSIDE_BLOCK, TABLES
+from gpugrad.nn.torch_report import TorchReport, differences, in_order
+from gpugrad.nn.transformer import TransformerBlock
 
 Array = np.ndarray[Any, Any]
 
 
-class TorchReport(NamedTuple):
-    """The report of `load_torch`: the names that it matched.
-
-    >>> model = gg.nn.Dense(3, 2)
-    >>> state = {"weight": np.ones((2, 3), "float32"), "bias": np.zeros(2, "float32")}
-    >>> report = gg.nn.load_torch(model, state)
-    >>> report.missing, report.unexpected
-    ([], [])
-    """
-
-    matched: dict[str, str]
-    """Names in the file, by the Variable's name; of two that were added, both."""
-    missing: list[str]
-    """Variables without a value."""
-    unexpected: list[str]
-    """Names in the file without a Variable."""
-
-    def __str__(self) -> str:
-        lines = [f"{ours} <- {theirs}" for ours, theirs in self.matched.items()]
-        lines += [f"{name}: missing" for name in self.missing]
-        lines += [f"{name}: unexpected" for name in self.unexpected]
-        return "\n".join(lines)
+_COUNTER = "num_batches_tracked"
+"""torch's batch norms count batches; ours do not."""
 
 
 def _same(array: Array) -> Array:
@@ -73,6 +56,13 @@ def _sources(module: Module, prefix: str) -> Iterator[_Source]:
             yield _Source(part, (prefix + name,))
 
 
+_PROJECTIONS: tuple[Callable[[str], str], ...] = (
+    lambda letter: f"{letter}_proj.",  # of layers, as in Llama
+    lambda letter: f"{letter}_proj_",  # of torch, if the widths differ
+    lambda letter: {"q": "query.", "k": "key.", "v": "value."}[letter],  # of layers, as in BERT
+)
+
+
 def _attention(module: MultiHeadAttention, prefix: str) -> Iterator[_Source]:
     """Projections that are joined as in torch.nn.MultiheadAttention, or one by one, or as ours.
 
@@ -90,8 +80,8 @@ def _attention(module: MultiHeadAttention, prefix: str) -> Iterator[_Source]:
             transposed = what == "weight"
             joined = functools.partial(_columns, columns)
             yield _Source(variable, (f"{prefix}in_proj_{what}",), joined, transposed)
-            for separator in "._":  # that of layers, and that of torch with widths that differ
-                names = tuple(f"{prefix}{letter}_proj{separator}{what}" for letter in letters)
+            for name in _PROJECTIONS:
+                names = tuple(f"{prefix}{name(letter)}{what}" for letter in letters)
                 yield _Source(variable, names, _side_by_side, transposed)
         yield from _sources(dense, f"{prefix}{ours}.")
     yield from _sources(module.out_proj, f"{prefix}out_proj.")
@@ -120,13 +110,24 @@ def _cell(cell: Cell, prefix: str, suffix: str = "") -> Iterator[_Source]:
         yield _Source(cell.bias, (one, two), np.add)
 
 
+def _block(module: TransformerBlock, prefix: str, prefixes: Collection[str]) -> Iterator[_Source]:
+    """The layers of a block by the names of torch's, and the two halves of a gated perceptron."""
+    for ours, theirs in INSIDE_BLOCK.items():
+        yield from _walk(getattr(module, ours), f"{prefix}{theirs}.", prefixes)
+    if module.gated:
+        for what, variable in (("weight", module.hidden.kernel), ("bias", module.hidden.bias)):
+            if variable is not None:
+                names = tuple(f"{prefix}{part}_proj.{what}" for part in ("gate", "up"))
+                yield _Source(variable, names, _side_by_side, what == "weight")
+
+
 def _walk(module: Any, prefix: str, prefixes: Collection[str]) -> Iterator[_Source]:
     """The sources of all Variables in a Module or container. A Sequential's layers are numbered.
 
     Only those after `prefixes`, those of the state: so a reference to a parent ends, and a layer
     that has two names is found by both.
     """
-    if prefix not in prefixes:
+    if module is None or prefix not in prefixes:
         return
     if isinstance(module, MultiHeadAttention):
         yield from _attention(module, prefix)
@@ -140,6 +141,8 @@ def _walk(module: Any, prefix: str, prefixes: Collection[str]) -> Iterator[_Sour
         for k, cell in enumerate(module.reverse_cells):
             yield from _cell(cell, prefix, f"_l{k}_reverse")
         return
+    if isinstance(module, TransformerBlock):
+        yield from _block(module, prefix, prefixes)
     parts: Any
     if isinstance(module, Sequential):
         parts = enumerate(module.layers)
@@ -161,7 +164,7 @@ def load_torch(
     module: Module,
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
-    names: Mapping[str, str | None] | None = None,
+    names: str | Mapping[str, str | None] | Sequence[str | Mapping[str, str | None]] | None = None,
     as_is: str | Sequence[str] = (),
     strict: bool = True,
 ) -> TorchReport:
@@ -170,26 +173,32 @@ def load_torch(
     Layers are matched by type: `Dense` transposes the weight of a Linear, `RNN`, `LSTM` and `GRU`
     and their cells read torch's joined arrays, and the layers of a `Sequential` are numbered as
     torch numbers them. `MultiHeadAttention` reads the arrays of torch's, or joins those of layers
-    ``q_proj``, ``k_proj`` and ``v_proj``.
+    ``q_proj``, ``k_proj`` and ``v_proj``, or ``query``, ``key`` and ``value``. `TransformerBlock`
+    reads torch's TransformerEncoderLayer, and with `context_width` its TransformerDecoderLayer.
 
     Args:
         module: the model.
         source: a state dict, of torch Tensors or of arrays; or the path of a safetensors file, or
             of a file that ``torch.save`` wrote (which needs torch).
         names: replacements of regular expressions in the source's names, in order, that turn them
-            into paths of the module. A name that matches one with None is dropped.
+            into paths of the module. A name that matches one with None is dropped. Or the kind of
+            a checkpoint on Hugging Face, ``"bert"``, ``"gpt2"``, ``"llama"``, ``"resnet"`` or
+            ``"vit"``, for a module with the attributes that docs/pretrained.md lists; or a list of
+            kinds and replacements, in order.
         as_is: regular expressions of names whose matrices are not transposed, such as those of
-            the Conv1D layers in Hugging Face's GPT-2.
+            the Conv1D layers in Hugging Face's GPT-2 (which ``names="gpt2"`` knows).
         strict: whether every Variable must have a value and every value a Variable.
 
     Returns:
         What was matched; ``print`` lists it.
 
     Raises:
-        StructureError: `strict`, and names are missing or unexpected; the message lists them.
+        StructureError: `strict`, and names are missing or unexpected. The message lists them, each
+            unexpected one with the missing Variable that is most like it.
         ShapeError: a value does not fit its Variable.
         CheckpointError: the file is missing or damaged, or holds more than arrays.
-        ArgumentError: two names in the source become one, or it holds dicts of its own.
+        ArgumentError: two names in the source become one, or it holds dicts of its own; `names` is
+            no kind that is known.
 
     >>> model = gg.nn.Sequential(gg.nn.Dense(2, 1), gg.nn.ReLU())
     >>> state = {"0.weight": np.array([[1.0, 2.0]]), "0.bias": np.array([3.0])}
@@ -201,8 +210,9 @@ def load_torch(
     """
     require_module("load_torch", module)
     originals = _read(source)
-    state = _renamed(originals, names or {})
-    own = [as_is] if isinstance(as_is, str) else list(as_is)
+    tables, own = _tables(names)
+    own += [as_is] if isinstance(as_is, str) else list(as_is)
+    state = _renamed(originals, tables)
     paths = {id(v): name for name, v in module.state().items()}
     matched: dict[str, str] = {}
     values: dict[str, Array] = {}
@@ -226,19 +236,32 @@ def load_torch(
     report = TorchReport(
         matched,
         [name for name in module.state() if name not in matched],
-        [original for name, (original, _) in state.items() if name not in used],
+        sorted(
+            (original for name, (original, _) in state.items() if name not in used), key=in_order
+        ),
     )
     if strict and (report.missing or report.unexpected):
-        kept = {original for original, _ in state.values()}
-        dropped = [name for name in originals if name not in kept and names]
-        raise StructureError(
-            f"load_torch: missing {report.missing}, unexpected {report.unexpected}"
-            f"{f', dropped by names= {dropped}' if report.missing and dropped else ''}. Map names "
-            "with names={pattern: replacement}, drop some with None, or load what matches with "
-            "strict=False."
-        )
+        new = {original: name for name, (original, _) in state.items()}
+        shapes = {name: tuple(np.shape(originals[name])) for name in new}
+        dropped = [n for n in originals if n not in new and not n.endswith(_COUNTER)]
+        raise StructureError(differences(report, module.state(), new, shapes, dropped))
     module.load_state(values, strict=False)
     return report
+
+
+def _tables(names: Any) -> tuple[list[Mapping[str, str | None]], list[str]]:
+    """The replacements that `names` means, in order, and the ``as_is`` of the kinds among them."""
+    tables: list[Mapping[str, str | None]] = []
+    as_is: list[str] = []
+    for part in [names] if isinstance(names, (str, Mapping)) else names or ():
+        if isinstance(part, str) and part not in TABLES:
+            raise ArgumentError(
+                f"load_torch: names={part!r:.60} is no kind of checkpoint that is known: "
+                f"{', '.join(TABLES)}. Pass a dict of replacements."
+            )
+        tables.append(TABLES[part] if isinstance(part, str) else part)
+        as_is += [AS_IS[part]] if isinstance(part, str) and part in AS_IS else []
+    return tables, as_is
 
 
 def _ends_of_parts(name: str) -> list[int]:
@@ -290,13 +313,13 @@ def _read_pickle(path: Path) -> Any:
 
 
 def _renamed(
-    state: Mapping[str, Any], names: Mapping[str, str | None]
+    state: Mapping[str, Any], tables: Iterable[Mapping[str, str | None]]
 ) -> dict[str, tuple[str, Any]]:
     """By their new names, the old names and the values; without torch's counters of batches."""
     renamed: dict[str, tuple[str, Any]] = {}
     for original, value in state.items():
-        name: str | None = None if original.endswith("num_batches_tracked") else original
-        for pattern, replacement in names.items():
+        name: str | None = None if original.endswith(_COUNTER) else original
+        for pattern, replacement in (pair for names in tables for pair in names.items()):
             if name is not None and re.search(pattern, name):
                 name = None if replacement is None else re.sub(pattern, replacement, name)
         if name is None:

@@ -116,6 +116,15 @@ def test_gradients_go_through_a_cache():
         np.testing.assert_allclose(gradient(x).numpy(), desired, 1e-4, 1e-5)
 
 
+def test_the_base_of_rotary_embedding_is_a_layer_s():
+    layers = [nn.MultiHeadAttention(8, 2, rotary=True, rotary_base=b) for b in (1e4, 10.0)]
+    layers[1].load_state(layers[0].state())
+    one, two = (layer(numbers(1, 5, 8)).numpy() for layer in layers)
+    assert not np.allclose(one, two, atol=1e-4)
+    with pytest.raises(ArgumentError, match="rotary_base must be above 0"):
+        nn.MultiHeadAttention(8, 2, rotary_base=0)
+
+
 def test_a_cache_needs_causal_attention_without_a_mask():
     layer = nn.MultiHeadAttention(8, 2)
     with pytest.raises(ArgumentError, match="causal self-attention"):
@@ -156,13 +165,20 @@ def test_rotary_products_depend_on_the_distance_only():
         nn.rotary_embedding(numbers(3, 5))
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-def test_every_variable_of_a_block_gets_a_gradient(norm_first):
-    block = nn.TransformerBlock(8, 2, norm_first=norm_first, dropout=0.1, norm=nn.RMSNorm)
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"norm_first": False}, {"context_width": 5}, {"gated": True, "activation": "swiglu"}],
+)
+def test_every_variable_of_a_block_gets_a_gradient(how):
+    block = nn.TransformerBlock(8, 2, dropout=0.1, norm=nn.RMSNorm, **how)
+    context = [numbers(2, 4, 5)] if "context_width" in how else []
     with gg.GradientTape() as tape, nn.training():
-        loss = gg.sum(block(numbers(2, 3, 8)) ** 2)
+        loss = gg.sum(block(numbers(2, 3, 8), *context) ** 2)
     gradients = tape.gradient(loss, block.trainable_variables)
     assert all(g is not None for g in gradients)
+    if not context:
+        with pytest.raises(ArgumentError, match="takes no context: set context_width"):
+            block(numbers(2, 3, 8), numbers(2, 4, 5))
 
 
 def test_heads_that_do_not_divide_raise():
