@@ -160,6 +160,25 @@ def test_page_of_the_kernel_cache_has_its_sizes():
     assert f"at most {MOST};" in text
 
 
+def test_page_of_stability_has_each_namespace():
+    text = (DOCS / "stability.md").read_text().partition("## What is public")[2]
+    listed = text.partition("- Their parameters")[0]
+    assert {*gg._NAMESPACES, "debug", "errors"} - set(re.findall(r"`(\w+)`", listed)) == set()
+
+
+def test_anchors_of_links_are_headings():
+    """As GitHub and MyST name them."""
+    texts = {path: path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+    links = [(p, *link) for p in texts for link in re.findall(r"\]\(([\w/.-]*)#(.*?)\)", texts[p])]
+    wrong = []
+    for page, target, anchor in links:
+        path = page.parent / target if target else page
+        headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+        anchors = [re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings]
+        wrong += [f"{page.name}: {target}#{anchor}"] * (anchor not in anchors)
+    assert not wrong
+
+
 if __name__ == "__main__":
     page = DOCS / "dtypes.md"
     page.write_text(with_tables(page.read_text()))
