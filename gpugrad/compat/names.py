@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,8 +18,10 @@ def forwarding(
     """
 
     def names() -> list[str]:
-        every = (*own, *(name for source in sources for name in dir(source)))
-        return sorted({name for name in every if not name.startswith("_")})
+        values = dict(own) if isinstance(own, dict) else dict.fromkeys(own)
+        for source in sources:
+            values |= {name: vars(source).get(name) for name in dir(source)}
+        return sorted(n for n, v in values.items() if not n.startswith("_") and _is_public(v))
 
     def look_up(name: str) -> Any:
         source = next((s for s in sources if name[:1] != "_" and hasattr(s, name)), None)
@@ -28,3 +31,11 @@ def forwarding(
         raise MissingNameError(message, name, lambda: nearest(name, names()))
 
     return look_up, names
+
+
+def _is_public(value: Any) -> bool:
+    """Whether a global name of a module is more than an import for its own use."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith("gpugrad.compat.")
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return home not in ("__future__", "collections.abc", "typing")
