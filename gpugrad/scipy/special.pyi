@@ -1,7 +1,7 @@
 # Written by ci/stubs from the functions themselves, with NumPy 2.4 and SciPy 1.17; do not edit.
 from gpugrad.core.tensor import Tensor
-from gpugrad.typing import ArrayLike, NumpyUfuncKeywords, UfuncKeywords
-from typing import Any, Unpack
+from gpugrad.typing import ArrayLike, Axis, NumpyUfuncKeywords, UfuncKeywords
+from typing import Any, SupportsIndex, Unpack
 from scipy.special._sf_error import SpecialFunctionError as SpecialFunctionError
 from scipy.special._sf_error import SpecialFunctionWarning as SpecialFunctionWarning
 from scipy.special._ufuncs import errstate as errstate
@@ -22,16 +22,30 @@ def airy(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) 
 def airye(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Any:
     """Exponentially scaled Airy functions and their derivatives."""
 
-def assoc_laguerre(x: Any, n: Any, k: Any = 0.0) -> Any:
-    """Compute the generalized (associated) Laguerre polynomial of degree n and order k."""
+def assoc_laguerre(x: ArrayLike, n: SupportsIndex, k: ArrayLike = 0.0) -> Any:
+    """Generalised Laguerre polynomial, `eval_genlaguerre` with the arguments in another order."""
 
-def assoc_legendre_p(*args: Any, **kwargs: Any) -> Any:
-    """Associated Legendre polynomial of the first kind."""
+def assoc_legendre_p(
+    n: SupportsIndex,
+    m: SupportsIndex,
+    z: ArrayLike,
+    *,
+    branch_cut: SupportsIndex = 2,
+    norm: bool = False,
+    diff_n: int = 0,
+) -> Any:
+    """Associated Legendre function of degree `n` and order `m`, and its derivatives."""
 
-def assoc_legendre_p_all(*args: Any, **kwargs: Any) -> Any:
-    """All associated Legendre polynomials of the first kind up to the specified degree ``n``,
-    order ``m``, and all derivatives up to order ``diff_n``.
-    """
+def assoc_legendre_p_all(
+    n: int,
+    m: int,
+    z: ArrayLike,
+    *,
+    branch_cut: SupportsIndex = 2,
+    norm: bool = False,
+    diff_n: int = 0,
+) -> Any:
+    """Associated Legendre functions of all degrees up to `n` and orders from -m to m."""
 
 def bdtr(
     x1: ArrayLike,
@@ -313,8 +327,8 @@ def dawsn(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords])
 def digamma(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Any:
     """The digamma function."""
 
-def diric(x: Any, n: Any) -> Tensor:
-    """Periodic sinc function, also called the Dirichlet kernel."""
+def diric(x: ArrayLike, n: ArrayLike, /) -> Tensor:
+    """Periodic sinc function sin(n x / 2) / (n sin(x / 2)) of a whole number `n` above 0."""
 
 def divide_no_nan(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """x / y, and 0 where `y` is 0; the gradients there are 0 too."""
@@ -697,11 +711,11 @@ def genlaguerre(n: Any, alpha: Any, monic: bool = False) -> Any:
 def geterr() -> Any:
     """Get the current way of handling special-function errors."""
 
-def h1vp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of Hankel function H1v(z) with respect to `z`."""
+def h1vp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the first Hankel function, `hankel1`, with respect to `z`."""
 
-def h2vp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of Hankel function H2v(z) with respect to `z`."""
+def h2vp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the second Hankel function, `hankel2`, with respect to `z`."""
 
 def h_roots(n: Any, mu: bool = False) -> Any:
     """Gauss-Hermite (physicist's) quadrature."""
@@ -832,8 +846,8 @@ def ive(
 ) -> Tensor:
     """Exponentially scaled modified Bessel function of the first kind."""
 
-def ivp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of modified Bessel functions of the first kind."""
+def ivp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the modified Bessel function I, `iv`, with respect to `z`."""
 
 def j0(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Bessel function of the first kind of order 0."""
@@ -877,8 +891,8 @@ def jve(
 ) -> Tensor:
     """Exponentially scaled Bessel function of the first kind of order `v`."""
 
-def jvp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of Bessel functions of the first kind."""
+def jvp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the Bessel function J, `jv`, with respect to `z`."""
 
 def k0(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Modified Bessel function of the second kind of order 0, :math:`K_0`."""
@@ -950,8 +964,8 @@ def kve(
 ) -> Tensor:
     """Exponentially scaled modified Bessel function of the second kind."""
 
-def kvp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of real-order modified Bessel function Kv(z)"""
+def kvp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the modified Bessel function K, `kv`, with respect to `z`."""
 
 def l_roots(n: Any, mu: bool = False) -> Any:
     """Gauss-Laguerre quadrature."""
@@ -962,22 +976,20 @@ def la_roots(n: Any, alpha: Any, mu: bool = False) -> Any:
 def laguerre(n: Any, monic: bool = False) -> Any:
     """Laguerre polynomial."""
 
-def lambertw(z: Any, k: Any = 0, tol: Any = 1e-08) -> Tensor:
-    """Lambert W function."""
+def lambertw(z: ArrayLike, /, k: SupportsIndex = 0, tol: ArrayLike = 1e-08) -> Tensor:
+    """The Lambert W function: the complex w with w exp(w) = z."""
 
 def legendre(n: Any, monic: bool = False) -> Any:
     """Legendre polynomial."""
 
-def legendre_p(*args: Any, **kwargs: Any) -> Any:
-    """Legendre polynomial of the first kind."""
+def legendre_p(n: SupportsIndex, z: ArrayLike, *, diff_n: int = 0) -> Any:
+    """Legendre polynomial of degree `n` and its derivatives, as SciPy's function of the name."""
 
-def legendre_p_all(*args: Any, **kwargs: Any) -> Any:
-    """All Legendre polynomials of the first kind up to the specified degree ``n`` and all
-    derivatives up to order ``diff_n``.
-    """
+def legendre_p_all(n: int, z: ArrayLike, *, diff_n: int = 0) -> Any:
+    """Legendre polynomials of all degrees up to `n`, and their derivatives."""
 
-def lmbda(v: Any, x: Any) -> Any:
-    """Jahnke-Emden Lambda function, Lambdav(x)."""
+def lmbda(v: float, x: ArrayLike) -> tuple[Any, Any]:
+    """Lambda functions of Jahnke and Emde, gamma(v + 1) (2 / x)^v J_v(x) (DLMF 10.16.9)."""
 
 def log1p(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Calculates log(1 + x) for use when `x` is near zero."""
@@ -988,8 +1000,8 @@ def log_expit(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywor
 def log_ndtr(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Logarithm of Gaussian cumulative distribution function."""
 
-def log_softmax(x: Any, axis: Any = None) -> Tensor:
-    """Compute the logarithm of the softmax function."""
+def log_softmax(x: ArrayLike, axis: Axis = None) -> Tensor:
+    """Logarithm of `softmax`, accurate where `softmax` underflows to 0."""
 
 def log_wright_bessel(
     x1: ArrayLike,
@@ -1013,9 +1025,13 @@ def logit(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords])
     """Logit ufunc for ndarrays."""
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+    a: ArrayLike,
+    axis: Axis = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Tensor:
-    """Compute the log of the sum of exponentials of input elements."""
+    """log(sum(b exp(a))) along axes, without overflow."""
 
 def lpmv(
     x1: ArrayLike,
@@ -1027,11 +1043,11 @@ def lpmv(
 ) -> Tensor:
     """Associated Legendre function of integer order and real degree."""
 
-def lqmn(m: Any, n: Any, z: Any) -> Any:
-    """Sequence of associated Legendre functions of the second kind."""
+def lqmn(m: int, n: int, z: ArrayLike) -> tuple[Any, Any]:
+    """Associated Legendre functions of the second kind of all orders and degrees up to m and n."""
 
-def lqn(n: Any, z: Any) -> Any:
-    """Legendre function of the second kind."""
+def lqn(n: int, z: ArrayLike) -> tuple[Any, Any]:
+    """Legendre functions of the second kind of all degrees up to `n`."""
 
 def mathieu_a(
     x1: ArrayLike, x2: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]
@@ -1120,8 +1136,8 @@ def modstruve(
 ) -> Tensor:
     """Modified Struve function."""
 
-def multigammaln(a: Any, d: Any) -> Tensor:
-    """Returns the log of multivariate gamma, also sometimes called the generalized gamma."""
+def multigammaln(a: ArrayLike, /, d: Any) -> Tensor:
+    """Logarithm of the gamma function of several variables."""
 
 def multiply_no_nan(x: ArrayLike, y: ArrayLike, /) -> Tensor:
     """x y, and 0 where `y` is 0, even if `x` is infinite or NaN."""
@@ -1446,8 +1462,8 @@ def poch(
 ) -> Tensor:
     """Pochhammer symbol."""
 
-def polygamma(n: Any, x: Any) -> Tensor:
-    """Polygamma functions."""
+def polygamma(n: ArrayLike, x: ArrayLike, /) -> Tensor:
+    """n-th derivative of `digamma`; `n` is a non-negative integer, without a gradient."""
 
 def powm1(
     x1: ArrayLike, x2: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]
@@ -1565,11 +1581,11 @@ def rel_entr(
 def rgamma(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Reciprocal of the gamma function."""
 
-def riccati_jn(n: Any, x: Any) -> Any:
-    """Compute Riccati-Bessel function of the first kind and its derivative."""
+def riccati_jn(n: int, x: ArrayLike) -> tuple[Any, Any]:
+    """Riccati-Bessel functions of the first kind, `x` times the spherical one."""
 
-def riccati_yn(n: Any, x: Any) -> Any:
-    """Compute Riccati-Bessel function of the second kind and its derivative."""
+def riccati_yn(n: int, x: ArrayLike) -> tuple[Any, Any]:
+    """Riccati-Bessel functions of the second kind, `x` times the spherical one."""
 
 def roots_chebyc(n: Any, mu: bool = False) -> Any:
     """Gauss-Chebyshev (first kind) quadrature."""
@@ -1643,8 +1659,8 @@ def shichi(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]
 def sici(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Any:
     """Sine and cosine integrals."""
 
-def sinc(x: Any) -> Tensor:
-    """Return the normalized sinc function."""
+def sinc(x: ArrayLike, /) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0. Its derivatives are exact at 0 and near it."""
 
 def sindg(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Sine of the angle `x` given in degrees."""
@@ -1659,42 +1675,38 @@ def smirnovi(
 ) -> Any:
     """Inverse to `smirnov`"""
 
-def softmax(x: Any, axis: Any = None) -> Tensor:
-    """Compute the softmax function."""
+def softmax(x: ArrayLike, axis: Axis = None) -> Tensor:
+    """Exponentials divided by their sum."""
 
-def softplus(x: Any, **kwargs: Any) -> Tensor:
-    """Compute the softplus function element-wise."""
+def softplus(x: ArrayLike, /, beta: ArrayLike = 1.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta, without overflow. The gradient is the sigmoid of beta * x."""
 
 def spence(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Spence's function, also known as the dilogarithm."""
 
-def sph_harm_y(*args: Any, **kwargs: Any) -> Tensor:
-    """Spherical harmonics. They are defined as"""
+def sph_harm_y(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, /) -> Tensor:
+    """Spherical harmonic of degree `n` and order `m`, a complex number."""
 
-def sph_harm_y_all(*args: Any, **kwargs: Any) -> Any:
-    """All spherical harmonics up to the specified degree ``n``, order ``m``, and all derivatives
-    up to order ``diff_n``.
-    """
+def sph_harm_y_all(n: int, m: int, theta: ArrayLike, phi: ArrayLike, *, diff_n: int = 0) -> Any:
+    """Spherical harmonics of all degrees up to `n` and orders from -m to m."""
 
-def sph_legendre_p(*args: Any, **kwargs: Any) -> Any:
-    """Spherical Legendre polynomial of the first kind."""
+def sph_legendre_p(n: SupportsIndex, m: SupportsIndex, theta: ArrayLike, *, diff_n: int = 0) -> Any:
+    """Spherical Legendre function of the polar angle: `sph_harm_y` at the azimuth 0."""
 
-def sph_legendre_p_all(*args: Any, **kwargs: Any) -> Any:
-    """All spherical Legendre polynomials of the first kind up to the specified degree ``n``,
-    order ``m``, and all derivatives up to order ``diff_n``.
-    """
+def sph_legendre_p_all(n: int, m: int, theta: ArrayLike, *, diff_n: int = 0) -> Any:
+    """Spherical Legendre functions of all degrees up to `n` and orders from -m to m."""
 
-def spherical_in(n: Any, z: Any, derivative: bool = False) -> Tensor:
-    """Modified spherical Bessel function of the first kind or its derivative."""
+def spherical_in(n: int, z: ArrayLike, derivative: bool = False) -> Tensor:
+    """Modified spherical Bessel function of the first kind, or its derivative."""
 
-def spherical_jn(n: Any, z: Any, derivative: bool = False) -> Tensor:
-    """Spherical Bessel function of the first kind or its derivative."""
+def spherical_jn(n: int, z: ArrayLike, derivative: bool = False) -> Tensor:
+    """Spherical Bessel function of the first kind, or its derivative."""
 
-def spherical_kn(n: Any, z: Any, derivative: bool = False) -> Tensor:
-    """Modified spherical Bessel function of the second kind or its derivative."""
+def spherical_kn(n: int, z: ArrayLike, derivative: bool = False) -> Tensor:
+    """Modified spherical Bessel function of the second kind, or its derivative."""
 
-def spherical_yn(n: Any, z: Any, derivative: bool = False) -> Tensor:
-    """Spherical Bessel function of the second kind or its derivative."""
+def spherical_yn(n: int, z: ArrayLike, derivative: bool = False) -> Tensor:
+    """Spherical Bessel function of the second kind, or its derivative."""
 
 def stdtr(
     x1: ArrayLike, x2: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]
@@ -1817,11 +1829,11 @@ def yve(
 ) -> Tensor:
     """Exponentially scaled Bessel function of the second kind of real order."""
 
-def yvp(v: Any, z: Any, n: Any = 1) -> Any:
-    """Compute derivatives of Bessel functions of the second kind."""
+def yvp(v: Any, z: ArrayLike, n: int = 1) -> Any:
+    """The `n`-th derivative of the Bessel function Y, `yv`, with respect to `z`."""
 
-def zeta(x: Any, q: Any = None, out: Any = None) -> Tensor:
-    """Riemann or Hurwitz zeta function."""
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Tensor:
+    """The Riemann zeta function of `x`, or Hurwitz's, the sum of (k + q)^-x from k = 0."""
 
 def zetac(x: ArrayLike, /, out: Any = None, **ufunc: Unpack[NumpyUfuncKeywords]) -> Tensor:
     """Riemann zeta function minus 1."""
