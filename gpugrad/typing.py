@@ -50,9 +50,9 @@ class HasDType(Protocol):
 
 
 ArrayLike: TypeAlias = Tensor | SupportsArray | complex | list[Any] | tuple[Any, ...] | range
-"""What ops take for an array: Tensors, other libraries' arrays, numbers and nested lists of them.
+"""Values that ops take for an array: Tensors, arrays, numbers and nested lists of numbers.
 
-Text is none.
+A string is not one of them.
 """
 
 DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str | HasDType | None
