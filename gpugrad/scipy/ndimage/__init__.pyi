@@ -28,7 +28,7 @@ def binary_closing(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_closing` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_dilation(
     input: Any,
@@ -42,7 +42,7 @@ def binary_dilation(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_dilation` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_erosion(
     input: Any,
@@ -56,12 +56,12 @@ def binary_erosion(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_erosion` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_fill_holes(
     input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None
 ) -> Any:
-    """SciPy's `binary_fill_holes` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_hit_or_miss(
     input: Any,
@@ -73,7 +73,7 @@ def binary_hit_or_miss(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_hit_or_miss` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_opening(
     input: Any,
@@ -87,7 +87,7 @@ def binary_opening(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_opening` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def binary_propagation(
     input: Any,
@@ -99,7 +99,7 @@ def binary_propagation(
     *,
     axes: Any = None,
 ) -> Any:
-    """SciPy's `binary_propagation` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def black_tophat(
     input: Any,
@@ -173,7 +173,7 @@ def distance_transform_bf(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """SciPy's `distance_transform_bf` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def distance_transform_cdt(
     input: Any,
@@ -183,7 +183,7 @@ def distance_transform_cdt(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """SciPy's `distance_transform_cdt` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def distance_transform_edt(
     input: Any,
@@ -193,13 +193,13 @@ def distance_transform_edt(
     distances: Any = None,
     indices: Any = None,
 ) -> Any:
-    """SciPy's `distance_transform_edt` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def extrema(input: Any, labels: Any = None, index: Any = None) -> Any:
     """Minima and maxima, which are differentiable, and their positions."""
 
 def find_objects(input: Any, max_label: Any = 0) -> Any:
-    """SciPy's `find_objects` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def fourier_ellipsoid(
     input: Any, size: Any, n: Any = -1, axis: Any = -1, output: Any = None
@@ -270,7 +270,7 @@ def gaussian_laplace(
     """Laplace filter of Gaussian second derivatives; differentiable by `sigma` too."""
 
 def generate_binary_structure(rank: Any, connectivity: Any) -> Any:
-    """SciPy's `generate_binary_structure` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def generic_filter(
     input: Any,
@@ -300,7 +300,7 @@ def generic_filter1d(
     extra_arguments: Any = (),
     extra_keywords: Any = None,
 ) -> Any:
-    """SciPy's `generic_filter1d` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def generic_gradient_magnitude(
     input: Any,
@@ -403,13 +403,13 @@ def grey_opening(
 def histogram(
     input: Any, min: Any, max: Any, bins: Any, labels: Any = None, index: Any = None
 ) -> Any:
-    """SciPy's `histogram` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def iterate_structure(structure: Any, iterations: Any, origin: Any = None) -> Any:
-    """SciPy's `iterate_structure` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def label(input: Any, structure: Any = None, output: Any = None) -> Any:
-    """SciPy's `label` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def labeled_comprehension(
     input: Any,
@@ -420,7 +420,7 @@ def labeled_comprehension(
     default: Any,
     pass_positions: bool = False,
 ) -> Any:
-    """SciPy's `labeled_comprehension` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def laplace(
     input: Any, output: Any = None, mode: str = "reflect", cval: Any = 0.0, *, axes: Any = None
@@ -468,7 +468,7 @@ def maximum_filter1d(
     """The greatest element of each window along an axis. Equal elements share the gradient."""
 
 def maximum_position(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """SciPy's `maximum_position` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The mean of the elements with each label; NaN if there are none."""
@@ -517,7 +517,7 @@ def minimum_filter1d(
     """The least element of each window along an axis. Equal elements share the gradient."""
 
 def minimum_position(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """SciPy's `minimum_position` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def morphological_gradient(
     input: Any,
@@ -652,7 +652,7 @@ def uniform_filter1d(
     """Means of windows along an axis; differentiable by `input` and `cval`."""
 
 def value_indices(arr: Any, *, ignore_value: Any = None) -> Any:
-    """SciPy's `value_indices` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The variance of the elements with each label."""
@@ -673,7 +673,7 @@ def vectorized_filter(
     """A filter whose values ``function(windows, axis=...)`` computes of all windows together."""
 
 def watershed_ift(input: Any, markers: Any, structure: Any = None, output: Any = None) -> Any:
-    """SciPy's `watershed_ift` on either device; raises if a tape watches it."""
+    """SciPy's function of its name on either device; raises under a tape."""
 
 def white_tophat(
     input: Any,

@@ -101,25 +101,25 @@ def isspmatrix(x: Any) -> bool:
     """Whether `x` is a sparse matrix, not an array, of gpugrad's or SciPy's."""
 
 def isspmatrix_bsr(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'bsr'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_coo(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'coo'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_csc(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'csc'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_csr(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'csr'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_dia(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'dia'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_dok(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'dok'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def isspmatrix_lil(x: Any) -> bool:
-    """Whether `x` is a sparse matrix, not an array, in the format 'lil'."""
+    """Whether `x` is a sparse matrix, not an array, of the format in the name."""
 
 def kron(A: Any, B: Any, format: str | None = None) -> Any:
     """Kronecker product of two sparse arrays."""
