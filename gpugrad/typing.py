@@ -37,14 +37,27 @@ def __dir__() -> list[str]:
 
 
 class SupportsArray(Protocol):
-    """An array of another library: NumPy's, CuPy's, pandas' and others that NumPy reads."""
+    """An array of another library: NumPy's, CuPy's, pandas' and others that NumPy reads.
+
+    >>> from gpugrad.typing import SupportsArray
+    >>> def on_gpugrad(x: SupportsArray) -> gg.Tensor:
+    ...     return gg.asarray(x)
+    >>> print(on_gpugrad(np.arange(3)))
+    [0 1 2]
+    """
 
     def __array__(self) -> Any:
         """The values as a NumPy array."""
 
 
 class HasDType(Protocol):
-    """An object that NumPy takes for a dtype, as another library's dtype."""
+    """An object that NumPy takes for a dtype, as another library's dtype.
+
+    >>> from types import SimpleNamespace
+    >>> like = SimpleNamespace(dtype=np.dtype("float64"))
+    >>> gg.zeros(2, dtype=like).dtype.name
+    'float64'
+    """
 
     dtype: np.dtype[Any]
 
@@ -69,7 +82,13 @@ Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 
 class UfuncKeywords(TypedDict, total=False):
-    """The keywords of NumPy's ufuncs that the op of the same name takes beside its arrays."""
+    """The keywords of NumPy's ufuncs that the op of the same name takes beside its arrays.
+
+    >>> from gpugrad.typing import UfuncKeywords
+    >>> keywords: UfuncKeywords = {"where": [True, False], "out": gg.zeros(2)}
+    >>> print(gg.add([1.0, 2.0], 1.0, **keywords))
+    [2. 0.]
+    """
 
     out: Tensor | None
     where: ArrayLike | None
@@ -77,7 +96,14 @@ class UfuncKeywords(TypedDict, total=False):
 
 
 class NumpyUfuncKeywords(TypedDict, total=False):
-    """The keywords of the ufuncs of `gpugrad.numpy` and `gpugrad.scipy.special`, beside `out`."""
+    """The keywords of the ufuncs of `gpugrad.numpy` and `gpugrad.scipy.special`, beside `out`.
+
+    >>> import gpugrad.numpy as gnp
+    >>> from gpugrad.typing import NumpyUfuncKeywords
+    >>> keywords: NumpyUfuncKeywords = {"dtype": "float32", "casting": "same_kind"}
+    >>> gnp.add(1.0, 2.0, **keywords).dtype.name
+    'float32'
+    """
 
     where: ArrayLike | None
     dtype: DTypeLike
