@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as _np
 
@@ -153,35 +153,6 @@ from gpugrad.registry.from_cuda import elementwise_kernel, raw_kernel
 from gpugrad.core.variable import Variable
 from gpugrad.transforms.vmap import vectorized_map, vmap
 
-if TYPE_CHECKING:  # at run time imported when first asked for: see __getattr__
-    from gpugrad import (
-        bridge, checkpoint, cuda, fft, linalg, nn, optim, random, scipy, special, testing,
-    )
-    from gpugrad.cuda import prefetch_to_device
-    from gpugrad.function import function
-    from gpugrad.function.control.api import cond, scan, while_loop
-    from gpugrad.kernels.about import about
-    from gpugrad.ops.nn.activations import (
-        relu, relu6, selu, sigmoid, log_sigmoid, softsign, silu, mish,
-    )
-    from gpugrad.ops.nn.activations_adjustable import hardtanh, elu, softplus, leaky_relu, gelu
-    from gpugrad.ops.special.bessel import i0
-    from gpugrad.ops.nn.cross_entropy import (
-        softmax_cross_entropy, softmax_cross_entropy_grad, sparse_softmax_cross_entropy,
-        sparse_softmax_cross_entropy_grad,
-    )
-    from gpugrad.ops.linalg.cholesky import cholesky
-    from gpugrad.ops.linalg.determinants import adjugate, det, slogdet
-    from gpugrad.ops.linalg.solve import solve_triangular, solve, inv, matrix_power
-    from gpugrad.ops.nn.losses import mse
-    from gpugrad.ops.nn.losses_binary import binary_cross_entropy_with_logits
-    from gpugrad.ops.nn.softmax import softmax, softmax_grad, log_softmax, log_softmax_grad, one_hot
-    from gpugrad.ops.linalg.norms import vector_norm, matrix_norm
-    from gpugrad.ops.special.common import sinc, logaddexp2
-    from gpugrad.ops.linalg.special_matrices import vander
-    from gpugrad.random import set_seed
-    from gpugrad.registry.profile import profile
-
 __version__ = "0.1.0"
 
 bool = _np.dtype("bool")
@@ -206,7 +177,7 @@ true_divide = divide
 
 _NAMESPACES = (
     "bridge", "checkpoint", "cuda", "data", "distributed", "fft", "linalg", "nn", "numpy", "optim",
-    "random", "scipy", "special", "testing", "train",
+    "random", "scipy", "special", "testing", "train", "typing",
 )
 _ELSEWHERE = {
     "about": "kernels.about", "cond": "function.control.api", "lib": "numpy", "mse": "nn",
@@ -234,7 +205,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    """The public names, and the namespaces that ``from gpugrad import *`` does not import."""
+    return sorted({*__all__, *_NAMESPACES})
 
 
 class _Package(types.ModuleType):
@@ -292,7 +264,7 @@ __all__ = [
     "isposinf", "isreal", "isrealobj", "isscalar", "ix_", "jacobian", "jvp", "kaiser", "kron",
     "last_writes", "lcm", "ldexp", "leaky_relu", "left_shift", "lerp", "less", "less_equal",
     "lexsort", "lib", "linalg", "linearize", "linspace", "log", "log1p", "log2", "log10",
-    "log_sigmoid", "log_softmax", "log_softmax_grad", "logaddexp", "logaddexp2", "logical_and",
+    "log_sigmoid", "log_softmax", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "logspace", "logsumexp", "masked_divide",
     "masked_multiply", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "matvec", "max",
     "maximum", "mean", "median", "meshgrid", "min", "minimum", "mish", "mixed_precision", "mod",
@@ -312,9 +284,9 @@ __all__ = [
     "select", "selu", "set_deterministic", "set_device", "set_matmul_precision", "set_seed",
     "setdiff1d", "setitem", "setxor1d", "shape", "sigmoid", "sign", "signbit", "silu", "sin",
     "sinc", "sinh", "size", "sliding_window_view", "slogdet", "softmax", "softmax_cross_entropy",
-    "softmax_cross_entropy_grad", "softmax_grad", "softplus", "softsign", "solve",
+    "softplus", "softsign", "solve",
     "solve_triangular", "sort", "sort_complex", "spacing", "sparse_softmax_cross_entropy",
-    "sparse_softmax_cross_entropy_grad", "special", "split", "sqrt", "square", "squared_difference",
+    "special", "split", "sqrt", "square", "squared_difference",
     "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "swapaxes", "take",
     "take_along_axis", "tan", "tanh", "tensordot", "testing", "tile", "to_device", "top_k", "trace",
     "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",

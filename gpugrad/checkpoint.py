@@ -47,6 +47,11 @@ __all__ = ["load", "restore", "save"]
 
 answer_missing(__name__)
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Array = np.ndarray[Any, Any]
 
 

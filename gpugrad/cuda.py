@@ -48,6 +48,10 @@ __all__ = [
 answer_missing(__name__)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def is_available() -> bool:
     """Whether a GPU answers.
 

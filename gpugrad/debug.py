@@ -21,6 +21,10 @@ __all__ = ["check_numerics", "nans", "print"]
 answer_missing(__name__)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @saying_where
 def nans(*, infinities: bool = True) -> contextlib.AbstractContextManager[None]:
     """Raise at the first NaN or infinity that arises in a ``with`` block, naming its origin.

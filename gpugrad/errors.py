@@ -49,6 +49,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -14,6 +14,7 @@ except `matrix_rank` have gradients, to any order, for real and complex numbers.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -140,6 +141,8 @@ def _name_results(op: Callable[..., Any], names: Callable[..., Result]) -> Calla
         return names(*results) if isinstance(results, tuple) else results  # compute_uv=False
 
     call.__module__ = __name__  # for pickle, which looks functions up
+    signature = inspect.signature(op).replace(return_annotation=names)
+    call.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     return call
 
 

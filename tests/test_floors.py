@@ -13,8 +13,8 @@ from test_public_names import MODULES as PUBLIC
 HOUSE = Path(__file__).parents[1] / "gpugrad"
 
 FLOORS = [
-    "errors", "core", "kernels", "trace", "autodiff", "registry", "ops", "transforms", "array_api",
-    "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
+    "errors", "core", "typing", "kernels", "trace", "autodiff", "registry", "ops", "transforms",
+    "array_api", "numpy", "linalg", "fft", "special", "random", "cuda", "checkpoint", "debug",
     "bridge", "function", "scipy", "nn", "optim", "distributed", "data", "train", "testing",
     "__init__", "__main__", "compat", "integrations", "examples",
 ]  # fmt: skip

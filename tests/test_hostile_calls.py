@@ -414,8 +414,8 @@ SAMPLES = {  # by the parameter's name
     "subscripts": "ij->i", "values": 1.0, "x1": V, "x2": [1.5],
 }  # fmt: skip
 SAMPLES_OF = {
-    **{k: {"args": (2,)} for k in ("dft", "hadamard", "helmert", "hilbert", "invhilbert")},
-    **{k: {"args": (2,)} for k in ("invpascal", "pascal")},
+    **{k: {"n": 2} for k in ("dft", "hadamard", "helmert", "hilbert", "invhilbert")},
+    **{k: {"n": 2} for k in ("invpascal", "pascal")},
     **{k: {"z": 0.5} for k in ("lqn", "lqmn")},  # infinite at 1
     **{k: {"x": 0.5} for k in ("lmbda", "riccati_jn", "riccati_yn")},
     "solve_triangular": {"a": M, "b": V, "lower": True},

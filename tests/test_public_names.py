@@ -18,7 +18,7 @@ MODULES = [
     "gpugrad.nn.initializers", "gpugrad.optim", "gpugrad.optim.schedules", "gpugrad.random",
     "gpugrad.scipy", "gpugrad.scipy.ndimage", "gpugrad.scipy.sparse",
     "gpugrad.scipy.sparse.csgraph", "gpugrad.scipy.sparse.linalg",
-    "gpugrad.special", "gpugrad.testing", "gpugrad.train",
+    "gpugrad.special", "gpugrad.testing", "gpugrad.train", "gpugrad.typing",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from contextlib import AbstractContextManager
 from threading import get_ident
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
@@ -35,6 +35,9 @@ from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TapeError, saying_where
 from gpugrad.trace.listener import EndOfBlock
+
+K = TypeVar("K")
+V = TypeVar("V", bound=Tensor)
 
 CHUNK_BYTES = 2**28
 """Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""
@@ -211,6 +214,43 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         else:
             self.log, self.dead, self.barriers = [], set(), []
 
+    # fmt: off
+    @overload
+    def gradient(
+        self, target: Any, sources: Tensor, output_gradients: Any = None, *,
+        unconnected_gradients: Literal["zero"],
+    ) -> Tensor: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: list[V], output_gradients: Any = None, *,
+        unconnected_gradients: Literal["zero"],
+    ) -> list[Tensor]: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: Tensor, output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> Tensor | None: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: list[V], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> list[Tensor | None]: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: tuple[V, ...], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> tuple[Tensor | None, ...]: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: dict[K, V], output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> dict[K, Tensor | None]: ...
+    @overload
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None,
+        unconnected_gradients: Any = ...,
+    ) -> Any: ...
+    # fmt: on
     @answering
     def gradient(
         self,

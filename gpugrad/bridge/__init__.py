@@ -12,3 +12,7 @@ from gpugrad.bridge.jax import from_jax, to_jax
 from gpugrad.bridge.torch import from_torch, to_torch
 
 __all__ = ["from_jax", "from_torch", "to_jax", "to_torch"]
+
+
+def __dir__() -> list[str]:
+    return __all__

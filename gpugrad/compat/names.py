@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,8 +18,12 @@ def forwarding(
     """
 
     def names() -> list[str]:
-        every = (*own, *(name for source in sources for name in dir(source)))
-        return sorted({name for name in every if not name.startswith("_")})
+        mine = [
+            n for n in own if not isinstance(own, dict) or _is_public(own[n], "gpugrad.compat.")
+        ]
+        theirs = [(n, vars(source).get(n)) for source in sources for n in dir(source)]
+        every = {*mine, *(name for name, value in theirs if _is_public(value, "gpugrad."))}
+        return sorted(name for name in every if not name.startswith("_"))
 
     def look_up(name: str) -> Any:
         source = next((s for s in sources if name[:1] != "_" and hasattr(s, name)), None)
@@ -28,3 +33,16 @@ def forwarding(
         raise MissingNameError(message, name, lambda: nearest(name, names()))
 
     return look_up, names
+
+
+def _is_public(value: Any, modules: str) -> bool:
+    """Whether a global name is more than an import for the module's own use.
+
+    Args:
+        value: its value.
+        modules: how the names of public modules begin.
+    """
+    if isinstance(value, types.ModuleType):
+        return value.__name__.startswith(modules)
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return home not in ("__future__", "collections.abc", "typing")

@@ -264,7 +264,9 @@ class Variable(Replaceable):
                 reraise(error, op, {"variable": self, "values": slices.values}, {})
         return self
 
-    def scatter_add(self, slices: IndexedSlices) -> Variable:
+    def scatter_add(  # type: ignore[override]  # TensorFlow's method, not CuPy's
+        self, slices: IndexedSlices
+    ) -> Variable:
         """Add rows; a row named twice is added twice."""
         return self._scatter("scatter_add", slices, "index_add")
 

@@ -95,6 +95,10 @@ def random_crop(
     return padded[examples, channels, rows, columns]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @saying_where
 @takes(degrees=NOT_NEGATIVE, translate=NOT_NEGATIVE, shear=NOT_NEGATIVE)
 def random_affine(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -79,6 +79,9 @@ class Arrays(Dataset):
     def __getitem__(self, index: int) -> Any:
         return nest.map_structure(lambda a: a[index], self.arrays)
 
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
     def take(self, indices: Array) -> Any:
         """The examples at the indices, stacked."""
         return nest.map_structure(lambda a: a[indices], self.arrays)
@@ -129,6 +132,9 @@ class Windows(Dataset):
     def __getitem__(self, index: int) -> tuple[Array, Array]:
         x, y = self.take(np.array([index]))
         return x[0], y[0]
+
+    def __iter__(self) -> Iterator[tuple[Array, Array]]:
+        return (self[k] for k in range(len(self)))
 
     def take(self, indices: Array) -> tuple[Array, Array]:
         """The windows at the indices, stacked."""

@@ -36,3 +36,7 @@ __all__ = [
 ]
 
 answer_missing(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

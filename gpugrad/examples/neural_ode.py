@@ -133,7 +133,8 @@ def gradient_difference(model: Forecast, starts: Array, points: Array) -> float:
             value = loss(
                 solver(model.field, gg.constant(starts), model.steps, DT), gg.constant(points)
             )
-        grads = tape.gradient(value, model.trainable_variables)
+        variables = model.trainable_variables
+        grads = tape.gradient(value, variables, unconnected_gradients="zero")
         flat.append(np.concatenate([g.numpy().ravel() for g in grads]))
     return float(np.linalg.norm(flat[1] - flat[0]) / np.linalg.norm(flat[0]))
 

@@ -65,8 +65,8 @@ def make_step(model: Transform, first: gg.Tensor, second: gg.Tensor) -> Any:
 
     def step(_: Any) -> gg.Tensor:
         blur = float(model.blur)
-        blurred = [ndimage.gaussian_filter(image, blur) for image in (first, second)]
-        numbers, loss = gauss_newton(*blurred, model.numbers)
+        one, other = (ndimage.gaussian_filter(image, blur) for image in (first, second))
+        numbers, loss = gauss_newton(one, other, model.numbers)
         model.numbers.assign(numbers)
         model.blur.assign(max(blur * 0.8, LAST_BLUR))
         return loss

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.known_as import answering
-from gpugrad.function.callable import Function
+from gpugrad.function.callable import Function, P, R
 from gpugrad.function.signature import Names
 from gpugrad.function.steps_per_call import Steps
 
 
+@overload
+def function(
+    f: Callable[P, R],
+    *,
+    static: Names = (),
+    donate: Names = (),
+    steps_per_call: int | None = None,
+    remat: str | None = None,
+    memory_limit: int | None = None,
+    passes: Sequence[str] | None = None,
+) -> Function[P, R]: ...
+@overload
+def function(
+    f: None = None,
+    *,
+    static: Names = (),
+    donate: Names = (),
+    steps_per_call: int | None = None,
+    remat: str | None = None,
+    memory_limit: int | None = None,
+    passes: Sequence[str] | None = None,
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 @answering
 def function(
     f: Callable[..., Any] | None = None,

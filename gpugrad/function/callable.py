@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from gpugrad.autodiff.batched import levels_running
 from gpugrad.autodiff.graph import GraphNeeded, in_graph
@@ -41,16 +41,19 @@ from gpugrad.trace.tracing import Tracing
 CacheInfo = namedtuple("CacheInfo", "hits traces otherwise")
 """How often a `Function` replayed, traced, or called the Python function instead."""
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _MANY = 16  # traces after which another one is worth a warning
 
 
-class Function:
+class Function(Generic[P, R]):
     """A traced function, as `gg.function` returns it; call it like the function itself."""
 
     @functools.partial(saying_where, name="function")
     def __init__(
         self,
-        f: Callable[..., Any],
+        f: Callable[P, R],
         passes: Sequence[str] | None = None,
         static: Names = (),
         remat: str | None = None,
@@ -69,7 +72,7 @@ class Function:
         self._warned = self._in_graph = False
         self._creating: set[Any] = set()
 
-    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: P.args, **keywords: P.kwargs) -> R:
         """Replay the program for arguments like these, or trace it."""
         if current_trace() is not None or levels_running():
             return self._f(*args, **keywords)  # part of another trace or of a vmap
@@ -375,7 +378,7 @@ class Function:
 class _Method(functools.partial[Any]):
     """A `Function` bound to an object as a method; all objects share its programs."""
 
-    func: Function
+    func: Function[..., Any]
 
     def lower(self, /, *args: Any, **keywords: Any) -> Lowered:
         """See `Function.lower`."""

@@ -12,7 +12,7 @@ from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.core.variable import Variable
 from gpugrad.errors import ArgumentError, ShapeError
-from gpugrad.function.callable import Function
+from gpugrad.function.callable import Function, P, R
 from gpugrad.function.donation import releaser
 from gpugrad.function.plan import Plan
 from gpugrad.function.signature import Signature
@@ -22,7 +22,7 @@ from gpugrad.trace.profiling import in_span, profiles
 from gpugrad.trace.program import NotReplayable
 
 
-class Steps(Function):
+class Steps(Function[P, R]):
     """A `Function` that takes several steps per call; `lower` and `memory` describe one step."""
 
     def __init__(self, steps: int, *options: Any) -> None:

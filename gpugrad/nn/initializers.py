@@ -41,6 +41,11 @@ __all__ = [
 
 answer_missing(__name__)
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Initializer = Callable[..., Tensor]
 Shape = tuple[int, ...]
 

@@ -7,7 +7,7 @@ import functools
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from gpugrad.core.arguments import FLAG, INITIALIZER, optional, takes
 from gpugrad.core.backend import HALF, TENSOR
@@ -340,9 +340,11 @@ class Module:
         """
         return summary(self, inputs)
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__} has no attribute {name!r}."
-        raise MissingNameError(message, name, lambda: about(_PLACE, name, dir(self)))
+    if not TYPE_CHECKING:  # type checkers find misspelt names themselves
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            raise MissingNameError(message, name, lambda: about(_PLACE, name, dir(self)))
 
     @reprlib.recursive_repr()  # a child may have a reference to its parent
     def __repr__(self) -> str:

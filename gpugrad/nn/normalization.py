@@ -281,7 +281,7 @@ class BatchNorm(_Norm):
     def _normalised(self, x: Tensor, weight: Any, bias: Any, training: bool) -> Any:
         """The result and, in training, the new running statistics."""
         running = self.running_mean, self.running_var
-        settings = {"momentum": self.momentum, "eps": self.eps, "axis": self.axis}
+        settings: dict[str, Any] = {"momentum": self.momentum, "eps": self.eps, "axis": self.axis}
         return functional.batch_norm(x, *running, weight, bias, training=training, **settings)
 
     def _check_batch(self, x: Tensor) -> None:

@@ -22,7 +22,7 @@ class FunctionLayer(Module):
     _function: ClassVar[Callable[..., Any]]
     _parameters: ClassVar[inspect.Signature]
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
+    def _set_options(self, *args: Any, **keywords: Any) -> None:
         name = type(self).__name__
         if (wrong := keyword_error(name, self._parameters.parameters, keywords)) is not None:
             raise wrong
@@ -49,12 +49,20 @@ class FunctionLayer(Module):
 def layer_of(name: str, function: Callable[..., Any]) -> type[FunctionLayer]:
     """The layer class that calls a function; its options are the function's, without the array."""
     _, *options = inspect.signature(function).parameters.values()
+
+    def init(self: FunctionLayer, *args: Any, **keywords: Any) -> None:
+        self._set_options(*args, **keywords)
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    init.__name__, init.__qualname__ = "__init__", f"{name}.__init__"
+    init.__signature__ = inspect.Signature([own, *options])  # type: ignore[attr-defined]  # editors
     doc = f"The layer that calls `gg.nn.{function.__name__}`, whose options it takes.\n"
     return type(
         name,
         (FunctionLayer,),
         {
             "__doc__": doc + _example(name, function),
+            "__init__": init,
             "__module__": "gpugrad.nn",  # which defines it
             "_function": staticmethod(function),
             "_parameters": inspect.Signature(options),

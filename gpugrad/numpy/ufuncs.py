@@ -74,6 +74,7 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
         return run_ufunc(numpys, *args, own=True, **keywords)
 
     function: Any = run
+    function.__signature__ = _signature_of(numpys)
     op = getattr(ours, "op", None)
     if op is not None and op.ufunc is not None and numpys.nout == 1:
         names = {
@@ -91,6 +92,23 @@ def ufunc_of(numpys: Any) -> Callable[..., Any]:
     for name in (*UFUNC_METHODS, "resolve_dtypes"):
         setattr(function, name, functools.partial(run_ufunc, getattr(numpys, name), own=True))
     return function
+
+
+def _signature_of(numpys: Any) -> inspect.Signature:
+    """The signature of a ufunc; before NumPy 2.4 it has none."""
+    keywords = [*inspect.signature(_like).parameters.values()]
+    if numpys.signature is not None:
+        keywords = [p for p in keywords if p.name != "where"]
+    names = ("x",) if numpys.nin == 1 else [f"x{k}" for k in range(1, numpys.nin + 1)]
+    arrays = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names]
+    return inspect.Signature(arrays + keywords)
+
+
+def _like(
+    out: Any = None, *, where: Any = True, casting: str = "same_kind", order: str = "K",
+    dtype: Any = None, subok: bool = True, signature: Any = None,
+) -> None:  # fmt: skip
+    """The keywords of ufuncs."""
 
 
 def docstring_of(numpys: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gpugrad.autodiff.scaled_losses import marked, scale_of
 from gpugrad.autodiff.tape import GradientTape
@@ -241,11 +241,13 @@ class Optimizer(Stepping):
         self.apply_gradients(zip(gradients, variables, strict=True))
         return value
 
-    def __getattr__(self, name: str) -> Any:
-        message = f"{type(self).__name__} has no attribute {name!r}."
-        raise MissingNameError(message, name, lambda: about("an optimizer", name, dir(self)))
+    if not TYPE_CHECKING:  # type checkers find misspelt names themselves
 
-    lr = property(fset=lambda self, _: self.__getattr__("lr"))  # setting it would change nothing
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__} has no attribute {name!r}."
+            raise MissingNameError(message, name, lambda: about("an optimizer", name, dir(self)))
+
+        lr = property(fset=lambda self, _: self.__getattr__("lr"))  # it would change nothing
 
     # -- checking
 

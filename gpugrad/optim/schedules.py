@@ -38,6 +38,11 @@ __all__ = [
     "warmup",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _Rate = float | Callable[[int], float]
 
 

@@ -19,3 +19,7 @@ from gpugrad.testing.grads import check_grads
 from gpugrad.testing.ops import CHECKS, check_op
 
 __all__ = ["CHECKS", "TOLERANCES", "GradientCheckError", "assert_close", "check_grads", "check_op"]
+
+
+def __dir__() -> list[str]:
+    return __all__

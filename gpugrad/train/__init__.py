@@ -55,3 +55,7 @@ __all__ = [
 ]
 
 answer_missing(__name__)
+
+
+def __dir__() -> list[str]:
+    return __all__

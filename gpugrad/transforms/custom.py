@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from gpugrad.trace.array import current_trace
 from gpugrad.transforms.accesses import Accesses, is_number, watched_in_objects
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", covariant=True)
+F = TypeVar("F", bound=Function)
 
 
 class _CustomCall:
@@ -121,6 +125,10 @@ class _CustomCall:
         return g._data
 
 
+@overload
+def custom_gradient(f: Callable[P, tuple[R, Any]]) -> Callable[P, R]: ...
+@overload
+def custom_gradient(f: None = None) -> Callable[[Callable[P, tuple[R, Any]]], Callable[P, R]]: ...
 def custom_gradient(f: Function | None = None) -> Function:
     """Give a function its own gradient; a decorator.
 
@@ -264,7 +272,17 @@ def _record(
     return outs
 
 
-def custom_jvp(f: Function) -> Function:
+class WithRule(Protocol[P, C]):
+    """A function as `custom_jvp` returns it."""
+
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> C:
+        """The function's result."""
+
+    def defjvp(self, rule: F) -> F:
+        """Set the rule of the derivative; a decorator."""
+
+
+def custom_jvp(f: Callable[P, R]) -> WithRule[P, R]:
     """Give a function its own derivative in forward mode; a decorator, as in JAX.
 
     ``f.defjvp(rule)`` sets the rule: ``rule(primals, tangents)`` returns the result and its
@@ -289,7 +307,7 @@ def custom_jvp(f: Function) -> Function:
     """
     CALLABLE("custom_jvp", "f", f)
     rules: list[Function] = []
-
+    function: Function = f
     name = getattr(f, "__name__", type(f).__name__)
 
     def transposed(*args: Any) -> Any:
@@ -305,7 +323,7 @@ def custom_jvp(f: Function) -> Function:
             by_tangent = iter(grads)
             return [None if t is None else next(by_tangent) for t in tangents]
 
-        return f(*args), grad_fn
+        return function(*args), grad_fn
 
     @functools.wraps(f)
     def with_own_jvp(*args: Any) -> Any:
@@ -318,11 +336,11 @@ def custom_jvp(f: Function) -> Function:
         return rule
 
     with_own_jvp.defjvp = defjvp  # type: ignore[attr-defined]  # the decorator for the rule
-    return with_own_jvp
+    return cast(WithRule[P, R], with_own_jvp)
 
 
 @saying_where
-def grad_pass_through(f: Function) -> Function:
+def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
     """Make a function with the values of `f` and the gradient of the identity (straight-through).
 
     >>> gg.grad(lambda x: gg.grad_pass_through(gg.round)(x) ** 2)(1.3).item()

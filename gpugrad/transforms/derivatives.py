@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from gpugrad.errors import (
 )
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _name(f: Function) -> str:
@@ -120,8 +122,8 @@ def _pair(y: Any, f: Function) -> Any:
 
 @answering
 def value_and_grad(
-    f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
-) -> Function:
+    f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]:
     """Make a function that returns ``(f(...), gradient)``.
 
     Args:
@@ -162,7 +164,9 @@ def _value_and_grad(name: str, f: Function, argnums: Any, has_aux: bool) -> Func
 
 
 @answering
-def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+def grad(
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """Make a function that returns the gradient of `f`; see `value_and_grad`.
 
     >>> gg.grad(gg.grad(lambda x: x * x * x))(2.0).item()
@@ -179,7 +183,7 @@ def grad(f: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
 
 
 @saying_where
-def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
+def vjp(f: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     """Return ``(f(*primals), pull)``; ``pull(cotangent)`` returns a tuple, one gradient per primal.
 
     >>> y, pull = gg.vjp(lambda x: x * x, gg.constant([1.0, 2.0]))
@@ -205,7 +209,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, Function]:
 
 
 @saying_where
-def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """Return ``(f(*primals), J @ tangents)``, by forward mode.
 
     >>> y, t = gg.jvp(lambda x: x * x, [3.0], [1.0])
@@ -229,7 +233,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
 
 @saying_where
-def linearize(f: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, Callable[..., R]]:
     """Return ``(f(*primals), push)``; ``push(*tangents)`` is J @ tangents, without running `f`.
 
     It is the gradient of g -> vjp(g), which is linear in g: a tape records that once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import Function, custom_gradient
 from gpugrad.transforms.derivatives import grad, vjp
 from gpugrad.transforms.jacobians import jacobian
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _of_fixed_point(f: Function) -> Function:
@@ -84,7 +87,7 @@ def implicit_diff(
     *,
     kind: str = "root",
     solve: Callable[[Function, Tensor], Tensor] | None = None,
-) -> Callable[[Function], Function]:
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Differentiate a solver through the equation that its solution satisfies; a decorator.
 
     With F(x, *params) = 0 the implicit function theorem gives dx = -(dF/dx)^-1 dF/dparams:

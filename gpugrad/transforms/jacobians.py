@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import unwrap_level, wrap_level
@@ -21,6 +21,7 @@ from gpugrad.ops.arrays.creation import eye
 from gpugrad.transforms.derivatives import grad, results_of, split, tensors_in
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
 
 _MODE = one_of("reverse", "forward", "auto")
 _FIRST = 32
@@ -29,12 +30,12 @@ _FIRST = 32
 
 @answering
 def jacobian(
-    f: Function,
+    f: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     *,
     mode: str = "reverse",
     chunk_bytes: int = CHUNK_BYTES,
-) -> Function:
+) -> Callable[P, Any]:
     """Make a function that returns the Jacobian: output's shape + argument's shape.
 
     Args:
@@ -165,7 +166,9 @@ def _check_columns(sources: Sequence[Tensor], results: Sequence[Any]) -> None:
 
 
 @answering
-def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES) -> Function:
+def batch_jacobian(
+    f: Callable[P, Any], argnums: int = 0, *, chunk_bytes: int = CHUNK_BYTES
+) -> Callable[P, Any]:
     """Make a function that returns the Jacobian of each example of a batch.
 
     Args:
@@ -185,8 +188,8 @@ def batch_jacobian(f: Function, argnums: int = 0, *, chunk_bytes: int = CHUNK_BY
 
 @answering
 def hessian(
-    f: Function, argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
-) -> Function:
+    f: Callable[P, Any], argnums: int | Sequence[int] = 0, *, chunk_bytes: int = CHUNK_BYTES
+) -> Callable[P, Any]:
     """Make a function that returns the Hessian of a scalar function.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from gpugrad.autodiff.gradients import UnconnectedGradients
 from gpugrad.autodiff.recorder import recording_stopped
@@ -26,9 +26,11 @@ from gpugrad.transforms.accesses import Accesses
 from gpugrad.transforms.custom import custom_gradient
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def recompute_grad(f: Function) -> Function:
+def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
     """Make a function that keeps no activations: the backward pass recomputes them.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, StructureError, saying_where
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _RANDOMNESS = ("error", "different", "same")
 
@@ -43,13 +46,13 @@ def _from_zero(what: str, x: Tensor, axis: int, ndim: int) -> int:
 
 @saying_where
 def vmap(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     *,
     axis_size: int | None = None,
     randomness: str = "error",
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Turn a function of one example into a function of a batch, which runs once for all.
 
     Args:
@@ -163,7 +166,7 @@ def _collect(name: str, result: Any, level: Level, out_axes: Any) -> Any:
 
 
 @saying_where
-def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
+def vectorized_map(fn: Callable[[Any], R], elems: Any) -> R:
     """Apply `fn` to each example of `elems` along axis 0, all at once; named as in TensorFlow.
 
     Args:

@@ -7,3 +7,7 @@ from gpugrad.numpy.polynomial import polynomial as polynomial
 from gpugrad.numpy.polynomial import polyutils as polyutils
 
 __getattr__, __all__ = namespace(np.polynomial)
+
+
+def __dir__() -> list[str]:
+    return __all__

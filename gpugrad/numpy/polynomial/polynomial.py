@@ -20,6 +20,10 @@ from gpugrad.numpy.namespace import namespace
 __getattr__, __all__ = namespace(np.polynomial.polynomial)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def _floats(x: Any) -> Tensor:
     """An array of at least one axis, without integers."""
     return array(x, copy=None, ndmin=1) + 0.0

@@ -1,18 +1,19 @@
 """NumPy's functions that apply another function to parts of an array."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from gpugrad.core.arguments import CALLABLE
 from gpugrad.core.backend import TENSOR
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
 
 
 @saying_where
-def apply_along_axis(func1d, axis, arr, *args, **keywords):
+def apply_along_axis(func1d, axis, arr, *args, **keywords) -> Tensor:
     """Apply a function to each vector along an axis.
 
     The calls run one after the other; `gg.vmap` is faster for functions that it supports.
@@ -50,7 +51,7 @@ def apply_along_axis(func1d, axis, arr, *args, **keywords):
 
 
 @saying_where
-def apply_over_axes(func, a, axes):
+def apply_over_axes(func, a, axes) -> Tensor:
     """Apply a reduction along one axis after another; the axes stay, with length 1.
 
     Args:
@@ -83,7 +84,7 @@ def apply_over_axes(func, a, axes):
 
 
 @saying_where
-def einsum_path(subscripts, *operands, optimize="greedy"):
+def einsum_path(subscripts, *operands, optimize="greedy") -> tuple[list[Any], str]:
     """The cheapest order of contractions of an `einsum`, as NumPy's einsum_path.
 
     Args:

@@ -9,7 +9,7 @@ from gpugrad.autodiff.batched import Each, all_batched, batch_axis_of
 from gpugrad.core.backend import ARRAYS, NUMPY, TENSOR, innermost_array
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.kernels.by_hand import scatter
 from gpugrad.kernels.cpu.large import LARGE, kernels
@@ -398,7 +398,7 @@ def index_along_axis(name, x, indices, axis):
 
 
 @saying_where
-def nonzero(x, /):
+def nonzero(x, /) -> tuple[Tensor, ...]:
     """Indices of the elements that are not 0, in row-major order; their gradient is None.
 
     Args:

@@ -23,7 +23,7 @@ def from_numpy(values: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 @saying_where
-def tri(N, M=None, k=0, dtype=None, *, device=None):
+def tri(N, M=None, k=0, dtype=None, *, device=None) -> Tensor:
     """Make a matrix with ones on and below a diagonal, and zeros above.
 
     Args:
@@ -43,7 +43,7 @@ def tri(N, M=None, k=0, dtype=None, *, device=None):
 
 
 @saying_where
-def ix_(*args):
+def ix_(*args) -> tuple[Tensor, ...]:
     """Index vectors, reshaped so that together they select a grid: ``x[ix_(rows, columns)]``.
 
     Args:
@@ -118,7 +118,7 @@ def fromfunction(function, shape, *, dtype=None, device=None, **keywords):
 
 
 @saying_where
-def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, device=None):
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, device=None) -> Tensor:
     """Make numbers with evenly spaced logarithms, from base**start to base**stop.
 
     Args:
@@ -151,7 +151,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, *, devic
 
 
 @saying_where
-def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None):
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, *, device=None) -> Tensor:
     """Make a geometric sequence: each number is the one before times the same factor.
 
     Args:
@@ -188,10 +188,10 @@ def _window(name, summary, example, value, beta=""):
     """NumPy's function `name` of a number of points M, and of `beta` if that is documented."""
     function = getattr(np, name)
 
-    def window_of_beta(M, beta, *, dtype=None, device=None):
+    def window_of_beta(M, beta, *, dtype=None, device=None) -> Tensor:
         return from_numpy(function(M, beta), dtype or np.float32, device)
 
-    def window_of_size(M, *, dtype=None, device=None):
+    def window_of_size(M, *, dtype=None, device=None) -> Tensor:
         return from_numpy(function(M), dtype or np.float32, device)
 
     window = window_of_beta if beta else window_of_size

@@ -8,7 +8,7 @@ import numpy as np
 from gpugrad.core.arguments import check_numbers
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import (
     ArgumentError,
     DTypeError,
@@ -23,7 +23,7 @@ from gpugrad.registry.record import op
 
 
 @saying_where
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes) -> tuple[int, ...]:
     """The shape that results from broadcasting shapes against each other.
 
     Args:
@@ -44,7 +44,7 @@ def broadcast_shapes(*shapes):
 def _triangle_indices(name, which, diagonals, columns):
     """`tril_indices` or `triu_indices`."""
 
-    def triangle_indices(n, k=0, m=None, *, device=None):
+    def triangle_indices(n, k=0, m=None, *, device=None) -> tuple[Tensor, ...]:
         return tuple(from_numpy(i, device=device) for i in getattr(np, name)(n, k, m))
 
     triangle_indices.__name__ = triangle_indices.__qualname__ = name
@@ -69,7 +69,7 @@ and those {diagonals}.
 def _triangle_indices_from(indices, name, which, columns):
     """`tril_indices_from` or `triu_indices_from`."""
 
-    def triangle_indices_from(arr, k=0):
+    def triangle_indices_from(arr, k=0) -> tuple[Tensor, ...]:
         x = tensor(arr)
         if x.ndim != 2:
             raise ShapeError(f"{name}: arr must be a matrix, its shape is {x.shape}.")
@@ -101,7 +101,7 @@ triu_indices_from = _triangle_indices_from(triu_indices, "triu_indices_from", "u
 
 
 @saying_where
-def diag_indices(n, ndim=2, *, device=None):
+def diag_indices(n, ndim=2, *, device=None) -> tuple[Tensor, ...]:
     """Indices of the main diagonal of an array whose axes have the same length.
 
     Args:
@@ -120,7 +120,7 @@ def diag_indices(n, ndim=2, *, device=None):
 
 
 @saying_where
-def diag_indices_from(arr):
+def diag_indices_from(arr) -> tuple[Tensor, ...]:
     """Indices of the main diagonal of an array: `diag_indices` of its shape.
 
     Args:
@@ -144,7 +144,7 @@ def diag_indices_from(arr):
 
 
 @saying_where
-def unravel_index(indices, shape):
+def unravel_index(indices, shape) -> tuple[Tensor, ...]:
     """Convert flat indices, which count in row-major order, to indices along each axis.
 
     Args:

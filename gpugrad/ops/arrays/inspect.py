@@ -8,7 +8,7 @@ from gpugrad.errors import ShapeError, saying_where
 
 
 @saying_where
-def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False) -> bool:
     """Whether all elements are close: ``abs(a - b) <= atol + rtol * abs(b)``.
 
     Args:
@@ -29,7 +29,7 @@ def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 @saying_where
-def array_equal(a1, a2, equal_nan=False):
+def array_equal(a1, a2, equal_nan=False) -> bool:
     """Whether two arrays have the same shape and the same elements.
 
     Args:
@@ -55,7 +55,7 @@ def _same(a1, a2, equal_nan):
 
 
 @saying_where
-def array_equiv(a1, a2):
+def array_equiv(a1, a2) -> bool:
     """Whether two arrays, broadcast against each other, have the same elements.
 
     Args:
@@ -74,7 +74,7 @@ def array_equiv(a1, a2):
 
 
 @saying_where
-def ndim(a):
+def ndim(a) -> int:
     """Number of axes of an array or a number, an int.
 
     >>> gg.ndim([[1.0, 2.0]])
@@ -84,7 +84,7 @@ def ndim(a):
 
 
 @saying_where
-def shape(a):
+def shape(a) -> tuple[int, ...]:
     """Lengths of the axes of an array or a number, a tuple of ints.
 
     >>> gg.shape([[1.0, 2.0]])
@@ -94,7 +94,7 @@ def shape(a):
 
 
 @saying_where
-def size(a, axis=None):
+def size(a, axis=None) -> int:
     """Number of elements of an array or a number: in all, or along one axis. An int.
 
     >>> gg.size([[1.0, 2.0]])
@@ -104,7 +104,7 @@ def size(a, axis=None):
     return x.size if axis is None else x.shape[axis]
 
 
-def isscalar(element):
+def isscalar(element) -> bool:
     """Whether any object is a Python or NumPy number, not a 0-d array.
 
     >>> gg.isscalar(2.0), gg.isscalar(gg.constant(2.0))
@@ -114,7 +114,7 @@ def isscalar(element):
 
 
 @saying_where
-def iscomplexobj(x):
+def iscomplexobj(x) -> bool:
     """Whether the dtype of an array or a number is complex, whatever its values are.
 
     >>> gg.iscomplexobj([1 + 0j])
@@ -124,7 +124,7 @@ def iscomplexobj(x):
 
 
 @saying_where
-def isrealobj(x):
+def isrealobj(x) -> bool:
     """Whether the dtype of an array or a number is not complex.
 
     >>> gg.isrealobj([1.0])

@@ -8,7 +8,7 @@ import numpy as np
 from gpugrad.autodiff.batched import all_batched, batch_axis_of
 from gpugrad.core.backend import NUMPY, TENSOR
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import broadcast_shapes, check_axis, index_along
@@ -131,7 +131,7 @@ def stack(xp, arrays, /, axis=0):
 
 
 @saying_where
-def unstack(x, /, *, axis=0):
+def unstack(x, /, *, axis=0) -> tuple[Tensor, ...]:
     """Split an array into its slices along an axis; the inverse of `stack`.
 
     Args:
@@ -160,7 +160,7 @@ def cut(x, positions, axis):
 
 
 @saying_where
-def split(x, indices_or_sections, /, axis=0):
+def split(x, indices_or_sections, /, axis=0) -> list[Tensor]:
     """Split an array along an axis; the inverse of `concat`.
 
     Args:
@@ -195,7 +195,7 @@ def split(x, indices_or_sections, /, axis=0):
 
 
 @saying_where
-def broadcast_arrays(*arrays):
+def broadcast_arrays(*arrays) -> tuple[Tensor, ...]:
     """Broadcast arrays against each other.
 
     Args:
@@ -218,7 +218,7 @@ def broadcast_arrays(*arrays):
 
 
 @saying_where
-def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
+def meshgrid(*arrays, indexing="xy", sparse=False, copy=True) -> tuple[Tensor, ...]:
     """Coordinates of the points of a grid, from the coordinates along each axis.
 
     Args:
@@ -244,8 +244,8 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     if any(x.ndim > 1 for x in xs):
-        shapes = ", ".join(str(x.shape) for x in xs)
-        raise ShapeError(f"meshgrid: arrays must be one-dimensional, but the shapes are {shapes}.")
+        found = ", ".join(str(x.shape) for x in xs)
+        raise ShapeError(f"meshgrid: arrays must be one-dimensional, but the shapes are {found}.")
     order = list(range(len(xs)))
     if indexing == "xy":
         order[:2] = order[:2][::-1]

@@ -9,7 +9,7 @@ import numpy as np
 from gpugrad.core import nest
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, lists, uniform
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
 from gpugrad.ops._axes import check_axis
 from gpugrad.ops._loops import check_order
@@ -106,7 +106,7 @@ def column_stack(xp, arrays, /):
 
 
 @saying_where
-def block(arrays, /):
+def block(arrays, /) -> Tensor:
     """Join the arrays of nested lists: the innermost lists along the last axis, and so on outwards.
 
     Args:
@@ -156,7 +156,7 @@ def _depth(part):
 
 
 @saying_where
-def array_split(ary, indices_or_sections, axis=0):
+def array_split(ary, indices_or_sections, axis=0) -> list[Tensor]:
     """Split an array along an axis into pieces that need not be equally long.
 
     Args:
@@ -187,7 +187,7 @@ def array_split(ary, indices_or_sections, axis=0):
 def _split_along(name, axis, least, direction, example, pieces):
     """`hsplit`, `vsplit` or `dsplit`: along `axis`, for arrays of at least `least` axes."""
 
-    def split_equally(ary, indices_or_sections):
+    def split_equally(ary, indices_or_sections) -> list[Tensor]:
         x, n = tensor(ary), indices_or_sections
         if x.ndim < least:
             raise AxisError(f"{name}: at least {least} axes are needed, the shape is {x.shape}.")

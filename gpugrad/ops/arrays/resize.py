@@ -219,7 +219,7 @@ def _insert(xp, x, values, /, obj, axis=None):
 
 
 @saying_where
-def insert(arr, obj, values, axis=None):
+def insert(arr, obj, values, axis=None) -> Tensor:
     """Insert slices into an array.
 
     Args:
@@ -248,7 +248,7 @@ def insert(arr, obj, values, axis=None):
 
 
 @saying_where
-def trim_zeros(filt, /, trim="fb", axis=None):
+def trim_zeros(filt, /, trim="fb", axis=None) -> Tensor:
     """Remove the zeros at the edges of an array.
 
     Args:

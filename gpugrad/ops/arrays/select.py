@@ -7,7 +7,7 @@ import numpy as np
 from gpugrad.autodiff.batched import batch_axis_of
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.samples import calls, uniform
-from gpugrad.core.tensor import tensor
+from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.ops._axes import arrays_of, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays.creation import asarray
@@ -120,7 +120,7 @@ def extract(xp, condition, x, /):
 
 
 @saying_where
-def select(condlist, choicelist, default=0):
+def select(condlist, choicelist, default=0) -> Tensor:
     """Choose each element from the choice that belongs to the first true condition.
 
     Args:
@@ -155,7 +155,7 @@ def select(condlist, choicelist, default=0):
 
 
 @saying_where
-def piecewise(x, condlist, funclist, *args, **keywords):
+def piecewise(x, condlist, funclist, *args, **keywords) -> Tensor:
     """Evaluate functions piecewise, each where its condition holds.
 
     Each function is called on the whole of `x` and may give infinities elsewhere: elements not
@@ -234,7 +234,7 @@ def _choose(xp, arrays, /, *, mode="raise"):
 
 
 @saying_where
-def choose(a, choices, mode="raise"):
+def choose(a, choices, mode="raise") -> Tensor:
     """Choose each element from one of several arrays by its number.
 
     Args:

@@ -75,7 +75,7 @@ def _unique_all(xp, x, /):
 
 
 @saying_where
-def unique_all(x, /):
+def unique_all(x, /) -> UniqueAll:
     """The distinct elements in ascending order, with indices and counts. Not inside `vmap`.
 
     Args:
@@ -93,7 +93,7 @@ def unique_all(x, /):
 
 
 @saying_where
-def unique_counts(x, /):
+def unique_counts(x, /) -> UniqueCounts:
     """The distinct elements in ascending order, and how often each occurs. Not inside `vmap`.
 
     Args:
@@ -111,7 +111,7 @@ def unique_counts(x, /):
 
 
 @saying_where
-def unique_inverse(x, /):
+def unique_inverse(x, /) -> UniqueInverse:
     """The distinct elements in ascending order, and the indices that rebuild `x` from them.
 
     Not inside `vmap`.

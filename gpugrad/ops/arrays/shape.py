@@ -462,7 +462,7 @@ def _astype(xp, x, /, dtype):
     return x.astype(dtype, copy=False)
 
 
-def astype(x, /, dtype, *, copy=True, device=None, order="K"):
+def astype(x, /, dtype, *, copy=True, device=None, order="K") -> Tensor:
     """Cast to another dtype; the gradient is cast back.
 
     Args:

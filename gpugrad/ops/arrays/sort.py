@@ -8,6 +8,7 @@ import numpy as np
 from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.ops._axes import check_axis, flatten_or_check_axis, index_along
@@ -154,7 +155,7 @@ def _searchsorted(xp, x1, x2, /, sorter=None, *, side="left"):
 
 
 @saying_where
-def searchsorted(x1, x2, /, side="left", sorter=None):
+def searchsorted(x1, x2, /, side="left", sorter=None) -> Tensor:
     """Indices at which elements would be inserted into a sorted array; the gradient is None.
 
     Args:

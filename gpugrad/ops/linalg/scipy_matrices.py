@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -188,7 +189,7 @@ def convolution_matrix(xp, a, /, n, mode="full"):
     return _gathered(xp, a, np.where((index < 0) | (index >= m), -1, index))
 
 
-def _constant(name: str, example: str) -> Callable[..., Tensor]:
+def _constant(name: str, like: Callable[..., Any], example: str) -> Callable[..., Tensor]:
     def matrix(*args: Any, **keywords: Any) -> Tensor:
         return tensor(put(getattr(NUMPY.linalg, name)(*args, **keywords), default_device()))
 
@@ -198,16 +199,18 @@ def _constant(name: str, example: str) -> Callable[..., Tensor]:
     >>> gg.linalg.{name}(2).shape
     {example}
     """
+    signature = inspect.signature(like).replace(return_annotation=Tensor)
+    matrix.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it
     return of_numbers(matrix)
 
 
-hadamard = _constant("hadamard", "(2, 2)")
-helmert = _constant("helmert", "(1, 2)")
-hilbert = _constant("hilbert", "(2, 2)")
-invhilbert = _constant("invhilbert", "(2, 2)")
-dft = _constant("dft", "(2, 2)")
-pascal = _constant("pascal", "(2, 2)")
-invpascal = _constant("invpascal", "(2, 2)")
+hadamard = _constant("hadamard", lambda n, dtype=int: None, "(2, 2)")
+helmert = _constant("helmert", lambda n, full=False: None, "(1, 2)")
+hilbert = _constant("hilbert", lambda n: None, "(2, 2)")
+invhilbert = _constant("invhilbert", lambda n, exact=False: None, "(2, 2)")
+dft = _constant("dft", lambda n, scale=None: None, "(2, 2)")
+pascal = _constant("pascal", lambda n, kind="symmetric", exact=True: None, "(2, 2)")
+invpascal = _constant("invpascal", lambda n, kind="symmetric", exact=True: None, "(2, 2)")
 
 
 @of_numbers

@@ -203,7 +203,7 @@ def _spelt(operands):
     return ",".join(terms) + result, arrays
 
 
-def einsum(subscripts, *operands, optimize=None):
+def einsum(subscripts, *operands, optimize=None) -> Tensor:
     """Sum products over labelled axes, in Einstein's notation.
 
     Args:

@@ -117,7 +117,7 @@ def _nan_to_num(xp, x, /, nan=0.0, posinf=None, neginf=None):
 
 
 @saying_where
-def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None) -> Tensor:
     """Replace NaN and infinities by numbers; the gradient there is 0.
 
     Args:
@@ -369,7 +369,7 @@ bitwise_count = _step(
 
 
 @saying_where
-def float_power(x, y, /):
+def float_power(x, y, /) -> Tensor:
     """`power` in float64 (complex128 for complex numbers), as NumPy's float_power.
 
     Args:
@@ -395,7 +395,7 @@ def float_power(x, y, /):
 
 
 @saying_where
-def real_if_close(x, /, tol=100):
+def real_if_close(x, /, tol=100) -> Tensor:
     """The real part, if all imaginary parts are close to 0; else `x` itself.
 
     Args:

@@ -45,7 +45,13 @@ def _natural(name: str, what: str, value: Any, end: int | None = None) -> int:
     return int(value)
 
 
-class Generator:
+if TYPE_CHECKING:  # the methods that gpugrad.random adds, in a stub
+    from gpugrad.ops.random.generator_methods import Draws
+else:
+    Draws = object
+
+
+class Generator(Draws):
     """A stream of random numbers, with the functions of `gg.random` as methods.
 
     Args:
@@ -261,10 +267,6 @@ class Generator:
         if before is not None:
             before.places.append((key, first))
         return key, first
-
-    if TYPE_CHECKING:  # methods that gpugrad.random adds
-
-        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
 
 
 class _Written:

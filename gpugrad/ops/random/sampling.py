@@ -121,6 +121,7 @@ def distribution(
         function = eval(compiled(text, "eval"), {"draw": draw})
         function.__name__ = function.__qualname__ = name
         function.__doc__, function.__module__ = formula.__doc__, formula.__module__
+        function.__annotations__ = {"shape": Shape, "generator": Source, "return": Tensor}
         return shape_first(function)
 
     return declare

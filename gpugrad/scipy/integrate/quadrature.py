@@ -6,6 +6,7 @@ a Gauss rule of each interval: their sum is differentiated.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -57,11 +58,12 @@ def passing(scipys: Any) -> Any:
     """SciPy's function on values, whose functions get Tensors; raises if that cuts a gradient."""
     run, title = on_values(scipys), f"scipy.integrate.{scipys.__name__}"
 
+    @functools.wraps(scipys)
     def call(*args: Any, **keywords: Any) -> Any:
         named = {k: host_function(v, title) for k, v in keywords.items()}
         return run(*(host_function(x, title) for x in args), **named)
 
-    call.__name__ = call.__qualname__ = scipys.__name__
+    call.__module__ = __name__
     call.__doc__ = f"SciPy's `{scipys.__name__}`; raises if a tape watches what it reads."
     return call
 

@@ -175,6 +175,7 @@ def _values_class(cls: type) -> type:
         for name in public
         if callable(method := inspect.getattr_static(cls, name))
         and not isinstance(method, (staticmethod, classmethod))
+        and method is not object.__init__
     }
     own = {"__doc__": cls.__doc__, "__module__": __name__, "passes_through": True}
     return type(cls.__name__, (cls,), {**methods, **own})

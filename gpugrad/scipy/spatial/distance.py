@@ -385,10 +385,11 @@ def __getattr__(name: str) -> Any:
     else:
         theirs = getattr(_distance, name)
 
+        @functools.wraps(theirs)
         def value(*args: Any, **keywords: Any) -> Any:
             return on_values(f"scipy.spatial.distance.{name}", theirs, args, keywords)
 
-        value.__name__ = value.__qualname__ = name
+        value.__module__ = __name__
         value.__doc__ = f"SciPy's `{name}`, of values."
     globals()[name] = value
     return value

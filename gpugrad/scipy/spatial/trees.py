@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -53,11 +55,19 @@ def _tensors(result: Any) -> Any:
     return as_tensors(result)
 
 
+def _signature(kind: type) -> inspect.Signature | None:
+    for each in (kind, *kind.__subclasses__()):  # cKDTree is in C and has none, KDTree has
+        with contextlib.suppress(ValueError):
+            return inspect.signature(each)
+    return None
+
+
 def on_tensors(thing: Any) -> Any:
     """The class or function of SciPy's for Tensors; others unchanged."""
     if isinstance(thing, type) and not issubclass(thing, Exception):
         doc = f"SciPy's `{thing.__name__}`: see `OnTensors`."
         members = {"_kind": thing, "__module__": "gpugrad.scipy.spatial", "__doc__": doc}
+        members["__signature__"] = _signature(thing)
         return type(thing.__name__, (OnTensors,), members)
     if isinstance(thing, type) or not callable(thing):
         return thing

@@ -15,6 +15,7 @@ raise under a tape.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from scipy import stats as _stats
@@ -62,6 +63,10 @@ class _Multivariate:
     def __init__(self, ours: Any, scipys: Any) -> None:
         self._ours, self._scipys = ours, scipys
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._scipys)
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self._ours(*args, **keywords)
 
@@ -77,6 +82,10 @@ class _Compiled:
 
     def __init__(self, scipys: Any) -> None:
         self._scipys = scipys
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._scipys)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         frozen = self._scipys(*args, **keywords)

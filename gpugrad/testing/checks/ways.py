@@ -107,7 +107,7 @@ def check_function(s: Subject) -> None:
         if not sample.inexact_leaves:
             continue
         both = functools.partial(Sample.with_gradients, sample)
-        traced = function(both)
+        traced: Any = function(both)
         with name_failure(sample.title, "gg.function"):
             for k in range(3):  # traced, then replayed twice
                 leaves = [sample.leaves[i] for i in sample.inexact_leaves]
