@@ -11,7 +11,6 @@ from gpugrad.nn import functional as functional
 from gpugrad.nn import initializers as initializers
 from gpugrad.nn.attention import KeyValueCache as KeyValueCache
 from gpugrad.nn.attention import MultiHeadAttention as MultiHeadAttention
-from gpugrad.nn.attention import TransformerBlock as TransformerBlock
 from gpugrad.nn.convolution import Conv1d as Conv1d
 from gpugrad.nn.convolution import Conv2d as Conv2d
 from gpugrad.nn.convolution import Conv3d as Conv3d
@@ -27,7 +26,6 @@ from gpugrad.nn.layers import EmbeddingBag as EmbeddingBag
 from gpugrad.nn.layers import Flatten as Flatten
 from gpugrad.nn.layers import Identity as Identity
 from gpugrad.nn.layers import Sequential as Sequential
-from gpugrad.nn.load_torch import TorchReport as TorchReport
 from gpugrad.nn.module import Module as Module
 from gpugrad.nn.module import functional_call as functional_call
 from gpugrad.nn.normalization import BatchNorm as BatchNorm
@@ -42,6 +40,8 @@ from gpugrad.nn.recurrent import LSTM as LSTM
 from gpugrad.nn.recurrent import LSTMCell as LSTMCell
 from gpugrad.nn.recurrent import RNN as RNN
 from gpugrad.nn.recurrent import RNNCell as RNNCell
+from gpugrad.nn.torch_report import TorchReport as TorchReport
+from gpugrad.nn.transformer import TransformerBlock as TransformerBlock
 
 __all__: list[str]
 
@@ -853,7 +853,7 @@ def load_torch(
     module: Module,
     source: str | PathLike[str] | Mapping[str, Any],
     *,
-    names: Mapping[str, str | None] | None = None,
+    names: Any = None,
     as_is: str | Sequence[str] = (),
     strict: bool = True,
 ) -> TorchReport:
