@@ -160,12 +160,6 @@ def test_page_of_the_kernel_cache_has_its_sizes():
     assert f"at most {MOST};" in text
 
 
-def test_page_of_stability_has_each_namespace():
-    text = (DOCS / "stability.md").read_text().partition("## What is public")[2]
-    listed = text.partition("- Their parameters")[0]
-    assert {*gg._NAMESPACES, "debug", "errors"} - set(re.findall(r"`(\w+)`", listed)) == set()
-
-
 def test_anchors_of_links_are_headings():
     """As GitHub and MyST name them."""
     texts = {path: path.read_text() for path in sorted(DOCS.rglob("*.md"))}
