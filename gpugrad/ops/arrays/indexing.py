@@ -53,12 +53,10 @@ def frozen_index(index):
     index = opened(index)
     if isinstance(index, Tensor):  # ``index[i] = v`` replaces the array of that Tensor only
         return wrap(index._kept())
-    if type(index) is tuple:
+    is_list = isinstance(index, list)
+    if type(index) is tuple or (is_list and is_by_axes(index)):
         return tuple(frozen_index(part) for part in index)
-    if isinstance(index, list):
-        if is_by_axes(index):
-            return tuple(frozen_index(part) for part in index)
-        index = array_of(index)
+    index = array_of(index) if is_list else index
     return index.copy() if type(index) in ARRAYS else index
 
 
@@ -234,10 +232,9 @@ def _write_over(name):
     """The launcher that writes to `x` itself, if its caller says that nobody reads it again."""
 
     def launcher(xp, x, /, *values, index, value=0, over=False):
-        if not over:
-            return NotImplemented
-        assign(name, xp, x, values[0] if values else value, index)
-        return x
+        if over:
+            assign(name, xp, x, values[0] if values else value, index)
+        return x if over else NotImplemented
 
     return launcher
 
