@@ -196,8 +196,7 @@ def world() -> World:
     """
     if _worlds:
         return _worlds[0]
-    launched = _launched()
-    if launched is not None and launched[2] > 1:
+    if (launched := _launched()) is not None and launched[2] > 1:
         raise DistributedError(
             f"distributed: {launched[0]} has started {launched[2]} processes: call "
             "gg.distributed.init() first, in each of them."
@@ -273,8 +272,7 @@ def init(
         DistributedError: it was called before; a library is missing; ranks cannot meet.
         DeviceError: the host has fewer GPUs than ranks.
 
-    >>> world = gg.distributed.init()  # doctest: +SKIP
-    >>> world  # doctest: +SKIP
+    >>> gg.distributed.init()  # doctest: +SKIP
     World(rank 0 of 8, torchrun, NCCL)
     """
     if _worlds:
