@@ -299,4 +299,4 @@ def _check_parts(name: str, what: str, parts: Sequence[object], boundaries: Sequ
 
 answer_missing(__name__)
 for _class in (constant, step, piecewise, exponential, cosine, polynomial, one_cycle, warmup, join):
-    _class.__init__ = saying_where(_class.__init__)  # type: ignore[method-assign, misc]
+    _class.__init__ = saying_where(_class.__init__)  # type: ignore[method-assign]
