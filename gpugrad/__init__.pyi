@@ -1994,8 +1994,8 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Axis = 2) -> Tensor:
 def tile(x: ArrayLike, /, repetitions: Shape) -> Tensor:
     """Tile copies of an array."""
 
-def to_device(x: ArrayLike, /, *, device: DeviceLike, source: Shape) -> Tensor:
-    """Copy an array to another device; the op behind ``x.to_device(device)``."""
+def to_device(x: ArrayLike, /, device: DeviceLike, *, stream: Any = None) -> Tensor:
+    """Copy an array to another device; the gradient is copied back."""
 
 def top_k(x: ArrayLike, /, k: SupportsIndex, *, axis: Axis = -1) -> tuple[Tensor, Tensor]:
     """The `k` largest elements along an axis in descending order, and their indices."""

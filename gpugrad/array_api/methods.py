@@ -14,7 +14,7 @@ from gpugrad.array_api import numpy_protocols, writes
 from gpugrad.array_api.info import VERSIONS
 from gpugrad.array_api.memory import MEMORY
 from gpugrad.core import backend, devices, dlpack
-from gpugrad.core.backend import SCALARS
+from gpugrad.core.backend import SCALARS, TENSOR
 from gpugrad.core.tensor import Tensor, holds_tensor, new, tensor, wrap
 from gpugrad.core.variable import Variable, VariableSlice
 from gpugrad.errors import ArgumentError, DTypeError
@@ -180,7 +180,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     d = devices.device(device)
     if d == self.device:
         return tensor(self)
-    return creation.to_device(self, device=d, source=self.device)
+    return TENSOR.to_device(self, device=d, source=self.device)
 
 
 class Reference:

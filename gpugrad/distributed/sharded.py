@@ -75,7 +75,7 @@ def deal_whole(sizes: Sequence[int], ranks: int) -> list[list[Part]]:
 
 
 class Layout:
-    """Which elements of some Variables belong to which rank.
+    """The elements of some Variables that belong to each rank.
 
     Attributes:
         parts: of each rank.

@@ -366,6 +366,7 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
 
 @op(
     vjp=[lambda xp, g, device, source: xp.to_device(g, device=source, source=device)],
+    name="to_device",
     linear=True,
     native_half=True,
     kinds="fci",
@@ -374,14 +375,28 @@ _HERE = {"device": devices.CPU, "source": devices.CPU}
     samples=shaped(([(2, 3)], dict(_HERE))),
     errors=[(["text"], _HERE, DTypeError, "number")],
 )
-def to_device(xp, x, /, *, device, source):
-    """Copy an array to another device; the op behind ``x.to_device(device)``.
+def _to_device(xp, x, /, *, device, source):
+    """The op behind `gg.to_device`; `source` is the device of `x`."""
+    return devices.move(x, device)
+
+
+@saying_where
+def to_device(x: Any, /, device: Any, *, stream: Any = None) -> Tensor:
+    """Copy an array to another device; the gradient is copied back.
 
     Args:
-        device: the device to copy to; DeviceError if it does not exist.
-        source: the device of `x`, to which the gradient is copied back.
+        x: array, or nested lists of numbers.
+        device: the device, as "cpu" or "cuda:0".
+        stream: None; copies run on the current stream.
 
-    >>> print(gg.constant([1.0, 2.0]).to_device("cpu"))
+    Returns:
+        Tensor on that device; `x` itself if it is there.
+
+    Raises:
+        DeviceError: there is no such device.
+        ArgumentError: `stream` is not None.
+
+    >>> print(gg.to_device([1.0, 2.0], "cpu"))
     [1. 2.]
     """
-    return devices.move(x, device)
+    return tensor(x).to_device(device, stream=stream)
