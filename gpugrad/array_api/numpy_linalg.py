@@ -47,13 +47,22 @@ def _svd(a: Any, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return public().linalg.svd(a, full_matrices=full_matrices)
 
 
+_IS_REAL = np.lib.NumpyVersion(np.__version__) < "2.5.0"
+"""Whether NumPy's `eig` and `eigvals` are real if all eigenvalues are; later ones are complex."""
+
+
 def _eig(a: Any, /) -> Any:
-    """``eig``: real if all eigenvalues are, as NumPy's."""
+    """``eig`` with the dtypes of NumPy's."""
     result = public().linalg.eig(a)
-    values = real_if_all_are(result.eigenvalues)
+    values = real_if_all_are(result.eigenvalues) if _IS_REAL else result.eigenvalues
     if values.dtype.kind == "c":
         return result
     return result._replace(eigenvalues=values, eigenvectors=result.eigenvectors.real)
+
+
+def _eigvals(a: Any, /) -> Any:
+    values = public().linalg.eigvals(a)
+    return real_if_all_are(values) if _IS_REAL else values
 
 
 def _real_fft(name: str, a: Any, /, n: Any = None, axis: Any = -1, norm: Any = None) -> Any:
@@ -67,7 +76,7 @@ LINALG_ADAPTERS: dict[str, Callable[..., Any]] = {
     "fft.hfft": functools.partial(_real_fft, "hfft"),
     "fft.irfft": functools.partial(_real_fft, "irfft"),
     "linalg.eig": _eig,
-    "linalg.eigvals": lambda a, /: real_if_all_are(public().linalg.eigvals(a)),
+    "linalg.eigvals": _eigvals,
     "linalg.lstsq": _lstsq,
     "linalg.matrix_rank": _matrix_rank,
     "linalg.pinv": _pinv,

@@ -108,7 +108,8 @@ WHOLE, COUNT = whole(0), whole(1)
 
 def is_flag(value: Any) -> bool:
     """Whether a value is True or False, or 0 or 1."""
-    return isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1)
+    is_whole = isinstance(value, (bool, np.bool_, int, np.integer))
+    return is_whole and not isinstance(value, np.timedelta64) and value in (0, 1)
 
 
 FLAG = Kind(lambda value: bool(value) if is_flag(value) else _refuse(), "True or False")

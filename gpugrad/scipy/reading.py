@@ -28,7 +28,7 @@ from gpugrad.scipy.calling import holds, known, on_values
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Float, Names
 from gpugrad.trace.array import pause_trace
 
-TRIED = ("1.17.0", "1.17.1", "1.18.1")
+TRIED = ("1.17.0", "1.17.1")
 
 
 class _Checks(ast.NodeTransformer):

@@ -191,7 +191,7 @@ def _triangle(name, summary, value):
 
     def triangle(xp, x, /, k=0):
         need_matrices(name, x)
-        part = getattr(xp.lib, name)(x, k=k)
+        part = getattr(xp.lib, name)(x, k=operator.index(k))
         return part.astype(x.dtype, copy=False)  # CuPy turns bfloat16 into float32
 
     triangle.__doc__ = f"""{summary}

@@ -1,5 +1,7 @@
 """Systems with banded matrices, of which only the diagonals within the band are stored."""
 
+import operator
+
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
@@ -87,7 +89,7 @@ def banded_solve(xp, ab, b, /, *, lower, upper):
     [[1. ]
      [0.5]]
     """
-    n = ab.shape[-1] if ab.ndim else 0
+    lower, upper, n = operator.index(lower), operator.index(upper), ab.shape[-1] if ab.ndim else 0
     if ab.ndim < 2 or ab.shape[-2] != lower + upper + 1:
         raise ShapeError(f"banded_solve: ab {ab.shape} must have {lower + upper + 1} rows.")
     if b.ndim < 2 or b.shape[-2] != n:
