@@ -29,7 +29,7 @@ from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import formulas_on, full_on_device_of
 from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
-from gpugrad.core.known_as import TapeNamesElsewhere, answering
+from gpugrad.core.known_as import TapeNamesElsewhere
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
@@ -251,7 +251,6 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         unconnected_gradients: Any = ...,
     ) -> Any: ...
     # fmt: on
-    @answering
     def gradient(
         self,
         target: Any,
@@ -294,8 +293,10 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
-        if unconnected is UnconnectedGradients.NONE:
-            warn_if_rebound(sys._getframe(1).f_back, leaves, grads, self.leaves)
+        if unconnected is UnconnectedGradients.NONE and (
+            any(isinstance(x, Variable) for x in leaves) or any(g is None for g in grads)
+        ):
+            warn_if_rebound(sys._getframe(1), leaves, grads, self.leaves)
         return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
 
     @saying_where

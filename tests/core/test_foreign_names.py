@@ -101,9 +101,6 @@ KEYWORDS = {
     lambda **k: gg.optim.SGD(0.1, **k): "lr maximize",
     lambda **k: gg.optim.schedules.step(0.1, **k): "step_size gamma",
     lambda **k: gg.GradientTape(**k): "retain_graph",
-    lambda **k: gg.GradientTape().gradient(
-        gg.ones(1), **k
-    ): "grad_outputs allow_unused create_graph",
     lambda **k: gg.function(abs, **k): "static_argnums jit_compile",
     lambda **k: gg.vmap(abs, **k): "in_dims",
     lambda **k: gg.grad(abs, **k): "argnum",
