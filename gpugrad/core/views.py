@@ -250,7 +250,8 @@ def _is_view_in_rows(shape: tuple[int, ...], steps: tuple[tuple[Any, Any], ...])
             array = root = np.empty(array.shape, bool)
         else:
             array = each.bare(backend.NUMPY)(array, **dict(zip(each.params, values, strict=True)))
-    return _shares(array, root)
+    # windows have a base of their own; an array without elements has no memory to share
+    return _shares(array, root) or np.may_share_memory(array, root)
 
 
 def view_or_copy(array: Any, of: Any, parent: Any, op: Any, params: tuple[Any, ...]) -> Tensor:

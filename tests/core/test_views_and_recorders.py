@@ -420,3 +420,28 @@ def test_a_view_of_a_written_view_shows_later_writes(name, numerics, rng):
         np.testing.assert_array_equal(recorded, wanted)
         np.testing.assert_array_equal(program(gg.constant(x)), wanted)
         np.testing.assert_array_equal(gg.function(program)(a), wanted)
+
+
+@pytest.mark.parametrize("outer", ["reshape", "transpose", "atleast_2d", "expand_dims", "flip"])
+@pytest.mark.parametrize("inner", ["windows", "broadcast_to", "transpose", "flip", "ravel"])
+@pytest.mark.parametrize("shape", [(2,), (3,), (3, 2)])
+def test_a_view_of_a_view_shows_later_writes_in_traces_as_in_eager_calls(shape, inner, outer, rng):
+    params = {"windows": {"size": 2, "axis": 0}, "broadcast_to": {"shape": (2, *shape)},
+              "reshape": {"shape": (-1,)}}  # fmt: skip
+
+    def program(a):
+        a = gg.positive(a)
+        part = a[...]
+        part[...] = gg.tanh(a)
+        view = gg.OPS[inner].eager(part, **params.get(inner, {}))
+        view = gg.OPS[outer].eager(view, **params.get(outer, {}))
+        a[...] = gg.tanh(a)
+        return view * 1
+
+    a = gg.constant(rng.normal(size=shape))
+    expected = program(a)
+    np.testing.assert_array_equal(gg.function(program)(a), expected)
+    with gg.GradientTape() as tape:
+        tape.watch(a)
+        recorded = program(a)
+    np.testing.assert_array_equal(recorded, expected)
