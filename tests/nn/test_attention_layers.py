@@ -89,6 +89,19 @@ def test_steps_with_a_cache_give_what_one_call_gives(rotary, traced):
         step(gg.constant(x[:, :2]), cache)
 
 
+def test_traced_steps_with_a_cache_run_on_a_gpu(cuda):
+    with gg.device(cuda):
+        layer = gg.nn.MultiHeadAttention(8, 2, causal=True)
+        x = gg.random.normal((1, 3, 8))
+        cache, step = layer.new_cache(1, 4), gg.function(lambda x, cache: layer(x, cache=cache))
+        parts = []
+        for k in range(3):
+            y, cache = step(x[:, k : k + 1], cache)
+            parts.append(y)
+        expected = layer(x)
+    np.testing.assert_allclose(gg.concat(parts, axis=1).numpy(), expected.numpy(), atol=1e-5)
+
+
 def test_a_cache_is_written_in_place_and_can_be_continued_twice():
     layer, x = randomised(nn.MultiHeadAttention(8, 2, causal=True)), numbers(3, 1, 5, 8)
     _, first = layer(x[0], cache=layer.new_cache(1, 8))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from gpugrad.core.backend import NUMPY, TENSOR, is_inexact, on_gpu
+from gpugrad.core.backend import NUMPY, TENSOR, innermost_array, is_inexact, on_gpu
 from gpugrad.core.devices import CPU, device_of
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
@@ -227,11 +226,11 @@ def _in_use(xp, query, key, value, used):
     """
     m, n = query.shape[-2], key.shape[-2]
     if xp is not NUMPY:
-        places = (
-            functools.partial(arange, device=used.device) if xp is TENSOR else constants(xp).arange
-        )
-        ends = xp.expand_dims(used - (m - 1) + places(m, dtype="int32"), axis=-1)
-        return key, value, xp.less(places(n, dtype="int32"), ends)
+        device = used.device if xp is TENSOR else device_of(innermost_array(query))
+        queries, keys = (arange(k, dtype="int32", device=device) for k in (m, n))
+        if xp is not TENSOR:
+            queries, keys = queries._data, keys._data
+        return key, value, xp.less(keys, xp.expand_dims(used - (m - 1) + queries, axis=-1))
     n = min(max(int(used), 0), n)
     seen = np.tri(m, n, n - m, dtype=bool) if m > 1 else None
     return key[..., :n, :], value[..., :n, :], seen
