@@ -1,4 +1,4 @@
-"""The example charlm in float64 over ranks, against one process."""
+"""The example charlm over ranks, against one process."""
 
 import argparse
 import zlib
@@ -24,10 +24,12 @@ WAYS = {
 }
 
 
-def trained(alone, traced=False, accumulate=1, rows=12, shard=None):
-    """The averaged weights, and the number of collectives of each step."""
-    model = charlm.GPT(16, 2, 2, gg.random.Generator(0), "float64")
-    about = {"warm_up": 5, "learning_rate": 0.01, "accumulate": accumulate, "precision": "float64"}
+def trained(
+    alone, traced=False, accumulate=1, rows=12, shard=None, precision="float64", losses=None
+):
+    """The averaged weights, and the number of collectives of each step; appends to `losses`."""
+    model = charlm.GPT(16, 2, 2, gg.random.Generator(0), precision)
+    about = {"warm_up": 5, "learning_rate": 0.01, "accumulate": accumulate, "precision": precision}
     optimizer = charlm.make_optimizer(argparse.Namespace(**about), model, STEPS // accumulate)
     if not alone:
         optimizer = gg.distributed.Optimizer(optimizer, model, bucket_bytes=4000, shard=shard)
@@ -38,7 +40,9 @@ def trained(alone, traced=False, accumulate=1, rows=12, shard=None):
         batch = rng.integers(0, 256, size=(rows, 9))
         batch = batch if alone else batch[slice(*parts(rows))]
         before = W.collectives
-        call(gg.constant(batch[:, :-1]), gg.constant(batch[:, 1:]))
+        loss = call(gg.constant(batch[:, :-1]), gg.constant(batch[:, 1:]))
+        if losses is not None:
+            losses.append(float(loss))
         counts.append(W.collectives - before)
     ema.assign()
     if shard != "parameters":
@@ -61,3 +65,12 @@ def check_charlm_is_that_of_one_process():
         for name, value in weights.items():
             assert np.abs(value - right[key][name]).max() < 1e-10, (way, name)
         assert ON_GPUS or len(set(counts)) == 1, (way, counts)
+
+
+def check_charlm_in_float32_has_the_losses_of_one_process():
+    for traced in (False, True):
+        right, own = [], []
+        trained(True, traced, precision="float32", losses=right)
+        trained(False, traced, precision="float32", losses=own)
+        means = np.mean(W.gather(own), axis=0)  # the parts are equally large
+        np.testing.assert_allclose(means, right, rtol=1e-5)

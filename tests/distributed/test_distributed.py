@@ -92,6 +92,7 @@ def test_other_numbers_of_ranks_by_mpi(results, n):
     [
         (1, "check_charlm_is_that_of_one_process", 10),
         (2, "check_charlm_is_that_of_one_process", 50),
+        (2, "check_charlm_in_float32_has_the_losses_of_one_process", 50),
         (3, "check_charlm_is_that_of_one_process", 10),
         (4, "check_charlm_is_that_of_one_process", 10),
         (2, "check_random_faults_of_data_on_one_rank_keep_all_in_step", 200),
