@@ -323,7 +323,7 @@ def elementwise(
 def _caller() -> str:
     """The module that declares an op, also by `elementwise_kernel`."""
     frame: Any = sys._getframe(2)
-    while frame.f_globals.get("__name__") in (_KERNELS, "gpugrad.errors"):
+    while frame.f_globals.get("__name__") in (_KERNELS, "gpugrad.errors.where"):
         frame = frame.f_back
     return str(frame.f_globals.get("__name__", "__main__"))  # of exec with a dict
 

@@ -20,7 +20,8 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import Device, default_device, put
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
-from gpugrad.errors import ArgumentError, DTypeError, GpugradError, warning_like
+from gpugrad.errors import ArgumentError, DTypeError, GpugradError
+from gpugrad.errors.classes import warning_like
 from gpugrad.scipy.signatures import with_signature
 from gpugrad.transforms.custom import custom_gradient
 from gpugrad.transforms.derivatives import grad, jvp

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import warning_like
+from gpugrad.errors.classes import warning_like
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse.changes import Changes
 from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, check_shape, gathered
