@@ -10,7 +10,9 @@ from scipy.optimize import OptimizeWarning
 from scipy.sparse import SparseEfficiencyWarning
 
 import gpugrad as gg
-from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, _plain_text, warning_like
+from gpugrad.errors import DTypeError, GpugradWarning, ShapeError
+from gpugrad.errors.classes import warning_like
+from gpugrad.errors.meaning import _plain_text
 
 C = gg.constant
 A, B, V = np.ones((2, 3), np.float32), np.ones((4, 5), np.float32), np.ones(4, np.float32)

@@ -25,7 +25,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse
+from gpugrad.scipy.sparse.arithmetic import Sparse
 from gpugrad.scipy.sparse.construct import of_scipy
 from gpugrad.scipy.sparse.pattern import gathered
 

@@ -16,7 +16,7 @@ from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.namespaces import Names
 from gpugrad.scipy.reading import Reader
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse
+from gpugrad.scipy.sparse.arithmetic import Sparse
 from gpugrad.transforms.custom import custom_gradient
 
 _READ = Reader(

@@ -16,7 +16,7 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.scipy.sparse import construct
-from gpugrad.scipy.sparse.arrays import Sparse
+from gpugrad.scipy.sparse.arithmetic import Sparse
 from gpugrad.scipy.sparse.linalg.operators import constant_map
 from gpugrad.scipy.sparse.pattern import Pattern, on
 from gpugrad.scipy.sparse.structure import dense
