@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from needs import needs_driver, needs_shim
+
+import gpugrad as gg
 
 BENCHES = Path(__file__).parents[2] / "ci" / "bench"
 
@@ -22,12 +25,22 @@ SMALL = {
     "function": ["--rounds", "1", "--elements", "1000", "--only", "torch, eager"],
     "gp": ["--rounds", "1", "--points", "32"],
     "gpt2": ["--rounds", "1", "--only", "torch, eager"],
+    "gradbench": ["--rounds", "1", "--small"],
     "imports": ["--rounds", "1"],
     "jacobian": ["--rounds", "1"],
     "matmul": ["--rounds", "1"],
     "memory": ["--small"],
     "mlp": ["--rounds", "1", "--only", "torch, default Adam", "NumPy by hand"],
-    "models": ["--rounds", "1", "--small", "--only", "torch, eager"],
+    "models": [
+        "--rounds",
+        "1",
+        "--small",
+        "--only",
+        "torch, eager",
+        "--models",
+        "GPT",
+        "GRU layer",
+    ],
     "nn": ["--rounds", "1", "--small"],
     "ops": ["--rounds", "1", "--small"],
     "resnet": ["--rounds", "1", "--batch", "2", "--only", "torch, eager"],
@@ -110,6 +123,27 @@ def test_bench_runs_with_small_sizes(name, figures):
     records = figures(name)
     assert all(figure["seconds"]["gpugrad"] > 0 for figure in records)
     assert bool(records) == (name not in NO_FIGURES)
+
+
+@pytest.mark.slow
+def test_every_model_of_the_bench_trains(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHES)
+    from networks import MODELS, libraries
+
+    losses_of = {name: kind for name, kind in MODELS.items() if not name.endswith("layer")}
+    for kind in losses_of.values():  # layers run by the libraries' own classes
+        model = kind(small=True)
+        w = {name: gg.Variable(a) for name, a in model.weights().items()}
+        batch = [gg.asarray(a) for a in model.batch(np.random.default_rng(1))]
+        optimizer = (gg.optim.AdamW if model.by_adam else gg.optim.SGD)(model.rate)
+        losses = []
+        for _ in range(5):
+            with gg.GradientTape() as tape:
+                losses.append(model.loss(libraries.of_gpugrad(), w, *batch))
+            grads = tape.gradient(losses[-1], list(w.values()))
+            assert all(g is not None for g in grads), kind
+            optimizer.apply_gradients(zip(grads, w.values(), strict=True))
+        assert float(losses[-1]) < float(losses[0]), kind
 
 
 @needs_driver
