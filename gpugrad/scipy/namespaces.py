@@ -184,15 +184,20 @@ def _companion(a: Any) -> Tensor:
     return NUMPY.concatenate([(-a[1:] / a[0])[None], below])
 
 
+def vendored(name: str) -> Any:
+    """A library that SciPy carries along; before 1.18 it was in another package."""
+    try:
+        return importlib.import_module(f"scipy._external.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"scipy._lib.{name}")
+
+
 def _modules() -> dict[str, Any]:
     """The modules that imports in SciPy's modules get."""
     from scipy import fft, linalg, special
     from scipy._lib import _array_api_override
 
-    try:
-        compat: Any = importlib.import_module("scipy._external.array_api_compat")
-    except ModuleNotFoundError:  # before SciPy 1.18
-        compat = importlib.import_module("scipy._lib.array_api_compat")
+    compat = vendored("array_api_compat")
     transforms = {
         name: _without(getattr(gpugrad.numpy.fft, name), "workers", "overwrite_x", "plan")
         for name in gpugrad.numpy.fft.__all__

@@ -4,15 +4,19 @@ Step sizes, error estimates and orders are Python numbers: the gradient is that 
 were taken. Times are Tensors if a tape follows a limit, else Python numbers.
 """
 
+from typing import Any
+
 _STEPS = {
     "np.dot(": "dot(",
     "np.abs(np.nextafter(t, self.direction * np.inf) - t)": "spacing(t, self.direction)",
     "h_abs = np.abs(h)\n": "h_abs = abs(number(h))\n",
 }
 
-EDITS = {
+EDITS: dict[str, dict[Any, str]] = {
     "scipy.integrate._quadrature": {
-        "np.float64(np.diff(x, axis=axis))": "np.asarray(np.diff(x, axis=axis), dtype=np.float64)"
+        ("np.float64(np.diff(x, axis=axis))", ""): (  # not since SciPy 1.18
+            "np.asarray(np.diff(x, axis=axis), dtype=np.float64)"
+        )
     },
     "scipy.integrate._ivp.base": {
         "np.asarray(fun(t, y), dtype=dtype)": "evaluated(fun, t, y, dtype)",

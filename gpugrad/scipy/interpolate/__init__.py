@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import interpolate as _scipys
 from scipy._lib import _util
+from scipy.interpolate import _interpolate
 
 from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
@@ -73,7 +74,7 @@ def _splrep(x: Any, y: Any, *args: Any, **keywords: Any) -> Any:
     if smoothed or not 1 <= k <= 5 or len(x) <= k:
         return on_values(_scipys.splrep)(x, y, *args, **keywords)
     made = _read("_bsplines").make_interp_spline(x, y, k)
-    return made._t, NUMPY.concatenate([made._c, NUMPY.zeros(k + 1, dtype=made._c.dtype)]), k
+    return made.t, NUMPY.concatenate([made.c, NUMPY.zeros(k + 1, dtype=made.c.dtype)]), k
 
 
 def _splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
@@ -103,11 +104,11 @@ def _reader() -> Reader:
         "scipy.spatial.distance": distance,
         "scipy.interpolate._rbfinterp_np": Names("_rbf", {}),
     }
+    delegate = "_" * hasattr(_interpolate, "_PPoly")  # since SciPy 1.18, PPoly calls _PPoly
     replaced: dict[str, dict[str, Any]] = {
         "scipy.interpolate._interpolate": {
-            "PPoly._evaluate": piecewise.evaluate,
-            "BPoly._evaluate": piecewise.evaluate_bernstein,
-            "PPoly._exact": piecewise.exact_roots,
+            f"{delegate}PPoly._evaluate": piecewise.evaluate,
+            f"{delegate}BPoly._evaluate": piecewise.evaluate_bernstein,
             "PPoly.solve": piecewise.solve,
             "PPoly.integrate": piecewise.differences,
             "BPoly.integrate": piecewise.differences,
@@ -147,7 +148,10 @@ def _on_device(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        own = vars(args[0]).values() if args and type(args[0]).__module__[:5] == "scipy" else ()
+        own: Any = ()
+        if args and type(args[0]).__module__[:5] == "scipy":
+            held = getattr(args[0], "_delegate_to", args[0])  # since SciPy 1.18
+            own = (*vars(held).values(), getattr(held, "c", None))
         for x in (*args, *keywords.values(), *own):
             if isinstance(x, Tensor):
                 with device(x.device):

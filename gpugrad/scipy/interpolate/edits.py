@@ -1,9 +1,11 @@
 """Lines of SciPy's interpolation that no Tensor can execute, and the lines instead."""
 
+from typing import Any
+
 _POINTWISE = """        # the rest of the dimensions have to be on a per point-in-xi basis
 """
 
-EDITS = {
+EDITS: dict[str, dict[Any, str]] = {
     "scipy.interpolate._cubic": {
         "from . import PPoly": "from ._interpolate import PPoly",
         # masks instead of indices, whose number depends on values
@@ -49,15 +51,10 @@ EDITS = {
         "        self._evaluate(x, nu, extrapolate, out)\n": (
             "        out = self._evaluate(x, nu, extrapolate)\n"
         ),
-        "not self._x.flags.c_contiguous": "False",
-        "not self._c.flags.c_contiguous": "False",
+        "def _ensure_c_contiguous(self):\n": "def _ensure_c_contiguous(self):\n        return\n",
         "not self.c.flags.c_contiguous": "False",
-        """        _ppoly.fix_continuity(c.reshape(c.shape[0], c.shape[1], -1),
-                              self._x, nu - 1)""": ("        c = continuous(c, self._x, nu - 1)"),
-        """        _ppoly.fix_continuity(c2.reshape(c2.shape[0], c2.shape[1], -1),
-                              self.x[axis], nu-1)""": (
-            "        c2 = continuous(c2, self.x[axis], nu-1)"
-        ),
+        "_ppoly.fix_continuity(c.reshape(c.shape[0], c.shape[1], -1)": "c = continuous(c",
+        "_ppoly.fix_continuity(c2.reshape(c2.shape[0], c2.shape[1], -1)": "c2 = continuous(c2",
         """        _ppoly.evaluate_nd(self.c.reshape(dim1, dim2, dim3),
                            self.x,
                            ks,
@@ -77,12 +74,14 @@ EDITS = {
                 y_new = np.where(above_bounds[:, None], high.astype(y_new.dtype), y_new)""",
     },
     "scipy.interpolate._bsplines": {
-        "is_complex = self._c.dtype.kind == 'c'": "is_complex = False",
-        "not self._t.flags.c_contiguous": "False",
-        "not self._c.flags.c_contiguous": "False",
+        (
+            "is_complex = self._c.dtype.kind == 'c'",
+            "is_complex = self.c.dtype.kind == 'c'",
+        ): "is_complex = False",
+        "def _ensure_c_contiguous(self):\n": "def _ensure_c_contiguous(self):\n        return\n",
         "        if b < a:\n": "        if known(lambda: b < a):\n",
-        "a = max(a, self._t[self.k])": "a = np.maximum(a, self._t[self.k])",
-        "b = min(b, self._t[n])": "b = np.minimum(b, self._t[n])",
+        "a = max(a, ": "a = np.maximum(a, ",
+        "b = min(b, ": "b = np.minimum(b, ",
         "\n    kl = ku = k\n": """
     ends = (deriv_l_ords, deriv_l_vals), (deriv_r_ords, deriv_r_vals)
     c = interpolation_coefficients(x, y, t, k, *ends)

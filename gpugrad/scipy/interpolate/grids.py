@@ -65,13 +65,13 @@ def fold(self: Any, first: Tensor, xi: Tensor, pchip: Any, spline: Any, k: int) 
             made = pchip(grid, y)
             i = piecewise.interval(grid, at)
             s = NUMPY.reshape(at - grid[i], (-1,) + (1,) * (y.ndim - 2))
-            first = piecewise.horner([row[i, points] for row in made._c], s)
+            first = piecewise.horner([row[i, points] for row in made.c], s)
         else:
             made = spline(grid, y, k=k)
-            ell = splines.interval(made._t, k, at)
-            weights = splines.basis(made._t, k, at, ell)
+            ell = splines.interval(made.t, k, at)
+            weights = splines.basis(made.t, k, at, ell)
             parts = [
-                made._c[ell + (a - k), points]
+                made.c[ell + (a - k), points]
                 * NUMPY.reshape(weights[:, a], (-1,) + (1,) * (y.ndim - 2))
                 for a in range(k + 1)
             ]

@@ -67,7 +67,7 @@ def _run(name: str, dtype: Any, shape: Any, *args: Any) -> Any:
 
 def evaluate(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:
     """`PPoly._evaluate`."""
-    c, at = _flat(self._c), self._x
+    c, at = _flat(self.c), self.x
     _check_order(nu)
     done = _run("evaluate", c.dtype, (x.size, c.shape[2]), c, at, x, nu, bool(extrapolate))
     if done is not None:
@@ -80,7 +80,7 @@ def evaluate(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:
 
 def evaluate_bernstein(self: Any, x: Tensor, nu: int, extrapolate: Any) -> Tensor:
     """`BPoly._evaluate`: sums of binomial terms; a derivative takes differences of coefficients."""
-    c, at = _flat(self._c), self._x
+    c, at = _flat(self.c), self.x
     _check_order(nu)
     done = _run(
         "evaluate_bernstein", c.dtype, (x.size, c.shape[2]), c, at, x, nu, bool(extrapolate)
@@ -135,9 +135,9 @@ def continuous(c: Tensor, x: Tensor, order: int) -> Tensor:
 def solve(self: Any, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any = None) -> Any:
     """`PPoly.solve`: SciPy's roots; two of Newton's steps give them their derivatives."""
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
-    if self._c.dtype.kind == "c":
+    if self.c.dtype.kind == "c":
         raise ValueError("Root finding is only for real-valued polynomials")
-    c, fixed = _flat(self._c), [xp.stop_gradient(v) for v in (self._c, self._x)]
+    c, fixed = _flat(self.c), [xp.stop_gradient(v) for v in (self.c, self.x)]
     values = on_values(_ppoly.real_roots)(
         _flat(fixed[0]),
         fixed[1],
@@ -145,23 +145,23 @@ def solve(self: Any, y: Any = 0.0, discontinuity: bool = True, extrapolate: Any 
         bool(discontinuity),
         bool(extrapolate),
     )
-    followed = plain_values(c, self._x, y) is None
+    followed = plain_values(c, self.x, y) is None
     roots = [
-        self._exact(NUMPY.asarray(r), c[:, :, j], y) if followed else NUMPY.asarray(r)
+        exact_roots(self, NUMPY.asarray(r), c[:, :, j], y) if followed else NUMPY.asarray(r)
         for j, r in enumerate(values)
     ]
-    if self._c.ndim == 2:
+    if self.c.ndim == 2:
         return roots[0]
     result = np.empty(len(roots), dtype=object)
     for j, root in enumerate(roots):
         result[j] = root
-    return result.reshape(self._c.shape[2:])
+    return result.reshape(self.c.shape[2:])
 
 
 def exact_roots(self: Any, r: Tensor, c: Tensor, y: Any) -> Tensor:
     """Roots with the values of `r`, as differentiable functions of the coefficients and of `y`."""
-    i, root = interval(self._x, r), r
-    start, width = self._x[i], abs(self._x[i + 1] - self._x[i])
+    i, root = interval(self.x, r), r
+    start, width = self.x[i], abs(self.x[i + 1] - self.x[i])
     parts = xp.take(c, i, axis=1)
     rows = [parts[j] for j in range(c.shape[0])]
     jumps: Any = False
@@ -186,7 +186,7 @@ def differences(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
     sign = 1
     if known(lambda: b < a):
         a, b, sign = b, a, -1
-    start, end = self._x[0], self._x[-1]
+    start, end = self.x[0], self.x[-1]
     periods, rest = NUMPY.divmod(b - a, end - start)
     result = periods * (total(end) - total(start))
     a = start + (a - start) % (end - start)

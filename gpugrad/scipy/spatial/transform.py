@@ -22,7 +22,7 @@ from scipy.spatial.transform import _rotation_cy
 from gpugrad.autodiff.batched import Batched
 from gpugrad.core.tensor import Tensor
 from gpugrad.scipy.calling import on_values
-from gpugrad.scipy.namespaces import NUMPY, Names
+from gpugrad.scipy.namespaces import NUMPY, Names, vendored
 from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.trace.array import Traced
 
@@ -135,8 +135,7 @@ EDITS: dict[str, dict[str, str]] = {
 
 @made_once
 def _reader() -> Reader:
-    import scipy._lib.array_api_extra as extra
-
+    extra = vendored("array_api_extra")
     constants = {name: on_values(getattr(_rotation_cy, name)) for name in ("identity", "random")}
     package = "scipy.spatial.transform"
     names = {"at": _At, "atleast_nd": _at_least}
@@ -145,7 +144,7 @@ def _reader() -> Reader:
         {
             f"{package}._rotation_cy": Names("rotation_cy", constants),
             f"{package}._rigid_transform_cy": Names("rigid_transform_cy", {}),
-            "scipy._lib.array_api_extra": Names("extra", names, extra),
+            extra.__name__: Names("extra", names, extra),
             "scipy.linalg": Names("linalg", {"solve_banded": _solve_banded}),
             "scipy.interpolate": Names("interpolate", {"PPoly": _Polynomials}),
         },

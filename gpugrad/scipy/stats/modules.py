@@ -11,7 +11,7 @@ import scipy.stats
 from scipy.stats._distn_infrastructure import rv_generic
 
 from gpugrad.scipy.calling import holds, on_values
-from gpugrad.scipy.namespaces import NUMPY, Names
+from gpugrad.scipy.namespaces import NUMPY, Names, vendored
 from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.stats.base import rv_continuous
 from gpugrad.scipy.stats.common import stream
@@ -70,10 +70,11 @@ _UTILITIES = {
 
 def _modules(package: Any) -> dict[str, Any]:
     import scipy.special._ufuncs as ufuncs
-    from scipy._lib import _util, array_api_extra
+    from scipy._lib import _util
     from scipy.stats import _distn_infrastructure as infrastructure
 
     own: dict[str, Any] = {"zeta": zeta}
+    extra = vendored("array_api_extra")
     given = Reader("scipy.special", {}, {}).given
     functions = Names("special", own, given["scipy.special"])
     given_stats = Reader("scipy.stats._stats", {}, {}).read("scipy.stats._stats")
@@ -94,7 +95,7 @@ def _modules(package: Any) -> dict[str, Any]:
         "scipy.special": functions,
         "scipy.special._ufuncs": compiled,
         "scipy._lib._util": Names("_util", _UTILITIES, _util),
-        "scipy._lib.array_api_extra": Names("xpx", {"apply_where": _apply_where}, array_api_extra),
+        extra.__name__: Names("xpx", {"apply_where": _apply_where}, extra),
         "scipy.stats._distn_infrastructure": Names(
             "_distn_infrastructure",
             {"rv_continuous": rv_continuous, "rv_discrete": rv_discrete},
