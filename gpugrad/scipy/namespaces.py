@@ -184,6 +184,23 @@ def _companion(a: Any) -> Tensor:
     return NUMPY.concatenate([(-a[1:] / a[0])[None], below])
 
 
+def _apply_where(
+    cond: Any,
+    args: Any,
+    f1: Callable[..., Any],
+    f2: Any = None,
+    *,
+    fill_value: Any = None,
+    kwargs: Any = None,
+    xp: Any = None,
+) -> Any:
+    """`array_api_extra.apply_where`, which looks up no values."""
+    args = args if isinstance(args, tuple) else (args,)
+    keywords = kwargs or {}
+    other = fill_value if f2 is None else f2(*args, **keywords)
+    return NUMPY.where(cond, f1(*args, **keywords), other)
+
+
 def vendored(name: str) -> Any:
     """A library that SciPy carries along; before 1.18 it was in another package."""
     try:
@@ -197,7 +214,7 @@ def _modules() -> dict[str, Any]:
     from scipy import fft, linalg, special
     from scipy._lib import _array_api_override
 
-    compat = vendored("array_api_compat")
+    compat, extra = vendored("array_api_compat"), vendored("array_api_extra")
     transforms = {
         name: _without(getattr(gpugrad.numpy.fft, name), "workers", "overwrite_x", "plan")
         for name in gpugrad.numpy.fft.__all__
@@ -220,6 +237,7 @@ def _modules() -> dict[str, Any]:
         "numpy": NUMPY,
         "math": Names("math", {name: _of_numbers(name) for name in _MATH}, math),
         compat.__name__: Names("compat", {"numpy": NUMPY}, compat),
+        extra.__name__: Names("extra", {"apply_where": _apply_where}, extra),
         "scipy._lib._array_api_override": Names("override", override, _array_api_override),
         "scipy.fft": Names("fft", transforms, fft),
         "scipy.special": Names("special", {**others, **functions}, special),

@@ -131,7 +131,7 @@ class Reader:
             raise ModuleNotFoundError(name)
         source = spec.loader.get_source(name)  # None for a compiled module
         module = self.modules[name] = Names(name, {"__builtins__": self.builtins})
-        module.__dict__["__package__"] = spec.parent
+        module.__dict__.update(__package__=spec.parent, __file__=spec.origin)
         if source is None:
             compiled = vars(importlib.import_module(name))
             module.__dict__.update((k, on_values(compiled[k])) for k in compiled if k[:2] != "__")

@@ -259,7 +259,7 @@ ERRORS = {
     "order": lambda M, A: M.BSpline(A(t), A(y[:6]), -1),
     "t": lambda M, A: M.BSpline(A(t[::-1]), A(y[:6]), 3),
     "points twice": lambda M, A: M.BarycentricInterpolator(A(x[[0, 0, 1]]), A(y[:3])),
-    "singular": lambda M, A: M.RBFInterpolator(A(places[[0, 0, 1, 2]]), A(y[:4])),
+    "singular": lambda M, A: M.RBFInterpolator(A(places[[0, 0, 1, 1]]), A(y[:4])),
     "kernel": lambda M, A: M.RBFInterpolator(A(places), A(heights), kernel="bell"),
     "method": lambda M, A: M.make_lsq_spline(A(x), A(y), A(knots), method="svd"),
     "Schoenberg-Whitney": lambda M, A: M.make_interp_spline(

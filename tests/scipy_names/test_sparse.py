@@ -78,7 +78,7 @@ LIKE_SCIPY = [
     lambda m, a: m.kron(a, m.csr_array((2, 2))),
     lambda m, a: m.permute_dims(a.tocoo().copy(), (1, 0)),
     lambda m, a: written(a.tocsr().copy()), lambda m, a: m.linalg.norm(a, 2),
-    lambda m, a: m.linalg.norm(a, 0, axis=0), lambda m, a: m.linalg.norm(a, -np.inf, axis=1),
+    lambda m, a: 1.0 * m.linalg.norm(a, 0, axis=0), lambda m, a: m.linalg.norm(a, -np.inf, axis=1),
     lambda m, a: m.linalg.norm(a, 3, axis=(0,)), lambda m, a: m.linalg.norm(a, -1),
     lambda m, a: m.linalg.expm((a @ a.T).tocsc() / 9),
     lambda m, a: m.linalg.inv(m.csc_array(SQUARE)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,30 +10,13 @@ import scipy.stats
 from scipy.stats._distn_infrastructure import rv_generic
 
 from gpugrad.scipy.calling import holds, on_values
-from gpugrad.scipy.namespaces import NUMPY, Names, vendored
+from gpugrad.scipy.namespaces import NUMPY, Names
 from gpugrad.scipy.reading import Reader, made_once
 from gpugrad.scipy.stats.base import rv_continuous
 from gpugrad.scipy.stats.common import stream
 from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.formulas import COMPILED, FORMULAS, log_difference, log_gauss_mass, zeta
 from gpugrad.scipy.stats.matrices import KERNELS, LINALG, covariance_class, inverse_wishart
-
-
-def _apply_where(
-    cond: Any,
-    args: Any,
-    f1: Callable[..., Any],
-    f2: Any = None,
-    *,
-    fill_value: Any = None,
-    kwargs: Any = None,
-    xp: Any = None,
-) -> Any:
-    """`array_api_extra.apply_where`, which looks up no values."""
-    args = args if isinstance(args, tuple) else (args,)
-    keywords = kwargs or {}
-    other = fill_value if f2 is None else f2(*args, **keywords)
-    return NUMPY.where(cond, f1(*args, **keywords), other)
 
 
 def _lazyselect(conditions: Any, choices: Any, arrays: Any, default: Any = 0) -> Any:
@@ -74,7 +56,6 @@ def _modules(package: Any) -> dict[str, Any]:
     from scipy.stats import _distn_infrastructure as infrastructure
 
     own: dict[str, Any] = {"zeta": zeta}
-    extra = vendored("array_api_extra")
     given = Reader("scipy.special", {}, {}).given
     functions = Names("special", own, given["scipy.special"])
     given_stats = Reader("scipy.stats._stats", {}, {}).read("scipy.stats._stats")
@@ -95,7 +76,6 @@ def _modules(package: Any) -> dict[str, Any]:
         "scipy.special": functions,
         "scipy.special._ufuncs": compiled,
         "scipy._lib._util": Names("_util", _UTILITIES, _util),
-        extra.__name__: Names("xpx", {"apply_where": _apply_where}, extra),
         "scipy.stats._distn_infrastructure": Names(
             "_distn_infrastructure",
             {"rv_continuous": rv_continuous, "rv_discrete": rv_discrete},

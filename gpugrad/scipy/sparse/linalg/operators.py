@@ -25,7 +25,8 @@ _READ = Reader(
         "scipy.sparse": Names("sparse", {"issparse": construct.issparse}, scipy.sparse),
         "scipy.sparse._sputils": Names("utilities", {"asmatrix": lambda x: x}, _sputils),
     },
-    {},
+    # since SciPy 1.18; our sparse arrays are no NumPy arrays
+    {"scipy.sparse.linalg._interface": {("xp.conj(A_T)", ""): "A_T.conj()"}},
 ).read("scipy.sparse.linalg._interface")
 LinearOperator, aslinearoperator = _READ.LinearOperator, _READ.aslinearoperator
 
