@@ -4,7 +4,7 @@ Each function of SciPy that gpugrad differentiates, and the methods of each dist
 whether an argument is a Tensor; else SciPy's own runs. So programs and libraries that call SciPy
 get gradients where they would raise. Classes stay SciPy's: take those of `gpugrad.scipy`. Ufuncs of
 `scipy.special` know Tensors without it. Leans on SciPy's modules having their functions as
-attributes, which it replaces. Tried with SciPy 1.17.
+attributes, which it replaces. Tried with SciPy 1.17 and 1.18.
 
 >>> import gpugrad.integrations.scipy  # doctest: +SKIP
 >>> gg.grad(lambda x: gg.sum(scipy.ndimage.sobel(x) ** 2))(gg.ones((4, 4)))  # doctest: +SKIP
@@ -21,7 +21,7 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.integrations.library import library
 
-library("scipy", "scipy", "1.17.")
+library("scipy", "scipy", "1.17.", "1.18.")
 _MODULES = """
     ndimage signal signal.windows fft linalg interpolate integrate optimize spatial spatial.distance
     stats sparse.linalg

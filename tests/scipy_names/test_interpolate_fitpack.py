@@ -6,6 +6,7 @@ import scipy.interpolate
 
 import gpugrad as gg
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*removed in SciPy 1.20")  # lagrange, pade
 RNG = np.random.default_rng(0)
 X, Y, PLANE = np.sort(RNG.random(7)) * 3, RNG.normal(size=7), RNG.random((8, 2))
 AT = np.linspace(X[0] + 0.01, X[-1] - 0.01, 5)

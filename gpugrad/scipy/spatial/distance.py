@@ -25,6 +25,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.devices import default_device
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.numpy.creation import asarray
+from gpugrad.ops.arrays.join import broadcast_arrays
 from gpugrad.scipy.calling import holds, public
 from gpugrad.scipy.spatial import metrics
 from gpugrad.trace.array import Traced
@@ -243,6 +244,10 @@ def _vectors(formula: Callable[..., Tensor]) -> Callable[..., Any]:
     """The public function of two vectors of a metric."""
     name = formula.__name__
     theirs = getattr(_distance, name, None)
+    last = name in ("euclidean", "minkowski", "sqeuclidean")  # SciPy's since 1.18
+    shape, result = "(k,)", "0-d Tensor"
+    if last:
+        shape, result = "(..., k)", "Tensor of the broadcast shape without the last axis"
 
     def function(u: Any, v: Any, *args: Any, **options: Any) -> Tensor:
         if theirs is not None:
@@ -250,20 +255,23 @@ def _vectors(formula: Callable[..., Tensor]) -> Callable[..., Any]:
             options = dict(list(bound.arguments.items())[2:])
         u = floats(u)
         v = floats(v, u)
-        if u.ndim != 1 or v.ndim != 1:
+        if not last and (u.ndim != 1 or v.ndim != 1):
             raise ValueError("Input vector should be 1-D.")
-        if u.shape != v.shape:
+        if u.shape[-1:] != v.shape[-1:]:
             raise ValueError(f"{name}: u {u.shape} and v {v.shape} must have equal lengths.")
         if not holds(options.get("p", 1) > 0):
             raise ValueError("p must be greater than 0")
-        return formula(u, v, **_check_options(formula, options, u))
+        options = _check_options(formula, options, u)
+        if u.ndim != 1 or v.ndim != 1:
+            u, v = (xp.moveaxis(x, -1, 0) for x in broadcast_arrays(u, v))
+        return formula(u, v, **options)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__
     function.__doc__ = (
-        f"{formula.__doc__}\n\n    Args:\n        u, v: arrays of shape (k,).\n"
+        f"{formula.__doc__}\n\n    Args:\n        u, v: arrays of shape {shape}.\n"
         "        others: SciPy's, as weights `w` of shape (k,).\n\n"
-        "    Returns:\n        0-d Tensor, differentiable by all of them.\n    "
+        f"    Returns:\n        {result}, differentiable by all of them.\n    "
     )
     return function if theirs is None else public(function, theirs)
 
