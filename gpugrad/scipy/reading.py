@@ -5,8 +5,8 @@ the source of such a module once more, with other imports: `numpy` is `gpugrad.n
 `scipy.special` and `scipy.linalg` are gpugrad's, and compiled helpers are ops. So signatures,
 defaults and errors are SciPy's, and each function is a composite of ops.
 
-A few lines of SciPy are replaced first. They were there in each SciPy of `TRIED`; if one is not
-found, the import fails and says so, because the formula might have changed with it.
+A few lines of SciPy are replaced first. They were there in each SciPy of `TRIED`. If one is not
+found, the formula might have changed with it: calls of that function raise and say so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import builtins
 import functools
 import importlib
 import importlib.util
+import types
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -24,11 +26,30 @@ import scipy
 from gpugrad.autodiff.recorder import recording_stopped
 from gpugrad.core.devices import device
 from gpugrad.core.forking import new_rlock
+from gpugrad.errors import GpugradWarning
 from gpugrad.scipy.calling import holds, known, on_values
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Float, Names
 from gpugrad.trace.array import pause_trace
 
-TRIED = ("1.17.0", "1.17.1")
+TRIED = ("1.17.1", "1.18.1")
+
+
+def is_newer(version: str) -> bool:
+    """Whether a SciPy of that version has changes that no test has seen; not only a later patch."""
+    minor, tried = (tuple(map(int, v.split(".")[:2])) for v in (version, TRIED[-1]))
+    return minor > tried
+
+
+@functools.cache
+def _compare(version: str) -> None:
+    """Warn, once, of a SciPy newer than those tried."""
+    if is_newer(version):
+        warnings.warn(
+            f"gpugrad.scipy was tried with SciPy {' and '.join(TRIED)}, not {version}: functions "
+            "whose formulas have changed raise when they are called.",
+            GpugradWarning,
+            stacklevel=3,
+        )
 
 
 class _Checks(ast.NodeTransformer):
@@ -77,7 +98,8 @@ class Reader:
     Args:
         package: the modules to execute, a prefix of their names.
         given: for a module's name, the module that an import gets instead.
-        edits: for a module's name, lines to replace because no Tensor can do what they ask.
+        edits: for a module's name, lines to replace because no Tensor can do what they ask; or for
+            a function or class, such lines in it.
         replaced: for a module's name, what stands for its functions, and for methods as in
             ``"BSpline.__call__"``.
         names: functions that the new lines call.
@@ -87,10 +109,11 @@ class Reader:
         self,
         package: str,
         given: Mapping[str, Any],
-        edits: Mapping[str, Mapping[Any, str]],
+        edits: Mapping[str, Mapping[Any, Any]],
         replaced: Mapping[str, Mapping[str, Any]] | None = None,
         **names: Any,
     ) -> None:
+        _compare(scipy.__version__)
         self.package, self.given, self.edits = package, {**MODULES, **given}, edits
         self.replaced = {**_REPLACED, **(replaced or {})}
         self.modules: dict[str, Any] = {}
@@ -136,12 +159,24 @@ class Reader:
             compiled = vars(importlib.import_module(name))
             module.__dict__.update((k, on_values(compiled[k])) for k in compiled if k[:2] != "__")
         elif name != self.package:  # the package itself only leads to its modules
-            source = edited(name, source, self.edits.get(name, {}))
-            tree = _Checks().visit(ast.parse(source, spec.origin or name))
-            exec(compile(tree, spec.origin or name, "exec"), module.__dict__)
-            for title, value in self.replaced.get(name, {}).items():
-                *owner, attribute = title.split(".")
-                setattr(functools.reduce(getattr, owner, module), attribute, value)
+            try:
+                self._execute_source(module, source, spec.origin or name)
+            except Exception as error:
+                if not is_newer(scipy.__version__):
+                    raise
+                scipys = importlib.import_module(name)
+                module.__dict__.update(vars(scipys), __builtins__=self.builtins)
+                _refuse(module, scipys, None, _unread(name, f"has other imports there: {error}"))
+
+    def _execute_source(self, module: Names, source: str, file: str) -> None:
+        name = module.__name__
+        source, missing = edited(source, self.edits.get(name, {}))
+        exec(compile(_Checks().visit(ast.parse(source, file)), file, "exec"), module.__dict__)
+        for title, value in self.replaced.get(name, {}).items():
+            *owner, attribute = title.split(".")
+            setattr(functools.reduce(getattr, owner, module), attribute, value)
+        for owners, line in missing.items():
+            _refuse(module, module, owners.split(), _unread(name, f"has no line {line!r} there"))
 
     def _import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
@@ -167,21 +202,64 @@ class Reader:
         return Names(name, parts, module) if parts else module
 
 
-def edited(name: str, source: str, edits: Mapping[Any, str]) -> str:
-    """The source of a module of SciPy with other lines; raises if one of the lines is not there.
+def edited(source: str, edits: Mapping[Any, Any], owners: str = "") -> tuple[str, dict[str, str]]:
+    """The source of a module of SciPy with other lines.
 
-    A tuple of lines means one of them, as versions of SciPy differ; "" in it means none.
+    Args:
+        source: the module's.
+        edits: new lines by old ones. A tuple of lines means one of them, as versions of SciPy
+            differ; "" in it means none. Or such dictionaries by the names that need the lines.
+        owners: these names; "" if the whole module needs them.
+
+    Returns:
+        The new source, and for the owners of each line that is not there, the line.
     """
+    missing: dict[str, str] = {}
     for lines, new in edits.items():
+        if isinstance(new, Mapping):
+            source, more = edited(source, new, lines)
+            missing |= more
+            continue
         choices = lines if isinstance(lines, tuple) else (lines,)
         old = next((line for line in choices if line in source), None)
-        if old == "":
-            continue
         if old is None:
-            raise ImportError(
-                f"gpugrad.scipy reads SciPy's own formulas, and SciPy {scipy.__version__} has no "
-                f"line {choices[0]!r} in {name}. Install one of the versions {', '.join(TRIED)}, "
-                "or call SciPy with x.numpy(), without gradients."
-            )
-        source = source.replace(old, new)
-    return source
+            missing[owners] = choices[0]
+        elif old:
+            source = source.replace(old, new)
+    return source, missing
+
+
+def _unread(name: str, why: str) -> str:
+    return (
+        f"gpugrad.scipy reads SciPy's own formulas in {name}, and SciPy {scipy.__version__} {why}. "
+        f"Install one of the versions {', '.join(TRIED)}, or call SciPy with x.numpy(), without "
+        "gradients."
+    )
+
+
+def _refuse(module: Names, source: Any, names: Any, message: str) -> None:
+    """Make functions and classes of a module raise when they are called.
+
+    Args:
+        module: where they are set.
+        source: the module that has them: `module`, or SciPy's own, which stays as it is.
+        names: theirs; of all that the module defines if there are none.
+        message: of the ImportError.
+    """
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        raise ImportError(message)
+
+    for name, thing in list(vars(source).items()):
+        if getattr(thing, "__module__", "") != module.__name__ or (names and name not in names):
+            continue
+        if isinstance(thing, types.FunctionType):
+            module.__dict__[name] = functools.wraps(thing)(refuse)
+        elif isinstance(thing, type):
+            own = [k for k in vars(thing) if k[:2] != "__" and callable(getattr(thing, k))]
+            methods = dict.fromkeys(["__init__", "__call__", *own], refuse)
+            if source is not module:
+                module.__dict__[name] = type(name, (), {**methods, "__module__": module.__name__})
+                continue
+            for k in methods:  # instances and subclasses raise, too
+                setattr(thing, k, refuse)

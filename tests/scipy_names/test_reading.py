@@ -3,6 +3,7 @@
 import contextlib
 import re
 import textwrap
+import types
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from fresh import output_of
 
 import gpugrad as gg
 from gpugrad.scipy import reading
-from gpugrad.scipy.reading import edited
+from gpugrad.scipy.signal.compiled import frames, modules, overlap_added
+from gpugrad.scipy.signal.edits import EDITS
 
 G = gg.scipy.signal
+HELPERS = {"frames": frames, "overlap_added": overlap_added}
 
 
 @pytest.mark.parametrize(("m", "hop"), [(8, 1), (8, 4), (9, 4), (8, 11)])
@@ -31,11 +34,41 @@ def test_parts_of_a_signal_overlap_by_any_number(m, hop, detrend):
         np.testing.assert_allclose(back, theirs.istft(expected, 0, 60), atol=1e-12)
 
 
-def test_another_scipy_is_refused_if_a_line_that_is_replaced_is_not_there():
-    assert edited("scipy.signal.x", "a = 1\n", {"a = 1": "a = 2"}) == "a = 2\n"
-    message = rf"SciPy {re.escape(scipy.__version__)} has no line 'a = 3' in scipy.signal.x"
-    with pytest.raises(ImportError, match=message):
-        edited("scipy.signal.x", "a = 1\n", {"a = 3": "a = 2"})
+LOST = "a line that no SciPy has"
+
+
+def _read(edits, given=()):
+    return reading.Reader("scipy.signal", {**modules(), **dict(given)}, edits, **HELPERS)
+
+
+def test_a_line_that_scipy_does_not_have_breaks_the_names_that_need_it_and_no_others():
+    edits = {**EDITS["scipy.signal._signaltools"], "lfilter_zi deconvolve": {LOST: ""}}
+    read = _read({**EDITS, "scipy.signal._signaltools": edits}).read("scipy.signal._signal_api")
+    b, a = read.butter(2, 0.2)
+    x = gg.asarray(np.linspace(0, 1, 20))
+    np.testing.assert_allclose(read.lfilter(b, a, x), S.lfilter(*S.butter(2, 0.2), x.numpy()))
+    message = rf"SciPy {re.escape(scipy.__version__)} has no line '{LOST}' there. Install"
+    for call in (read.lfilter_zi, read.deconvolve, lambda b, a: read.filtfilt(b, a, x)):
+        with pytest.raises(ImportError, match=message):
+            call(b, a)
+
+
+@pytest.mark.parametrize("new", ["1.99.0", None], ids=["newer", "tried"])
+def test_a_module_that_a_newer_scipy_has_changed_breaks_its_own_names(new, monkeypatch):
+    changed = {"scipy.ndimage": types.ModuleType("scipy.ndimage")}  # without what is imported
+    if new is None:
+        with pytest.raises(ImportError, match="No module named"):
+            _read(EDITS, changed).read("scipy.signal._savitzky_golay")
+        return
+    monkeypatch.setattr(scipy, "__version__", new)
+    reading._compare.cache_clear()
+    with pytest.warns(gg.errors.GpugradWarning, match=f"tried with .*, not {new}") as warned:
+        readers = [_read(EDITS, changed) for _ in range(2)]
+    assert len(warned) == 1
+    names = readers[0].read("scipy.signal._signal_api")
+    with pytest.raises(ImportError, match=f"SciPy {new} has other imports there: No module"):
+        names.savgol_filter(gg.ones(9), 3, 1)
+    assert names.hilbert(gg.ones(3)).shape == (3,)
 
 
 def test_threads_that_use_a_module_first_wait_until_it_is_complete():

@@ -12,11 +12,13 @@ _STEPS = {
     "h_abs = np.abs(h)\n": "h_abs = abs(number(h))\n",
 }
 
-EDITS: dict[str, dict[Any, str]] = {
+EDITS: dict[str, dict[Any, Any]] = {
     "scipy.integrate._quadrature": {
-        ("np.float64(np.diff(x, axis=axis))", ""): (  # not since SciPy 1.18
-            "np.asarray(np.diff(x, axis=axis), dtype=np.float64)"
-        )
+        "simpson": {
+            ("np.float64(np.diff(x, axis=axis))", ""): (  # not since SciPy 1.18
+                "np.asarray(np.diff(x, axis=axis), dtype=np.float64)"
+            )
+        }
     },
     "scipy.integrate._ivp.base": {
         "np.asarray(fun(t, y), dtype=dtype)": "evaluated(fun, t, y, dtype)",
@@ -27,15 +29,16 @@ EDITS: dict[str, dict[Any, str]] = {
         "self.t_max = max(t, t_old)": "self.t_max = np.maximum(t, t_old)",
     },
     "scipy.integrate._ivp.common": {
-        "    if interval_length == 0.0:": "    if known(lambda: interval_length == 0.0):",
-        """    if d0 < 1e-5 or d1 < 1e-5:
+        "select_initial_step": {
+            "    if interval_length == 0.0:": "    if known(lambda: interval_length == 0.0):",
+            """    if d0 < 1e-5 or d1 < 1e-5:
         h0 = 1e-6
     else:
         h0 = 0.01 * d0 / d1""": """
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = np.where(small, 1e-6, 0.01 * d0 / np.where(small, 1.0, d1))""",
-        "h0 = min(h0, interval_length)": "h0 = np.minimum(h0, interval_length)",
-        """    if d1 <= 1e-15 and d2 <= 1e-15:
+            "h0 = min(h0, interval_length)": "h0 = np.minimum(h0, interval_length)",
+            """    if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = max(1e-6, h0 * 1e-3)
     else:
         h1 = (0.01 / max(d1, d2)) ** (1 / (order + 1))
@@ -46,12 +49,15 @@ EDITS: dict[str, dict[Any, str]] = {
     h1 = (0.01 / np.where(tiny, 1.0, largest)) ** (1 / (order + 1))
     h1 = np.where(tiny, np.maximum(1e-6, h0 * 1e-3), h1)
     return np.minimum(np.minimum(100 * h0, h1), np.minimum(interval_length, max_step))""",
-        "ind = np.searchsorted(self.ts_sorted, t, side=self.side)": (
-            "ind = int(on_host(np.searchsorted(self.ts_sorted, t, side=self.side)))"
-        ),
-        "segments = np.searchsorted(self.ts_sorted, t_sorted, side=self.side)": (
-            "segments = on_host(np.searchsorted(self.ts_sorted, t_sorted, side=self.side))"
-        ),
+        },
+        "OdeSolution": {
+            "ind = np.searchsorted(self.ts_sorted, t, side=self.side)": (
+                "ind = int(on_host(np.searchsorted(self.ts_sorted, t, side=self.side)))"
+            ),
+            "segments = np.searchsorted(self.ts_sorted, t_sorted, side=self.side)": (
+                "segments = on_host(np.searchsorted(self.ts_sorted, t_sorted, side=self.side))"
+            ),
+        },
     },
     "scipy.integrate._ivp.rk": {
         **_STEPS,

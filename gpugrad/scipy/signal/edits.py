@@ -2,7 +2,7 @@
 
 from typing import Any
 
-EDITS: dict[str, dict[Any, str]] = {
+EDITS: dict[str, dict[Any, Any]] = {
     "scipy.signal._short_time_fft": {
         "self.win.setflags(write=False)": "pass",  # always writable
         # the last axis of stacked parts is another than their second one
@@ -44,44 +44,60 @@ EDITS: dict[str, dict[Any, str]] = {
         x = x.astype(float if self.onesided_fft else complex)""",
     },
     "scipy.signal._spectral_py": {
-        """        result = np.lib.stride_tricks.sliding_window_view(
+        "_fft_helper": {
+            """        result = np.lib.stride_tricks.sliding_window_view(
             x, window_shape=nperseg, axis=-1, writeable=True
         )
         result = result[..., 0::step, :]""": (
-            "        result = frames(x, nperseg, step, (x.shape[-1] - nperseg) // step + 1)"
-        ),
-        """    for ii in range(nseg):
+                "        result = frames(x, nperseg, step, (x.shape[-1] - nperseg) // step + 1)"
+            )
+        },
+        "istft": {
+            """    for ii in range(nseg):
         # Window the ifft
         x[..., ii*nstep:ii*nstep+nperseg] += xsubs[..., ii] * win
         norm[..., ii*nstep:ii*nstep+nperseg] += win**2""": """
     n = x.shape[-1]
     x = overlap_added(np.moveaxis(xsubs, -1, -2) * win, nstep, 0, n)
-    norm = overlap_added(np.broadcast_to(win**2, (nseg, nperseg)), nstep, 0, n)""",
+    norm = overlap_added(np.broadcast_to(win**2, (nseg, nperseg)), nstep, 0, n)"""
+        },
     },
     "scipy.signal._signaltools": {
-        # no gradient by a[0] where it is 1
-        ("if a[0] != 1.0:", "if a[0] != 1:"): "if True:",
-        ("if a[0] == 0:", ""): "if not holds(a[0] != 0):",
+        "lfilter_zi": {
+            # no gradient by a[0] where it is 1
+            ("if a[0] != 1.0:", "if a[0] != 1:"): "if True:"
+        },
+        "residuez": {("if a[0] == 0:", ""): "if not holds(a[0] != 0):"},
         ("(sum_a := xp.sum(a)) == 0:", ""): "not holds((sum_a := xp.sum(a)) != 0):",
-        "if a[0] != 1.:": "if True:",
-        # no writes to arguments
-        "x = np.array(x, dtype, order='C')  # make a copy, can modify in place": (
-            "x = np.asarray(x, dtype)"
-        ),
-        "_sosfilt(sos, x, zi)\n": "x, zi = _sosfilt(sos, x, zi)\n",
-        # the method keeps NumPy's bools, but not ours
-        "_convolve2d(in1, in2.conj(), 0": (
-            "_convolve2d(in1, in2.conj() if in2.dtype.kind == 'c' else in2, 0"
-        ),
-        # NumPy drops the imaginary part in this assignment; a Tensor would refuse it
-        "Obs[:, 0] = lfilter(b, a, np.zeros(m), zi=zi)[0]": (
-            "Obs[:, 0] = np.real(lfilter(b, a, np.zeros(m), zi=zi)[0])"
-        ),
+        "lfiltic": {"if a[0] != 1.:": "if True:"},
+        "sosfilt": {
+            # no writes to arguments
+            "x = np.array(x, dtype, order='C')  # make a copy, can modify in place": (
+                "x = np.asarray(x, dtype)"
+            ),
+            "_sosfilt(sos, x, zi)\n": "x, zi = _sosfilt(sos, x, zi)\n",
+        },
+        "correlate2d": {
+            # the method keeps NumPy's bools, but not ours
+            "_convolve2d(in1, in2.conj(), 0": (
+                "_convolve2d(in1, in2.conj() if in2.dtype.kind == 'c' else in2, 0"
+            )
+        },
+        "_filtfilt_gust": {
+            # NumPy drops the imaginary part in this assignment; a Tensor would refuse it
+            "Obs[:, 0] = lfilter(b, a, np.zeros(m), zi=zi)[0]": (
+                "Obs[:, 0] = np.real(lfilter(b, a, np.zeros(m), zi=zi)[0])"
+            )
+        },
     },
     "scipy.signal._filter_design": {
-        "if not xp.all(sos[:, 3] == 1):": "if not holds(xp.all(sos[:, 3] == 1)):",  # traces
-        # a Tensor times a polynomial
-        "b_ * zp1**(N-q) * zm1**q": "zp1**(N-q) * zm1**q * b_",
-        "a_ * zp1**(N-p) * zm1**p": "zp1**(N-p) * zm1**p * a_",
+        "_validate_sos": {
+            "if not xp.all(sos[:, 3] == 1):": "if not holds(xp.all(sos[:, 3] == 1)):"  # traces
+        },
+        "bilinear": {
+            # a Tensor times a polynomial
+            "b_ * zp1**(N-q) * zm1**q": "zp1**(N-q) * zm1**q * b_",
+            "a_ * zp1**(N-p) * zm1**p": "zp1**(N-p) * zm1**p * a_",
+        },
     },
 }

@@ -87,7 +87,7 @@ class _Polynomials:
 
 
 _IDENTITY = "xp.asarray([[0.0, 0.0, 0.0, 1.0]], dtype=quat.dtype, device=xp_device(quat))"
-EDITS: dict[str, dict[str, str]] = {
+EDITS: dict[str, dict[str, Any]] = {
     "scipy.spatial.transform._rotation": _NO_COMPILED,
     "scipy.spatial.transform._rigid_transform": {
         **_NO_COMPILED,
@@ -96,11 +96,14 @@ EDITS: dict[str, dict[str, str]] = {
         ),
     },
     "scipy.spatial.transform._rotation_xp": {
-        # ones are no rotation: SciPy 1.17 reduces right in its compiled code alone
-        "left = xp.ones_like(quat)": f"left = {_IDENTITY}",
-        "right = xp.ones_like(quat)": f"right = {_IDENTITY}",
-        # functions of the square of the angle, whose second derivatives are exact at 0
-        """    angle = xp_vector_norm(rotvec, axis=-1, keepdims=True, xp=xp)
+        "reduce": {
+            # ones are no rotation: SciPy 1.17 reduces right in its compiled code alone
+            "left = xp.ones_like(quat)": f"left = {_IDENTITY}",
+            "right = xp.ones_like(quat)": f"right = {_IDENTITY}",
+        },
+        "from_rotvec": {
+            # functions of the square of the angle, whose second derivatives are exact at 0
+            """    angle = xp_vector_norm(rotvec, axis=-1, keepdims=True, xp=xp)
     small_angle = angle <= 1e-3
     angle2 = angle**2
     small_scale = 0.5 - angle2 / 48 + angle2**2 / 3840
@@ -110,13 +113,15 @@ EDITS: dict[str, dict[str, str]] = {
     small_scale = 0.5 - angle2 / 48 + angle2**2 / 3840
     cos = xp.where(small_angle, 1 - angle2 / 8 + angle2**2 / 384, xp.cos(angle / 2))
 """,
-        """    div_angle = angle + xp.asarray(small_angle, dtype=angle.dtype)
+            """    div_angle = angle + xp.asarray(small_angle, dtype=angle.dtype)
     large_scale = xp.sin(angle / 2) / div_angle
 """: "    large_scale = xp.sin(angle / 2) / angle\n",
-        "quat = xp.concat([rotvec * scale, xp.cos(angle / 2)], axis=-1)": (
-            "quat = xp.concat([rotvec * scale, cos], axis=-1)"
-        ),
-        """    ax_norm = xp_vector_norm(quat[..., :3], axis=-1, keepdims=True, xp=xp)
+            "quat = xp.concat([rotvec * scale, xp.cos(angle / 2)], axis=-1)": (
+                "quat = xp.concat([rotvec * scale, cos], axis=-1)"
+            ),
+        },
+        "as_rotvec": {
+            """    ax_norm = xp_vector_norm(quat[..., :3], axis=-1, keepdims=True, xp=xp)
     angle = 2 * xp.atan2(ax_norm, quat[..., 3][..., None])
     small_angle = angle <= 1e-3
     angle2 = angle**2
@@ -126,9 +131,10 @@ EDITS: dict[str, dict[str, str]] = {
     small_scale = 2 + sin2 / 3 + 3 * sin2**2 / 20
     sin = xp.sqrt(xp.where(small_angle, 1.0, sin2))
 """,
-        """    div_sin = xp.sin(angle / 2.0) + xp.asarray(small_angle, dtype=angle.dtype)
+            """    div_sin = xp.sin(angle / 2.0) + xp.asarray(small_angle, dtype=angle.dtype)
     large_scale = angle / div_sin
 """: "    large_scale = 2 * xp.atan2(sin, quat[..., 3][..., None]) / sin\n",
+        },
     },
 }
 

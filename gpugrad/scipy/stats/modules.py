@@ -121,12 +121,14 @@ _HELPERS = frozenset(
 )
 _EDITS = {
     "scipy.stats._multivariate": {
-        "np.place(out, n != x.sum(axis=-1), -np.inf)": (
-            "out = np.where(n != x.sum(axis=-1), -np.inf, out)"
-        )
+        "dirichlet_multinomial_gen": {
+            "np.place(out, n != x.sum(axis=-1), -np.inf)": (
+                "out = np.where(n != x.sum(axis=-1), -np.inf, out)"
+            )
+        }
     },
     "scipy.stats._stats_py": {
-        "all_values.sort(kind='mergesort')": "all_values = np.sort(all_values)"
+        "_cdf_distance": {"all_values.sort(kind='mergesort')": "all_values = np.sort(all_values)"}
     },
 }
 
