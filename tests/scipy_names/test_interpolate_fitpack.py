@@ -30,6 +30,15 @@ def rectangle(f, x, y, z):
     return [q(AT, AT[:2]), q(AT, AT[:2], dx=1), q.ev(AT, AT), q.integral(*X[[0, 2, 1, 3]])]
 
 
+SPREAD = RNG.random((30, 2))
+
+
+def scattered(f, at, z, w):
+    q = f.LSQBivariateSpline(*at.T, z, [0.4, 0.6], [0.5], w, [0, 1, -0.1, None], kx=2, ky=1)
+    parts = [q([0.3, 0.5], [0.2, 0.7]), q.ev([0.3, 0.7], 0.5, dx=1), q.get_residual()]
+    return [*parts, *q.get_knots(), q.integral(0.1, 0.6, 0.2, 0.5)]
+
+
 CALLS = {  # calls, and the arrays that gradients are by
     "lagrange": (lambda f, x, y: f.lagrange(x, y).coef, X[:4], Y[:4]),
     "pade": (lambda f, a: [p.coef for p in f.pade(a, 2)], X[:6]),
@@ -49,6 +58,7 @@ CALLS = {  # calls, and the arrays that gradients are by
     "UnivariateSpline": (lambda f, x, y: f.UnivariateSpline(x, y, s=0, k=2, ext=1)(AT + 1), X, Y),
     "LSQUnivariateSpline": (lambda f, x, y: f.LSQUnivariateSpline(x, y, [1.1])(AT), X, Y),
     "RectBivariateSpline": (rectangle, GRID, GRID * 1.1, RNG.normal(size=(7, 7))),
+    "LSQBivariateSpline": (scattered, SPREAD, SPREAD[:, 0] ** 3 - SPREAD[:, 1], 1 + SPREAD[:, 0]),
     "LinearND": (lambda f, p, v: f.LinearNDInterpolator(p, v)(INSIDE), PLANE, PLANE[:, 0] ** 2),
     "NearestND": (lambda f, v: f.NearestNDInterpolator(PLANE, v)(INSIDE), PLANE[:, 0]),
     "griddata": (lambda f, v: [

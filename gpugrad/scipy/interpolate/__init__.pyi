@@ -5,6 +5,7 @@ from gpugrad.scipy.interpolate import fitpack as fitpack
 from gpugrad.scipy.interpolate.fitted import (
     InterpolatedUnivariateSpline as InterpolatedUnivariateSpline,
 )
+from gpugrad.scipy.interpolate.fitted import LSQBivariateSpline as LSQBivariateSpline
 from gpugrad.scipy.interpolate.fitted import LSQUnivariateSpline as LSQUnivariateSpline
 from gpugrad.scipy.interpolate.fitted import RectBivariateSpline as RectBivariateSpline
 from gpugrad.scipy.interpolate.fitted import UnivariateSpline as UnivariateSpline
@@ -112,24 +113,6 @@ class FloaterHormannInterpolator:
 class KroghInterpolator:
     def __init__(self, xi: Any, yi: Any, axis: Any = 0) -> None:
         """Krogh interpolator (C∞ smooth)."""
-
-    def __getattr__(self, name: str, /) -> Any: ...
-
-class LSQBivariateSpline:
-    def __init__(
-        self,
-        x: Any,
-        y: Any,
-        z: Any,
-        tx: Any,
-        ty: Any,
-        w: Any = None,
-        bbox: Any = ...,
-        kx: Any = 3,
-        ky: Any = 3,
-        eps: Any = None,
-    ) -> None:
-        """Weighted least-squares bivariate spline approximation."""
 
     def __getattr__(self, name: str, /) -> Any: ...
 

@@ -19,7 +19,7 @@ def _floats(x: Any) -> Tensor:
     return NUMPY.asarray(x, dtype=float)
 
 
-def _matrix(t: Any, k: int, x: Any, nu: int) -> Tensor:
+def basis_matrix(t: Any, k: int, x: Any, nu: int) -> Tensor:
     """The basis functions at points, which are clipped to the knots' interval: (points, n)."""
     t = _floats(t)
     n = t.shape[0] - k - 1
@@ -32,7 +32,7 @@ def _matrix(t: Any, k: int, x: Any, nu: int) -> Tensor:
 def surface(x: Any, y: Any, tck: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Tensor:
     """A tensor product of splines, or its derivative, on a grid or at points."""
     tx, ty, c, kx, ky = tck
-    left, right = _matrix(tx, kx, x, dx), _matrix(ty, ky, y, dy)
+    left, right = basis_matrix(tx, kx, x, dx), basis_matrix(ty, ky, y, dy)
     c = NUMPY.reshape(_floats(c), (left.shape[1], right.shape[1]))
     return left @ c @ right.T if grid else NUMPY.sum((left @ c) * right, axis=1)
 

@@ -110,7 +110,7 @@ class Surface:
         """The coefficients."""
         return NUMPY.reshape(self._tck[2], (-1,))
 
-    def get_residual(self) -> float:
+    def get_residual(self) -> Any:
         """The sum of squared residuals: the spline goes through all points."""
         return 0.0
 
@@ -233,6 +233,52 @@ class RectBivariateSpline(Surface):
         return Surface((first.t, second.t, second.c.T, kx, ky))
 
 
+class LSQBivariateSpline(Surface):
+    """`scipy.interpolate.LSQBivariateSpline`; gradients by values, weights, points and knots.
+
+    Where the points do not determine a coefficient, the result is that of least norm.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        z: Any,
+        tx: Any,
+        ty: Any,
+        w: Any = None,
+        bbox: Any = (None,) * 4,
+        kx: int = 3,
+        ky: int = 3,
+        eps: Any = None,
+    ) -> None:
+        x, y, w = _prepared(x, y, w)
+        z = NUMPY.asarray(z, dtype=float)
+        if not x.size == y.size == z.size:
+            raise ValueError("x, y, and z should have a same length")
+        if x.size < (kx + 1) * (ky + 1):
+            raise ValueError("The length of x, y and z should be at least (kx+1) * (ky+1)")
+        knots, sides = [], []
+        for at, inner, k, ends in ((x, tx, kx, bbox[:2]), (y, ty, ky, bbox[2:])):
+            low, high = (
+                v if e is None else e for v, e in zip((at.min(), at.max()), ends, strict=True)
+            )
+            inner = NUMPY.asarray(inner, dtype=float)
+            knots.append(
+                NUMPY.concatenate([NUMPY.ones(k + 1) * low, inner, NUMPY.ones(k + 1) * high])
+            )
+            sides.append(fitpack.basis_matrix(knots[-1], k, at, 0))
+        rows = NUMPY.reshape(sides[0][:, :, None] * sides[1][:, None, :], (x.shape[0], -1))
+        self._rest = w * z, w[:, None] * rows
+        c = NUMPY.linalg.lstsq(self._rest[1], self._rest[0], rcond=eps)[0]
+        super().__init__((*knots, NUMPY.reshape(c, (sides[0].shape[1], -1)), kx, ky))
+
+    def get_residual(self) -> Any:
+        """The weighted sum of squared residuals."""
+        z, rows = self._rest
+        return NUMPY.sum((z - rows @ self.get_coeffs()) ** 2)
+
+
 def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[str, Any]:
     """The classes, by name.
 
@@ -249,5 +295,6 @@ def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[
         LSQUnivariateSpline,
         UnivariateSpline,
         RectBivariateSpline,
+        LSQBivariateSpline,
     )
     return {cls.__name__: cls for cls in kinds}

@@ -1,4 +1,4 @@
-"""Counts of unlike trials: sums of Bernoulli variables, and Fisher's noncentral hypergeometric."""
+"""Sums of Bernoulli and of uniform variables, and Fisher's noncentral hypergeometric counts."""
 
 from __future__ import annotations
 
@@ -47,3 +47,17 @@ def fisher_logpmf(self: Any, x: Any, M: Any, n: Any, N: Any, odds: Any) -> Any:
     lifted_args = [double(a)[..., None] for a in (M, n, N, odds)]
     every = log_weight(np.arange(most + 1.0), *lifted_args)
     return log_weight(x, M, n, N, odds) - xp.logsumexp(every, axis=-1)
+
+
+def irwinhall_pdf(self: Any, x: Any, n: Any) -> Any:
+    """The density of a sum of n uniform variables, by the recurrence of cardinal B-splines."""
+    x, n = double(x), double(n)
+    most = int(np.nanmax(np.asarray(xp.stop_gradient(n)), initial=1))
+    y = x[..., None] - np.arange(most)
+    values = xp.astype(xp.logical_and(y >= 0, y < 1), x.dtype)
+    result = xp.where(n == 1, values[..., 0], 0.0)
+    for m in range(2, most + 1):
+        y = y[..., :-1]
+        values = (y * values[..., :-1] + (m - y) * values[..., 1:]) / (m - 1)
+        result = xp.where(n == m, values[..., 0], result)
+    return result

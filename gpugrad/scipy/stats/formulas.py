@@ -12,9 +12,9 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.ops.special import inverses
 from gpugrad.scipy import special as _special
 from gpugrad.scipy.namespaces import NUMPY
+from gpugrad.scipy.stats import counts
 from gpugrad.scipy.stats.base import Distribution, rv_continuous
 from gpugrad.scipy.stats.common import attached, double
-from gpugrad.scipy.stats.counts import fisher_logpmf, poisson_binom_cdf, poisson_binom_pmf
 from gpugrad.scipy.stats.discrete import rv_discrete
 from gpugrad.scipy.stats.integrals import integral, lifted
 from gpugrad.scipy.stats.limits import (
@@ -322,12 +322,12 @@ def _skellam_logpmf(self: Any, k: Any, mu1: Any, mu2: Any) -> Any:
 
 
 FORMULAS: dict[str, dict[str, Any]] = {
-    "nchypergeom_fisher_gen": {"_logpmf": fisher_logpmf, "_pmf": rv_discrete._pmf},
+    "nchypergeom_fisher_gen": {"_logpmf": counts.fisher_logpmf, "_pmf": rv_discrete._pmf},
     "poisson_binom_gen": {
         **_SUMMED,
-        "_pmf": poisson_binom_pmf,
+        "_pmf": counts.poisson_binom_pmf,
         "_logpmf": rv_discrete._logpmf,
-        "_cdf": poisson_binom_cdf,
+        "_cdf": counts.poisson_binom_cdf,
         "_sf": lambda self, k, *p: 1 - self._cdf(k, *p),
         "_logcdf": lambda self, k, *p: xp.log(self._cdf(k, *p)),
         "_logsf": lambda self, k, *p: xp.log(self._sf(k, *p)),
@@ -352,6 +352,7 @@ FORMULAS: dict[str, dict[str, Any]] = {
     "gennorm_gen": {"_stats": _gennorm_stats},
     "hypergeom_gen": {"_pmf": rv_discrete._pmf, **_SUMMED, **_MOMENTS, **_ENTROPY},
     "invgauss_gen": _ROOTS,
+    "irwinhall_gen": {**_HOSTED, **_INTEGRALS, "_pdf": counts.irwinhall_pdf},
     "jf_skew_t_gen": _INTEGRALS,
     "kappa4_gen": {
         **_exp(kappa_logpdf),
