@@ -45,7 +45,10 @@ def test_a_function_returns_values_of_variables_and_checks_its_signature():
     with pytest.raises(TypeError, match="does not fit TensorSpec"):
         g([[1, 2]])
     h = tf.function(lambda x, n: x * n).get_concrete_function(tf.TensorSpec([], tf.float32), n=3)
-    assert h(tf.constant(2.0)).numpy() == 6
+    assert h(tf.constant(2.0)).numpy() == h(tf.constant(2.0), n=3).numpy() == 6
+    for wrong in ({"n": 4}, {"m": 1}):
+        with pytest.raises(TypeError, match="does not fit"):
+            h(tf.constant(2.0), **wrong)
 
 
 def test_gradients_inside_a_function_open_a_graph():
@@ -76,6 +79,48 @@ def test_shapes_and_dtypes_are_tensorflows_where_tf_is_this_package():
     y = gg.zeros((2, 3))
     y.shape = (3, 2)
     assert y.shape == [3, 2]
+
+
+def test_tensors_print_and_tell_their_device_as_in_tensorflow():
+    x, v = tf.constant([[1.0, 2.0], [3.0, 4.0]]), tf.Variable(27.3, name="v")
+    array = "array([[1., 2.],\n       [3., 4.]], dtype=float32)"
+    assert repr(x) == f"<tf.Tensor: shape=(2, 2), dtype=float32, numpy=\n{array}>"
+    assert str(x) == "tf.Tensor(\n[[1. 2.]\n [3. 4.]], shape=(2, 2), dtype=float32)"
+    value = "27.299999237060547"
+    assert repr([v]) == f"[<tf.Variable 'v:0' shape=() dtype=float32, numpy={value}>]"
+    assert f"{tf.constant(2.5)} {tf.constant([1, 2])}" == "2.5 [1 2]"
+    assert x.device.endswith("CPU:0")
+    assert tf.ones([]).numpy().shape == ()
+    assert type(tf.ones([]).numpy()) is np.float32
+    texts = []
+    f = tf.function(lambda x: texts.append(str(x)) or x * 2)
+    assert f(x).numpy()[1, 1] == 8  # traced, and read by no print
+    assert texts == ['Tensor("Tensor:0", shape=(2, 2), dtype=float32)']
+    assert gg.vmap(lambda r: texts.append(str(r)) or r)(x).shape == [2, 2]
+    assert texts[-1] == "<2 examples of shape (2,)>"
+
+
+def test_errors_have_tensorflows_classes_and_attributes():
+    for call, code in (
+        (lambda: tf.reshape([1, 2], [3]), 3),
+        (lambda: tf.train.load_checkpoint("x"), 5),
+    ):
+        with pytest.raises(tf.errors.OpError) as raised:
+            call()
+        error = raised.value
+        assert (error.message, error.op, error.node_def, error.error_code) == (
+            str(error), None, None, code
+        )  # fmt: skip
+    for name in dir(tf.errors):
+        if name.endswith("Error"):
+            with pytest.raises(getattr(tf.errors, name), match="^a text$") as raised:
+                raise getattr(tf.errors, name)(1, "op", "a text")
+            assert (raised.value.node_def, raised.value.op) == (1, "op")
+            assert isinstance(raised.value, gg.errors.GpugradError)
+    iterator = iter(tf.data.Dataset.range(1))
+    assert int(iterator.get_next()) == 0
+    with pytest.raises(tf.errors.OutOfRangeError, match="no more elements"):
+        iterator.get_next()
 
 
 def test_arguments_are_read_by_their_names():
@@ -154,6 +199,10 @@ def test_checkpoints_name_what_does_not_match(tmp_path):
     assert manager.checkpoints == paths[1:]
     assert tf.train.latest_checkpoint(tmp_path) == paths[2]
     assert tf.train.list_variables(paths[2]) == [("a", []), ("part/0", [2])]
+    reader = tf.train.load_checkpoint(tmp_path)
+    assert reader.get_tensor("part/0").tolist() == [2, 3]
+    assert reader.get_variable_to_dtype_map() == {"a": tf.float32, "part/0": tf.int32}
+    assert not reader.has_tensor("b")
     status = tf.train.Checkpoint(a=a, other=tf.Variable(0.0)).restore(paths[2])
     with pytest.raises(ValueError, match="part/0"):
         status.assert_consumed()

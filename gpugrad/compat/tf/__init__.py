@@ -23,9 +23,10 @@ import contextlib
 import functools
 import importlib
 import importlib.util
-import logging
+import os
 import sys
-import types
+from logging import Logger, getLogger
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ from gpugrad.compat.tf import (
     control,
     data,
     debugging,
+    errors,
     initializers,
     linalg,
     math,
@@ -71,7 +73,6 @@ from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, r
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import ArgumentError, GpugradError
 from gpugrad.trace.array import current_trace
 
 __version__ = "2.21.0"
@@ -84,6 +85,7 @@ half, double = float16, float64
 int8, int16, int32, int64 = (as_dtype(f"int{n}") for n in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (as_dtype(f"uint{n}") for n in (8, 16, 32, 64))
 complex64, complex128 = as_dtype("complex64"), as_dtype("complex128")
+TypeSpec = TensorSpec
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
@@ -130,9 +132,9 @@ def inside_function() -> Any:
     return not executing_eagerly()
 
 
-def get_logger() -> logging.Logger:
+def get_logger() -> Logger:
     """The logger "tensorflow"."""
-    return logging.getLogger("tensorflow")
+    return getLogger("tensorflow")
 
 
 def is_symbolic_tensor(tensor) -> Any:
@@ -168,11 +170,11 @@ def _nothing(*args, **options) -> None:
     """Nothing: there is no such setting here."""
 
 
-def _module(name: str, **members) -> types.ModuleType:
-    """A module of TensorFlow's with a few names; for others the error has the nearest ones."""
-    module = types.ModuleType(f"{__name__}.{name}")
+def _module(name: str, *sources: Any, **members) -> ModuleType:
+    """A module of TensorFlow's with a few names, and those of `sources`."""
+    module = ModuleType(f"{__name__}.{name}")
     module.__dict__.update(members)
-    look_up, names = forwarding(module.__name__, own=members)
+    look_up, names = forwarding(module.__name__, *sources, own=members)
     module.__dict__.update(__getattr__=look_up, __dir__=names)
     return module
 
@@ -190,18 +192,6 @@ autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=For
 nest = _module(
     "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
 )
-errors = _module(
-    "errors",
-    OpError=GpugradError,
-    InvalidArgumentError=GpugradError,
-    AbortedError=GpugradError,
-    FailedPreconditionError=GpugradError,
-    NotFoundError=GpugradError,
-    InternalError=GpugradError,
-    OutOfRangeError=StopIteration,
-    UnimplementedError=NotImplementedError,
-    ResourceExhaustedError=MemoryError,
-)
 optimizers = _module(
     "optimizers",
     **{
@@ -217,6 +207,18 @@ train = _module(
     CheckpointManager=saving.CheckpointManager,
     latest_checkpoint=saving.latest_checkpoint,
     list_variables=saving.list_variables,
+    load_checkpoint=saving.load_checkpoint,
+)
+types = _module(
+    "types",
+    experimental=_module(
+        "types.experimental",
+        TraceType=object,
+        TensorLike=Any,
+        ConcreteFunction=control.ConcreteFunction,
+        GenericFunction=control.Function,
+        PolymorphicFunction=control.Function,
+    ),
 )
 
 
@@ -224,7 +226,7 @@ def _list_devices(device_type=None) -> list[Any]:
     """The devices of a kind, "CPU" or "GPU"."""
     kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
     return [
-        types.SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
+        SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
         for d in gg.devices()
         if d.kind in kinds
     ]
@@ -254,7 +256,14 @@ config = _module(
     ),
     LogicalDeviceConfiguration=dict,
 )
-experimental = _module("experimental", numpy=importlib.import_module("gpugrad.numpy"))
+experimental = _module(
+    "experimental",
+    numpy=_module(
+        "experimental.numpy",
+        importlib.import_module("gpugrad.numpy"),
+        experimental_enable_numpy_behavior=_nothing,
+    ),
+)
 readers.append(sys.modules[__name__])
 show()
 _MODULES = {
@@ -273,6 +282,7 @@ _MODULES = {
     "optimizers": optimizers,
     "random": random,
     "train": train,
+    "types": types,
 }
 _look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
 
@@ -310,6 +320,8 @@ def __getattr__(name: str) -> Any:
         )
     elif name == "keras":
         value = _keras()
+    elif name in ("losses", "metrics"):
+        value = getattr(_keras(), name)
     elif name in _ways_out():
         raise AttributeError(f"gpugrad.compat.tf has no {name}: {_ways_out()[name]}", name=name)
     else:
@@ -322,7 +334,7 @@ def _keras() -> Any:
     """Keras on gpugrad; tf.keras."""
     try:
         importlib.import_module("gpugrad.integrations.keras")
-        return importlib.import_module("keras")
+        return importlib.import_module("keras._tf_keras.keras")  # with TensorFlow's older names
     except ImportError as error:
         raise AttributeError(f"gpugrad.compat.tf.keras: {error}", name="keras") from error
 
@@ -332,14 +344,17 @@ def __dir__() -> list[str]:
 
 
 class _KerasFinder:
-    """Finds ``tensorflow.keras`` and what is in it as ``keras``."""
+    """Finds ``tensorflow.keras`` and what is in it as ``keras``, which runs on gpugrad."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """A spec for tensorflow.keras and its modules, None for other names."""
+        if name == "keras":  # a program that imports it before tensorflow.keras
+            importlib.import_module("gpugrad.integrations.keras")
+            os.environ["KERAS_BACKEND"] = "gpugrad"
         if name != "tensorflow.keras" and not name.startswith("tensorflow.keras."):
             return None
         package = sys.modules[__name__]
-        loader = types.SimpleNamespace(
+        loader = SimpleNamespace(
             create_module=lambda spec: functools.reduce(getattr, name.split(".")[1:], package),
             exec_module=lambda module: None,
         )
@@ -369,6 +384,6 @@ def install() -> None:
     modules = {**_MODULES, "compat": compat, "compat.v1": compat.v1, "compat.v2": own}
     modules["experimental.numpy"] = experimental.numpy
     sys.modules["tensorflow"] = own
-    sys.meta_path.append(_KerasFinder())
+    sys.meta_path.insert(0, _KerasFinder())
     for name, module in modules.items():
         sys.modules[f"tensorflow.{name}"] = module

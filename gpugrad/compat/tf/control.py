@@ -30,6 +30,9 @@ class ConcreteFunction:
         """The result for Tensors; numbers are those that the function was made for."""
         args = args + tuple(self._specs[0][len(args) :])
         kept = {k: v for k, v in self._specs[1].items() if not isinstance(v, TensorSpec)}
+        for name, value in keywords.items():
+            if name not in self._specs[1] or kept.get(name, value) is not value != kept[name]:
+                raise DTypeError(f"{self.name}: {name}={value!r:.60} does not fit {self._specs}.")
         return self._function(*args, **{**kept, **keywords})
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.errors import OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -20,6 +21,31 @@ from gpugrad.errors import ArgumentError, ShapeError
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
+
+
+class OwnedIterator:
+    """The iterator of a Dataset."""
+
+    def __init__(self, elements: Iterable[Any]) -> None:
+        self._elements = iter(elements)
+
+    def __iter__(self) -> OwnedIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._elements)
+
+    next = __next__
+
+    def get_next(self, name=None) -> Any:
+        """The next element.
+
+        Raises:
+            OutOfRangeError: there is none.
+        """
+        for x in self._elements:
+            return x
+        raise OutOfRangeError("get_next: the Dataset has no more elements.")
 
 
 class Dataset:
@@ -34,8 +60,8 @@ class Dataset:
     def __init__(self, begin: Callable[[], Iterable[Any]], length=UNKNOWN_CARDINALITY) -> None:
         self._begin, self._length = begin, length
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._begin())
+    def __iter__(self) -> OwnedIterator:
+        return OwnedIterator(self._begin())
 
     def __len__(self) -> int:
         if self._length < 0:

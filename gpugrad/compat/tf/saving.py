@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import gpugrad as gg
+from gpugrad.compat.tf.shapes import as_dtype
 from gpugrad.compat.tf.state import Module
 from gpugrad.errors import CheckpointError
 
@@ -168,7 +171,32 @@ def latest_checkpoint(checkpoint_dir, latest_filename=None) -> str | None:
     return str(folder / max(numbered)[1]) if numbered else None
 
 
+class CheckpointReader:
+    """The values in a file, or in the latest of a folder, by names."""
+
+    def __init__(self, path) -> None:
+        self._values, _ = gg.checkpoint.load(latest_checkpoint(path) or path)
+
+    def get_tensor(self, tensor_str) -> Any:
+        """A value as a NumPy array."""
+        return np.asarray(self._values[tensor_str])
+
+    def has_tensor(self, tensor_str) -> bool:
+        """Whether there is a value of a name."""
+        return tensor_str in self._values
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """The shapes."""
+        return {name: list(x.shape) for name, x in self._values.items()}
+
+    def get_variable_to_dtype_map(self) -> dict[str, Any]:
+        """The dtypes."""
+        return {name: as_dtype(x.dtype) for name, x in self._values.items()}
+
+
+load_checkpoint = CheckpointReader
+
+
 def list_variables(ckpt_dir_or_file) -> list[tuple[str, list[int]]]:
     """Names and shapes in a file."""
-    values, _ = gg.checkpoint.load(ckpt_dir_or_file)
-    return [(name, list(x.shape)) for name, x in values.items()]
+    return list(CheckpointReader(ckpt_dir_or_file).get_variable_to_shape_map().items())

@@ -1,11 +1,13 @@
-"""Shapes and dtypes with TensorFlow's attributes.
+"""Shapes and dtypes with TensorFlow's attributes, and what a program for it sees of a Tensor.
 
 In modules whose global ``tf`` or ``tensorflow`` is gpugrad.compat.tf, a Tensor's ``shape`` is a
-`TensorShape` and its ``dtype`` a `DType`. Elsewhere, as in gpugrad, they are a tuple and NumPy's.
+`TensorShape`, its ``dtype`` a `DType`, its ``device`` a string, ``numpy()`` of no axes a NumPy
+number, and it prints as in TensorFlow. Elsewhere, as in gpugrad, they are gpugrad's.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from typing import Any
@@ -13,9 +15,11 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.core.backend import READINGS
 from gpugrad.core.backend import as_dtype as numpys
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
+from gpugrad.trace.array import current_trace
 
 readers: list[Any] = []
 """The modules whose users see these classes: compat.tf and compat.tf.v1."""
@@ -218,31 +222,70 @@ class TensorSpec:
 
 
 class _ForReaders:
-    """An attribute of Tensors with another value for the `readers`, who call `f` of it."""
+    """An attribute of a class with another value for the `readers`.
 
-    def __init__(self, name: str, f: Any) -> None:
-        self._own: Any = inspect.getattr_static(Tensor, name)
-        self._f = f
+    Args:
+        kind: the class.
+        name: of the attribute.
+        f: a function of the object and of a function that returns gpugrad's value.
+        anywhere: whether a reader may be further out than the frame that asks for the attribute,
+            as for ``__repr__``, which an interactive shell calls.
+    """
+
+    def __init__(self, kind: type, name: str, f: Any, anywhere: bool) -> None:
+        self._own: Any = inspect.getattr_static(kind, name)
+        self._f, self._anywhere = f, anywhere
         self.__doc__ = self._own.__doc__
 
     def __get__(self, x: Any, kind: type) -> Any:
-        known = sys._getframe(1).f_globals
-        value = known.get("tf")
-        value = known.get("tensorflow") if value is None else value
-        if x is not None and any(value is module for module in readers):
-            return self._f(x)
-        return self._own.__get__(x, kind)
+        frame = sys._getframe(1)
+        while not (reads := _is_reader(frame.f_globals)) and self._anywhere and frame.f_back:
+            frame = frame.f_back
+        own = functools.partial(self._own.__get__, x, kind)
+        return self._f(x, own) if reads and x is not None else own()
 
     def __set__(self, x: Any, value: Any) -> None:
         self._own.__set__(x, value)
 
 
+def _is_reader(names: dict[str, Any]) -> bool:
+    value = names.get("tf")
+    value = names.get("tensorflow") if value is None else value
+    return any(value is module for module in readers)
+
+
+def _text(pattern: str, numpys: Any) -> Any:
+    """How TensorFlow prints a Tensor; in a trace, which has no values, its shape and dtype."""
+
+    def text(x: Tensor, own: Any) -> str:
+        shape, dtype = TensorShape(x._data.shape), as_dtype(x._data.dtype).name
+        if current_trace() is not None:
+            return f'Tensor("{getattr(x, "name", "Tensor:0")}", shape={shape}, dtype={dtype})'
+        if READINGS[type(x._data)].nesting:
+            return str(own()())
+        values = np.asarray(x.numpy())
+        shown = numpys(values) if values.ndim or numpys is str else repr(values.item())
+        shown = f"\n{shown}" if "\n" in shown else shown
+        return pattern.format(shown, shape, dtype, getattr(x, "name", None))
+
+    return lambda x, own: functools.partial(text, x, own)
+
+
 def show() -> None:
-    """Let users of the `readers` see shapes and dtypes of Tensors as TensorFlow's."""
-    cls: Any = Tensor
-    cls.shape = _ForReaders("shape", lambda x: TensorShape(x._data.shape))
-    cls.dtype = _ForReaders("dtype", lambda x: as_dtype(x._data.dtype))
-    cls.get_shape = _ForReaders("get_shape", lambda x: lambda: TensorShape(x._data.shape))
-    cls.set_shape = _ForReaders(
-        "set_shape", lambda x: TensorShape(x._data.shape).assert_is_compatible_with
-    )
+    """Let users of the `readers` see Tensors as TensorFlow's."""
+    place = "/job:localhost/replica:0/task:0/device:{}PU:{}".format
+    seen: dict[str, Any] = {
+        "shape": lambda x, own: TensorShape(x._data.shape),
+        "dtype": lambda x, own: as_dtype(x._data.dtype),
+        "device": lambda x, own: place("CG"[own().kind == "cuda"], own().index),
+        "numpy": lambda x, own: lambda: own()()[()],
+        "get_shape": lambda x, own: lambda: TensorShape(x._data.shape),
+        "set_shape": lambda x, own: TensorShape(x._data.shape).assert_is_compatible_with,
+        "__repr__": _text("<tf.Tensor: shape={1}, dtype={2}, numpy={0}>", repr),
+        "__str__": _text("tf.Tensor({0}, shape={1}, dtype={2})", str),
+    }
+    for name, f in seen.items():
+        setattr(Tensor, name, _ForReaders(Tensor, name, f, name == "__repr__"))
+    shown = _text("<tf.Variable {3!r} shape={1} dtype={2}, numpy={0}>", repr)
+    for name in ("__repr__", "__str__"):
+        setattr(gg.Variable, name, _ForReaders(gg.Variable, name, shown, True))

@@ -16,6 +16,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf import arrays, state
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.errors import FailedPreconditionError
 from gpugrad.compat.tf.shapes import TensorShape, as_dtype
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -247,7 +248,7 @@ class RefVariable(Node):
                 made: Any = self.variable
                 self.variable = None
                 return made.value()
-            raise ArgumentError(
+            raise FailedPreconditionError(
                 f"Session.run: the Variable {self.name!r} has no value: run "
                 "tf.global_variables_initializer() first."
             )
