@@ -72,6 +72,17 @@ map_fn(lambda r: r * 2, B)  scan(lambda a, x: a + x, A)  scan(lambda a, x: a + x
 scan(lambda a, x: a * x, A, reverse=True)  while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + 2.0), [0, 0.0])
 case([(less(2, 1), lambda: 1), (less(1, 2), lambda: 2)], default=lambda: 3)  switch_case(constant(1), [lambda: 10, lambda: 20, lambda: 30])
 numpy_function(lambda a: a * 2, [A], "float32")  TensorArray("float32", 3).unstack(A).write(1, 7.0).stack()
+K + 1  K / 2  K // 2  2 - K  K ** 2  K % 4  1 / K  K * 2  A + 1  2 / A  A ** 2  A // 1  -K  abs(K)  sort(K)  argsort(K)  clip_by_value(K, 0, 3)  reduce_max(K)  math.cumprod(K)  where(K > 0, K, 0)
+where([True, False], 1.5, 2.5)  stack([1, K[0]])  stack([1.5, A[0]])  concat([[1], K], 0)  math.top_k(K, 2)  math.bincount([1, 1, 2])  range(4) * 2  math.segment_sum(K, [0, 0, 1, 1])
+math.segment_mean(K, [0, 0, 1, 1])  math.unsorted_segment_mean(K, [0, 0, 1, 1], 2)  K > 1  K == 5  math.count_nonzero(K)  sign(K)  reduce_mean([[1, 2], [4, 4]], 1)  tensordot(K, K, 1)
+linalg.matvec([[1, 2], [3, 4]], [5, 6])  matmul([[1, 2]], [[3], [4]])  cast(K, "float32") / 2  cast(True, "int32")  constant([1, 2.5])  constant([True, False]) & [True, True]  fill([2], 1.5)
+ones_like([1, 2])  zeros_like(2.5)  linspace(0, 1, 3)  range(3.0)  range(2, 8, 2, "float64")  math.argmax(K)  math.argmin(K, output_type="int32")  unique([2, 1, 2])  searchsorted([1, 3], [2])  shape(K)
+size(A)  rank(A)  math.confusion_matrix([0, 1], [1, 1])  one_hot([1], 2)  sequence_mask([1, 2])  eye(2)  where([True, False])  math.ceil(2.5)  math.maximum(K, 3)  math.pow(2, [1, 2])  math.truediv(7, 2)
+math.floordiv(7, 2)  math.mod(7, 3)  math.add(1, 2)  math.subtract(1.5, 1)  math.multiply(K, 2)  math.divide(7, 2)  divide(K, K)  reduce_prod([1.5, 2])  math.reduce_variance([1.0, 2.0])  math.abs(-3)
+math.square(3)  math.sqrt(4.0)  math.accumulate_n([K, K])  math.squared_difference(K, 1)  broadcast_to(1, [2])  tile([1, 2], [2])  repeat(3, 2)  pad([1, 2], [[1, 0]])  gather([1, 2, 3], [0])
+cumsum([1, 2])  math.real(1 + 2j)  math.angle(1.5)  cast(2.7, "int32")  cast(-2.7, "uint8")  bitcast(1.0, "int32")  saturate_cast(300, "int8")  nn.softmax([1.0, 2.0])  nn.relu(K)  nn.relu([-1, 2])
+nn.l2_loss([1.0, 2.0])  math.is_nan(1.0)  math.logical_not(True)  linalg.diag([1, 2])  linalg.trace([[1, 2], [3, 4]])  linalg.norm([3.0, 4.0])  P * 2  tensor_scatter_nd_add([1, 2], [[0]], [5])
+scatter_nd([[1]], [5], [3])  add_n([1, 2])  math.cumulative_logsumexp([1.0, 2.0])
 """  # fmt: skip
 
 

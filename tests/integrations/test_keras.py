@@ -108,10 +108,26 @@ assert outside.numpy().tolist() == [0, 1]
 print("trained")
 """
 
+INSTALLED = """
+import gpugrad.compat.tf
+gpugrad.compat.tf.install()
+import keras, tempfile, tensorflow as tf
+from tensorflow.keras.layers import Dense
+assert keras.backend.backend() == "gpugrad"
+assert tf.losses.MeanSquaredError is keras.losses.MeanSquaredError
+assert tf.keras.losses.MSE([1.0, 2.0], [1.0, 4.0]) == 2  # a name that Keras 3 itself dropped
+model = tf.keras.Sequential([tf.keras.Input((2,)), Dense(1)])
+with tempfile.TemporaryDirectory() as folder:
+    model.save(folder + "/m.keras")
+    again = tf.keras.models.load_model(folder + "/m.keras")
+assert (again(tf.ones((1, 2))) == model(tf.ones((1, 2)))).numpy().all()
+print("trained")
+"""
+
 
 @needs_keras
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [TRAINING, STEPS], ids=["fit", "steps"])
+@pytest.mark.parametrize("program", [TRAINING, STEPS, INSTALLED], ids=["fit", "steps", "tf"])
 def test_a_model_trains_and_is_saved(program):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.endswith("trained\n"), done.stderr[-2000:]

@@ -1,4 +1,7 @@
-"""List the names of TensorFlow that programs use and gpugrad.compat.tf lacks."""
+"""List the names of TensorFlow that programs use and gpugrad.compat.tf lacks.
+
+Those that gpugrad.compat.tf.v1 has are marked: run such a program with ``v1.install()``.
+"""
 
 from __future__ import annotations
 
@@ -63,14 +66,14 @@ def missing(source: str) -> dict[str, list[int]]:
     return {name: sorted(set(lines)) for name, lines in sorted(found.items())}
 
 
-def _first_missing(path: list[str]) -> str:
-    value: Any = tf
+def _first_missing(path: list[str], module: Any = tf) -> str:
+    value = module
     for i, part in enumerate(path):
         try:
             value = getattr(value, part)
         except AttributeError:
             return ".".join(path[: i + 1])
-        if not hasattr(value, "__path__") and type(value).__name__ != "module":
+        if not hasattr(value, "__path__") and type(value).__name__ not in ("module", "_Names"):
             break
     return ""
 
@@ -87,7 +90,9 @@ def main() -> int:
             print(f"{file}: {error}", file=sys.stderr)
             continue
         for name, lines in names.items():
-            print(f"{file}: tf.{name}, line {', '.join(map(str, lines))}")
+            is_old = not _first_missing(name.split("."), tf.compat.v1)
+            mark = " (in gpugrad.compat.tf.v1)" if is_old else ""
+            print(f"{file}: tf.{name}{mark}, line {', '.join(map(str, lines))}")
         total += len(names)
     return 1 if total else 0
 

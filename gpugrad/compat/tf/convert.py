@@ -61,9 +61,20 @@ def tensor(value, dtype=None, like=None) -> Tensor:
 
 
 def together(*values) -> list[Tensor]:
-    """Tensors of arguments of one dtype: numbers take that of the first array."""
+    """Tensors of arguments of one dtype: numbers take that of the first array.
+
+    Of numbers alone, all are complex, or all floats, if one is.
+    """
     like = next((v.dtype for v in values if hasattr(v, "dtype")), None)
+    if like is None and len(values) > 1:
+        like = max((tensor(v).dtype for v in values), key=lambda d: "biufc".find(d.kind))
     return [tensor(v, like=like) for v in values]
+
+
+def keeping(x: Tensor, result: Tensor) -> Tensor:
+    """A result in the dtype of `x` if that is an integer: TensorFlow sums and averages in it."""
+    keeps = x.dtype.kind in "iu" and result.dtype.kind in "iuf"
+    return gg.astype(result, x.dtype) if keeps and result.dtype != x.dtype else result
 
 
 def ints(value: Any) -> tuple[int, ...]:

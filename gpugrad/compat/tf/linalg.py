@@ -7,7 +7,7 @@ from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf.convert import op, ops, tensor
+from gpugrad.compat.tf.convert import keeping, op, ops, tensor
 from gpugrad.core.tensor import Tensor
 
 einsum = gg.einsum
@@ -132,9 +132,9 @@ def _cholesky_solve(chol, rhs) -> Tensor:
 _OPS = ops(
     """input: cholesky=linalg.cholesky det=linalg.det eigvals=linalg.eigvals
     eigvalsh=linalg.eigvalsh expm=linalg.expm logm=linalg.logm matrix_transpose sqrtm=linalg.sqrtm
-    trace=linalg.trace
     a b: cross=linalg.cross""",
     adjoint=lambda matrix: _adjoint(matrix),
+    trace=lambda x: keeping(x, gg.linalg.trace(x)),
     matvec=lambda a, b, transpose_a=False, adjoint_a=False: matmul(
         a, gg.expand_dims(b, axis=-1), transpose_a, False, adjoint_a
     )[..., 0],

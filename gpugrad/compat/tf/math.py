@@ -10,7 +10,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf.convert import op, ops, tensor, together
+from gpugrad.compat.tf.convert import keeping, op, ops, tensor, together
 from gpugrad.core.tensor import Tensor
 
 
@@ -19,9 +19,7 @@ def _reduction(f: Callable[..., Tensor], dtype=None) -> Callable[..., Tensor]:
 
     def reduce(input_tensor=..., axis=None, keepdims=False) -> Tensor:
         x = tensor(input_tensor, dtype)
-        result = f(x, axis=axis, keepdims=keepdims)
-        keeps = x.dtype.kind in "iu" and result.dtype.kind in "iuf"
-        return gg.astype(result, x.dtype) if keeps and result.dtype != x.dtype else result
+        return keeping(x, f(x, axis=axis, keepdims=keepdims))
 
     return reduce
 
@@ -46,11 +44,12 @@ def _segments(kind: str, sorted_ids: bool) -> dict[str, Callable[..., Tensor]]:
 
     def segments(data, segment_ids) -> Tensor:
         n = int(gg.max(segment_ids)) + 1 if segment_ids.size else 0
-        return f(data, segment_ids, num_segments=n)
+        return keeping(data, f(data, segment_ids, num_segments=n))
 
     unsorted = lambda data, segment_ids, num_segments: f(  # noqa: E731
         data, segment_ids, num_segments=num_segments
     )
+
     found: dict[str, Any] = {f"segment_{kind}": segments} if sorted_ids else {}
     return {**found, f"unsorted_segment_{kind}": unsorted}
 

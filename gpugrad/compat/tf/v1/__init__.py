@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -109,7 +110,7 @@ def variable_scope(
 @contextlib.contextmanager
 def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
     """Prefix names."""
-    scopes.append(str(name or default_name))
+    scopes.append(str(getattr(name, "name", name) or default_name))
     try:
         yield "/".join(scopes) + "/"
     finally:
@@ -132,6 +133,17 @@ initialize_all_variables = local_variables_initializer = global_variables_initia
 def get_collection(key: str, scope=None) -> list[Any]:
     """Variables by the name of their collection."""
     return get_default_graph().get_collection(key, scope)
+
+
+def add_to_collection(name: str, value) -> None:
+    """Note a Node in a collection of the graph."""
+    get_default_graph().collections.setdefault(name, []).append(value)
+
+
+def get_variable_scope() -> Any:
+    """The current scope: its name, whether Variables are found again, and a way to say so."""
+    again = functools.partial(_reuse.__setitem__, -1, True)
+    return types.SimpleNamespace(name="/".join(scopes), reuse=_reuse[-1], reuse_variables=again)
 
 
 trainable_variables = functools.partial(get_collection, "trainable_variables")
@@ -210,7 +222,7 @@ def install() -> None:
     disable_eager_execution()
     own = sys.modules[__name__]
     sys.modules["tensorflow"] = own
-    for name in (*_NAMESPACES, "train"):
+    for name in (*_NAMESPACES, "train", "layers", "losses"):
         sys.modules[f"tensorflow.{name}"] = getattr(own, name)
 
 
@@ -267,6 +279,24 @@ _NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly"
 _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
+def Print(input_, data, message=None, *others, **options) -> Any:
+    """The input; values of `data` are printed when it is computed."""
+
+    def show(x, values) -> Any:
+        tf.print(message or "", *values)
+        return x
+
+    return _deferred(show)(input_, data)
+
+
+def py_func(func, inp, Tout, stateful=True, name=None) -> Any:
+    """`numpy_function`, which has no gradient."""
+    return _deferred(tf.numpy_function)(func, inp, Tout)
+
+
+# these use the names above
+layers = importlib.import_module(f"{__name__}.layers")
+losses = importlib.import_module(f"{__name__}.losses")
 _look_up, __dir__ = forwarding(__name__, tf, own=globals() | _OLD)
 
 

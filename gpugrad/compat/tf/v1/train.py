@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -141,6 +142,12 @@ def get_global_step() -> Any:
 
 
 get_or_create_global_step = create_global_step = get_global_step
+
+
+def get_checkpoint_state(checkpoint_dir, latest_filename=None) -> Any:
+    """The latest path of a folder as ``model_checkpoint_path``; None if there is none."""
+    path = tf.train.latest_checkpoint(checkpoint_dir)
+    return path and types.SimpleNamespace(model_checkpoint_path=path)
 
 
 __getattr__, __dir__ = forwarding(__name__, tf.train, own=globals())
