@@ -222,36 +222,44 @@ class TensorSpec:
 
 
 class _ForReaders:
-    """An attribute of a class with another value for the `readers`.
+    """An attribute of Tensors with another value for the `readers`, who call `f` of it."""
 
-    Args:
-        kind: the class.
-        name: of the attribute.
-        f: a function of the object and of a function that returns gpugrad's value.
-        anywhere: whether a reader may be further out than the frame that asks for the attribute,
-            as for ``__repr__``, which an interactive shell calls.
-    """
-
-    def __init__(self, kind: type, name: str, f: Any, anywhere: bool) -> None:
-        self._own: Any = inspect.getattr_static(kind, name)
-        self._f, self._anywhere = f, anywhere
+    def __init__(self, name: str, f: Any) -> None:
+        self._own: Any = inspect.getattr_static(Tensor, name)
+        self._f = f
         self.__doc__ = self._own.__doc__
 
     def __get__(self, x: Any, kind: type) -> Any:
-        frame = sys._getframe(1)
-        while not (reads := _is_reader(frame.f_globals)) and self._anywhere and frame.f_back:
-            frame = frame.f_back
         own = functools.partial(self._own.__get__, x, kind)
-        return self._f(x, own) if reads and x is not None else own()
+        return self._f(x, own) if x is not None and _reads(sys._getframe(1)) else own()
 
     def __set__(self, x: Any, value: Any) -> None:
         self._own.__set__(x, value)
 
 
-def _is_reader(names: dict[str, Any]) -> bool:
-    value = names.get("tf")
-    value = names.get("tensorflow") if value is None else value
-    return any(value is module for module in readers)
+def _reads(frame: Any, anywhere: bool = False) -> bool:
+    """Whether a frame, or one further out, is a reader's."""
+    while frame is not None:
+        names = frame.f_globals
+        value = names.get("tf")
+        value = names.get("tensorflow") if value is None else value
+        if any(value is module for module in readers):
+            return True
+        frame = frame.f_back if anywhere else None
+    return False
+
+
+def _for_readers(own: Any, f: Any, anywhere: bool = False) -> Any:
+    """A method with another result for the `readers`: `f` of the Tensor and the result's function.
+
+    An interactive shell calls ``__repr__``: then the reader is further out.
+    """
+
+    @functools.wraps(own)
+    def method(self: Tensor) -> Any:
+        return f(self, own) if _reads(sys._getframe(1), anywhere) else own(self)
+
+    return method
 
 
 def _text(pattern: str, numpys: Any) -> Any:
@@ -262,30 +270,34 @@ def _text(pattern: str, numpys: Any) -> Any:
         if current_trace() is not None:
             return f'Tensor("{getattr(x, "name", "Tensor:0")}", shape={shape}, dtype={dtype})'
         if READINGS[type(x._data)].nesting:
-            return str(own()())
+            return str(own(x))
         values = np.asarray(x.numpy())
         shown = numpys(values) if values.ndim or numpys is str else repr(values.item())
         shown = f"\n{shown}" if "\n" in shown else shown
         return pattern.format(shown, shape, dtype, getattr(x, "name", None))
 
-    return lambda x, own: functools.partial(text, x, own)
+    return text
 
 
 def show() -> None:
     """Let users of the `readers` see Tensors as TensorFlow's."""
     place = "/job:localhost/replica:0/task:0/device:{}PU:{}".format
-    seen: dict[str, Any] = {
-        "shape": lambda x, own: TensorShape(x._data.shape),
-        "dtype": lambda x, own: as_dtype(x._data.dtype),
-        "device": lambda x, own: place("CG"[own().kind == "cuda"], own().index),
-        "numpy": lambda x, own: lambda: own()()[()],
-        "get_shape": lambda x, own: lambda: TensorShape(x._data.shape),
-        "set_shape": lambda x, own: TensorShape(x._data.shape).assert_is_compatible_with,
-        "__repr__": _text("<tf.Tensor: shape={1}, dtype={2}, numpy={0}>", repr),
-        "__str__": _text("tf.Tensor({0}, shape={1}, dtype={2})", str),
-    }
-    for name, f in seen.items():
-        setattr(Tensor, name, _ForReaders(Tensor, name, f, name == "__repr__"))
-    shown = _text("<tf.Variable {3!r} shape={1} dtype={2}, numpy={0}>", repr)
-    for name in ("__repr__", "__str__"):
-        setattr(gg.Variable, name, _ForReaders(gg.Variable, name, shown, True))
+    cls: Any = Tensor
+    cls.shape = _ForReaders("shape", lambda x, own: TensorShape(x._data.shape))
+    cls.dtype = _ForReaders("dtype", lambda x, own: as_dtype(x._data.dtype))
+    cls.device = _ForReaders(
+        "device", lambda x, own: place("CG"[own().kind == "cuda"], own().index)
+    )
+    cls.get_shape = _ForReaders("get_shape", lambda x, own: lambda: TensorShape(x._data.shape))
+    cls.set_shape = _ForReaders(
+        "set_shape", lambda x, own: TensorShape(x._data.shape).assert_is_compatible_with
+    )
+    cls.numpy = _for_readers(cls.numpy, lambda x, own: own(x)[()])
+    tensor = _text("<tf.Tensor: shape={1}, dtype={2}, numpy={0}>", repr)
+    cls.__repr__ = _for_readers(cls.__repr__, tensor, True)
+    cls.__str__ = _for_readers(cls.__str__, _text("tf.Tensor({0}, shape={1}, dtype={2})", str))
+    variable = _text("<tf.Variable {3!r} shape={1} dtype={2}, numpy={0}>", repr)
+    cls = gg.Variable
+    cls.__str__, cls.__repr__ = (
+        _for_readers(own, variable, True) for own in (cls.__str__, cls.__repr__)
+    )
