@@ -107,19 +107,12 @@ def device(device_name) -> Any:
     return gg.device("cpu") if kind == "cpu" else contextlib.nullcontext()
 
 
-def name_scope(name=None, *others, **options) -> Any:
-    """A context that does nothing: names are not scoped."""
-    return contextlib.nullcontext(f"{name}/")
+def name_scope(*args, **options) -> Any:
+    """A context that does nothing: names are not scoped, operations run in the program's order."""
+    return contextlib.nullcontext(f"{args[0] if args else None}/")
 
 
-def control_dependencies(control_inputs) -> Any:
-    """A context that does nothing: operations run in the order of the program."""
-    return contextlib.nullcontext()
-
-
-def init_scope() -> Any:
-    """A context that does nothing."""
-    return contextlib.nullcontext()
+control_dependencies = init_scope = name_scope
 
 
 def executing_eagerly() -> Any:
@@ -197,7 +190,7 @@ optimizers = _module(
     **{
         name: getattr(state, name)
         for name in dir(state)
-        if isinstance(getattr(state, name), type) and hasattr(getattr(state, name), "_make")
+        if isinstance(getattr(state, name), type) and issubclass(getattr(state, name), state._Keras)
     },
 )
 

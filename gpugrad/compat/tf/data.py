@@ -246,13 +246,8 @@ class Dataset:
     def batch(self, batch_size, drop_remainder=False, *others, **options) -> Dataset:
         """Elements stacked, `batch_size` at a time."""
         size = int(batch_size)
-        length = (
-            self._length
-            if self._length < 0
-            else self._length // size
-            if drop_remainder
-            else -(-self._length // size)
-        )
+        full, rest = divmod(self._length, size)
+        length = self._length if self._length < 0 else full + (rest > 0 and not drop_remainder)
         return Dataset(lambda: map(_stack, _chunks(self, size, drop_remainder)), length)
 
     def padded_batch(
@@ -311,9 +306,7 @@ class Dataset:
         """Itself: `gpugrad.prefetch_to_device` reads ahead."""
         return self
 
-    def with_options(self, options, name=None) -> Dataset:
-        """Itself."""
-        return self
+    with_options = prefetch
 
     def apply(self, transformation_func) -> Dataset:
         """A function of the Dataset."""
@@ -346,13 +339,8 @@ def _count(n: int) -> range:
 
 
 def _for_ever(dataset: Dataset) -> Iterator[Any]:
-    while True:
-        empty = True
-        for x in dataset:
-            empty = False
-            yield x
-        if empty:
-            return
+    while (block := iter(dataset)) and (first := list(itertools.islice(block, 1))):
+        yield from itertools.chain(first, block)
 
 
 def _arrays(structure) -> Any:

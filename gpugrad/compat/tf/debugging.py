@@ -71,31 +71,28 @@ def enable_check_numerics(*args, **options) -> None:
 
 set_log_device_placement = enable_check_numerics
 
+_PAIRS = """equal none_equal=not_equal less less_equal greater greater_equal"""
+_SIGNS = {
+    "positive": lambda x: x > 0,
+    "negative": lambda x: x < 0,
+    "non_negative": lambda x: x >= 0,
+    "non_positive": lambda x: x <= 0,
+}
+
+
 _OPS = ops(
     **{
-        f"assert_{name}": _pair(f"assert_{name}", getattr(gg, f))
-        for name, f in {
-            "equal": "equal",
-            "none_equal": "not_equal",
-            "less": "less",
-            "less_equal": "less_equal",
-            "greater": "greater",
-            "greater_equal": "greater_equal",
-        }.items()
+        f"assert_{name}": _pair(f"assert_{name}", getattr(gg, own or name))
+        for name, _, own in (each.partition("=") for each in _PAIRS.split())
     },
-    assert_positive=_one("assert_positive", lambda x: x > 0),
-    assert_negative=_one("assert_negative", lambda x: x < 0),
-    assert_non_negative=_one("assert_non_negative", lambda x: x >= 0),
-    assert_non_positive=_one("assert_non_positive", lambda x: x <= 0),
+    **{f"assert_{name}": _one(f"assert_{name}", test) for name, test in _SIGNS.items()},
     assert_rank=lambda x, rank=..., message=None: _check(
         "assert_rank", x.ndim == int(rank), message, x
     ),
     assert_rank_at_least=lambda x, rank=..., message=None: _check(
         "assert_rank_at_least", x.ndim >= int(rank), message, x
     ),
-    assert_scalar=lambda tensor, message=None: _check(
-        "assert_scalar", tensor.ndim == 0, message, tensor
-    ),
+    assert_scalar=_one("assert_scalar", lambda x: x.ndim == 0),
     assert_type=lambda tensor, tf_type=..., message=None: _check(
         "assert_type", tensor.dtype == tf_type, message, tensor
     ),

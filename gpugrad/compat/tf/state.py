@@ -16,6 +16,17 @@ from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
 
+def _update(name: str) -> Any:
+    """A Variable's method of that name that takes numbers, in the Variable's dtype."""
+    own = getattr(gg.Variable, name)
+
+    @functools.wraps(own)
+    def method(self, value, use_locking=None, name=None, read_value=True) -> Any:
+        return own(self, self._own_dtype(value), use_locking, name, read_value)
+
+    return method
+
+
 class Variable(gg.Variable):
     """`gpugrad.Variable` with TensorFlow's arguments: Python ints make int32.
 
@@ -52,17 +63,7 @@ class Variable(gg.Variable):
         extra = {} if shape is ... else {"shape": None if shape is None else tuple(shape)}
         super().__init__(initial_value, trainable, name, dtype, **extra)
 
-    def assign(self, value, use_locking=None, name=None, read_value=True) -> Any:
-        """Replace the value."""
-        return super().assign(self._own_dtype(value), use_locking, name, read_value)
-
-    def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Any:
-        """Add to the value."""
-        return super().assign_add(self._own_dtype(delta), use_locking, name, read_value)
-
-    def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Any:
-        """Subtract from the value."""
-        return super().assign_sub(self._own_dtype(delta), use_locking, name, read_value)
+    assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
     def _own_dtype(self, value) -> Any:
         return value if isinstance(value, (Tensor, np.ndarray)) else tensor(value, like=self.dtype)
@@ -168,25 +169,19 @@ def _walk(module, path, recursive: bool, seen: set[int] | None) -> Iterator[Any]
         yield from _walk(x, place, recursive, seen)
 
 
-class _Optimizer:
-    """A gpugrad optimizer with Keras' arguments."""
+class _Keras:
+    """What Keras' optimizers have besides the methods of gpugrad's."""
 
-    _make: Any
-
-    def __init__(self, learning_rate=None, **options) -> None:
-        learning_rate = options.pop("lr", learning_rate)
-        options.pop("name", None)
-        known = {k: v for k, v in options.items() if v is not None}
-        args = () if learning_rate is None else (learning_rate,)
-        self._own = type(self)._make(*args, **known)
+    _base: Any
+    learning_rate: Any
 
     def apply_gradients(self, grads_and_vars, *others, **options) -> None:
         """One step by pairs of a gradient and a Variable."""
-        self._own.apply_gradients(list(grads_and_vars))
+        self._base.apply_gradients(self, list(grads_and_vars))
 
     def apply(self, grads, trainable_variables) -> None:
         """One step by gradients and Variables."""
-        self._own.apply_gradients(list(zip(grads, trainable_variables, strict=True)))
+        self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
     def minimize(self, loss, var_list, grad_loss=None, name=None, tape=None) -> None:
         """One step down a loss: a function without arguments, or a value beside its tape."""
@@ -199,32 +194,25 @@ class _Optimizer:
         self.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
 
     @property
-    def learning_rate(self) -> Any:
+    def lr(self) -> Any:
         """The learning rate; may be set."""
-        return self._own.learning_rate
+        return self.learning_rate
 
-    @learning_rate.setter
-    def learning_rate(self, value) -> None:
-        self._own.learning_rate = value
-
-    lr = learning_rate
-
-    @property
-    def iterations(self) -> Any:
-        """The number of steps taken."""
-        return self._own.iterations
-
-    @property
-    def variables(self) -> Any:
-        """The state."""
-        return self._own.variables
+    @lr.setter
+    def lr(self, value) -> None:
+        self.learning_rate = value
 
 
-def _optimizer(make, **defaults) -> type:
-    own = functools.partial(make, **defaults)
-    return type(
-        make.__name__, (_Optimizer,), {"_make": own, "__doc__": f"`gpugrad.optim.{make.__name__}`."}
-    )
+def _optimizer(own: Any, **defaults) -> Any:
+    """A class of Keras' by gpugrad's, with other defaults; without settings of names."""
+
+    def __init__(self, learning_rate=None, *args, **options) -> None:
+        rate = options.pop("lr", learning_rate)
+        given = {**defaults, **{k: v for k, v in options.items() if v is not None and k != "name"}}
+        own.__init__(self, *(() if rate is None else (rate, *args)), **given)
+
+    members = {"__init__": __init__, "_base": own, "__doc__": f"`gpugrad.optim.{own.__name__}`."}
+    return type(own.__name__, (_Keras, own), members)
 
 
 SGD = _optimizer(gg.optim.SGD)

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,20 +71,17 @@ def _pair(value) -> list[int]:
     return found * 2 if len(found) == 1 else found
 
 
-def max_pooling2d(
-    inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None
+def _pooling2d(
+    kind: str, inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None
 ) -> Any:
-    """The greatest element of each window."""
+    """The greatest element or the mean of each window."""
     layout = _CHANNELS[data_format]
-    return v1.nn.max_pool2d(inputs, _pair(pool_size), _pair(strides), padding.upper(), layout)
+    f = getattr(v1.nn, f"{kind}_pool2d")
+    return f(inputs, _pair(pool_size), _pair(strides), padding.upper(), layout)
 
 
-def average_pooling2d(
-    inputs, pool_size, strides, padding="valid", data_format="channels_last", name=None
-) -> Any:
-    """The mean of each window."""
-    layout = _CHANNELS[data_format]
-    return v1.nn.avg_pool2d(inputs, _pair(pool_size), _pair(strides), padding.upper(), layout)
+max_pooling2d = functools.partial(_pooling2d, "max")
+average_pooling2d = functools.partial(_pooling2d, "avg")
 
 
 def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=None) -> Any:
@@ -95,10 +94,7 @@ def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=
 
 def flatten(inputs, name=None, data_format="channels_last") -> Any:
     """All axes but the first as one."""
-    n = 1
-    for length in inputs.shape[1:]:
-        n *= length
-    return v1.reshape(inputs, [-1, n])
+    return v1.reshape(inputs, [-1, math.prod(inputs.shape[1:])])
 
 
 __getattr__, __dir__ = forwarding(__name__, own=globals())

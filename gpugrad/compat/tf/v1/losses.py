@@ -25,6 +25,7 @@ def _loss(f: Callable[..., Tensor]) -> Callable[..., Any]:
 
     @functools.wraps(f)
     def mean(labels, other, weights=1.0, scope=None, *collection, **options) -> Any:
+        other, labels = together(other, labels)
         losses = f(labels, other, **{k: v for k, v in options.items() if k not in _WITHOUT_EFFECT})
         w = gg.broadcast_to(gg.astype(tensor(weights), losses.dtype), losses.shape)
         return gg.sum(losses * w) / gg.astype(gg.maximum(gg.count_nonzero(w), 1), losses.dtype)
@@ -47,21 +48,18 @@ _ARRAYS = ("labels", "onehot_labels", "multi_class_labels", "predictions", "logi
 @_loss
 def mean_squared_error(labels, predictions) -> Tensor:
     """Squares of differences."""
-    labels, predictions = together(labels, predictions)
     return gg.square(predictions - labels)
 
 
 @_loss
 def absolute_difference(labels, predictions) -> Tensor:
     """Absolute values of differences."""
-    labels, predictions = together(labels, predictions)
     return gg.abs(predictions - labels)
 
 
 @_loss
 def huber_loss(labels, predictions, delta=1.0) -> Tensor:
     """Half the squares of differences up to `delta`, from there on linear."""
-    labels, predictions = together(labels, predictions)
     size = gg.abs(predictions - labels)
     return gg.where(size <= delta, 0.5 * gg.square(size), delta * (size - 0.5 * delta))
 
@@ -69,16 +67,20 @@ def huber_loss(labels, predictions, delta=1.0) -> Tensor:
 @_loss
 def log_loss(labels, predictions, epsilon=1e-7) -> Tensor:
     """Cross entropies of probabilities and labels 0 or 1."""
-    labels, p = together(labels, predictions)
-    return -labels * gg.log(p + epsilon) - (1 - labels) * gg.log(1 - p + epsilon)
+    return -labels * gg.log(predictions + epsilon) - (1 - labels) * gg.log(
+        1 - predictions + epsilon
+    )
+
+
+def _smooth(labels: Tensor, logits: Tensor, smoothing, n: int) -> Tensor:
+    return gg.astype(labels, logits.dtype) * (1 - smoothing) + smoothing / n
 
 
 @_loss
 def softmax_cross_entropy(onehot_labels, logits, label_smoothing=0) -> Tensor:
     """Cross entropies of logits and distributions."""
-    logits, labels = together(logits, onehot_labels)
-    smooth = gg.astype(labels, logits.dtype) * (1 - label_smoothing)
-    return nn.softmax_cross_entropy_with_logits(smooth + label_smoothing / labels.shape[-1], logits)
+    labels = _smooth(onehot_labels, logits, label_smoothing, onehot_labels.shape[-1])
+    return nn.softmax_cross_entropy_with_logits(labels, logits)
 
 
 @_loss
@@ -90,9 +92,8 @@ def sparse_softmax_cross_entropy(labels, logits) -> Tensor:
 @_loss
 def sigmoid_cross_entropy(multi_class_labels, logits, label_smoothing=0) -> Tensor:
     """Cross entropies of independent logits and labels 0 or 1."""
-    logits, labels = together(logits, multi_class_labels)
-    smooth = gg.astype(labels, logits.dtype) * (1 - label_smoothing) + label_smoothing / 2
-    return nn.sigmoid_cross_entropy_with_logits(smooth, logits)
+    labels = _smooth(multi_class_labels, logits, label_smoothing, 2)
+    return nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
 
 def get_losses(scope=None, loss_collection="losses") -> list[Any]:

@@ -42,23 +42,26 @@ def _parameter(x):
     return x if isinstance(x, (int, float)) else convert_to_tensor(x)
 
 
-def normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
-    draw = gg.random.normal(
-        _shape(shape), _parameter(mean), _parameter(stddev), generator=_generator(seed)
-    )
-    return cast(draw, dtype or floatx())
+def _law(draw, **defaults):
+    """A function that draws from a distribution, with Keras' names of its parameters."""
+
+    def call(shape, *args, dtype=None, seed=None, **names):
+        given = {**defaults, **dict(zip(defaults, args, strict=False)), **names}
+        parameters = map(_parameter, given.values())
+        return cast(draw(_shape(shape), *parameters, generator=_generator(seed)), dtype or floatx())
+
+    return call
+
+
+normal = _law(gg.random.normal, mean=0.0, stddev=1.0)
+uniform = _law(gg.random.uniform, minval=0.0, maxval=1.0)
+gamma = _law(gg.random.gamma, alpha=1.0)
+beta = _law(gg.random.beta, alpha=1.0, beta=1.0)
 
 
 def truncated_normal(shape, mean=0.0, stddev=1.0, dtype=None, seed=None):
     draw = gg.random.truncated_normal(_shape(shape), generator=_generator(seed))
     return cast(draw * _parameter(stddev) + _parameter(mean), dtype or floatx())
-
-
-def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
-    draw = gg.random.uniform(
-        _shape(shape), _parameter(minval), _parameter(maxval), generator=_generator(seed)
-    )
-    return cast(draw, dtype or floatx())
 
 
 def randint(shape, minval, maxval, dtype="int32", seed=None):
@@ -78,22 +81,10 @@ def shuffle(x, axis=0, seed=None):
     return gg.random.permutation(convert_to_tensor(x), axis=axis, generator=_generator(seed))
 
 
-def gamma(shape, alpha, dtype=None, seed=None):
-    draw = gg.random.gamma(_shape(shape), _parameter(alpha), generator=_generator(seed))
-    return cast(draw, dtype or floatx())
-
-
 def binomial(shape, counts, probabilities, dtype=None, seed=None):
     counts = cast(counts, "int64")
     draw = gg.random.binomial(
         _shape(shape), counts, _parameter(probabilities), generator=_generator(seed)
-    )
-    return cast(draw, dtype or floatx())
-
-
-def beta(shape, alpha, beta, dtype=None, seed=None):
-    draw = gg.random.beta(
-        _shape(shape), _parameter(alpha), _parameter(beta), generator=_generator(seed)
     )
     return cast(draw, dtype or floatx())
 
