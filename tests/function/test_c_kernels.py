@@ -101,6 +101,12 @@ def test_comparisons_choices_casts_and_integers(rng):
     check(f, x, k)
 
 
+def test_products_of_integers_stay_numpys():
+    a = np.arange(6, dtype="int8").reshape(2, 3)
+    f = gg.function(lambda a, b: gg.einsum("ij,kj->ik", a, b))
+    assert f(a, a).numpy().tolist() == f(a, a).numpy().tolist() == (a @ a.T).tolist()
+
+
 def test_special_values_are_kept():
     x = gg.constant(np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, 3e38], np.float32))
     check(lambda x: (x + 0, x * -1, gg.maximum(x, 0), gg.sign(x), gg.abs(x), gg.sqrt(x)), x)

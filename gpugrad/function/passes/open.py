@@ -44,8 +44,8 @@ def is_opened(step: Step, where: str = "c") -> bool:
     if (opens(*step.args, **step.params) if callable(opens) else opens) != where:
         return False
     floats = {v.dtype for v in values if v.dtype.kind not in "biu"}
-    if where == "c":  # it computes in one dtype
-        floats |= {np.dtype(step.params.get("dtype") or min(floats, key=str))}
+    if where == "c":  # it computes in one dtype, which is a float's
+        floats |= {np.dtype(d) for d in [step.params.get("dtype")] if d}
         return len(floats) == 1 and floats <= _WIDE
     return floats <= _WIDE or (step.op.native_half and all(d.kind in "fV" for d in floats))
 
