@@ -46,6 +46,12 @@ def test_a_function_returns_values_of_variables_and_checks_its_signature():
         g([[1, 2]])
     h = tf.function(lambda x, n: x * n).get_concrete_function(tf.TensorSpec([], tf.float32), n=3)
     assert h(tf.constant(2.0)).numpy() == h(tf.constant(2.0), n=3).numpy() == 6
+    k = tf.function(lambda n, x: n * x).get_concrete_function(3, tf.constant(1.0))
+    assert k(tf.constant(2.0)).numpy() == k(3, tf.constant(2.0)).numpy() == 6
+    with pytest.raises(TypeError, match="does not fit"):
+        k(4, tf.constant(2.0))
+    double = tf.numpy_function(Tout=tf.float32)(lambda a: a * 2)
+    assert double([1.0]).numpy().tolist() == [2.0]
     for wrong in ({"n": 4}, {"m": 1}):
         with pytest.raises(TypeError, match="does not fit"):
             h(tf.constant(2.0), **wrong)

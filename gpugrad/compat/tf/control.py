@@ -27,13 +27,24 @@ class ConcreteFunction:
         self.name = function.__name__
 
     def __call__(self, *args, **keywords) -> Any:
-        """The result for Tensors; numbers are those that the function was made for."""
-        args = args + tuple(self._specs[0][len(args) :])
-        kept = {k: v for k, v in self._specs[1].items() if not isinstance(v, TensorSpec)}
-        for name, value in keywords.items():
-            if name not in self._specs[1] or kept.get(name, value) is not value != kept[name]:
-                raise DTypeError(f"{self.name}: {name}={value!r:.60} does not fit {self._specs}.")
-        return self._function(*args, **{**kept, **keywords})
+        """The result for Tensors; the other arguments, which may be left out, are fixed.
+
+        Raises:
+            DTypeError: another value for one that is fixed, or too many.
+        """
+        positional, named = self._specs
+        given, bound = list(args), []
+        for spec in positional:
+            fixed = not isinstance(spec, _OF_TENSORS)
+            take = bool(given) and (not fixed or given[0] is spec or _is_equal(given[0], spec))
+            value = given.pop(0) if take else spec
+            bound.append(spec if fixed else value)
+        fixed = {k: v for k, v in named.items() if not isinstance(v, _OF_TENSORS)}
+        wrong = {k: v for k, v in keywords.items() if not _is_equal(v, fixed.get(k, v))}
+        wrong.update({k: v for k, v in keywords.items() if k not in named})
+        if given or wrong:
+            raise DTypeError(f"{self.name}: {[*given, wrong]!r:.90} does not fit {self._specs}.")
+        return self._function(*bound, **{**fixed, **keywords})
 
     @property
     def structured_input_signature(self) -> Any:
@@ -45,6 +56,13 @@ class ConcreteFunction:
         """The program: see `gpugrad.function`'s ``lower``."""
         args = nest.map_structure(_example, self._specs[0])
         return self._function.traced.lower(*args, **nest.map_structure(_example, self._specs[1]))
+
+
+_OF_TENSORS = (TensorSpec, Tensor, np.ndarray)
+
+
+def _is_equal(a, b) -> bool:
+    return a is b or (not isinstance(a, Tensor) and bool(np.all(a == b)))
 
 
 def _example(spec) -> Any:
@@ -251,12 +269,16 @@ def foldr(fn, elems, initializer=None, *others, **options) -> Any:
 
 
 def py_function(func=None, inp=None, Tout=None, name=None) -> Any:
-    """A Python function of Tensors, which is differentiated."""
+    """A Python function of Tensors, which is differentiated; without a function a decorator."""
+    if func is None:
+        return lambda f: lambda *inputs: py_function(f, inputs, Tout)
     return func(*(() if inp is None else inp))
 
 
 def numpy_function(func=None, inp=None, Tout=None, *others, **options) -> Any:
-    """A function of NumPy arrays, which has no gradient."""
+    """A function of NumPy arrays, which has no gradient; without a function a decorator."""
+    if func is None:
+        return lambda f: lambda *inputs: numpy_function(f, inputs, Tout)
     result = func(*(np.asarray(tensor(x).numpy()) for x in inp))
     return nest.map_structure(constant, result)
 
