@@ -4,8 +4,8 @@ Tensors are gpugrad's; in a module whose global ``tf`` this is, they print as Te
 their shapes and dtypes have its attributes (see `shapes`). Operands of two dtypes are promoted
 where TensorFlow raises. Strings, ragged and sparse Tensors are not there; `keras` is Keras on
 gpugrad. `install` puts this package in place of TensorFlow, for programs that import it;
-``python -m gpugrad.compat.tf PATH...`` lists the names that programs use and that are missing. Tried
-with programs that run in TensorFlow 2.21.
+``python -m gpugrad.compat.tf PATH...`` lists the names that programs use and that are missing.
+Tried with programs that run in TensorFlow 2.21.
 
 >>> import gpugrad.compat.tf as tf
 >>> x = tf.Variable([[1.0, 2.0], [3.0, 4.0]])

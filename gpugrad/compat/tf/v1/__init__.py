@@ -119,7 +119,7 @@ def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
 
 def variables_initializer(var_list, name="init") -> Node:
     """Gives Variables their initial values."""
-    return Effect(lambda run: [variable.start(run) for variable in var_list], name)
+    return Effect(lambda run: run.all(variable.start(run) for variable in var_list), name)
 
 
 def global_variables_initializer() -> Node:
@@ -171,7 +171,7 @@ assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_s
 
 def group(*inputs, **options) -> Node:
     """One operation that runs several; none for nothing."""
-    return Effect(lambda run: [run.of(x) for x in nest.flatten(list(inputs))], "group")
+    return Effect(lambda run: run.all(run.of(x) for x in nest.flatten(list(inputs))), "group")
 
 
 def no_op(*args, **options) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -265,15 +265,15 @@ class RefVariable(Node):
 
     def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
         """Replace the value."""
-        return Update(self, "assign", value)
+        return update(self, "assign", value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Node:
         """Add to the value."""
-        return Update(self, "assign_add", delta)
+        return update(self, "assign_add", delta)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Node:
         """Subtract from the value."""
-        return Update(self, "assign_sub", delta)
+        return update(self, "assign_sub", delta)
 
     def load(self, value, session=None) -> None:
         """Replace the value now."""
@@ -287,31 +287,26 @@ class RefVariable(Node):
             self.variable.assign(value)
 
 
-class Update(Node):
-    """A Variable's update; its value is the new one."""
-
-    def __init__(self, variable: RefVariable, how: str, value) -> None:
-        super().__init__(Update, (), {"name": how})
-        self._update = variable, how, value
-
-    def value(self, run: Run) -> Any:
-        """Update it."""
-        variable, how, value = self._update
-        own: Any = variable
-        getattr(run.of(variable), how)(run.of(value))
-        return own.variable.value()
-
-
 class Effect(Node):
-    """An operation without a value."""
+    """A Node whose value is a function of the run."""
 
     def __init__(self, do: Callable[[Run], Any], name: str) -> None:
         super().__init__(Effect, (), {"name": name})
         self._do = do
 
-    def value(self, run: Run) -> None:
+    def value(self, run: Run) -> Any:
         """Do it."""
-        self._do(run)
+        return self._do(run)
+
+
+def update(variable: Any, how: str, value) -> Effect:
+    """A Variable's update by the method of that name; its value is the new one."""
+
+    def do(run: Run) -> Any:
+        getattr(run.of(variable), how)(run.of(value))
+        return variable.variable.value()
+
+    return Effect(do, how)
 
 
 class Run:
@@ -337,6 +332,11 @@ class Run:
         if nest.children(structure) is None or isinstance(structure, TensorShape):
             return structure
         return nest.pack(structure, [self.of(leaf) for leaf in nest.flatten(structure)])
+
+    def all(self, effects: Iterable[Any]) -> None:
+        """Compute all, for what they do."""
+        for _ in effects:
+            pass
 
 
 shapes: dict[int, Any] = {}

@@ -15,30 +15,20 @@ from gpugrad.compat.tf.v1.session import Session
 from gpugrad.errors import ArgumentError
 
 
-class _Gradients(Node):
-    """The gradients of a sum by several Nodes, as one list."""
-
-    def __init__(self, ys, xs: list[Any], grad_ys, stop) -> None:
-        super().__init__(_Gradients, (), {"name": "gradients"})
-        self._of = ys, xs, grad_ys, stop
-
-    def value(self, run: Run) -> list[Any]:
-        """Compute them, on a Graph that records the whole run."""
-        ys, xs, grad_ys, stop = self._of
-        sources = run.of(list(xs))  # before the targets, so that these are computed from them
-        targets = run.of(ys)
-        found = gg.gradients(targets, sources, run.of(grad_ys), stop_gradients=run.of(stop))
-        return list(found)
-
-
 def gradients(
     ys, xs, grad_ys=None, name="gradients", *others, stop_gradients=None, **options
 ) -> list[Any]:
     """The gradients of a sum of `ys` by each of `xs`; None where there is no path."""
-    several = isinstance(xs, (list, tuple))
-    both = _Gradients(ys, list(xs) if several else [xs], grad_ys, stop_gradients)
-    n = len(xs) if several else 1
-    return [None if _is_none(both, i) else Node(operator.getitem, (both, i)) for i in range(n)]
+    sources = list(xs) if isinstance(xs, (list, tuple)) else [xs]
+
+    def compute(run: Run) -> list[Any]:  # on a Graph that records the whole run
+        values = run.of(sources)  # before the targets, so that these are computed from them
+        targets, stop = run.of(ys), run.of(stop_gradients)
+        return list(gg.gradients(targets, values, run.of(grad_ys), stop_gradients=stop))
+
+    both = Effect(compute, "gradients")
+    each = range(len(sources))
+    return [None if _is_none(both, i) else Node(operator.getitem, (both, i)) for i in each]
 
 
 def _is_none(both: Node, i: int) -> bool:
