@@ -77,6 +77,10 @@ def test_shapes_and_dtypes_are_tensorflows_where_tf_is_this_package():
     assert {np.dtype("int8"): x.dtype.name}[tf.int8] == "float32"
     assert (x.dtype.size, tf.uint8.max) == (4, 255)
     assert tf.cast(x, tf.bfloat16).dtype is tf.bfloat16
+    made = tf.cast([1], "float"), tf.zeros([1], float), tf.Variable([1], dtype="float")
+    made += tf.constant([1], "float"), tf.TensorArray(float, 1).write(0, 1).stack()
+    assert {x.dtype for x in made} == {tf.float32} == {v1.placeholder("float").dtype}
+    assert tf.as_dtype("double") == tf.float64 == tf.as_dtype("float64")
     assert tf.complex64.real_dtype == tf.float32 != None  # noqa: E711
     with pytest.raises(ValueError, match="incompatible"):
         x.set_shape([2, 4])

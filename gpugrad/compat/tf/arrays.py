@@ -11,7 +11,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import ints, op, ops, tensor, together
-from gpugrad.compat.tf.shapes import TensorShape
+from gpugrad.compat.tf.shapes import TensorShape, numpys
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError
 
@@ -26,10 +26,11 @@ def constant(value=..., dtype=None, shape=None) -> Tensor:
 @op
 def cast(x=..., dtype=...) -> Any:
     """Other dtype, same values; complex numbers lose their imaginary part."""
+    dtype = numpys(dtype)
     if isinstance(x, gg.IndexedSlices):
         return gg.IndexedSlices(gg.astype(x.values, dtype), x.indices, x.dense_shape)
     x = tensor(x)
-    if x.dtype.kind == "c" and np.dtype(dtype).kind != "c":
+    if x.dtype.kind == "c" and dtype.kind != "c":
         x = gg.real(x)
     return gg.astype(x, dtype, copy=False)
 
@@ -308,7 +309,7 @@ _OPS = ops(
     shape_n=lambda input=..., out_type="int32": [
         gg.asarray(np.array(tensor(x).shape, dtype=out_type)) for x in input
     ],
-    bitcast=lambda input, type=...: input.view(np.dtype(type)),
+    bitcast=lambda input, type=...: input.view(numpys(type)),
     get_static_value=lambda tensor, partial=False: tensor.numpy(),
     broadcast_static_shape=lambda shape_x=..., shape_y=...: TensorShape(
         np.broadcast_shapes(tuple(shape_x), tuple(shape_y))

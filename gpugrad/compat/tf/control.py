@@ -13,7 +13,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf.arrays import constant
 from gpugrad.compat.tf.convert import tensor
-from gpugrad.compat.tf.shapes import TensorSpec
+from gpugrad.compat.tf.shapes import TensorSpec, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TraceError
@@ -35,10 +35,10 @@ class ConcreteFunction:
         positional, named = self._specs
         given, bound = list(args), []
         for spec in positional:
-            fixed = not isinstance(spec, _OF_TENSORS)
-            take = bool(given) and (not fixed or given[0] is spec or _is_equal(given[0], spec))
+            is_tensor = isinstance(spec, _OF_TENSORS)
+            take = bool(given) and (is_tensor or _is_equal(given[0], spec))
             value = given.pop(0) if take else spec
-            bound.append(spec if fixed else value)
+            bound.append(value if is_tensor else spec)
         fixed = {k: v for k, v in named.items() if not isinstance(v, _OF_TENSORS)}
         wrong = {k: v for k, v in keywords.items() if not _is_equal(v, fixed.get(k, v))}
         wrong.update({k: v for k, v in keywords.items() if k not in named})
@@ -323,7 +323,7 @@ class TensorArray:
         element_shape=None,
         **options,
     ) -> None:
-        self.dtype, self.element_shape = np.dtype(dtype), element_shape
+        self.dtype, self.element_shape = numpys(dtype), element_shape
         self.dynamic_size = dynamic_size
         self._items: list[Any] = [None] * int(size)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.core.backend import as_dtype
+from gpugrad.compat.tf.shapes import numpys
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, holds_tensor
 from gpugrad.errors import ArgumentError, DTypeError, NumberOverflowError
@@ -40,6 +40,7 @@ def tensor(value, dtype=None, like=None) -> Tensor:
             f"gpugrad.compat.tf: {value!r:.60} is no number, and strings have no Tensor."
         )
     if dtype is not None:
+        dtype = numpys(dtype)
         return gg.constant(np.asarray(value) if isinstance(value, range) else value, dtype)
     if isinstance(value, range):
         value = list(value)
@@ -104,7 +105,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("indices", "ids", "segment_ids", "mask", "condition", "lengths"), tensor),
     **dict.fromkeys(("k", "num", "num_rows", "num_columns", "num_lower", "num_upper"), int),
     **dict.fromkeys(("depth", "num_segments", "num_classes", "num_samples", "maxlen"), int),
-    **dict.fromkeys(("dtype", "out_type", "output_type", "index_type", "out_idx"), as_dtype),
+    **dict.fromkeys(("dtype", "out_type", "output_type", "index_type", "out_idx"), numpys),
     **dict.fromkeys(("keepdims", "transpose_a", "transpose_b", "adjoint"), bool),
     "params": _table,
 }

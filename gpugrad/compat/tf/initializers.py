@@ -9,6 +9,7 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import arrays, random
 from gpugrad.compat.tf.convert import ints
+from gpugrad.compat.tf.shapes import numpys
 
 
 def _initializer(make: Callable[..., Any], **defaults) -> Callable[..., Any]:
@@ -17,7 +18,9 @@ def _initializer(make: Callable[..., Any], **defaults) -> Callable[..., Any]:
     def settings(*args, **keywords) -> Callable[..., Any]:
         given = {**defaults, **dict(zip(defaults, args, strict=False)), **keywords}
         given = {k: v for k, v in given.items() if k not in ("seed", "dtype")}
-        return lambda shape, dtype="float32", **others: gg.astype(make(ints(shape), **given), dtype)
+        return lambda shape, dtype="float32", **others: gg.astype(
+            make(ints(shape), **given), numpys(dtype)
+        )
 
     return settings
 

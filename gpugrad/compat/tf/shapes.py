@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.core.backend import READINGS
-from gpugrad.core.backend import as_dtype as numpys
+from gpugrad.core import backend
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 from gpugrad.trace.array import current_trace
 
 readers: list[Any] = []
 """The modules whose users see these classes: compat.tf and compat.tf.v1."""
+
+
+def numpys(dtype: Any) -> Any:
+    """The NumPy dtype of a name or a type; float is float32, as in TensorFlow."""
+    return backend.as_dtype("float32" if dtype is float or str(dtype) == "float" else dtype)
 
 
 class DType:
@@ -269,7 +273,7 @@ def _text(pattern: str, numpys: Any) -> Any:
         shape, dtype = TensorShape(x._data.shape), as_dtype(x._data.dtype).name
         if current_trace() is not None:
             return f'Tensor("{getattr(x, "name", "Tensor:0")}", shape={shape}, dtype={dtype})'
-        if READINGS[type(x._data)].nesting:
+        if backend.READINGS[type(x._data)].nesting:
             return str(own(x))
         values = np.asarray(x.numpy())
         shown = numpys(values) if values.ndim or numpys is str else repr(values.item())

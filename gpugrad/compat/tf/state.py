@@ -12,6 +12,7 @@ import numpy as np
 
 import gpugrad as gg
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.shapes import numpys
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
@@ -58,6 +59,7 @@ class Variable(gg.Variable):
             raise ArgumentError("Variable: an initial_value is needed.")
         if dtype is None or isinstance(initial_value, Tensor):
             initial_value = tensor(initial_value)
+        dtype = None if dtype is None else numpys(dtype)
         name = f"{name or 'Variable'}:0"
         trainable = True if trainable is None else bool(trainable)
         extra = {} if shape is ... else {"shape": None if shape is None else tuple(shape)}

@@ -17,7 +17,7 @@ import gpugrad as gg
 from gpugrad.compat.tf import arrays, state
 from gpugrad.compat.tf.convert import tensor
 from gpugrad.compat.tf.errors import FailedPreconditionError
-from gpugrad.compat.tf.shapes import TensorShape, as_dtype
+from gpugrad.compat.tf.shapes import TensorShape, as_dtype, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, ShapeError, TapeError
@@ -175,7 +175,7 @@ class Placeholder(Node):
 
     def __init__(self, dtype, shape=None, name=None, default=None) -> None:
         super().__init__(Placeholder, (), {"name": name or "Placeholder"})
-        self._dtype, self._default = np.dtype(dtype), default
+        self._dtype, self._default = numpys(dtype), default
         self._shape = None if shape is None else TensorShape(shape)
 
     def value(self, run: Run) -> Any:
