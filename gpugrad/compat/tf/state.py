@@ -172,7 +172,7 @@ def _walk(module, path, recursive: bool, seen: set[int] | None) -> Iterator[Any]
 
 
 class _Keras:
-    """What Keras' optimizers have besides the methods of gpugrad's."""
+    """The methods of Keras' optimizers that gpugrad's lack."""
 
     _base: Any
     learning_rate: Any
