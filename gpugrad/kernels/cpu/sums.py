@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu.copies import differ_along, row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _PIECE = 1 << 14  # see sums.cpp
@@ -27,7 +27,7 @@ _IN_C = Kernels(
 
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
-    fits = x.size >= LARGE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
+    fits = x.size >= MIDDLE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
     if not fits or errors_raise() or not _IN_C:
         return NotImplemented
     out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
@@ -48,7 +48,7 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
     Returns:
         False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
-    fits = values.size >= LARGE and out.dtype == values.dtype and out.dtype in WIDE
+    fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
     if not fits or not _IN_C:
         return False
     arrays = row_major(values), base, out, np.ascontiguousarray(index, np.int64)
@@ -62,7 +62,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
         values: array of that shape but for the axis.
         index: ints of the same shape, which count along the axis, perhaps from its end.
     """
-    fits = values.size >= LARGE and values.dtype in WIDE and index.dtype.kind == "i"
+    fits = values.size >= MIDDLE and values.dtype in WIDE and index.dtype.kind == "i"
     n = values.ndim
     if not fits or index.shape != values.shape or not -n <= axis < n or not _IN_C:
         return NotImplemented

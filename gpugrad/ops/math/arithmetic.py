@@ -14,7 +14,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.kernels.codegen.powers import by_products
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
 
@@ -242,7 +242,7 @@ positive = elementwise(
 
 
 def _abs_vjp(xp, g, x):
-    if xp is NUMPY and x.dtype.kind == "c" and x.size >= LARGE:
+    if xp is NUMPY and x.dtype.kind == "c" and x.size >= MIDDLE:
         result = kernels("phases").scaled_phases(g, x)
         if result is not NotImplemented:
             return result

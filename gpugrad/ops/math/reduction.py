@@ -283,7 +283,7 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
-    if xp is NUMPY and x.size >= large.LARGE:
+    if xp is NUMPY and x.size >= large.MIDDLE:
         d = large.kernels("rows").logsumexp_grad(g, x, out, axis)
         if d is not NotImplemented:
             return d
@@ -300,7 +300,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     batch=reducing("logsumexp"),
     cuda=kernels.logsumexp,
     cpu=lambda *args, **params: large.kernels("rows").logsumexp(*args, **params),
-    large=large.LARGE,
+    large=large.MIDDLE,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     mixed="float32",
 )
