@@ -22,6 +22,7 @@ _IN_C = Kernels(
     add_rows="l pppp lll > l",
     add_along="l ppp llll > l",
     totals="l pp l",
+    reduce_rows="ll pp ll",
 )
 
 
@@ -78,7 +79,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
 
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
-    """``np.sum(x, axis, keepdims=keepdims)`` over all axes, or over neighbours but for the last."""
+    """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
     fits = x.size >= LARGE and x.dtype in WIDE
     if not fits or errors_raise() or not _IN_C:
         return NotImplemented
@@ -87,6 +88,8 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     if len(axes) == x.ndim:
         total = _total(x)
         return total.reshape((1,) * x.ndim) if keepdims and total is not NotImplemented else total
+    if axes == [x.ndim - 1]:
+        return _reduce_rows(x, keepdims, products=False)
     if not axes or axes != [*range(axes[0], axes[-1] + 1)] or not 0 <= axes[-1] < x.ndim - 1:
         return NotImplemented
     first, last = axes[0], axes[-1] + 1
@@ -97,6 +100,24 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     out = np.empty((*x.shape[:first], *between, *x.shape[last:]), x.dtype)
     sizes = math.prod(x.shape[:first]), math.prod(x.shape[first:last]), inner
     _IN_C.sum_middle(WIDE[x.dtype], x, out, *sizes)
+    return out
+
+
+def product_of_rows(x: Any, axis: Any, keepdims: bool) -> Any:
+    """``np.prod(x, axis, keepdims=keepdims)`` along the last axis."""
+    fits = x.ndim > 1 and x.size >= MIDDLE and x.dtype in WIDE
+    if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C:
+        return NotImplemented
+    return _reduce_rows(x, keepdims, products=True)
+
+
+def _reduce_rows(x: Any, keepdims: bool, products: bool) -> Any:
+    """Sums or products along the last axis, with NumPy's bits."""
+    if not x.flags.c_contiguous:
+        return NotImplemented
+    n = x.shape[-1]
+    out = np.empty((*x.shape[:-1], *((1,) if keepdims else ())), x.dtype)
+    _IN_C.reduce_rows(WIDE[x.dtype], products, x, out, x.size // n, n)
     return out
 
 

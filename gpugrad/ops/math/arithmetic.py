@@ -203,6 +203,8 @@ masked_divide = elementwise(
 
 floor_divide = elementwise(
     "floor_divide(x, y)",
+    cpu=True,
+    large=MIDDLE,
     differentiable=False,
     kinds="fi",
     domain=((-4, 4), (0.5, 2)),
@@ -211,6 +213,8 @@ floor_divide = elementwise(
 )
 remainder = elementwise(
     "remainder(x, y)",
+    cpu=True,
+    large=MIDDLE,
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
     singular=True,
     domain=_NONZERO,
@@ -220,6 +224,8 @@ remainder = elementwise(
 )
 fmod = elementwise(
     "fmod(x, y)",
+    cpu=True,
+    large=MIDDLE,
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
     singular=True,
     kinds="fi",

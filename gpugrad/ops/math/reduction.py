@@ -115,6 +115,10 @@ def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
     """
+    if xp is NUMPY and dtype is None and x.size >= large.MIDDLE:
+        out = large.kernels("sums").product_of_rows(x, axis, keepdims)
+        if out is not NotImplemented:
+            return out
     return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
 
 
