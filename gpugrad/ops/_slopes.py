@@ -13,7 +13,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY, OPS
 from gpugrad.core.samples import shaped
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._blocks import BLOCK
 from gpugrad.registry.on_arrays import through_float32, typed
 
@@ -44,7 +44,7 @@ def slope_of_many(name, by_result, by_argument, x, y, out):
         y: the function's result, in the same shape and dtype: float32 or float64.
         out: the slope's memory, or None.
     """
-    if out is None and x.size >= LARGE:
+    if out is None and x.size >= MIDDLE:
         result = _loop_in_c(name)((x, y), None)
         if result is not NotImplemented:
             return result

@@ -79,7 +79,8 @@ class Forward:
             float32, unless `native_half` is set. True if the op's own formula, and those of its
             gradients, are written as one loop in C: `gpugrad.kernels.cpu.elementwise`.
         large: the least size of the first array that the `cpu` launcher is called with; by default
-            0, or 2^17 if `cpu` is True: it is not worth compiling a loop for smaller arrays.
+            0. If `cpu` is True, 2^17 for a ufunc of NumPy and 2^13 for other formulas: a loop for
+            smaller arrays is not worth its compilation.
         numpy: the forward of an elementwise op on NumPy arrays, ``(*arrays, out=None)``, if it is
             another than the formula. It gets 16-bit floats, too. A replay passes a buffer as `out`
             if all arrays have its dtype, float32 or float64, and its shape, and share no memory

@@ -39,7 +39,7 @@ from gpugrad.core.forking import cached_property, import_module
 from gpugrad.core.samples import grid
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError, saying_where
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE
 from gpugrad.registry.docs import complete
 from gpugrad.registry.fields import Checks, Forward, Replay, Rule, Rules, defaults
 from gpugrad.registry.on_arrays import bare_function, through_float32
@@ -101,7 +101,8 @@ class Op(DeclaredRules, Forward, Replay, Checks):
         change["unused"], change["errors"] = frozenset(self.unused), tuple(self.errors)
         change["by_element"] = self.by_element or self.kind == "elementwise"
         if self.large is None:
-            change["large"] = LARGE if self.cpu is True else 0
+            size = LARGE if self.is_library_function else MIDDLE  # NumPy's own loop is fast
+            change["large"] = size if self.cpu is True else 0
         if self.ref is None:
             change["ref"] = f"numpy.{self.name}"
         if self.eager is None:

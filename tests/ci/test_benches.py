@@ -47,10 +47,11 @@ SMALL = {
     "rows": ["--rounds", "1", "--rows", "4", "--lengths", "16"],
     "scan": ["--rounds", "1", "--ops", "roll"],
     "science": ["--rounds", "1", "--small"],
+    "sizes": ["--rounds", "1", "--sizes", "100", "--ops", "add", "softmax", "take"],
 }
 """Arguments that make each bench short; overhead is not here, as ci/check runs it."""
 
-NO_FIGURES = {"compile", "imports", "memory", "nn"}
+NO_FIGURES = {"compile", "imports", "memory", "nn", "sizes"}
 """Benches that print one table for all and write no figures."""
 
 ON_A_GPU = {

@@ -79,7 +79,8 @@ def numpy_of(step: Step) -> Any:
 
 def out_keyword(ufunc: Any) -> str:
     """The text before the result argument: nothing, which is 30 ns faster, or ``out=``."""
-    return "out=" if ufunc in (np.maximum, np.minimum) else ""
+    keyword = isinstance(ufunc, functools.partial) or ufunc in (np.maximum, np.minimum)
+    return "out=" if keyword else ""
 
 
 def _is_elementwise(step: Step) -> bool:
@@ -138,8 +139,17 @@ def find_groups(program: Program) -> Program:
     new.steps = []
     for item in items:
         steps = item if isinstance(item, list) else [item]
-        new.steps += [_group(steps, leaving)] if len(steps) > 1 else steps
+        new.steps += [_group(steps, leaving)] if _gains(steps) else steps
     return new
+
+
+def _gains(steps: list[Step]) -> bool:
+    """Whether a group saves work: ufuncs that share no value run as fast on their own."""
+    if len(steps) == 1 or not all(ufunc_of(step.op) for step in steps):
+        return len(steps) > 1  # other functions may round differently on their own
+    read = [at for step in steps for at in {id(v) for v in step.inputs}]
+    own = {id(v) for step in steps for v in step.outs}
+    return len(read) > len({*read}) or not own.isdisjoint(read)
 
 
 def _group(steps: list[Step], leaving: set[int]) -> Group:

@@ -24,6 +24,7 @@ from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.codegen.cpp import prelude
 from gpugrad.kernels.cpu import compiler, step_table
 from gpugrad.kernels.cpu.compiler import setting
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.kernels.cpu.moves import Function
 from gpugrad.trace.program import Program, Step, Value, length_depends_on_values, takes_arguments
 
@@ -60,6 +61,8 @@ def is_worth_compiling(program: Program, times: int = 1) -> bool:
             elements += max(math.prod(v.shape) for v in step.inputs)
         elif steps:
             n = max(math.prod(v.shape) for v in (*step.inputs, *step.outs))
+            if n >= LARGE and (op is None or op.cpu or is_opened(step)):
+                return True  # an eager call compiles a kernel for it, too
             elements += steps * (n + STEP)
         elif step.variables:  # of an optimizer: the program is called many times
             elements += UPDATED * sum(math.prod(v.shape) for v in step.outs)

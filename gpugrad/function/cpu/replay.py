@@ -43,6 +43,7 @@ from gpugrad.function.cpu.source import Names, compile_function
 from gpugrad.function.passes.rewrite import is_product
 from gpugrad.function.step_calls import effect_call, op_call, reraise_as_op
 from gpugrad.kernels.cpu import products
+from gpugrad.kernels.cpu.large import LARGE, on_threads
 from gpugrad.trace.program import Program, Step, Value, check_shapes, value_names
 
 _RESERVED = ("run", "arrays", "reads", "arena", "release", "hold", "values", "slots")
@@ -348,11 +349,19 @@ def _writer_to_buffer(step: Step) -> Any:
     if _is_plain_relu(step):
         return np.maximum
     if not is_product(step):
-        return ufunc_of(step.op) or numpy_of(step)
+        return _ufunc(step) or numpy_of(step)
     if not all(isinstance(a, Value) for a in step.args) or step.outs[0].dtype.char in "eE":
         return None  # the op rounds 16-bit floats itself
     matrices = all(len(a.shape) == 2 for a in step.args)
     return products.matmul_for(*step.args) or (np.matmul if matrices else None)
+
+
+def _ufunc(step: Step) -> Any:
+    """The ufunc of a step, on threads if it is large, or None if a kernel has the same bits."""
+    ufunc, n = ufunc_of(step.op), math.prod(step.outs[0].shape)
+    if ufunc is None or (step.op.cpu and step.op.large <= n < LARGE):
+        return None
+    return functools.partial(on_threads, ufunc) if n >= LARGE else ufunc
 
 
 def _is_plain_relu(step: Step) -> bool:

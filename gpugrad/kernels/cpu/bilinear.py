@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("bilinear", bilinear="l ppp llllll", bilinear_gradients="l ppppp llllll")
@@ -19,7 +19,7 @@ def takes(x: Any, places: Any) -> bool:
         and x.dtype == places.dtype
         and x.dtype in WIDE
         and x.ndim == 4
-        and x.shape[1] * places.size >= LARGE
+        and x.shape[1] * places.size >= MIDDLE
         and x.shape[2] * x.shape[3] < 1 << 31
         and bool(_IN_C)
         and not errors_raise()

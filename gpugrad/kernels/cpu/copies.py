@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("copies", copy="oo l", take="ppp llll > l", take_along="ppp lllll > l")
@@ -88,7 +88,7 @@ def take(x: Any, indices: Any, axis: int) -> Any:
 def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
     """``np.take_along_axis(x, indices, axis)``, if the shapes differ along that axis only."""
     index = _counted(indices)
-    if index is None or index.size < LARGE or x.itemsize not in (4, 8):
+    if index is None or index.size < MIDDLE or x.itemsize not in (4, 8):
         return NotImplemented
     if not differ_along(x.shape, index.shape, axis) or not _IN_C:
         return NotImplemented

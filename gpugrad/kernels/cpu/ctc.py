@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("ctc", ctc="l pppppp lllll")
@@ -23,7 +23,7 @@ def ctc(log_probs: Any, targets: Any, lengths: Any, *, blank: int, gradient: boo
         gradient: which of the two to compute.
     """
     states = log_probs.shape[0] * (2 * targets.size + len(targets))
-    if states < LARGE or log_probs.dtype not in WIDE or not _IN_C:
+    if states < MIDDLE or log_probs.dtype not in WIDE or not _IN_C:
         return NotImplemented
     # NaN has no order, and infinite numbers are for the formula, which bounds them
     if not np.isfinite(log_probs.sum()):

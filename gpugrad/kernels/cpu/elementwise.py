@@ -83,22 +83,26 @@ class Loops:
             return NotImplemented
         first = arrays[0]
         dtype, shape = first.dtype, first.shape
-        kinds = [type(a) for a in arrays]
-        for a, kind in zip(arrays, kinds, strict=True):
+        inputs: list[Any] = []
+        for a in arrays:
+            kind = type(a)
             if kind is np.ndarray:
                 if a.dtype != dtype or a.shape != shape:
                     return NotImplemented
-            elif kind not in (float, int, type(None)):
+                inputs.append(dtype.char)
+            elif kind in (float, int, type(None)):
+                inputs.append(_given(a))
+            else:
                 return NotImplemented
-        params = params or {}
-        for k, v in params.items():
+        for k, v in params.items() if params else ():
             if type(v) is not str and (type(v) not in SCALARS or v != self._op.params[k]):
                 return NotImplemented
-        inputs = tuple([dtype if type(a) is np.ndarray else _given(a) for a in arrays])
-        key = (*inputs, *params.values())
-        if key not in self._kernels:
-            self._kernels[key] = self._kernel(dtype, inputs, params)
-        kernel = self._kernels[key]
+        key = (*inputs, *params.values()) if params else (*inputs,)
+        try:
+            kernel = self._kernels[key]
+        except KeyError:
+            inputs = [dtype if type(k) is str else k for k in inputs]
+            kernel = self._kernels[key] = self._kernel(dtype, inputs, params or {})
         return NotImplemented if kernel is None else run(kernel, arrays)
 
     def _kernel(
@@ -124,14 +128,22 @@ def _given(value: Any) -> Any:
 def run(kernel: Any, arrays: Sequence[Any]) -> Any:
     """Fill a new array by a kernel that reads arrays of the same shape and dtype, and numbers."""
     first = arrays[0]
-    whole = [a for a in arrays if type(a) is np.ndarray]
-    if not first.flags.forc or any(a.strides != first.strides for a in whole):
+    if not first.flags.forc or not all(
+        a.strides == first.strides for a in arrays if type(a) is np.ndarray
+    ):
         arrays = [row_major(a) if type(a) is np.ndarray else a for a in arrays]
     out = np.empty_like(arrays[0])
     library: Any = pool.library()
-    given = [np.array(a, np.float64) if type(a) in (int, float) else a for a in arrays]
-    pointers = pool.addresses((*given, out))
-    library.gpugrad_run(kernel, None, out.size, _GRAIN, pointers, None, 0)
+    given: list[Any] = []
+    for a in arrays:  # nobody reads the elements of None
+        number = type(a) in (int, float)
+        given.append(np.array(a, np.float64) if number else out if a is None else a)
+    given.append(out)
+    if len(given) <= pool.FEW:
+        few = (None,) * (pool.FEW - len(given))
+        library.gpugrad_run_few(kernel, out.size, _GRAIN, len(given), *given, *few)
+    else:
+        library.gpugrad_run(kernel, None, out.size, _GRAIN, pool.addresses(given), None, 0)
     return out
 
 

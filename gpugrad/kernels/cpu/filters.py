@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("filters", flags=("-ffp-contract=fast",), filter_gradient="l ppppp pppp lll")
@@ -17,7 +17,7 @@ def filter_gradient(g: Any, out: Any, b: Any, a: Any, x: Any) -> Any:
     """The gradients of `linear_filter` by b, a, x and the whole state, or NotImplemented."""
     arrays = (b, a, g, x, out)
     same = all(y.dtype == x.dtype for y in arrays) and x.dtype in WIDE
-    if not same or b.ndim != 1 or x.size < LARGE or errors_raise() or not _IN_C:
+    if not same or b.ndim != 1 or x.size < MIDDLE or errors_raise() or not _IN_C:
         return NotImplemented
     n, k = x.shape[-1], b.size
     by_x = np.empty(x.shape, x.dtype)

@@ -170,16 +170,43 @@ template <class T> struct FloatDivision {
 };
 template <> struct Division<float> : FloatDivision<float> {};
 template <> struct Division<double> : FloatDivision<double> {};
+// fmod of floats. The quotient in double is exact below 2^28, and so is what it leaves.
+template <int N> INLINE V<float, N> fmod(V<float, N> a, V<float, N> b) {
+  V<float, N> rest;
+  int slow = 0;
+  for (int k = 0; k < N; ++k) {
+    const double x = a.of[k], y = b.of[k], q = __builtin_trunc(x / y);
+    rest.of[k] = float(x - q * y);
+    slow |= !(__builtin_fabs(q) < 0x1p28) | !(__builtin_fabs(y) < 0x1p128);
+  }
+  if (__builtin_expect(slow, 0))
+    for (int k = 0; k < N; ++k) rest.of[k] = __builtin_fmodf(a.of[k], b.of[k]);
+  return copysign(rest, a);
+}
+template <int N> INLINE V<double, N> fmod(V<double, N> a, V<double, N> b) {
+  for (int k = 0; k < N; ++k) a.of[k] = __builtin_fmod(a.of[k], b.of[k]);
+  return a;
+}
+template <int N> INLINE V<float, N> remainder(V<float, N> a, V<float, N> b) {
+  typedef V<float, N> F;
+  const F r = fmod(a, b), moved = where((b < F(0)) == (r < F(0)), r, r + b);
+  return where(b == F(0), r, where(r == F(0), copysign(F(0), b), moved));
+}
+template <int N> INLINE V<float, N> floor_divide(V<float, N> a, V<float, N> b) {
+  typedef V<float, N> F;
+  const F r = fmod(a, b);
+  F q = (a - r) / b;
+  q = where(r == F(0) || (b < F(0)) == (r < F(0)), q, q - F(1));
+  const F down = floor(q);
+  q = where(q == F(0), copysign(F(0), a / b), where(q - down > F(0.5f), down + F(1), down));
+  return where(b == F(0), a / b, q);
+}
 template <class T, int N> INLINE V<T, N> floor_divide(V<T, N> a, V<T, N> b) {
   for (int k = 0; k < N; ++k) a.of[k] = Division<T>::floor(a.of[k], b.of[k]);
   return a;
 }
 template <class T, int N> INLINE V<T, N> remainder(V<T, N> a, V<T, N> b) {
   for (int k = 0; k < N; ++k) a.of[k] = Division<T>::rest(a.of[k], b.of[k]);
-  return a;
-}
-template <class T, int N> INLINE V<T, N> fmod(V<T, N> a, V<T, N> b) {
-  for (int k = 0; k < N; ++k) a.of[k] = FloatDivision<T>::remainder_of(a.of[k], b.of[k]);
   return a;
 }
 

@@ -12,8 +12,12 @@ from numpy._core import _ufunc_config
 from gpugrad.core.backend import on_gpu
 
 LARGE = 1 << 17
-"""Elements from which an eager op uses a C kernel: fewer are not worth a second of a compiler, once
-for all processes. Only the size decides, so that a run that is resumed computes the same."""
+"""Elements from which an eager op uses a C kernel where NumPy reads memory once as well, so that
+only threads gain. Only the size decides, so that a run that is resumed computes the same."""
+
+MIDDLE = 1 << 13
+"""The same where NumPy takes several passes or slow loops. Fewer elements are not worth a second
+of a compiler, once for all processes of a user."""
 
 WIDE = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 """The dtypes of kernels that are written for both, and the numbers by which C knows them."""

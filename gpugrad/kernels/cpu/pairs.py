@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels(
@@ -23,7 +23,7 @@ def _takes(x1: Any, x2: Any, *others: Any) -> bool:
     arrays = (x1, x2, *others)
     if any(type(a) is not np.ndarray or a.dtype != x1.dtype or a.ndim != 2 for a in arrays):
         return False
-    large = x1.dtype in WIDE and x1.size * x2.shape[0] >= LARGE and x2.size > 0
+    large = x1.dtype in WIDE and x1.size * x2.shape[0] >= MIDDLE and x2.size > 0
     return large and bool(_IN_C)
 
 

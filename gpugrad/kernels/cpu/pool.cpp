@@ -190,4 +190,14 @@ void gpugrad_run(
   gpugrad_parallel(run_piece, &run, count);
   if (end) end(pointers, partials, count);
 }
+
+// The same with the elements of at most four arrays. Python makes no array of pointers, which takes
+// longer than a kernel of a few thousand elements.
+void gpugrad_run_few(
+    gpugrad_kernel kernel, long n, long grain, long count, void* a, void* b, void* c, void* d) {
+  void* arrays[] = {a, b, c, d};
+  char* pointers[4];
+  for (long k = 0; k < count; ++k) pointers[k] = (char*)array_of(arrays[k]).data;
+  gpugrad_run(kernel, nullptr, n, grain, pointers, nullptr, 0);
+}
 }

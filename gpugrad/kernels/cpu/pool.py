@@ -25,6 +25,8 @@ from gpugrad.kernels.cpu import compiler
 _POINTER = ctypes.c_void_p
 _HOME = Path(__file__).parent
 _NOTHING = np.empty(0)
+FEW = 4
+"""Arrays that ``gpugrad_run_few`` takes."""
 
 
 class _Pointer:
@@ -103,6 +105,9 @@ def library() -> ctypes.CDLL | None:
     long: Any = ctypes.c_long
     pool.gpugrad_run.argtypes = [_POINTER, _POINTER, long, long, _POINTER, _POINTER, long]
     pool.gpugrad_run.restype = None
+    objects = [ctypes.py_object] * FEW
+    pool.gpugrad_run_few.argtypes = [_POINTER, long, long, long, *objects]
+    pool.gpugrad_run_few.restype = None
     pool.gpugrad_set_threads(_wanted())
     return pool
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("resample", resample="l pppp lllll")
@@ -21,7 +21,7 @@ def resample(xp: Any, x: Any, /, taps: Any, *, axis: int = -1) -> Any:
     if not fits or x.shape[axis] != taps.length:
         return NotImplemented
     m, n = len(taps.index), taps.length
-    if max(x.size, x.size // max(n, 1) * m) < LARGE or not _IN_C or errors_raise():
+    if max(x.size, x.size // max(n, 1) * m) < MIDDLE or not _IN_C or errors_raise():
         return NotImplemented
     axis %= x.ndim
     x, out = row_major(x), np.empty((*x.shape[:axis], m, *x.shape[axis + 1 :]), x.dtype)

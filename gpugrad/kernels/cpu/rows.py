@@ -18,7 +18,7 @@ import numpy as np
 
 from gpugrad.kernels.cpu import pool
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _KINDS = (
@@ -33,7 +33,7 @@ _IN_C = Kernels("rows", rows="ll p lld p", channels="l p lll d")
 def _takes(x: Any, *others: Any) -> bool:
     """Whether all are arrays of x's dtype, and the kernels compiled."""
     return (
-        x.size >= LARGE
+        x.size >= MIDDLE
         and x.dtype in WIDE
         and all(type(a) is np.ndarray and a.dtype == x.dtype for a in others)
         and bool(_IN_C)

@@ -2,6 +2,7 @@
 // over all elements, or over some axes.
 #include "pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -115,6 +116,54 @@ template <class T> void sum_middle(Rows job, long outer) {
   if (job.pieces > 1) gpugrad_parallel(sum_partials<T>, &job, outer * job.blocks());
 }
 
+// ---- sums and products of rows, in NumPy's order ----
+
+struct Lines {
+  const void* from;
+  void* to;
+  long n, lines, outer;  // lines: of a piece, of `outer` in all
+};
+
+template <class T> T pairwise(const T* a, long n) {
+  typedef T Eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
+  if (n > 128) {
+    const long half = n / 2 - n / 2 % 8;
+    return pairwise(a, half) + pairwise(a + half, n - half);
+  }
+  T sum = T(-0.0);
+  long i = 0;
+  if (n >= 8) {
+    Eight r = *(const Eight*)a;
+    for (i = 8; i + 8 <= n; i += 8) r += *(const Eight*)(a + i);
+    sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+  }
+  for (; i < n; ++i) sum += a[i];
+  return sum;
+}
+
+template <class T> void sum_rows(void* state, long k) {
+  const Lines& job = *(Lines*)state;
+  const long low = k * job.lines, high = std::min(low + job.lines, job.outer);
+  for (long i = low; i < high; ++i) ((T*)job.to)[i] = T(0) + pairwise((const T*)job.from + i * job.n, job.n);
+}
+
+// Eight rows at once, since each product waits for the one before.
+template <class T> void multiply_rows(void* state, long k) {
+  const Lines& job = *(Lines*)state;
+  const long low = k * job.lines, high = std::min(low + job.lines, job.outer);
+  for (long i = low; i < high; i += 8) {
+    const T* from[8];
+    T product[8];
+    for (int r = 0; r < 8; ++r) {
+      from[r] = (const T*)job.from + (i + r < high ? i + r : i) * job.n;
+      product[r] = 1;
+    }
+    for (long j = 0; j < job.n; ++j)
+      for (int r = 0; r < 8; ++r) product[r] *= from[r][j];
+    for (int r = 0; r < 8 && i + r < high; ++r) ((T*)job.to)[i + r] = product[r];
+  }
+}
+
 // ---- sums of rows by index ----
 
 // Rows of the result are those of `base`, or zeros; then rows of `from` are added.
@@ -225,6 +274,16 @@ void gpugrad_running(
 void gpugrad_totals(long wide, const void* from, void* to, long n) {
   Job job = {from, to, n, 1, 1, 0};
   gpugrad_parallel(wide ? total<double> : total<float>, &job, (n + PIECE - 1) / PIECE);
+}
+
+// Sums, or products, of the rows of an array (outer, n).
+void gpugrad_reduce_rows(
+    long wide, long products, const void* from, void* to, long outer, long n) {
+  const long lines = PIECE / n > 8 ? PIECE / n / 8 * 8 : 8;
+  Lines job = {from, to, n, lines, outer};
+  gpugrad_job functions[] = {
+      sum_rows<float>, sum_rows<double>, multiply_rows<float>, multiply_rows<double>};
+  gpugrad_parallel(functions[2 * products + wide], &job, (outer + lines - 1) / lines);
 }
 
 // Sums over the middle axis of an array (outer, n, width).

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu.copies import differ_along, row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE, errors_raise
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _PIECE = 1 << 14  # see sums.cpp
@@ -22,12 +22,13 @@ _IN_C = Kernels(
     add_rows="l pppp lll > l",
     add_along="l ppp llll > l",
     totals="l pp l",
+    reduce_rows="ll pp ll",
 )
 
 
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
-    fits = x.size >= LARGE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
+    fits = x.size >= MIDDLE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
     if not fits or errors_raise() or not _IN_C:
         return NotImplemented
     out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
@@ -48,7 +49,7 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
     Returns:
         False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
-    fits = values.size >= LARGE and out.dtype == values.dtype and out.dtype in WIDE
+    fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
     if not fits or not _IN_C:
         return False
     arrays = row_major(values), base, out, np.ascontiguousarray(index, np.int64)
@@ -62,7 +63,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
         values: array of that shape but for the axis.
         index: ints of the same shape, which count along the axis, perhaps from its end.
     """
-    fits = values.size >= LARGE and values.dtype in WIDE and index.dtype.kind == "i"
+    fits = values.size >= MIDDLE and values.dtype in WIDE and index.dtype.kind == "i"
     n = values.ndim
     if not fits or index.shape != values.shape or not -n <= axis < n or not _IN_C:
         return NotImplemented
@@ -78,7 +79,7 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
 
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
-    """``np.sum(x, axis, keepdims=keepdims)`` over all axes, or over neighbours but for the last."""
+    """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
     fits = x.size >= LARGE and x.dtype in WIDE
     if not fits or errors_raise() or not _IN_C:
         return NotImplemented
@@ -87,6 +88,8 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     if len(axes) == x.ndim:
         total = _total(x)
         return total.reshape((1,) * x.ndim) if keepdims and total is not NotImplemented else total
+    if axes == [x.ndim - 1]:
+        return _reduce_rows(x, keepdims, products=False)
     if not axes or axes != [*range(axes[0], axes[-1] + 1)] or not 0 <= axes[-1] < x.ndim - 1:
         return NotImplemented
     first, last = axes[0], axes[-1] + 1
@@ -97,6 +100,24 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     out = np.empty((*x.shape[:first], *between, *x.shape[last:]), x.dtype)
     sizes = math.prod(x.shape[:first]), math.prod(x.shape[first:last]), inner
     _IN_C.sum_middle(WIDE[x.dtype], x, out, *sizes)
+    return out
+
+
+def product_of_rows(x: Any, axis: Any, keepdims: bool) -> Any:
+    """``np.prod(x, axis, keepdims=keepdims)`` along the last axis."""
+    fits = x.ndim > 1 and x.size >= MIDDLE and x.dtype in WIDE
+    if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C:
+        return NotImplemented
+    return _reduce_rows(x, keepdims, products=True)
+
+
+def _reduce_rows(x: Any, keepdims: bool, products: bool) -> Any:
+    """Sums or products along the last axis, with NumPy's bits."""
+    if not x.flags.c_contiguous:
+        return NotImplemented
+    n = x.shape[-1]
+    out = np.empty((*x.shape[:-1], *((1,) if keepdims else ())), x.dtype)
+    _IN_C.reduce_rows(WIDE[x.dtype], products, x, out, x.size // n, n)
     return out
 
 

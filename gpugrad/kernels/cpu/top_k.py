@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE
 from gpugrad.kernels.cpu.pool import Kernels
 
 MOST = 64
@@ -18,7 +18,7 @@ _IN_C = Kernels("top_k", top_k="l ppp lll > l")
 
 def top_k(x: Any, k: int) -> Any:
     """The values and indices along the last axis, or NotImplemented, as for a NaN."""
-    fits = x.size >= LARGE and x.dtype in WIDE and 0 < k <= min(MOST, x.shape[-1])
+    fits = x.size >= MIDDLE and x.dtype in WIDE and 0 < k <= min(MOST, x.shape[-1])
     if not fits or not _IN_C:
         return NotImplemented
     x, shape = row_major(x), (*x.shape[:-1], k)

@@ -63,7 +63,7 @@ def _loop(ufunc: Any, char: str) -> tuple[Any, Any, np.dtype[Any]] | None:
 def on_threads(ufunc: Any, *args: Any, out: Any = None) -> Any:
     """``ufunc(*args, out=out)`` of plain arrays and Python numbers, of which one array is large.
 
-    `out` is None or one of the arrays.
+    `out` is None, one of the arrays, or an array in other memory.
     """
     result = _on_threads(ufunc, args, out)
     return ufunc(*args, out=out) if result is NotImplemented else result

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.kernels.cpu.copies import row_major
-from gpugrad.kernels.cpu.large import LARGE, WIDE
+from gpugrad.kernels.cpu.large import MIDDLE, WIDE
 from gpugrad.kernels.cpu.pool import Kernels
 
 _IN_C = Kernels("windows", tied_windows="l p p p p p p l l l l l")
@@ -18,7 +18,7 @@ def tied_windows(y: Any, x: Any, value: Any, footprint: Any, adjoint: bool) -> A
     """The op of that name, or NotImplemented."""
     same = x.dtype == value.dtype == y.dtype and x.dtype in WIDE
     fits = y.shape == (value if adjoint else x).shape
-    if not same or not fits or value.size < LARGE or not _IN_C:
+    if not same or not fits or value.size < MIDDLE or not _IN_C:
         return NotImplemented
     steps = np.array([math.prod(x.shape[k + 1 :]) for k in range(x.ndim)])
     taps = np.argwhere(footprint) @ steps

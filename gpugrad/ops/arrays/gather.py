@@ -12,7 +12,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import AxisError, DTypeError, IndexOutOfBoundsError, ShapeError, saying_where
 from gpugrad.kernels.by_hand import scatter
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._axes import check_axis, index_along
 from gpugrad.ops.arrays import moves_in_c
 from gpugrad.ops.arrays.creation import arange
@@ -299,7 +299,7 @@ def take_along_axis(xp, x, indices, /, axis=-1):
      [3.]]
     """
     axis = check_axis("take_along_axis", axis, x.shape)
-    if xp is NUMPY and x.size >= LARGE and indices.ndim == x.ndim:
+    if xp is NUMPY and x.size >= MIDDLE and indices.ndim == x.ndim:
         part = kernels("copies").take_along_axis(x, indices, axis)
         if part is not NotImplemented:
             return part
@@ -364,7 +364,7 @@ def scatter_along_axis(xp, values, indices, /, *, axis, shape, unique=False):
     [[0. 5.]
      [6. 0.]]
     """
-    if xp is NUMPY and values.size >= LARGE and not unique:
+    if xp is NUMPY and values.size >= MIDDLE and not unique:
         out = kernels("sums").add_along(values, indices, axis, shape)
         if out is not NotImplemented:
             return out

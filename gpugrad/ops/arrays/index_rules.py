@@ -14,7 +14,7 @@ from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand.scatter import check_later
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE, kernels
 from gpugrad.kernels.runtime.launch import is_captured
 from gpugrad.ops.arrays.index_vmap import array_of
 
@@ -173,7 +173,7 @@ def add_at(name: str, xp: Any, out: Any, index: Any, values: Any) -> None:
             out[index] += values
         elif xp is NUMPY and _is_rows(index, out.ndim):
             _add_rows(name, out, index, values)
-        elif xp is NUMPY and values.size >= LARGE and (run := _longest_run(index, out.shape)):
+        elif xp is NUMPY and values.size >= MIDDLE and (run := _longest_run(index, out.shape)):
             axis, start, stop = run
             places = index[axis]
             whole = (slice(None),) * axis
@@ -257,7 +257,7 @@ def write(xp: Any, out: Any, index: Any, values: Any) -> None:
 
 def sum_at(xp: Any, index: Any, values: Any, shape: tuple[int, ...], base: Any = None) -> Any:
     """A copy of `base`, or zeros, with many rows added at an index; else NotImplemented."""
-    large = xp is NUMPY and type(values) is np.ndarray and values.size >= LARGE
+    large = xp is NUMPY and type(values) is np.ndarray and values.size >= MIDDLE
     if not large or type(index) is not tuple or len(index) != 1 or not _is_rows(index, len(shape)):
         return NotImplemented
     (rows,), width = index, math.prod(shape[1:])
@@ -299,7 +299,7 @@ def _add_rows(name, out, index, values):
         return
     rows = flat_indices([as_int64(p) for p in index], out.shape)
     width = math.prod(out.shape[len(index) :])
-    if values.size >= LARGE and not isinstance(rows, int):
+    if values.size >= MIDDLE and not isinstance(rows, int):
         columns = out.reshape(-1, width), rows.reshape(-1), values.reshape(-1, width)
         if kernels("sums").add_rows(*columns, base=columns[0]):
             return

@@ -17,7 +17,7 @@ from gpugrad.core.backend import NUMPY, as_dtype
 from gpugrad.core.samples import shaped
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import LARGE, MIDDLE, kernels
 from gpugrad.ops._axes import add_reduce, as_tuple
 from gpugrad.ops.arrays import moves_in_c
 from gpugrad.registry.record import op
@@ -459,6 +459,10 @@ def _astype(xp, x, /, dtype):
             f"astype: {x.dtype} cannot be cast to {dtype}. Choose a part with gg.real(x), "
             "gg.imag(x) or gg.abs(x)."
         )
+    if xp is NUMPY and dtype.char in "ef" and x.dtype.char in "ef" and x.size >= MIDDLE:
+        out = kernels("halves").cast(x, dtype)
+        if out is not NotImplemented:
+            return out
     return x.astype(dtype, copy=False)
 
 

@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import along_axis, calls, shaped, uniform
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError, saying_where
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._axes import check_axis, flatten_or_check_axis, index_along
 from gpugrad.ops.arrays import moves_in_c, sort_numpy
 from gpugrad.registry.record import op
@@ -224,7 +224,7 @@ def top_k(xp, x, /, k, *, axis=-1):
         raise DTypeError(f"top_k: k={k!r} is not an integer.")
     if not 0 <= k <= x.shape[axis]:
         raise ArgumentError(f"top_k: k={k} must be from 0 to {x.shape[axis]}, the axis's length.")
-    if xp is NUMPY and x.size >= LARGE and axis == x.ndim - 1:
+    if xp is NUMPY and x.size >= MIDDLE and axis == x.ndim - 1:
         largest = kernels("top_k").top_k(x, int(k))
         if largest is not NotImplemented:
             return largest

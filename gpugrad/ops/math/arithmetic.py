@@ -14,7 +14,7 @@ from gpugrad.core.backend import NUMPY, SCALARS
 from gpugrad.core.samples import grid
 from gpugrad.errors import ShapeError
 from gpugrad.kernels.codegen.powers import by_products
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.registry.record import elementwise, op
 from gpugrad.registry.rules import conjugate
 
@@ -203,6 +203,8 @@ masked_divide = elementwise(
 
 floor_divide = elementwise(
     "floor_divide(x, y)",
+    cpu=True,
+    large=MIDDLE,
     differentiable=False,
     kinds="fi",
     domain=((-4, 4), (0.5, 2)),
@@ -211,6 +213,8 @@ floor_divide = elementwise(
 )
 remainder = elementwise(
     "remainder(x, y)",
+    cpu=True,
+    large=MIDDLE,
     d=[1, lambda xp, x, y: -xp.floor_divide(x, y)],
     singular=True,
     domain=_NONZERO,
@@ -220,6 +224,8 @@ remainder = elementwise(
 )
 fmod = elementwise(
     "fmod(x, y)",
+    cpu=True,
+    large=MIDDLE,
     d=[1, lambda xp, out, x, y: xp.round((out - x) / y)],
     singular=True,
     kinds="fi",
@@ -242,7 +248,7 @@ positive = elementwise(
 
 
 def _abs_vjp(xp, g, x):
-    if xp is NUMPY and x.dtype.kind == "c" and x.size >= LARGE:
+    if xp is NUMPY and x.dtype.kind == "c" and x.size >= MIDDLE:
         result = kernels("phases").scaled_phases(g, x)
         if result is not NotImplemented:
             return result

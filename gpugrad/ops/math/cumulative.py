@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped
 from gpugrad.errors import AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import scan
-from gpugrad.kernels.cpu.large import LARGE, kernels
+from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._axes import accumulated, cast_back, check_axis
 from gpugrad.ops.arrays import moves_in_c
 from gpugrad.registry.record import op
@@ -73,7 +73,7 @@ def _running(name, vjp, what, nothing, result, linear=False):
 
     def running(xp, x, /, axis=None, *, dtype=None, include_initial=False):
         axis, run = _one_axis(name, x.ndim, axis), getattr(xp.lib, name)
-        if sums and xp is NUMPY and x.size >= LARGE and dtype is None and not include_initial:
+        if sums and xp is NUMPY and x.size >= MIDDLE and dtype is None and not include_initial:
             out = kernels("sums").running_sum(x, axis)
             if out is not NotImplemented:
                 return out
@@ -161,7 +161,7 @@ cumulative_prod = _running(
 )
 def suffix_sum(xp, x, /, *, axis):
     """The gradient of `cumulative_sum`: the sum of each element and all later ones."""
-    if xp is NUMPY and x.size >= LARGE:
+    if xp is NUMPY and x.size >= MIDDLE:
         out = kernels("sums").running_sum(x, axis, back=True)
         if out is not NotImplemented:
             return out

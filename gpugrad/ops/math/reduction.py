@@ -115,6 +115,10 @@ def prod(xp, x, /, axis=None, *, dtype=None, keepdims=False):
     >>> print(gg.prod([2.0, 3.0, 4.0]))
     24.0
     """
+    if xp is NUMPY and dtype is None and x.size >= large.MIDDLE:
+        out = large.kernels("sums").product_of_rows(x, axis, keepdims)
+        if out is not NotImplemented:
+            return out
     return accumulated("prod", xp.lib.prod, x, dtype, axis=axis, keepdims=keepdims)
 
 
@@ -283,7 +287,7 @@ min_ = _extreme("min", "Smallest", "[1. 0.]")
 
 
 def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
-    if xp is NUMPY and x.size >= large.LARGE:
+    if xp is NUMPY and x.size >= large.MIDDLE:
         d = large.kernels("rows").logsumexp_grad(g, x, out, axis)
         if d is not NotImplemented:
             return d
@@ -300,7 +304,7 @@ def _logsumexp_vjp(xp, g, out, x, axis, keepdims):
     batch=reducing("logsumexp"),
     cuda=kernels.logsumexp,
     cpu=lambda *args, **params: large.kernels("rows").logsumexp(*args, **params),
-    large=large.LARGE,
+    large=large.MIDDLE,
     samples=along_axis({"axis": None}, {"axis": (0, 2), "keepdims": True}),
     mixed="float32",
 )

@@ -27,6 +27,7 @@ relu = _cheap(
 
 relu6 = elementwise(
     "relu6(x)",
+    cpu=True,
     forward=lambda xp, x: xp.lib.minimum(xp.lib.maximum(x, 0), 6),
     d=[lambda xp, out: xp.logical_and(out > 0, out < 6)],
     domain=(-2, 8),

@@ -13,7 +13,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import DTypeError, ShapeError, saying_where
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import along_rows, constants
 from gpugrad.ops.arrays.creation import arange
 from gpugrad.ops.nn.dropout import check_probability, kept
@@ -92,7 +92,7 @@ def masked_softmax(xp, x, /, mask=None, *, is_causal=False):
         x = xp.where(mask, x, -math.inf)
     if not x.shape[-1]:
         return x * 1
-    if xp is NUMPY and x.size >= LARGE:
+    if xp is NUMPY and x.size >= MIDDLE:
         result = rows.softmax_or_zero(x)
         if result is not NotImplemented:
             return result

@@ -13,7 +13,7 @@ from gpugrad.autodiff.batched import all_batched
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ShapeError
 from gpugrad.kernels.cpu import bilinear as kernels
-from gpugrad.kernels.cpu.large import LARGE, steps_unless
+from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
 from gpugrad.registry.record import op
 
 
@@ -130,7 +130,7 @@ def _grads_samples(rng):
 @op(
     outputs=2,
     cpu=kernels.bilinear_grads,
-    opens=steps_unless(lambda g, x, places: x.shape[1] * math.prod(places.shape) >= LARGE),
+    opens=steps_unless(lambda g, x, places: x.shape[1] * math.prod(places.shape) >= MIDDLE),
     captures=True,
     ref=_grads_ref,
     samples=_grads_samples,

@@ -12,7 +12,7 @@ from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import along_rows
 from gpugrad.ops.arrays.index_rules import is_deferred
 from gpugrad.ops.nn.losses import same_shape
@@ -262,7 +262,7 @@ def sparse_softmax_cross_entropy(
     _check_labels(_SPARSE, logits, labels, label_smoothing)
     n = logits.shape[-1]
     classes = xp.class_numbers(labels, classes=n, ignore_index=ignore_index)
-    if xp is NUMPY and logits.size >= LARGE and not label_smoothing and dtype is None:
+    if xp is NUMPY and logits.size >= MIDDLE and not label_smoothing and dtype is None:
         losses = rows.cross_entropy(logits, classes, None)
         if losses is not NotImplemented:
             return losses
@@ -341,7 +341,7 @@ def sparse_softmax_cross_entropy_grad(
     _check_labels(f"{_SPARSE}_grad", logits, labels, label_smoothing)
     n = logits.shape[-1]
     classes = xp.class_numbers(labels, classes=n, ignore_index=ignore_index)
-    if xp is NUMPY and logits.size >= LARGE and not label_smoothing:
+    if xp is NUMPY and logits.size >= MIDDLE and not label_smoothing:
         d = rows.cross_entropy_grad(g_, logits, classes, None)
         if d is not NotImplemented:
             return d

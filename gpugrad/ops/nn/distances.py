@@ -9,7 +9,7 @@ from gpugrad.core.backend import NUMPY, on_gpu
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import AxisError, ShapeError
 from gpugrad.kernels.cpu import pairs
-from gpugrad.kernels.cpu.large import LARGE, steps_unless
+from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
 from gpugrad.ops._axes import broadcast_shapes
 from gpugrad.registry.record import op
 
@@ -172,7 +172,7 @@ def _distances_grad_samples(rng):
 @op(
     cpu=pairs.distances_grad,
     opens=steps_unless(
-        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= LARGE
+        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= MIDDLE
     ),
     captures=True,
     ref=lambda g, x1, x2, out: np.sum((g / out)[..., None] * _differences(NUMPY, x1, x2), -2),

@@ -211,6 +211,7 @@ def _unit_huber(xp, x):
 
 unit_huber = elementwise(
     "unit_huber(x)",
+    cpu=True,
     forward=_unit_huber,
     d=[lambda xp, x: xp.clip(x, -1, 1)],
     ref=lambda x: np.where(np.abs(x) < 1, x * x / 2, np.abs(x) - 0.5),

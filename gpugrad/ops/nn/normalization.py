@@ -15,7 +15,7 @@ from gpugrad.core.samples import along_axis, shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.by_hand import norms as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import all_axes, count
 from gpugrad.ops._roots import all_in_range, root_of_powers
 from gpugrad.ops.nn.losses import same_shape
@@ -355,7 +355,7 @@ def layer_norm(xp, x, /, weight=None, bias=None, *, axis=-1, eps=1e-5):
     [[-2.  2.]
      [ 0.  0.]]
     """
-    in_c = x.size >= LARGE and rows.has_rows(getattr(x, "_data", x), axis, eps)
+    in_c = x.size >= MIDDLE and rows.has_rows(getattr(x, "_data", x), axis, eps)
     if (in_c or on_gpu(x)) and SCALARS.isdisjoint((type(weight), type(bias))):
         with np.errstate(over="ignore"):
             out, _, var = xp.standardize_affine(x, weight, bias, axis=axis, along=axis, eps=eps)

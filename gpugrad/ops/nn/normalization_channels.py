@@ -9,7 +9,7 @@ from gpugrad.core.backend import HALF, SCALARS, on_gpu
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, AxisError, ShapeError
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops.nn.normalization import affine, affine_ref, standardize_ref
 from gpugrad.ops.nn.normalization_fused import narrowed
 from gpugrad.registry.on_arrays import wide
@@ -59,7 +59,7 @@ def _running(xp, x, old, new, momentum):
 
 def _normalized(xp, x, weight, bias, axes, along, eps):
     """The result, mean and variance: by one op on GPUs and for large arrays, else by two."""
-    large = x.size >= LARGE and rows.has_channels(getattr(x, "_data", x), axes, eps)
+    large = x.size >= MIDDLE and rows.has_channels(getattr(x, "_data", x), axes, eps)
     large = large and SCALARS.isdisjoint((type(weight), type(bias)))
     if large or on_gpu(x) or x.dtype in HALF:
         y, mean, var = xp.standardize_affine(x, weight, bias, axis=axes, along=along, eps=eps)

@@ -14,7 +14,7 @@ from gpugrad.core.samples import along_axis, calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from gpugrad.kernels.by_hand import softmax as kernels
 from gpugrad.kernels.cpu import rows
-from gpugrad.kernels.cpu.large import LARGE
+from gpugrad.kernels.cpu.large import MIDDLE
 from gpugrad.ops._axes import along_rows
 from gpugrad.registry.record import op
 
@@ -70,7 +70,7 @@ def _softmax_masked(xp, g, out, axis):
     ref=lambda x, axis=-1: NUMPY.special.softmax(x, axis),
     cuda=kernels.softmax,
     cpu=rows.softmax,
-    large=LARGE,
+    large=MIDDLE,
 )
 def softmax(xp, x, /, axis=-1):
     """Exponentials divided by their sum along an axis; NaN where all scores along it are -inf.
@@ -96,7 +96,7 @@ def softmax(xp, x, /, axis=-1):
     errors=_GRAD_ERRORS,
     cuda=kernels.softmax_grad,
     cpu=rows.softmax_grad,
-    large=LARGE,
+    large=MIDDLE,
 )
 def softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `softmax` by its input.
@@ -124,7 +124,7 @@ def _log_softmax_masked(xp, g, out, axis):
     ref=lambda x, axis=-1: NUMPY.special.log_softmax(x, axis),
     cuda=kernels.log_softmax,
     cpu=rows.log_softmax,
-    large=LARGE,
+    large=MIDDLE,
     mixed="float32",
 )
 def log_softmax(xp, x, /, axis=-1):
@@ -146,7 +146,7 @@ def log_softmax(xp, x, /, axis=-1):
     errors=_GRAD_ERRORS,
     cuda=kernels.log_softmax_grad,
     cpu=rows.log_softmax_grad,
-    large=LARGE,
+    large=MIDDLE,
 )
 def log_softmax_grad(xp, g, out, /, axis=-1):
     """The gradient of `log_softmax` by its input.

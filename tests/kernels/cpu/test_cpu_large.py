@@ -501,3 +501,16 @@ def test_the_adjoint_of_padding_adds_each_element_once(axis, mode):
     beyond = (*[slice(None)] * axis, np.r_[1 : shape[axis] + 1, 5, 5, 5, 5, 5])
     with pytest.raises(gg.errors.IndexOutOfBoundsError):
         gg.scatter_at(values, index=beyond, shape=tuple(shape))
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+def test_casts_to_float16_and_back_have_numpys_bits(threads):
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    every = every[np.isfinite(every)]
+    halfway = (every[:-1].astype(np.float32) + every[1:].astype(np.float32)) / 2
+    more = [1e-45, -1e-8, 65519.9, 65520, -3e38, np.inf]
+    for x in (every, np.concatenate([halfway, normal(3), more, [-np.inf]]).astype(np.float32)):
+        dtype = "float32" if x.dtype == np.float16 else "float16"
+        out = gg.astype(x, dtype).numpy()
+        assert np.array_equal(out.view("u1"), x.astype(dtype).view("u1"))
+        assert np.isnan(gg.astype(np.full(LARGE, np.nan, x.dtype), dtype).numpy()).all()

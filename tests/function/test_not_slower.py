@@ -1,0 +1,102 @@
+"""A traced step does no more work than the eager one: it has the kernels, and no more memory."""
+
+import gc
+import importlib
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import gpugrad as gg
+from gpugrad.core.backend import OPS
+from gpugrad.function.cpu import c_program
+from gpugrad.function.cpu.blocks import Group
+from gpugrad.kernels.cpu import compiler, elementwise, ufuncs
+from gpugrad.kernels.cpu.large import LARGE
+
+pytestmark = pytest.mark.skipif(
+    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
+)
+
+PLAN = importlib.import_module("gpugrad.function.plan")  # gpugrad.function is a function
+
+
+def programs(monkeypatch):
+    """The programs that are planned, and whether each one is compiled; none is."""
+    seen, decide = [], c_program.is_worth_compiling
+
+    def planned(program, times=1):
+        seen.append((program, decide(program, times)))
+        return False
+
+    monkeypatch.setattr(PLAN, "is_worth_compiling", planned)
+    return seen
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_op_that_eager_calls_run_in_c_is_compiled_in_a_trace(monkeypatch):
+    seen, x = programs(monkeypatch), gg.asarray(np.full(LARGE, 0.5, np.float32))
+    monkeypatch.setattr(elementwise.Loops, "_kernel", lambda *args: None)  # compiling takes long
+    names = [n for n, op in OPS.items() if op.cpu is True and "x" in op.arrays[0] and not op.params]
+    assert len(names) > 15
+    for name in names:
+        gg.function(OPS[name].eager)(*[x] * len(OPS[name].arrays))
+    assert [n for n, (_, compiled) in zip(names, seen, strict=True) if not compiled] == []
+
+
+def test_a_ufunc_runs_on_threads_in_a_trace_as_in_an_eager_call(monkeypatch):
+    calls, run = [], ufuncs._IN_C.ufunc
+    monkeypatch.setattr(ufuncs._IN_C, "ufunc", lambda *args: calls.append(args) or run(*args))
+    x, y = gg.asarray(np.ones((300, 500), np.float32)), gg.asarray(np.ones(500, np.float32))
+    f = gg.function(lambda x, y: (x + y) * y)
+    f(x, y)
+    calls.clear()
+    np.testing.assert_array_equal(f(x, y).numpy(), 2)
+    assert len(calls) == 2
+
+
+SIDE = 600
+STEPS = {
+    "slices": lambda x, y: [part + 1 for part in gg.split(x, 2, axis=1)],
+    "shifted slices": lambda x, y: x[1:, 1:] + x[:-1, 1:] + x[1:, :-1] + x[:-1, :-1],
+    "concat": lambda x, y: gg.concat([x, y], axis=1),
+    "a transpose": lambda x, y: gg.permute_dims(x, (1, 0)) + y,
+    "flip": lambda x, y: gg.flip(x, (0,)) * 2,
+    "take": lambda x, y: gg.take(x, np.arange(SIDE)[::-1], axis=0),
+    "pad": lambda x, y: gg.pad(x, 1),
+    "a sum": lambda x, y: gg.sum(x * y, axis=0),
+    "roll": lambda x, y: gg.roll(x, 3, axis=1),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_traced_step_takes_no_more_memory(name, monkeypatch):
+    seen = programs(monkeypatch)
+    x, y = (gg.asarray(np.ones((SIDE, SIDE), np.float32) * k) for k in (1, 2))
+    traced = gg.function(STEPS[name])
+
+    def peak(function):
+        function(x, y)
+        function(x, y)
+        gc.collect()
+        tracemalloc.start()
+        function(x, y)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(traced) <= 1.05 * peak(STEPS[name]) + 20_000
+    assert len(seen) == 1
+
+
+def test_steps_that_share_no_values_are_not_run_in_blocks(monkeypatch):
+    programs(monkeypatch)
+
+    def groups(f):
+        traced = gg.function(f)
+        traced(gg.ones((SIDE, 2 * SIDE)))
+        (planned,) = traced._plans.values()
+        return [s for s in planned.replay._program.steps if isinstance(s, Group)]
+
+    assert not groups(lambda x: [x[:, :SIDE] + 1, x[:, SIDE:] + 1])
+    assert groups(lambda x: [x + 1, x - 1])
