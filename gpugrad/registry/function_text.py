@@ -39,10 +39,13 @@ def source(op: Any) -> str:
     return text_of(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
 
 
-def text_of(op: Any, keywords: Sequence[str] = UFUNCS) -> str:
+def text_of(op: Any, keywords: Sequence[str] = UFUNCS, has_small: bool = False) -> str:
     """The text with names that ops of one form share, so that it is compiled once for them.
 
-    `keywords` are those of NumPy's ufuncs that it takes.
+    Args:
+        op: the record.
+        keywords: those of NumPy's ufuncs that it takes.
+        has_small: whether C runs small arrays, which returns None for others.
     """
     names = op.arrays
     lines = []
@@ -68,9 +71,11 @@ def text_of(op: Any, keywords: Sequence[str] = UFUNCS) -> str:
     if op.ufunc is not None and len(names) == 2:
         lines = _at_once(names, lines)
     parameters, others = numpys_form(op, keywords)
+    small = [f"out = small({', '.join(names)})", "if out is not None: return out"]
     lines = [
         f"def _op{parameters}:",
         *others,
+        *(small if has_small and not (mixed_modes and op.mixed) else ()),
         "try:",
         *(f"    {line}" for line in lines),
         f"except Exception as _e: reraise(_e, NAME, {shown}, {params})",
