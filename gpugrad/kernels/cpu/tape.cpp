@@ -32,7 +32,7 @@ struct {
   long stride, few;
 } its;
 
-PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_add;
+PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_add, *s_id;
 
 inline PyObject* slot(PyObject* x, Py_ssize_t offset) { return *(PyObject**)((char*)x + offset); }
 
@@ -90,22 +90,36 @@ PyObject* current_stack() {
   return stack;
 }
 
-// Give a result its serial number; a borrowed reference.
+// The serial number of a result, given now if it has none: a new reference.
 PyObject* number_result(PyObject* out) {
-  PyObject* serial = slot(out, its.id);
-  const int is_numbered = PyObject_IsTrue(serial);
-  if (is_numbered < 0) return nullptr;
-  if (is_numbered) return serial;
-  PyObject* fresh = Py_TYPE(its.next_id)->tp_iternext(its.next_id);
-  if (!fresh) return nullptr;
-  *(PyObject**)((char*)out + its.id) = fresh;
-  Py_DECREF(serial);
-  if (PyLong_AsLong(fresh) % its.stride == 0) {
-    PyObject* done = PyObject_CallOneArg(its.grow, out);
-    if (!done) return nullptr;
-    Py_DECREF(done);
+  const bool is_plain = Py_TYPE(out) == its.tensor;  // a View has a property
+  PyObject* serial = is_plain ? slot(out, its.id) : PyObject_GetAttr(out, s_id);
+  if (is_plain) Py_XINCREF(serial);
+  if (!serial) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_AttributeError, "_id");
+    return nullptr;
   }
-  return fresh;
+  const int is_numbered = PyObject_IsTrue(serial);
+  if (is_numbered > 0) return serial;
+  Py_DECREF(serial);
+  if (is_numbered < 0 || !(serial = Py_TYPE(its.next_id)->tp_iternext(its.next_id))) return nullptr;
+  bool ok = true;
+  if (is_plain) {
+    PyObject* old = slot(out, its.id);
+    Py_INCREF(serial);
+    *(PyObject**)((char*)out + its.id) = serial;
+    Py_XDECREF(old);
+  } else {
+    ok = PyObject_SetAttr(out, s_id, serial) == 0;
+  }
+  if (ok && PyLong_AsLong(serial) % its.stride == 0) {
+    PyObject* done = PyObject_CallOneArg(its.grow, out);
+    ok = done != nullptr;
+    Py_XDECREF(done);
+  }
+  if (ok) return serial;
+  Py_DECREF(serial);
+  return nullptr;
 }
 
 // Append an entry to a log; its result is known from now on.
@@ -115,7 +129,8 @@ bool append(PyObject* log, PyObject* known, PyObject* entry, PyObject* serial) {
 
 // `record` in autodiff/recorder.py, which says what the arguments are.
 PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 6) return PyErr_Format(PyExc_TypeError, "record: 6 arguments, got %zd", count);
+  if (count != 6 || !(PyTuple_Check(args[2]) || PyList_Check(args[2])))
+    return PyErr_Format(PyExc_TypeError, "record: 6 arguments, of which the third is a sequence");
   PyObject *op = args[0], *out = args[1], *ids = args[2], *entry = nullptr, *serial = nullptr;
   PyObject* stack = current_stack();
   if (!stack) {
@@ -129,8 +144,8 @@ PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t count) {
     Py_INCREF(recorder);
     PyObject* known = PyObject_GetAttr(recorder, s_known);
     int found = known ? 0 : -1;
-    for (Py_ssize_t i = 0; found == 0 && i < PyTuple_GET_SIZE(ids); ++i) {
-      PyObject* id = PyTuple_GET_ITEM(ids, i);
+    for (Py_ssize_t i = 0; found == 0 && i < PySequence_Fast_GET_SIZE(ids); ++i) {
+      PyObject* id = PySequence_Fast_GET_ITEM(ids, i);
       found = PyAnySet_CheckExact(known) ? PySet_Contains(known, id) : PySequence_Contains(known, id);
     }
     if (found > 0) {
@@ -172,6 +187,7 @@ PyObject* record(PyObject*, PyObject* const* args, Py_ssize_t count) {
   }
   Py_DECREF(stack);
   Py_XDECREF(entry);
+  Py_XDECREF(serial);
   if (!ok) return nullptr;
   Py_RETURN_NONE;
 }
@@ -317,6 +333,7 @@ bool log_call(Op* self, PyObject* out, PyObject* const* values, PyObject* const*
   Py_XDECREF(every);
   Py_XDECREF(fits);
   Py_XDECREF(saved);
+  Py_XDECREF(serial);
   Py_XDECREF(entry);
   return ok;
 }
@@ -828,6 +845,7 @@ extern "C" PyObject* gpugrad_tape() {
   s_take = PyUnicode_InternFromString("take");
   s_bury = PyUnicode_InternFromString("bury");
   s_add = PyUnicode_InternFromString("add");
+  s_id = PyUnicode_InternFromString("_id");
   if (PyErr_Occurred()) return nullptr;
   return PyModule_Create(&definition);
 }
