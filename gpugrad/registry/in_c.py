@@ -57,10 +57,15 @@ def module() -> Any:
     return c
 
 
+def _is_own(op: Any) -> bool:
+    """Whether an op of a log is a record of gpugrad's: C keeps these for good."""
+    return OPS.get(op.name) is op and op.home.startswith("gpugrad.")
+
+
 def _small_op(op: Any) -> Any:
     """The op on small arrays, in C; None if its forward is no ufunc, or its rules read shapes."""
     c = module()
-    if op.ufunc is None or op.params or not op.differentiable or op.outputs != 1:
+    if op.ufunc is None or op.params or not op.differentiable or not _is_own(op):
         return None
     kernels: list[Any] = []
     for dtype in _FLOATS:
@@ -83,7 +88,7 @@ def _small_op(op: Any) -> Any:
 
 def _rules_of(op: Any) -> Any:
     """The rules of a record, if they are the same functions for each call; else None."""
-    if not op.name or OPS.get(op.name) is not op or op.variadic:
+    if not _is_own(op) or op.variadic:
         return None
     return op.plain if type(op.plain) is tuple and op.plain else None
 
