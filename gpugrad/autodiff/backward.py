@@ -68,6 +68,11 @@ in_c: list[Callable[..., None]] = []
 """`backward` of a log, gradients, what is needed and a reading, in C, once that is compiled."""
 
 
+def run_in_c(pull: Callable[..., None] | None) -> None:
+    """Let backward passes that fit run by a function in C; None for none."""
+    in_c[:] = [] if pull is None else [pull]
+
+
 def fits_c(grads: Gradients, reading: LogReading) -> bool:
     """Whether a backward pass with the rules `plain` can run in C: on NumPy arrays, unchecked."""
     is_usual = type(grads) is Gradients and type(reading) is LogReading

@@ -11,8 +11,8 @@ from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.numpys_form import UFUNCS, numpys_form
 
 
-def source(op: Any) -> str:
-    """The text of an op's function.
+def source(op: Any, has_small: bool = False) -> str:
+    """The text of an op's function, for a process in which C runs small arrays or none.
 
     As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
     calls. For ``tanh(x)`` it is::
@@ -36,7 +36,11 @@ def source(op: Any) -> str:
                 if checks: check_op(op, out, {'x': x}, {})
             return out
     """
-    return text_of(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
+    return (
+        text_of(op, has_small=has_small)
+        .replace("def _op(", f"def {op.name}(")
+        .replace("NAME", repr(op.name))
+    )
 
 
 def text_of(op: Any, keywords: Sequence[str] = UFUNCS, has_small: bool = False) -> str:

@@ -50,10 +50,20 @@ def module() -> Any:
     c = ctypes.PYFUNCTYPE(ctypes.py_object)(("gpugrad_tape", library))()
     serials: Any = next_id
     c.setup(
-        Tensor, View, listening.Stack, listening.stack_variable, listening.recorders,
-        listening.graphs, checks, serials.__self__, dead_branches.grow, dead_branches.STRIDE, FEW,
-        _rules_of, _program_of,
-    )  # fmt: skip
+        Tensor,
+        View,
+        listening.Stack,
+        listening.stack_variable,
+        listening.recorders,
+        listening.graphs,
+        checks,
+        serials.__self__,
+        dead_branches.grow,
+        dead_branches.STRIDE,
+        FEW,
+        _rules_of,
+        _program_of,
+    )
     return c
 
 
@@ -97,7 +107,7 @@ class _NoStepsError(Exception):
     """A rule that is more than ufuncs of its arrays."""
 
 
-class Value:
+class Value(np.lib.mixins.NDArrayOperatorsMixin):
     """An array, or a Python number, while a rule is read: each operation adds a step."""
 
     shape = "the gradient's"
@@ -108,7 +118,14 @@ class Value:
             self.dtype = dtype
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **keywords: Any) -> Any:
+        if method != "__call__" or keywords:
+            raise _NoStepsError
         return self._steps.step(ufunc, *args)
+
+    def __pow__(self, other: Any) -> Any:
+        raise _NoStepsError  # for some exponents an array's ** is another ufunc
+
+    __rpow__ = __ipow__ = __pow__
 
     @property
     def size(self) -> int:
@@ -116,27 +133,6 @@ class Value:
         if not self._steps.few:
             raise _NoStepsError
         return FEW
-
-
-def _operator(name: str, reflected: bool) -> Callable[..., Any]:
-    def method(self: Value, *other: Any) -> Any:
-        return self._steps.step(
-            getattr(np, name), *((*other, self) if reflected else (self, *other))
-        )
-
-    return method
-
-
-for _symbol, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-}.items():  # fmt: skip
-    setattr(Value, f"__{_symbol}__", _operator(_name, False))
-    setattr(Value, f"__r{_symbol}__", _operator(_name, True))
-for _symbol, _name in {
-    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-    "ne": "not_equal", "neg": "negative",
-}.items():  # fmt: skip
-    setattr(Value, f"__{_symbol}__", _operator(_name, False))
 
 
 PLAIN.add(Value)
@@ -248,15 +244,24 @@ def _pull(log: list[Any], grads: Any, needed: Any, reading: Any) -> None:
         backward.backward((entry,), grads, needed, reading)
 
     module().backward(
-        log, grads, needed, grads._not_popped, grads._stops, grads._owned, NUMPY, one_entry,
-        backward.rule_failed, grads.add,
-    )  # fmt: skip
+        log,
+        grads,
+        needed,
+        grads._not_popped,
+        grads._stops,
+        grads._owned,
+        NUMPY,
+        one_entry,
+        backward.rule_failed,
+        grads.add,
+    )
 
 
 def use(on: bool) -> bool:
     """Let ops and backward passes run in C, or in Python; whether they run in C now."""
+    dead_branches.when_many.clear()
     on = on and module() is not None
-    backward.in_c[:] = [_pull] if on else []
+    backward.run_in_c(_pull if on else None)
     on_tensors.use_in_c(_small_op if on else None, module().record if on else recorder.record)
     return on
 

@@ -128,7 +128,7 @@ def _write(function: Any) -> Any:
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
     file = f"<gpugrad {op.name}>"
-    _show_in_tracebacks(file, source(op))
+    _show_in_tracebacks(file, source(op, scope["small"] is not None))
     function.__code__ = code.__code__.replace(
         co_name=op.name, co_qualname=op.name, co_filename=file
     )

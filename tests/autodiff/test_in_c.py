@@ -19,7 +19,7 @@ needs_c = pytest.mark.skipif(in_c.module() is None, reason="needs a C++ compiler
 
 
 @pytest.fixture
-def both(request):
+def both():
     """A function that returns the results of a call in Python and in C."""
 
     def run(call):
@@ -32,7 +32,7 @@ def both(request):
         return found
 
     yield run
-    in_c.use(True)
+    in_c.load()
 
 
 def bits(value):
