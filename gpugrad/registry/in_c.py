@@ -48,6 +48,8 @@ def module() -> Any:
     if library is None:
         return None
     c = ctypes.PYFUNCTYPE(ctypes.py_object)(("gpugrad_tape", library))()
+    if c is None:
+        return None
     serials: Any = next_id
     c.setup(
         Tensor,

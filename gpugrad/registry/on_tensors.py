@@ -112,7 +112,9 @@ def _scope(op: Any) -> dict[str, Any]:
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
     scope["by_numpy"] = functools.partial(_by_numpy, op, numpys_function(op))
-    scope["small"] = None if _small_op is None else _small_op(op)
+    small = None if _small_op is None else _small_op(op)
+    if small is not None:  # else the former stays, for a thread that is about to call it
+        scope["small"] = small
     if op.ufunc is not None:
         scope["ufunc"] = op.ufunc
         scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
@@ -122,13 +124,14 @@ def _scope(op: Any) -> dict[str, Any]:
 def _write(function: Any) -> Any:
     """Give an eager function the code of its op."""
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
-    scope |= _scope(op)
-    text = text_of(op, has_small=scope["small"] is not None)
-    exec(compiled(text, "exec"), scope, written)
+    names = _scope(op)
+    has_small = "small" in names
+    scope |= names
+    exec(compiled(text_of(op, has_small=has_small), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
     file = f"<gpugrad {op.name}>"
-    _show_in_tracebacks(file, source(op, scope["small"] is not None))
+    _show_in_tracebacks(file, source(op, has_small))
     function.__code__ = code.__code__.replace(
         co_name=op.name, co_qualname=op.name, co_filename=file
     )
@@ -154,7 +157,7 @@ def function_with(op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> 
 
 def _write_with(function: Any, op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> None:
     scope, written = _scope(op), dict[str, Any]()
-    text = text_of(op, keywords, has_small=scope["small"] is not None)
+    text = text_of(op, keywords, has_small="small" in scope)
     head, line, rest = text.split("\n", 2)
     text = "\n".join((head, line.replace(":", " or profiles or mixed_modes:", 1), rest))
     others = {"profiles": profiles, "mixed_modes": mixed_modes}

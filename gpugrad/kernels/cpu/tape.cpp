@@ -210,8 +210,13 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "gpugrad tape in C", nullptr, -
 
 }  // namespace
 
+// The module; None if it was compiled for another Python or NumPy.
 extern "C" PyObject* gpugrad_tape() {
-  import_array();
+  if (std::strncmp(Py_GetVersion(), PY_VERSION, sizeof(PY_VERSION) - 1)) Py_RETURN_NONE;
+  if (PyArray_ImportNumPyAPI() < 0) {
+    PyErr_Clear();
+    Py_RETURN_NONE;
+  }
   op_type = (PyTypeObject*)PyType_FromSpec(&op_spec);
   rules_type = (PyTypeObject*)PyType_FromSpec(&rules_spec);
   s_known = PyUnicode_InternFromString("known");
