@@ -201,7 +201,7 @@ class _Steps(Reading):
         return Value(self, ("constant", len(self.constants) - 1), None)
 
     def program(self, result: Any) -> Any:
-        """What tape.cpp runs."""
+        """The constants, steps and place of the result, as tape.cpp runs them."""
         if type(result) is not Value or getattr(result, "dtype", None) != self._dtype:
             raise _NoStepsError
         first = {"constant": self._inputs, "step": self._inputs + len(self.constants)}

@@ -169,7 +169,7 @@ def _write_with(function: Any, op: Any, keywords: tuple[str, ...], names: dict[s
 
 
 _others: list[Callable[[], None]] = []
-"""What writes the functions of `function_with` again."""
+"""Functions that write those of `function_with` again."""
 
 _small_op: Callable[[Any], Any] | None = None
 
