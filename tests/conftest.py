@@ -234,6 +234,14 @@ def both_tapes(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
+def python_tape() -> Iterator[None]:
+    """Small ops and the tape run in Python."""
+    in_c.use(False)
+    yield
+    in_c.load()
+
+
+@pytest.fixture
 def numpy_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced functions compile no C kernels, whose last bits differ from those of eager calls."""
     monkeypatch.setattr(c_program, "setting", lambda: "0")

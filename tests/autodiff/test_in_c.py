@@ -72,7 +72,7 @@ def elementwise_ops():
 def cases_of(op, rng):
     """Calls with arrays of few and of more elements, with special values, and with numbers."""
     for dtype in ("float32", "float64"):
-        for shape, scale in (((5,), 3), ((), 1), ((2, 70), 0.4), ((6000,), 1)):
+        for shape, scale in (((5,), 3), ((), 1), ((1,), 1), ((2, 70), 0.4), ((6000,), 1)):
             arrays = [(rng.standard_normal(shape) * scale + 0.5).astype(dtype) for _ in op.arrays]
             if shape == (5,):
                 for a in arrays:

@@ -33,13 +33,14 @@ PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_add, *s_id;
 inline PyObject* slot(PyObject* x, Py_ssize_t offset) { return *(PyObject**)((char*)x + offset); }
 
 // A small array of float32 or float64 whose elements lie in a row: the number of its type, or -1.
+// Of one element NumPy makes scalars, whose arithmetic is not its loops'.
 inline int kind_of(PyObject* x) {
   if (Py_TYPE(x) != &PyArray_Type) return -1;
   PyArrayObject* a = (PyArrayObject*)x;
   const int type = PyArray_DESCR(a)->type_num;
   if ((type != NPY_FLOAT && type != NPY_DOUBLE) || !PyArray_ISCARRAY_RO(a)) return -1;
   const npy_intp n = PyArray_SIZE(a);
-  return n > 0 && n <= MOST ? type : -1;
+  return n > 1 && n <= MOST ? type : -1;
 }
 
 inline bool same_shape(PyArrayObject* a, PyArrayObject* b) {
