@@ -64,6 +64,7 @@ from gpugrad.core import backend  # noqa: E402  # after the driver
 from gpugrad.core.devices import gpu_count  # noqa: E402
 from gpugrad.function.cpu import c_program  # noqa: E402
 from gpugrad.kernels.cpu import pool  # noqa: E402
+from gpugrad.registry import in_c  # noqa: E402
 from gpugrad.registry.record import OPS  # noqa: E402
 
 hypothesis.settings.register_profile(
@@ -93,6 +94,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # children inherit that, too
     if REAL_GPU and importlib.util.find_spec("nvmath") is None:  # else products warn and tests fail
         config.addinivalue_line("filterwarnings", "ignore:gpugrad. nvmath-python:RuntimeWarning")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    in_c.load()  # from the first test on, not in the middle of one
 
 
 def _uses_a_device(item: pytest.Item) -> bool:
@@ -217,6 +222,23 @@ def _no_declared_ops_stay() -> Iterator[None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(params=["C", "Python"])
+def both_tapes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small ops and the tape run in C, then in Python."""
+    if in_c.use(request.param == "C") != (request.param == "C"):
+        pytest.skip(reason="needs a C++ compiler and Python.h")
+    yield
+    in_c.load()
+
+
+@pytest.fixture
+def python_tape() -> Iterator[None]:
+    """Small ops and the tape run in Python."""
+    in_c.use(False)
+    yield
+    in_c.load()
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ one loop over the log in reverse: no recursion and no sort. An entry is one exec
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -52,11 +52,31 @@ def backward(
             except Exception as error:
                 if not op.rules:  # a user's own gradient function: its errors stay as they are
                     raise
-                reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
+                rule_failed(error, op, g, params)
             if g_input is not None and shape_and_dtype is None and i not in grads:
                 grads[i] = g_input  # `add`, without a call
             elif g_input is not None:
                 add(i, g_input, shape_and_dtype)
+
+
+def rule_failed(error: Exception, op: Recordable, g: Any, params: Any) -> NoReturn:
+    """Raise the error of a rule, with the op's name."""
+    reraise(error, f"gradient of {op.name}", {"g": g}, params or {})
+
+
+in_c: list[Callable[..., None]] = []
+"""`backward` of a log, gradients, what is needed and a reading, in C, once that is compiled."""
+
+
+def run_in_c(pull: Callable[..., None] | None) -> None:
+    """Let backward passes that fit run by a function in C; None for none."""
+    in_c[:] = [] if pull is None else [pull]
+
+
+def fits_c(grads: Gradients, reading: LogReading) -> bool:
+    """Whether a backward pass with the rules `plain` can run in C: on NumPy arrays, unchecked."""
+    is_usual = type(grads) is Gradients and type(reading) is LogReading
+    return bool(in_c) and is_usual and reading.xp is NUMPY
 
 
 class Gradients(dict[int, Any]):

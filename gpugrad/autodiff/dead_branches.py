@@ -6,8 +6,9 @@ entries that read it. So its reference count tells whether anyone can ask for it
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpugrad.autodiff.explain import Barrier
@@ -19,12 +20,21 @@ from gpugrad.trace.listener import Listener
 STRIDE = 61
 """`grow` is called with the result of each 61st op: as a prime, it is each op of a loop in turn."""
 
+MANY = 2**13
+"""Serial numbers after which it pays to compile what records."""
+
+when_many: list[Callable[[], None]] = []
+"""Functions that `grow` calls once after `MANY` serial numbers."""
+
 _ENTRY_BYTES = 1000
 _LEAST_BYTES = 2**24  # that a listener must have grown by before dead branches are looked for
 
 
 def grow(out: Tensor) -> None:
     """Tell the listeners of this thread that some entries like that of `out` have been added."""
+    if when_many and out._id > MANY:
+        with contextlib.suppress(IndexError):  # another thread has taken it
+            when_many.pop()()
     growing = [r for r in threads.stack if isinstance(r, Growing)]
     for listener in growing:
         listener._new_bytes += STRIDE * (out.nbytes + _ENTRY_BYTES)

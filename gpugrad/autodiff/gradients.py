@@ -14,7 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from gpugrad.autodiff.backward import CheckedGradients, Gradients, LogReading, backward
+from gpugrad.autodiff.backward import (
+    CheckedGradients,
+    Gradients,
+    LogReading,
+    backward,
+    fits_c,
+    in_c,
+)
 from gpugrad.autodiff.masked_pass import MaskedPass, NotingPass
 from gpugrad.autodiff.readings import CheckedReading, OnMixedArrays, OnTensors
 from gpugrad.autodiff.recorder import RecordedCall, Recorder, link, number_any
@@ -162,7 +169,10 @@ class Passes:
         if profiles:
             walk = timed_entries(walk, grads)
         try:
-            backward(walk, grads, self._needed, reading)
+            if which == "plain" and trace is None and not profiles and fits_c(grads, reading):
+                in_c[0](recorder.log, grads, self._needed, reading)
+            else:
+                backward(walk, grads, self._needed, reading)
             results = [_result(reading.xp, grads.get(s._id), s) for s in sources]
             if checks:
                 for result, s in zip(results, sources, strict=True):

@@ -38,9 +38,9 @@ nobody = Stack()
 """The empty stack of a context that has none, and of all threads but its own. Never changed."""
 
 nobody.thread = 0
-_stack: ContextVar[Stack] = ContextVar("gpugrad recorders", default=nobody)
+stack_variable: ContextVar[Stack] = ContextVar("gpugrad recorders", default=nobody)
 
-current_stack, set_stack = _stack.get, _stack.set
+current_stack, set_stack = stack_variable.get, stack_variable.set
 """The stack of the context. It may be another thread's: hot code compares `thread` itself."""
 
 

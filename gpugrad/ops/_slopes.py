@@ -17,9 +17,6 @@ from gpugrad.kernels.cpu.large import MIDDLE, kernels
 from gpugrad.ops._blocks import BLOCK
 from gpugrad.registry.on_arrays import through_float32, typed
 
-FEW = 128
-"""Elements up to which an exponential takes less time than a look at all results."""
-
 FEW_DIGITS = 0.02
 """A difference from 1 below this may be wrong by more than 25 ulp."""
 

@@ -11,8 +11,8 @@ from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.registry.numpys_form import UFUNCS, numpys_form
 
 
-def source(op: Any) -> str:
-    """The text of an op's function.
+def source(op: Any, has_small: bool = False) -> str:
+    """The text of an op's function, for a process in which C runs small arrays or none.
 
     As namedtuple does: a generic ``apply(op, *args, **kw)`` costs more than the ufunc that it
     calls. For ``tanh(x)`` it is::
@@ -36,13 +36,20 @@ def source(op: Any) -> str:
                 if checks: check_op(op, out, {'x': x}, {})
             return out
     """
-    return text_of(op).replace("def _op(", f"def {op.name}(").replace("NAME", repr(op.name))
+    return (
+        text_of(op, has_small=has_small)
+        .replace("def _op(", f"def {op.name}(")
+        .replace("NAME", repr(op.name))
+    )
 
 
-def text_of(op: Any, keywords: Sequence[str] = UFUNCS) -> str:
+def text_of(op: Any, keywords: Sequence[str] = UFUNCS, has_small: bool = False) -> str:
     """The text with names that ops of one form share, so that it is compiled once for them.
 
-    `keywords` are those of NumPy's ufuncs that it takes.
+    Args:
+        op: the record.
+        keywords: those of NumPy's ufuncs that it takes.
+        has_small: whether C runs small arrays, which returns None for others.
     """
     names = op.arrays
     lines = []
@@ -68,9 +75,11 @@ def text_of(op: Any, keywords: Sequence[str] = UFUNCS) -> str:
     if op.ufunc is not None and len(names) == 2:
         lines = _at_once(names, lines)
     parameters, others = numpys_form(op, keywords)
+    small = [f"out = small({', '.join(names)})", "if out is not None: return out"]
     lines = [
         f"def _op{parameters}:",
         *others,
+        *(small if has_small and not (mixed_modes and op.mixed) else ()),
         "try:",
         *(f"    {line}" for line in lines),
         f"except Exception as _e: reraise(_e, NAME, {shown}, {params})",

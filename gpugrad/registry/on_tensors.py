@@ -13,6 +13,7 @@ import numpy as np
 
 from gpugrad.autodiff.batched import Batched
 from gpugrad.autodiff.borders import give_each, meet_levels
+from gpugrad.autodiff.dead_branches import when_many
 from gpugrad.autodiff.recorder import (
     block,
     number,
@@ -28,6 +29,7 @@ from gpugrad.core.backend import (
     ARRAYS,
     HALF,
     NUMPY,
+    OPS,
     READINGS,
     SCALARS,
     TENSOR,
@@ -35,6 +37,7 @@ from gpugrad.core.backend import (
     is_inexact,
 )
 from gpugrad.core.devices import device_of, meet, meet_arrays, put
+from gpugrad.core.forking import import_module
 from gpugrad.core.from_python import numbers_only, to_numpy
 from gpugrad.core.listening import graphs, recorders
 from gpugrad.core.settings import as_written, mixed_dtype, mixed_modes, numerics
@@ -109,6 +112,9 @@ def _scope(op: Any) -> dict[str, Any]:
     if op.is_opened:
         scope["opened"] = op.body(TENSOR)
     scope["by_numpy"] = functools.partial(_by_numpy, op, numpys_function(op))
+    small = None if _small_op is None else _small_op(op)
+    if small is not None:  # else the former stays, for a thread that is about to call it
+        scope["small"] = small
     if op.ufunc is not None:
         scope["ufunc"] = op.ufunc
         scope["large"] = op.impl[np.ndarray] if op.cpu else functools.partial(on_threads, op.ufunc)
@@ -118,12 +124,14 @@ def _scope(op: Any) -> dict[str, Any]:
 def _write(function: Any) -> Any:
     """Give an eager function the code of its op."""
     op, scope, written = function.op, function.__globals__, dict[str, Any]()
-    scope |= _scope(op)
-    exec(compiled(text_of(op), "exec"), scope, written)
+    names = _scope(op)
+    has_small = "small" in names
+    scope |= names
+    exec(compiled(text_of(op, has_small=has_small), "exec"), scope, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
     file = f"<gpugrad {op.name}>"
-    _show_in_tracebacks(file, source(op))
+    _show_in_tracebacks(file, source(op, has_small))
     function.__code__ = code.__code__.replace(
         co_name=op.name, co_qualname=op.name, co_filename=file
     )
@@ -141,12 +149,45 @@ def function_with(op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> 
         names: other meanings of names of the text. `by_numpy` is also called while `gg.profile`
             or mixed precision wants another text.
     """
-    head, line, rest = text_of(op, keywords).split("\n", 2)
+    function: Any = types.FunctionType(_unwritten.__code__, {}, op.name)
+    _write_with(function, op, keywords, names)
+    _others.append(functools.partial(_write_with, function, op, keywords, names))
+    return function
+
+
+def _write_with(function: Any, op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> None:
+    scope, written = _scope(op), dict[str, Any]()
+    text = text_of(op, keywords, has_small="small" in scope)
+    head, line, rest = text.split("\n", 2)
     text = "\n".join((head, line.replace(":", " or profiles or mixed_modes:", 1), rest))
-    written: dict[str, Any] = {}
     others = {"profiles": profiles, "mixed_modes": mixed_modes}
-    exec(compiled(text, "exec"), _scope(op) | others | names, written)
-    return written["_op"]
+    function.__globals__.update(scope | others | names)
+    exec(compiled(text, "exec"), function.__globals__, written)
+    code = written["_op"]
+    function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
+    function.__code__ = code.__code__
+
+
+_others: list[Callable[[], None]] = []
+"""Functions that write those of `function_with` again."""
+
+_small_op: Callable[[Any], Any] | None = None
+
+
+def use_in_c(small_op: Callable[[Any], Any] | None, recording: Callable[..., None]) -> None:
+    """Write all functions again, for other ways to run small arrays and to record.
+
+    Args:
+        small_op: returns for an op its function of small arrays, which returns None for others; or
+            None.
+        recording: `record`, in Python or in C.
+    """
+    global _small_op
+    _small_op, _SCOPE["record"] = small_op, recording
+    for op in list(dict.values(OPS)):
+        rewrite(op.eager)
+    for write in list(_others):
+        write()
 
 
 BY_NUMPY: dict[str, Callable[..., Any]] = {}
@@ -192,6 +233,13 @@ def _write_timed(function: Any, scope: dict[str, Any]) -> None:
     function.__code__ = written["_op"].__code__.replace(
         co_name=op.name, co_qualname=op.name, co_filename=f"<gpugrad {op.name}>"
     )
+
+
+def _load_c() -> None:
+    import_module("gpugrad.registry.in_c").load()
+
+
+when_many.append(_load_c)
 
 
 def _timed(op: Any, plain: Any, arrays: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -327,7 +375,7 @@ _SCOPE = {
 """Names that every generated text may use."""
 
 TAKEN = frozenset(_SCOPE).union(
-    ("NAME", "forward", "impl", "large", "op", "opened", "ufunc"),  # see `_write`
+    ("NAME", "forward", "impl", "large", "op", "opened", "small", "ufunc"),  # see `_write`
     ("body", "fits", "ids", "kind", "parent", "sized"),  # local names
     ("Exception", "any", "complex", "len", "map", "tuple", "type"),
 )

@@ -6,6 +6,8 @@ from taping import tape_gradient
 
 import gpugrad as gg
 
+pytestmark = pytest.mark.usefixtures("both_tapes")
+
 
 def test_gradient_of_squared_sum_is_eight_everywhere():
     x = gg.ones((2, 2))

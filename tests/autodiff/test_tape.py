@@ -1734,7 +1734,7 @@ class Counting:
 @pytest.mark.parametrize("start", [1.0, [1.0, 2.0]], ids=["number", "vector"])
 @pytest.mark.slow
 def test_gradients_of_a_variable_used_a_hundred_thousand_times_are_summed_in_place(
-    start, monkeypatch
+    start, monkeypatch, python_tape
 ):
     v = gg.Variable(start)
     with gg.GradientTape() as tape:

@@ -16,8 +16,8 @@ import gpugrad as gg
 from gpugrad import special
 from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.blocks import SMALLEST
+from gpugrad.kernels.cpu.large import FEW
 from gpugrad.ops._blocks import BLOCK
-from gpugrad.ops._slopes import FEW
 from gpugrad.ops.math import transcendental
 
 SIZES = [

@@ -11,6 +11,12 @@ from numpy._core import _ufunc_config
 
 from gpugrad.core.backend import on_gpu
 
+FEW = 128
+"""Elements up to which an exponential takes less time than a look at all results."""
+
+PLAIN: set[type] = {np.ndarray}
+"""The type of NumPy arrays, and that of what stands for one while a rule is read for C."""
+
 LARGE = 1 << 17
 """Elements from which an eager op uses a C kernel where NumPy reads memory once as well, so that
 only threads gain. Only the size decides, so that a run that is resumed computes the same."""

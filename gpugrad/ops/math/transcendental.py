@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from gpugrad.kernels.cpu.large import FEW, PLAIN
 from gpugrad.ops._scipy import refuse_lack
-from gpugrad.ops._slopes import FEW, has_vectors, of_result, slope_of_any, slope_of_many, smallest
+from gpugrad.ops._slopes import has_vectors, of_result, slope_of_any, slope_of_many, smallest
 from gpugrad.ops.math.arithmetic import LN2, LN10, POSITIVE, analytic, unless_infinite
 from gpugrad.registry.record import elementwise
 from gpugrad.registry.rules import conjugate
@@ -137,7 +138,7 @@ _MINUS_TWO = {c: np.asarray(-2, c) for c in "fd"}
 
 
 def _tanh_slope(x, y, out=None):
-    if out is None and not (type(x) is type(y) is np.ndarray and x.shape == y.shape):
+    if out is None and not (type(x) is type(y) and type(x) in PLAIN and x.shape == y.shape):
         return slope_of_any(_sech_squared, x, y)
     power = _MINUS_TWO.get(x.dtype.char)
     if power is None:

@@ -5,8 +5,9 @@ import functools
 import numpy as np
 
 from gpugrad.core.backend import NUMPY
+from gpugrad.kernels.cpu.large import FEW, PLAIN
 from gpugrad.ops._blocks import in_blocks
-from gpugrad.ops._slopes import FEW, ONE, of_result, slope_of_any, slope_of_many, smallest
+from gpugrad.ops._slopes import ONE, of_result, slope_of_any, slope_of_many, smallest
 from gpugrad.ops.special.common import horner
 from gpugrad.registry.record import elementwise
 from gpugrad.registry.rules import conjugate
@@ -102,7 +103,7 @@ _HALF = {c: np.asarray(0.5, c) for c in "fd"}
 
 
 def _sigmoid_slope(x, y, out=None):
-    if out is None and not (type(x) is type(y) is np.ndarray and x.shape == y.shape):
+    if out is None and not (type(x) is type(y) and type(x) in PLAIN and x.shape == y.shape):
         return slope_of_any(_logistic_density, x, y)
     half = _HALF.get(x.dtype.char)
     if half is None:
