@@ -259,6 +259,18 @@ def _lower(x: Any) -> Any:
         return ArrayBox(tensor)
 
 
+def in_classes_of(nest: Any, like: Any) -> Any:
+    """The arrays of a nest as those of a library's own class that are in their places in `like`."""
+
+    def as_class(leaf: Any, array: Any) -> Any:
+        kind = type(leaf)
+        if kind in _LEAVES or kind not in Box.type_mappings or not isinstance(leaf, np.ndarray):
+            return array
+        return array if isinstance(array, Box) else np.asarray(array).view(kind)
+
+    return nest if type(like) in _LEAVES else map_leaves(as_class, like, nest)
+
+
 def as_tensor(leaf: Any) -> Tensor:
     """A floating Tensor of a box, an array or a number that is differentiated.
 

@@ -127,6 +127,7 @@ class _Call:
     ) -> None:
         self.primitive, self.argnums, self.args, self.kwargs = primitive, argnums, args, kwargs
         self.ans = map_leaves(_whole, primitive.fun(*values, **kwargs))
+        self.outs: Any = None  # the Tensors of `ans`, once the call is recorded
 
     def run(self) -> Any:
         calls_with_rules.set(calls_with_rules.get() + 1)
@@ -137,7 +138,7 @@ class _Call:
         if not by_jvp:
             before = _running.set(self)
             try:
-                outs = _recorded(*sources)
+                self.outs = outs = _recorded(*sources)
             finally:
                 _running.reset(before)
         else:
@@ -152,8 +153,11 @@ class _Call:
     def _now(self) -> tuple[Any, Any]:
         """The arguments, and the result as a function of those that an outer derivative reads."""
         args = lowered(self.args)
-        ans = self.primitive(*args, **self.kwargs) if holds_box(args) else self.ans
-        return args, ans
+        if not holds_box(args):
+            return args, self.ans
+        if self.outs is not None:  # the outer tape has recorded the call, too
+            return args, lowered(pack(self.ans, self.outs))
+        return args, self.primitive(*args, **self.kwargs)
 
     def _gradients(self, *upstream: Tensor) -> list[Any]:
         rule = primitive_vjps.get(self.primitive)

@@ -20,6 +20,7 @@ from gpugrad.compat.autograd.boxes import (
     as_tensor,
     conj,
     holds_box,
+    in_classes_of,
     isbox,
     leaves_of,
     lowered,
@@ -100,7 +101,9 @@ class Pullback:
         zero = gg.UnconnectedGradients.ZERO
         grads = self._tape.gradient(self._values, self._tensors, upstream, zero)
         dense = [d if type(d) is Tensor else gg.convert_to_tensor(d) for d in grads]
-        return lowered(pack(self._x, [conj(d) for d in dense]))
+        found = lowered(pack(self._x, [conj(d) for d in dense]))
+        # as where rules compute with the values; rules of primitives may return any class
+        return found if self._has_rules else in_classes_of(found, self._x)
 
     def rows(self) -> Any:
         """The Jacobian of an array by an array, all its rows in one pass, or None.
