@@ -28,14 +28,9 @@ from gpugrad.compat.autograd.boxes import (
     pack,
     unbox,
 )
-from gpugrad.compat.autograd.derivatives import (
-    calls_with_rules,
-    cotangent,
-    fit,
-    in_forward_mode,
-    make_jvp,
-    make_vjp,
-)
+from gpugrad.compat.autograd.derivatives import calls_with_rules, cotangent, fit, in_forward_mode
+from gpugrad.compat.autograd.derivatives import make_jvp as make_jvp
+from gpugrad.compat.autograd.derivatives import make_vjp as make_vjp
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 from gpugrad.compat.names import forwarding

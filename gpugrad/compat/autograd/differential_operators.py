@@ -10,8 +10,8 @@ from typing import Any
 import gpugrad as gg
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.boxes import as_tensor, box, holds_box, leaves_of, map_leaves, pack
-from gpugrad.compat.autograd.core import make_jvp as _make_jvp
-from gpugrad.compat.autograd.core import make_vjp as _make_vjp
+from gpugrad.compat.autograd.derivatives import make_jvp as _make_jvp
+from gpugrad.compat.autograd.derivatives import make_vjp as _make_vjp
 from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import unary_to_nary
 from gpugrad.compat.names import forwarding
