@@ -34,6 +34,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, *, device: Any = 
     >>> gg.constant([1.0, 2.0])
     Tensor([1., 2.], shape=(2,), dtype=float32, device=cpu)
     """
+    if type(value) is np.ndarray and dtype is None and shape is None:
+        kind = value.dtype
+        if kind.kind in "biufc" and kind.isnative:  # nothing to convert
+            return wrap(devices.put(value, devices.device(device)))
     value = opened(value, dtype)
     if holds_tensor(value):
         return _convert_tensor(tensor(value), dtype, shape, device)

@@ -48,11 +48,15 @@ def flatten(structure: Any) -> list[Any]:
     >>> flatten({"b": 1, "a": (2, [3])})
     [1, 2, 3]
     """
-    pairs = children(structure)
-    if pairs is None:
-        return [structure]
+    if structure.__class__ in (list, tuple):  # most structures
+        inner: Any = structure
+    else:
+        pairs = children(structure)
+        if pairs is None:
+            return [structure]
+        inner = [child for _, child in pairs]
     leaves: list[Any] = []
-    for _, child in pairs:
+    for child in inner:
         if _child_lister(child.__class__) is None:  # most of them
             leaves.append(child)
         else:

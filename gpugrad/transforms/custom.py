@@ -178,13 +178,18 @@ def _with_own_gradient(
     f: Function, name: str, args: Any, keywords: Any, jvp: Function | None = None
 ) -> Any:
     """The result of a custom_gradient function, recorded with its own gradient, and its `jvp`."""
-    args, keywords = nest.map_structure(_as_input, (args, keywords))
-    positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
-    inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
-    is_input = [isinstance(x, Tensor) for x in nest.flatten((args, keywords))]
-    # the values of Variables now: a later assign must not reach grad_fn
-    values = [x._read() if isinstance(x, Variable) else x for x in nest.flatten((args, keywords))]
-    args, keywords = nest.pack((args, keywords), values)
+    if not keywords and all(type(x) is Tensor for x in args):  # no nests to walk
+        args = positional = inputs = [_as_input(x) for x in args]
+        is_input = [True] * len(inputs)
+    else:
+        args, keywords = nest.map_structure(_as_input, (args, keywords))
+        positional = [x for x in nest.flatten(args) if isinstance(x, Tensor)]
+        inputs = positional + [x for x in nest.flatten(keywords) if isinstance(x, Tensor)]
+        leaves = nest.flatten((args, keywords))
+        is_input = [isinstance(x, Tensor) for x in leaves]
+        # the values of Variables now: a later assign must not reach grad_fn
+        values = [x._read() if isinstance(x, Variable) else x for x in leaves]
+        args, keywords = nest.pack((args, keywords), values)
     held = {}
     if recorders and not all(is_input):
         held = watched_in_objects(f, args, keywords)

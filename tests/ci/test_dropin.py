@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -34,12 +35,15 @@ def test_every_suite_has_a_row_and_its_plugins(dropin):
 
 
 def test_a_count_that_falls_fails_and_is_written(dropin, monkeypatch, capsys):
-    found = {"sys": (9, 1, 2.0), "as_autograd": (8, 2, 3.0)}
+    found = {
+        "sys": dropin.Run(9, 1, 2.0, frozenset({"t::a"})),
+        "as_autograd": dropin.Run(8, 2, 3.0, frozenset({"t::a", "t::b"})),
+    }
     monkeypatch.setattr(dropin, "run", lambda suite, checkout, plugin: found[plugin])
     monkeypatch.setattr(sys, "argv", ["dropin", "--write", f"autograd-gamma={HOME}"])
     with pytest.raises(SystemExit, match="autograd-gamma: 8 pass, 9 did"):
         dropin.main()
-    assert "8 of 9 pass, 2 fail, in 1.50" in capsys.readouterr().out
+    assert re.search(r"8 of 9 pass, 2 fail, in 1.50 .*\n  t::b\n$", capsys.readouterr().out)
     assert dropin.rows()["autograd-gamma"][1:5] == ("8", "9", "2", "1.50")
     with pytest.raises(SystemExit, match=r"^0$"):
         dropin.main()

@@ -197,6 +197,46 @@ def test_a_rule_may_read_the_boxes_of_its_call_and_leave_gradients_out():
     assert ag.grad(f, argnum=1)(2.0, 5.0) == 0.0
 
 
+def test_a_primitive_runs_once_for_derivatives_of_any_order():
+    runs = []
+    cube = extend.primitive(lambda x: runs.append(1) or x**3)
+    extend.defvjp(cube, lambda ans, x: lambda g: g * 3 * ans / x)  # reads the result
+    third = ag.grad(ag.grad(ag.grad(lambda x: cube(x))))
+    assert (third(2.0), len(runs)) == (pytest.approx(6.0), 1)
+
+
+def test_jacobians_in_one_pass_are_those_by_rows(monkeypatch):
+    f = lambda x: np.tanh(x) * x[::-1] + np.sum(x)  # noqa: E731
+    double = extend.primitive(lambda x: 2 * onp.asarray(x))  # takes no batch of gradients
+    extend.defvjp(double, lambda ans, x: lambda g: 2 * onp.asarray(g))
+    cases = [(f, X), (lambda x: np.outer(f(x), x[:2]), X), (lambda x: double(x) * 1.0, X)]
+    cases += [(lambda z: np.real(z * z), C), (lambda x: onp.ones(3), X)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the constant
+        found = [ag.jacobian(g)(x) for g, x in cases] + [ag.hessian(lambda x: np.sum(f(x)))(X)]
+        monkeypatch.setattr(ag.derivatives.Pullback, "rows", lambda self: None)
+        by_rows = [ag.jacobian(g)(x) for g, x in cases] + [ag.hessian(lambda x: np.sum(f(x)))(X)]
+    for one, other in zip(found, by_rows, strict=True):
+        assert type(one) is onp.ndarray
+        onp.testing.assert_allclose(one, other, 1e-12, 1e-15)
+
+
+def test_gradients_by_a_librarys_arrays_are_of_its_class():
+    kind = type("Own", (onp.ndarray,), {})
+    ArrayBox.register(kind)
+    try:
+        x = X.view(kind)
+        assert type(ag.grad(lambda x: np.sum(x * x))(x)) is kind
+        assert (
+            type(ag.grad(lambda p: np.sum(p["a"] * p["b"]))({"a": x, "b": X})["b"]) is onp.ndarray
+        )
+        square = extend.primitive(lambda x: onp.asarray(x) ** 2)
+        extend.defvjp(square, lambda ans, x: lambda g: onp.asarray(2 * x * g))
+        assert type(ag.grad(lambda x: np.sum(square(x)))(x)) is onp.ndarray  # as the rule has it
+    finally:
+        del ArrayBox.type_mappings[kind]
+
+
 def test_names_stand_in_the_dict_for_libraries_that_copy_it():
     for module in (np, np.linalg, np.fft, np.random):
         assert "__getattr__" not in vars(module)
@@ -222,6 +262,10 @@ def test_what_is_refused_says_so():
         (NotImplementedError, "explain", lambda: extend.VJPNode()),
         (ValueError, "mode", lambda: scipys.signal.convolve(X, X, mode="half")),
         (TypeError, "float", lambda: ag.grad(lambda x: float(x))(1.0)),
+        (TypeError, "add: these dtypes .*float64 .*<U1", lambda: ag.grad(lambda x: x + "a")(1.0)),
+        (TypeError, "differentiate w.r.t. type <class 'str'>", lambda: ag.grad(np.sin)("a")),
+        (TypeError, "object", lambda: ag.grad(np.sum)(onp.array([object(), 1], object))),
+        (ValueError, "lengths 3 and 4", lambda: ag.grad(lambda x: np.dot(x, onp.ones(4)))(X)),
         (ImportError, "before", ag.install),
     ):
         before = sys.modules.get("autograd")

@@ -12,7 +12,7 @@ import gpugrad as gg
 import gpugrad.compat
 
 _OURS = re.compile(
-    r"\b(names|boxes|core|nodes|convert|shapes|vector_spaces|wrapping|common|kernels|on_host|"
+    r"\b(names|boxes|core|derivatives|nodes|convert|shapes|vector_spaces|wrapping|common|kernels|on_host|"
     "raw_kernels|graph|session|state|saving|control|__main__)$"
 )
 _OF_PYTHON = ("annotations", "TYPE_CHECKING", "wrapped_names")

@@ -322,6 +322,12 @@ def test_missing_names_are_listed_with_lines():
     assert gg.__name__ in tf.__name__
 
 
+def test_after_tensorflow_it_is_too_late(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", np)
+    with pytest.raises(ImportError, match="imported already"):
+        tf.install()
+
+
 def test_install_puts_it_in_tensorflows_place():
     program = (
         "import gpugrad.compat.tf as t; t.install()\n"

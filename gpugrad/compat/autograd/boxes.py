@@ -107,11 +107,20 @@ def apply(name: str, *args: Any, **keywords: Any) -> Any:
     return getattr(np, name)(*args, **keywords)
 
 
-def _method(name: str, reflected: bool = False) -> Any:
+def _method(name: str) -> Any:
     def method(self: Any, *args: Any, **keywords: Any) -> Any:
-        operands = (*args, self) if reflected else (self, *args)
         keywords = unbox(keywords) if keywords else keywords
-        return box(getattr(gg.numpy, name)(*unbox(operands), **keywords))
+        return box(getattr(gg.numpy, name)(self._tensor, *unbox(args), **keywords))
+
+    return method
+
+
+def _operator(name: str, reflected: bool = False) -> Any:
+    function = getattr(gg.numpy, name)
+
+    def method(self: Any, other: Any) -> Any:
+        other = unbox(other)
+        return _boxed(function(other, self._tensor) if reflected else function(self._tensor, other))
 
     return method
 
@@ -127,8 +136,8 @@ cumsum diagonal dot max mean min nonzero prod ptp ravel repeat round searchsorte
 swapaxes take trace var"""
 
 for short, name in _OPERATORS.items():
-    setattr(ArrayBox, f"__{short}__", _method(name))
-    setattr(ArrayBox, f"__r{short}__", _method(name, reflected=True))
+    setattr(ArrayBox, f"__{short}__", _operator(name))
+    setattr(ArrayBox, f"__r{short}__", _operator(name, reflected=True))
 for short, name in _COMPARISONS.items():
     setattr(ArrayBox, f"__{short}__", _method(name))
 for name in _METHODS.split():
@@ -181,6 +190,8 @@ def leaves_of(nest: Any) -> list[Any]:
 def pack(nest: Any, leaves: Iterable[Any]) -> Any:
     """The nest with other leaves, in order."""
     left = iter(leaves)
+    if type(nest) in _LEAVES:
+        return next(left)
     return map_leaves(lambda _: next(left), nest)
 
 
@@ -208,7 +219,7 @@ def _boxed(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     # a mask beside arrays on a GPU has to stay there
-    return x.numpy()[()] if x.dtype.kind in "biu" and x.device.kind == "cpu" else ArrayBox(x)
+    return ArrayBox(x) if x.dtype.kind in "fc" or x.device.kind != "cpu" else x.numpy()[()]
 
 
 def unbox(nest: Any) -> Any:
@@ -235,17 +246,29 @@ def lowered(nest: Any) -> Any:
 
     A value is an array that the caller may write to, or a number of NumPy's.
     """
+    return map_leaves(_lower, nest)
 
-    def lower(x: Any) -> Any:
-        if not isinstance(x, (Box, Tensor)):
-            return x
-        tensor = x._tensor if isinstance(x, Box) else x
-        try:
-            return np.array(tensor)[()]
-        except gg.errors.DTypeError:  # it would cut a gradient
-            return ArrayBox(tensor)
 
-    return map_leaves(lower, nest)
+def _lower(x: Any) -> Any:
+    if not isinstance(x, (Box, Tensor)):
+        return x
+    tensor = x._tensor if isinstance(x, Box) else x
+    try:
+        return np.array(tensor)[()]
+    except gg.errors.DTypeError:  # it would cut a gradient
+        return ArrayBox(tensor)
+
+
+def in_classes_of(nest: Any, like: Any) -> Any:
+    """The arrays of a nest as those of a library's own class that are in their places in `like`."""
+
+    def as_class(leaf: Any, array: Any) -> Any:
+        kind = type(leaf)
+        if kind in _LEAVES or kind not in Box.type_mappings or not isinstance(leaf, np.ndarray):
+            return array
+        return array if isinstance(array, Box) else np.asarray(array).view(kind)
+
+    return nest if type(like) in _LEAVES else map_leaves(as_class, like, nest)
 
 
 def as_tensor(leaf: Any) -> Tensor:
@@ -262,9 +285,10 @@ def as_tensor(leaf: Any) -> Tensor:
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         leaf = gg.numpy.array(unbox(leaf.tolist())) if holds_box(leaf) else leaf.astype(float)
         return leaf if isinstance(leaf, Tensor) else gg.asarray(leaf)
-    array = np.asarray(leaf)
-    if isinstance(leaf, np.ndarray) and array.dtype.kind in "biu":
-        array = array.astype(float)
+    if isinstance(leaf, np.ndarray):
+        array = leaf.astype(float) if leaf.dtype.kind in "biu" else leaf
+    else:
+        array = np.asarray(leaf)
     if array.dtype.kind not in "fc":
         raise TypeError(f"Can't differentiate w.r.t. type {type(leaf)}")
     return gg.asarray(array)

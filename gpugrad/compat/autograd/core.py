@@ -1,8 +1,4 @@
-"""Derivatives of functions of one nested argument; primitives and their rules.
-
-Gradients by complex numbers are not conjugated: the gradient of ``f`` at ``z`` is ``f'(z)`` for a
-holomorphic ``f``, where gpugrad's is its conjugate.
-"""
+"""Primitives and their rules."""
 
 # ruff: noqa: F401  # autograd has its vector spaces and nodes here
 from __future__ import annotations
@@ -32,6 +28,9 @@ from gpugrad.compat.autograd.boxes import (
     pack,
     unbox,
 )
+from gpugrad.compat.autograd.derivatives import calls_with_rules, cotangent, fit, in_forward_mode
+from gpugrad.compat.autograd.derivatives import make_jvp as make_jvp
+from gpugrad.compat.autograd.derivatives import make_vjp as make_vjp
 from gpugrad.compat.autograd.nodes import JVPNode, SparseObject, VJPNode
 from gpugrad.compat.autograd.vector_spaces import VSpace, vspace
 from gpugrad.compat.names import forwarding
@@ -40,89 +39,6 @@ from gpugrad.errors import GpugradWarning
 gg: Any = gpugrad
 Tensor = gpugrad.Tensor
 Function = Callable[..., Any]
-
-# ---- derivatives ------------------------------------------------------------------------
-
-
-_in_forward_mode = contextvars.ContextVar("in forward mode", default=False)
-"""Whether the innermost derivative that is being computed is by forward mode."""
-
-
-def _of_tensors(
-    fun: Function, x: Any, forward: bool = False
-) -> tuple[list[Tensor], Function, list[Any]]:
-    """The leaves of `x` as Tensors, `fun` as a function of them, and a list for its results."""
-    leaves = leaves_of(x)
-    # a Tensor that is differentiated already gets a number of its own: `fun` may hold it, too
-    tensors = [
-        gg.positive(as_tensor(v)) if isinstance(v, (Box, Tensor)) else as_tensor(v) for v in leaves
-    ]
-    found: list[Any] = []
-
-    def of_tensors(*tensors: Any) -> Any:
-        before = _in_forward_mode.set(forward)
-        try:
-            found.append(fun(pack(x, [ArrayBox(t) for t in tensors])))
-        finally:
-            _in_forward_mode.reset(before)
-        if not holds_box(found[-1]):
-            warnings.warn("Output seems independent of input.", GpugradWarning, stacklevel=4)
-        return [_as_result(leaf) for leaf in leaves_of(found[-1])]
-
-    return tensors, of_tensors, found
-
-
-def _as_result(leaf: Any) -> Tensor:
-    """The Tensor of a result, which may be a constant of any dtype, such as a mask."""
-    is_differentiated = holds_box(leaf) or isinstance(leaf, Tensor)
-    return as_tensor(leaf) if is_differentiated else gg.asarray(np.asarray(leaf))
-
-
-def make_vjp(fun: Function, x: Any) -> tuple[Function, Any]:
-    """The function ``g -> g^T J`` and the value of `fun` at `x`, a nest of arrays and numbers."""
-    tensors, of_tensors, found = _of_tensors(fun, x)
-    # gg.vjp does this, too, for nests of anything: here it would be a third of a small gradient
-    with gg.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(tensors)
-        values = of_tensors(*tensors)
-
-    def vjp(g: Any) -> Any:
-        given: list[Any] = []
-        map_leaves(lambda _, leaf: given.append(_cotangent(leaf)), found[-1], g)
-        fitted = [conj(_fit(u, v)) for u, v in zip(given, values, strict=True)]
-        grads = tape.gradient(values, tensors, fitted, "zero")
-        return lowered(pack(x, [conj(gg.convert_to_tensor(d)) for d in grads]))
-
-    return vjp, lowered(pack(found[-1], values))
-
-
-def _cotangent(leaf: Any) -> Tensor:
-    return as_tensor(leaf if isbox(leaf) or isinstance(leaf, Tensor) else np.asarray(leaf))
-
-
-def _fit(g: Tensor, like: Tensor) -> Tensor:
-    """A cotangent or tangent in the dtype and the shape of a value."""
-    g = gg.real(g) if g.dtype.kind == "c" != like.dtype.kind else g
-    g = gg.astype(g, like.dtype)
-    return gg.broadcast_to(g, like.shape) if g.shape != like.shape else g
-
-
-def make_jvp(fun: Function, x: Any) -> Function:
-    """The function ``v -> (value, J v)`` of `fun` at `x`, by forward mode."""
-    tensors, of_tensors, found = _of_tensors(fun, x, forward=True)
-
-    def jvp(v: Any) -> tuple[Any, Any]:
-        given: list[Any] = []
-        map_leaves(lambda _, leaf: given.append(_cotangent(leaf)), x, v)
-        tangents = [_fit(t, p) for t, p in zip(given, tensors, strict=True)]
-        values, moved = gg.jvp(of_tensors, tensors, tangents)
-        nest = found[-1]
-        return lowered(pack(nest, values)), lowered(pack(nest, moved))
-
-    return jvp
-
-
-# ---- primitives -------------------------------------------------------------------------
 
 primitive_vjps: dict[Any, Function] = {}
 """For each primitive ``(argnums, ans, args, kwargs) -> (g -> gradients)``."""
@@ -162,7 +78,7 @@ def primitive(f_raw: Function) -> Function:
 
 def has_rules(f: Function) -> bool:
     """Whether a library has set rules for a function that is differentiable without."""
-    return f in primitive_vjps or (f in primitive_jvps and _in_forward_mode.get())
+    return f in primitive_vjps or (f in primitive_jvps and in_forward_mode.get())
 
 
 def call_with_rules(primitive: Any, args: Any, kwargs: Any) -> Any:
@@ -206,16 +122,18 @@ class _Call:
     ) -> None:
         self.primitive, self.argnums, self.args, self.kwargs = primitive, argnums, args, kwargs
         self.ans = map_leaves(_whole, primitive.fun(*values, **kwargs))
+        self.outs: Any = None  # the Tensors of `ans`, once the call is recorded
 
     def run(self) -> Any:
+        calls_with_rules.set(calls_with_rules.get() + 1)
         sources = [t for k in self.argnums for t in _differentiated(self.args[k])]
         by_jvp = self.primitive in primitive_jvps
-        if self.primitive in primitive_vjps and not _in_forward_mode.get():
+        if self.primitive in primitive_vjps and not in_forward_mode.get():
             by_jvp = False
         if not by_jvp:
             before = _running.set(self)
             try:
-                outs = _recorded(*sources)
+                self.outs = outs = _recorded(*sources)
             finally:
                 _running.reset(before)
         else:
@@ -230,8 +148,11 @@ class _Call:
     def _now(self) -> tuple[Any, Any]:
         """The arguments, and the result as a function of those that an outer derivative reads."""
         args = lowered(self.args)
-        ans = self.primitive(*args, **self.kwargs) if holds_box(args) else self.ans
-        return args, ans
+        if not holds_box(args):
+            return args, self.ans
+        if self.outs is not None:  # the outer tape has recorded the call, too
+            return args, lowered(pack(self.ans, self.outs))
+        return args, self.primitive(*args, **self.kwargs)
 
     def _gradients(self, *upstream: Tensor) -> list[Any]:
         rule = primitive_vjps.get(self.primitive)
@@ -279,14 +200,14 @@ class _Call:
             )
             by_argument.append(lowered(nest))
         rule = primitive_jvps[self.primitive]
-        before = _in_forward_mode.set(False)  # the rule may be transposed, and call this primitive
+        before = in_forward_mode.set(False)  # the rule may be transposed, and call this primitive
         try:
             moved = rule(tuple(self.argnums), by_argument, ans, args, self.kwargs)
         finally:
-            _in_forward_mode.reset(before)
+            in_forward_mode.reset(before)
         results = self._results() if ans is self.ans else [as_tensor(x) for x in leaves_of(ans)]
-        pairs = zip(map(_cotangent, leaves_of(moved)), results, strict=True)
-        return results, [_fit(t, r) for t, r in pairs]
+        pairs = zip(map(cotangent, leaves_of(moved)), results, strict=True)
+        return results, [fit(t, r) for t, r in pairs]
 
 
 _running: contextvars.ContextVar[Any] = contextvars.ContextVar("the call that is recorded")

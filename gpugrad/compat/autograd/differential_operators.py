@@ -10,8 +10,8 @@ from typing import Any
 import gpugrad as gg
 import gpugrad.compat.autograd.numpy as np
 from gpugrad.compat.autograd.boxes import as_tensor, box, holds_box, leaves_of, map_leaves, pack
-from gpugrad.compat.autograd.core import make_jvp as _make_jvp
-from gpugrad.compat.autograd.core import make_vjp as _make_vjp
+from gpugrad.compat.autograd.derivatives import make_jvp as _make_jvp
+from gpugrad.compat.autograd.derivatives import make_vjp as _make_vjp
 from gpugrad.compat.autograd.vector_spaces import vspace
 from gpugrad.compat.autograd.wrap_util import unary_to_nary
 from gpugrad.compat.names import forwarding
@@ -53,7 +53,7 @@ def _value_and_grad(name: str, fun: Function, x: Any) -> tuple[Any, Any]:
             f"{name} only applies to real scalar-output functions. Try jacobian, elementwise_grad "
             "or holomorphic_grad."
         )
-    return ans, vjp(vspace(ans).ones())
+    return ans, vjp(vspace(ans).ones()) if vspace(ans).iscomplex else vjp.of_sum()
 
 
 @unary_to_nary
@@ -62,7 +62,7 @@ def elementwise_grad(fun: Function, x: Any) -> Any:
     vjp, ans = _make_vjp(fun, x)
     if vspace(ans).iscomplex:
         raise TypeError("Elementwise_grad only applies to real-output functions.")
-    return vjp(vspace(ans).ones())
+    return vjp.of_sum()
 
 
 @unary_to_nary
@@ -76,6 +76,9 @@ def jacobian(fun: Function, x: Any) -> Any:
     """Returns a function that computes the Jacobian, of shape ``value.shape + x.shape``."""
     vjp, ans = _make_vjp(fun, x)
     space = vspace(ans)
+    together = vjp.rows() if space.size > 2 else None  # few rows are faster one by one
+    if together is not None:
+        return together
     rows = [vjp(vector) for vector in space.standard_basis()]
     shape = (*space.shape, *vspace(x).shape)
     return np.reshape(np.stack(rows), shape) if rows else np.zeros(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -92,13 +93,14 @@ class ArrayVSpace(VSpace):
     """The vector space of an array or a number."""
 
     def __init__(self, value: Any) -> None:
-        value = np.asarray(getval(value))
+        value = getval(value)
+        value = value if isinstance(value, (np.ndarray, np.generic)) else np.asarray(value)
         self.shape, self.dtype = value.shape, value.dtype
 
     @property
     def size(self) -> int:
         """The number of real numbers in a vector."""
-        return int(np.prod(self.shape)) * (2 if self.iscomplex else 1)
+        return math.prod(self.shape) * (2 if self.iscomplex else 1)
 
     @property
     def ndim(self) -> int:
@@ -113,7 +115,8 @@ class ArrayVSpace(VSpace):
 
     def ones(self) -> Any:
         """The sum of the standard basis."""
-        return np.full(self.shape, sum(self._units), self.dtype)
+        ones = np.ones(self.shape, self.dtype)
+        return ones * sum(self._units) if self.iscomplex else ones
 
     def randn(self) -> Any:
         """A vector of normal random numbers of ``numpy.random``."""
@@ -160,8 +163,10 @@ def vspace(value: Any) -> VSpace:
     if registered is not None:
         made: VSpace = registered(value)
         return made
+    if isinstance(value, (np.ndarray, np.inexact)):
+        return (ComplexArrayVSpace if value.dtype.kind == "c" else ArrayVSpace)(value)
     if isinstance(value, (list, tuple, dict)):
         return VSpace(value)
-    if isinstance(value, (np.ndarray, np.inexact, float, complex)):
-        return (ComplexArrayVSpace if np.iscomplexobj(value) else ArrayVSpace)(value)
+    if isinstance(value, (float, complex)):
+        return vspace(np.asarray(value))
     raise TypeError(f"Can't find vector space for value {value} of type {type(value)}.")

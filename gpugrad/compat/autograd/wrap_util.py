@@ -25,8 +25,9 @@ def wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any)
     """A decorator that gives a function a name and a docstring made from those of another."""
 
     def decorate(f: Any) -> Any:
-        f.__name__ = namestr.format(fun=get_name(fun), **names)
-        f.__doc__ = docstr.format(fun=get_name(fun), doc=get_doc(fun), **names)
+        name, doc = get_name(fun), get_doc(fun)  # format takes a while, and mostly changes nothing
+        f.__name__ = name if namestr == "{fun}" else namestr.format(fun=name, **names)
+        f.__doc__ = doc if docstr == "{doc}" else docstr.format(fun=name, doc=doc, **names)
         return f
 
     return decorate

@@ -295,6 +295,8 @@ def asarray(
     >>> print(gg.asarray([1, 2], dtype=gg.float32))
     [1. 2.]
     """
+    if type(obj) is np.ndarray and copy is None:
+        return constant(obj, dtype, device=device)
     obj = opened(obj, dtype)
     is_tensor = isinstance(obj, Tensor)
     if copy is not None and not isinstance(copy, (int, np.bool_)):

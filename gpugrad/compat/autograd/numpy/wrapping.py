@@ -30,7 +30,14 @@ def wrapped(name: str, plain: Callable[..., Any], ours: Callable[[], Any]) -> Ca
             return plain(*args, **keywords)
         if has_rules(call):
             return call_with_rules(call, args, keywords)
-        return box(ours()(*unbox(args), **(unbox(keywords) if keywords else keywords)))
+        function = own[0] if own else found()
+        return box(function(*unbox(args), **(unbox(keywords) if keywords else keywords)))
+
+    own: list[Callable[..., Any]] = []
+
+    def found() -> Callable[..., Any]:
+        own.append(ours())
+        return own[0]
 
     call.fun = plain  # type: ignore[attr-defined]  # as a primitive has it
     if not isinstance(plain, np.ufunc):
