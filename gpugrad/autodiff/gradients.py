@@ -149,9 +149,8 @@ class Passes:
     def once(self, which: str, wrap_reading: Callable[..., LogReading] | None = None) -> list[Any]:
         """The gradients by one pass with the rules `which`, on another reading if one is given."""
         recorder, trace, sources = self._recorder, self._trace, self._sources
-        reading = reading_of(
-            which, self._first, *(s._data for s in self._seeds[:1] if s is not None)
-        )
+        seed = self._seeds[0]
+        reading = reading_of(which, self._first, *(() if seed is None else (seed._data,)))
         begin = self._begin(reading)
         if wrap_reading is not None:
             reading = wrap_reading(reading, begin)
