@@ -294,7 +294,7 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         self._end(grads)
         if unconnected is not UnconnectedGradients.NONE:
             grads = fill_unconnected(grads, leaves, unconnected)
-        elif [x for x in leaves if isinstance(x, Variable)] or [g for g in grads if g is None]:
+        elif [x for x in (*leaves, *grads) if x is None or isinstance(x, Variable)]:
             warn_if_rebound(leaves, grads, self.leaves)
         return pack_tensors(sources, grads)
 
