@@ -90,11 +90,17 @@ def _set_imag(self: Tensor, value: Any) -> None:
     writes.setitem(complex.imag(self), ..., value)
 
 
+def _reversed(self: Tensor) -> Tensor:
+    """The axes in reverse order."""
+    return shaping.permute_dims(self, tuple(range(self.ndim))[::-1])
+
+
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """Permute the axes; without arguments, reverse them."""
-    order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    order = () if len(order) == 1 and order[0] is None else order
-    return shaping.permute_dims(self, tuple(order) or tuple(range(self.ndim))[::-1])
+    order = tuple(axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes)
+    if not order or (len(order) == 1 and order[0] is None):
+        return _reversed(self)
+    return shaping.permute_dims(self, order)
 
 
 def _adjoint(self: Tensor) -> Tensor:
@@ -222,7 +228,7 @@ _METHODS = {
     "__lt__": comparison.less, "__le__": comparison.less_equal, "__gt__": comparison.greater,
     "__ge__": comparison.greater_equal, "__eq__": _comparison(comparison.equal),
     "__ne__": _comparison(comparison.not_equal), "__contains__": _contains,
-    "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_transpose),
+    "__getitem__": _getitem, "__setitem__": writes.setitem, "T": property(_reversed),
     "mT": property(shaping.matrix_transpose), "H": property(_adjoint),
     "real": property(complex.real, _set_real), "imag": property(complex.imag, _set_imag),
     "sum": reduction.sum_, "mean": reduction.mean,

@@ -174,7 +174,8 @@ class LogReading:
     def of(self, entry: Entry, g: Any, needed: Container[int]) -> Prepared:
         """The rules of an entry and their arguments, given the gradient of its result."""
         op, _, ids, shapes_and_dtypes, saved, _ = entry
-        rules = getattr(op, self._which) or op.rules_for(len(ids))
+        named = op.plain if self._which == "plain" else getattr(op, self._which)  # the common one
+        rules = named or op.rules_for(len(ids))
         return self.xp, rules, shapes_and_dtypes, saved
 
     def check_sum(self, total: Any, *parts: Any) -> None:

@@ -190,25 +190,30 @@ def batched_reading(op: Any) -> Callable[..., Any]:
     """An op's function on arrays, some of them Batched."""
     family = "stack" if op.kind == "elementwise" else op.batch or "loop"
     rule = family if callable(family) else _FAMILIES[family](op)
-    names = tuple(op.signature.parameters)
+    names, is_indexed = tuple(op.signature.parameters), "index" in op.params
 
     def run(*args: Any, **keywords: Any) -> Any:
         bound = {**op.params, **dict(zip(names, args, strict=False)), **keywords}
         arrays = [bound.pop(n, None) for n in op.arrays]
         flat = arrays[0] if op.variadic else arrays
-        levels = [a.level for a in (*flat, *index_parts(bound.get("index"))) if type(a) is Batched]
-        level = max(levels, key=lambda level: level.serial, default=None)  # the innermost
+        parts = index_parts(bound["index"]) if is_indexed else ()
+        level: Any = None  # the innermost
+        for a in (*flat, *parts):
+            if type(a) is Batched and (level is None or a.level.serial > level.serial):
+                level = a.level
         if level is None and between_numbers(op, flat):
             return op.bare(NUMPY)(*args, **keywords)[()]  # a rounded number, not an array
         if level is None:
             return getattr(reading(*flat), op.name)(*args, **keywords)
-        require_one_library(op.name, flat, bound.get("index"))
-        if "index" in bound:
+        if is_indexed:
+            require_one_library(op.name, flat, bound["index"])
             bound["index"] = _index_at_level(bound["index"], level)
-        batched = tuple(type(a) is Batched and a.level is level for a in flat)
+            parts = [p.stacked if type(p) is Each else p for p in index_parts(bound["index"])]
+        elif len(flat) > 1:
+            require_one_library(op.name, flat)
+        batched = tuple([type(a) is Batched and a.level is level for a in flat])
         inner = [a.stacked if b else a for a, b in zip(flat, batched, strict=True)]
-        parts = index_parts(bound.get("index"))
-        xp = reading(*inner, *(p.stacked if type(p) is Each else p for p in parts))
+        xp = reading(*inner, *parts)
         results = rule(xp, batched, *([inner] if op.variadic else inner), **bound)
         if op.outputs > 1:
             return tuple(Batched(r, level) for r in results)
@@ -242,7 +247,8 @@ def stack(op: Any) -> Rule:
     """Batch rule of an op that broadcasts any number of leading axes: the op itself."""
 
     def rule(xp: Any, batched: Sequence[bool], *arrays: Any, **params: Any) -> Any:
-        return getattr(xp, op.name)(*aligned(xp, batched, arrays), **params)
+        arrays = arrays if len(arrays) == 1 else aligned(xp, batched, arrays)  # type: ignore[assignment]
+        return getattr(xp, op.name)(*arrays, **params)
 
     return rule
 

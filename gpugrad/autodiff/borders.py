@@ -66,7 +66,7 @@ def wrap_level(x: Any, level: Level, axis: int) -> Any:
         return _record_border("vmap's input", x, wrap(x._kept()), wrap, unwrap)
     if type(x) is Batched and x.level.serial > level.serial:  # inner levels wrap outer ones
         return Batched(wrap_level(x.stacked, level, axis + 1), x.level)
-    return Batched(reading(x).moveaxis(x, axis, 0), level)
+    return Batched(reading(x).moveaxis(x, axis, 0) if axis else x, level)
 
 
 def unwrap_level(x: Any, level: Level, axis: int) -> Any:
@@ -81,7 +81,7 @@ def unwrap_level(x: Any, level: Level, axis: int) -> Any:
         return _repeat(reading(x), x, level, axis)
     if x.level is not level:
         return Batched(unwrap_level(x.stacked, level, axis + 1), x.level)
-    return reading(x.stacked).moveaxis(x.stacked, 0, axis)
+    return reading(x.stacked).moveaxis(x.stacked, 0, axis) if axis else x.stacked
 
 
 def examples(x: Tensor, level: Level) -> list[Tensor]:

@@ -30,20 +30,19 @@ from gpugrad.autodiff.upstream import zeros_for
 from gpugrad.core import backend, nest
 from gpugrad.core.backend import ARRAYS, TENSOR, as_array, is_inexact
 from gpugrad.core.devices import formulas_on, full_on_device_of
-from gpugrad.core.holders import HOLDER, opened
+from gpugrad.core.holders import opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import recorders, threads
 from gpugrad.core.ranks import ranks
 from gpugrad.core.settings import as_written, mixed_modes, numerics
 from gpugrad.core.tensor import Tensor, holds_tensor, next_id, wrap
+from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, DTypeError, NumericsError, reraise
 from gpugrad.kernels.cpu.large import LARGE, kernels
 from gpugrad.trace.array import Traced, current, is_traced, unwrap_to_traced
 from gpugrad.trace.numerics import checks
 from gpugrad.trace.profiling import profiles, timed_entries
 from gpugrad.trace.program import NotMasked
-
-_NOTHING = contextlib.nullcontext()
 
 
 def differentiate(
@@ -61,7 +60,7 @@ def differentiate(
     """
     if not targets:
         return [None] * len(sources)
-    targets = [link(recorder, t) for t in targets]
+    targets = [link(recorder, t) if type(t) is View else t for t in targets]
     if recorder.watched:
         sources = [recorder.source(s) for s in sources]
     trace = current.trace
@@ -94,32 +93,37 @@ def _differentiate(
     """One backward pass, and others with masked products if a gradient of the first is NaN."""
     first = targets[0]._data
     on_host = type(backend.innermost_array(first)) is np.ndarray
-    here = _NOTHING if on_host else formulas_on(first)
-    dtypes = as_written() if mixed_modes else _NOTHING
     run = Passes(recorder, targets, seeds, sources, stops, trace)
-    with np.errstate(all="ignore"), here, dtypes:
-        if ranks.size > 1 and _may_communicate(recorder.log):
-            run.traces_seeds = trace is not None
-            return run.once("masked" if on_host else "rules")
-        if on_host and trace is not None:
-            if trace.masks:
-                return run.once("masked", run.telling)
-            if checks and numerics():  # a replay could not tell a NaN that a mask absorbs
-                return run.once("masked")
-        nan: bool | None = True
-        try:
-            results = run.once("plain" if on_host else "rules")
-            nan = _any_nan(results, recorder.log, trace)
-        except NumericsError:
-            if not on_host:
-                raise  # else the NaN may be one that masked products do not have
-        if nan is False:
+    with np.errstate(all="ignore"):
+        if on_host and not mixed_modes:
+            return _passes(run, recorder, trace, on_host)
+        with contextlib.nullcontext() if on_host else formulas_on(first), as_written():
+            return _passes(run, recorder, trace, on_host)
+
+
+def _passes(run: Passes, recorder: Recorder, trace: Any, on_host: bool) -> list[Any]:
+    if ranks.size > 1 and _may_communicate(recorder.log):
+        run.traces_seeds = trace is not None
+        return run.once("masked" if on_host else "rules")
+    if on_host and trace is not None:
+        if trace.masks:
+            return run.once("masked", run.telling)
+        if checks and numerics():  # a replay could not tell a NaN that a mask absorbs
+            return run.once("masked")
+    nan: bool | None = True
+    try:
+        results = run.once("plain" if on_host else "rules")
+        nan = _any_nan(results, recorder.log, trace)
+    except NumericsError:
+        if not on_host:
+            raise  # else the NaN may be one that masked products do not have
+    if nan is False:
+        return results
+    if nan and trace is None and not checks:
+        results = run.once("masked", run.noting)
+        if not run.has_live_zeros():
             return results
-        if nan and trace is None and not checks:
-            results = run.once("masked", run.noting)
-            if not run.has_live_zeros():
-                return results
-        return run.once("masked", run.telling if nan else None)
+    return run.once("masked", run.telling if nan else None)
 
 
 class Passes:
@@ -144,17 +148,16 @@ class Passes:
         self._recorder, self._trace = recorder, trace
         self._targets, self._seeds, self._sources = targets, seeds, sources
         self._first = targets[0]._data
-        self._keep = {number_any(s) for s in sources}
-        self._stopped = {number_any(s) for s in stops}
+        self._keep = {s._id or number_any(s) for s in sources}
+        self._stopped = {number_any(s) for s in stops} if stops else set[int]()
         self._needed = _needed(recorder, self._keep)
         self._noted: NotingPass | None = None
 
     def once(self, which: str, wrap_reading: Callable[..., LogReading] | None = None) -> list[Any]:
         """The gradients by one pass with the rules `which`, on another reading if one is given."""
         recorder, trace, sources = self._recorder, self._trace, self._sources
-        reading = reading_of(
-            which, self._first, *(s._data for s in self._seeds[:1] if s is not None)
-        )
+        seed = self._seeds[0]
+        reading = reading_of(which, self._first, *(() if seed is None else (seed._data,)))
         begin = self._begin(reading)
         if wrap_reading is not None:
             reading = wrap_reading(reading, begin)
@@ -184,7 +187,7 @@ class Passes:
 
     def _begin(self, reading: LogReading) -> list[tuple[int, Any]]:
         pairs = zip(self._targets, self._seeds, strict=True)
-        begin = [(number_any(target), _seed(reading, target, seed)) for target, seed in pairs]
+        begin = [(t._id or number_any(t), _seed(reading, t, seed)) for t, seed in pairs]
         return [(i, self._followed(g)) for i, g in begin] if self.traces_seeds else begin
 
     def _followed(self, g: Any) -> Any:
@@ -385,16 +388,15 @@ def flatten_tensors(what: str, structure: Any, with_none: bool = False) -> list[
     if isinstance(structure, Tensor):
         return [structure]
     leaves = nest.flatten(structure)
-    if _are_tensors(leaves):
-        return leaves
-    if any(hasattr(type(leaf), HOLDER) for leaf in leaves):
-        leaves = [opened(leaf) for leaf in leaves]
     if with_none and structure is not None:
         leaves = [leaf for leaf in leaves if leaf is not None]
-    for leaf in leaves:
+    for k, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            continue
         if isinstance(leaf, IndexedSlices):
             raise DTypeError(f"{what}: IndexedSlices have no gradient of their own; use .values.")
-        if not isinstance(leaf, Tensor):
+        leaves[k] = held = opened(leaf)
+        if not isinstance(held, Tensor):
             is_module = hasattr(leaf, "trainable_variables")
             raise DTypeError(
                 f"{what}: expected Tensors and Variables, or nested lists, tuples and dicts of "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 import weakref
 from contextlib import AbstractContextManager
@@ -293,11 +292,11 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         self._begin("gradient")
         grads = differentiate(self, targets, seeds, leaves)
         self._end(grads)
-        if unconnected is UnconnectedGradients.NONE and (
-            any(isinstance(x, Variable) for x in leaves) or any(g is None for g in grads)
-        ):
-            warn_if_rebound(sys._getframe(1), leaves, grads, self.leaves)
-        return pack_tensors(sources, fill_unconnected(grads, leaves, unconnected))
+        if unconnected is not UnconnectedGradients.NONE:
+            grads = fill_unconnected(grads, leaves, unconnected)
+        elif [x for x in (*leaves, *grads) if x is None or isinstance(x, Variable)]:
+            warn_if_rebound(leaves, grads, self.leaves)
+        return pack_tensors(sources, grads)
 
     @saying_where
     def jacobian(

@@ -246,6 +246,8 @@ def as_array(value: Any, kind: type) -> Any:
     """A plain array; NumPy scalars and numbers become arrays of type `kind`."""
     if type(value) in ARRAYS:
         return value
+    if kind is np.ndarray:
+        return np.asarray(value)
     xp = READINGS.get(kind, NUMPY)
     library: Any = NUMPY if xp.nesting else xp
     return library.lib.asarray(value)

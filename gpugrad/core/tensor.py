@@ -340,8 +340,8 @@ def index_parts(index: Any) -> list[Any]:
 
 def require_one_library(name: str, arrays: Sequence[Any], index: Any = None) -> None:
     """Raise if plain arrays, and the Tensors in an index, come from two libraries."""
-    parts = index if type(index) is tuple else (index,)
-    on_devices = index_parts(tuple(p for p in parts if type(p) is not np.ndarray))
+    parts = index if type(index) is tuple else () if index is None else (index,)
+    on_devices = index_parts(tuple(p for p in parts if type(p) is not np.ndarray)) if parts else []
     devices.one_library(name, [a for a in (*arrays, *on_devices) if type(a) in ARRAYS])
 
 

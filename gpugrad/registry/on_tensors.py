@@ -46,7 +46,7 @@ from gpugrad.core.views import Element, View, view_or_copy
 from gpugrad.errors import ArgumentError, reraise
 from gpugrad.kernels.cpu.large import on_threads
 from gpugrad.registry.function_text import source, text_of
-from gpugrad.registry.numpys_form import numpys_form, numpys_function, refuse_elsewhere
+from gpugrad.registry.numpys_form import numpys_form, numpys_function, refuse_others
 from gpugrad.trace.array import place_beside_traced
 from gpugrad.trace.numerics import check_op, checked_composite, checks
 from gpugrad.trace.profiling import Span, profiles
@@ -197,9 +197,11 @@ BY_NUMPY: dict[str, Callable[..., Any]] = {}
 """
 
 
-def _by_numpy(op: Any, function: Any, arrays: Any, params: Any, given: dict[str, Any]) -> Any:
-    """A call of an op with arguments that only NumPy's function takes."""
-    refuse_elsewhere(op, given)
+def _by_numpy(
+    op: Any, function: Any, arrays: Any, params: Any, given: dict[str, Any], others: Any = ()
+) -> Any:
+    """A call of an op with arguments that only NumPy's function takes; `others`, no function."""
+    refuse_others(op, others)
     return BY_NUMPY["function"](op, function, arrays, params, given)
 
 
@@ -346,7 +348,7 @@ def _weak(numbers: Any, arrays: list[Tensor]) -> Tensor:
     return wrap(put(to_numpy(numbers, dtype).astype(dtype), arrays[0].device))
 
 
-_PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype}
+_PLAIN = SCALARS | {type(None), str, slice, type(Ellipsis), np.dtype, type}
 """Types of parameters that hold no Tensor."""
 
 _REAL = frozenset((float, int, bool, Tensor))

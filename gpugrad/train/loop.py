@@ -331,11 +331,12 @@ def _parts(batch: Any) -> Sequence[Any]:
 def _count_examples(name: str, batch: Any) -> int:
     """The length of the first array of a batch; 1 if there is none."""
     leaves = nest.flatten(batch)
-    shapes = [x.shape if type(x) is Tensor else np.shape(x) for x in leaves]  # NumPy asks all ops
-    lengths = [shape[0] for shape in shapes if shape]
-    if lengths[:1] == [0] and ranks.size == 1:  # else the other ranks have some
-        raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shapes}.")
-    return lengths[0] if lengths else 1
+    shapes = (x.shape if type(x) is Tensor else np.shape(x) for x in leaves)  # NumPy asks all ops
+    length = next((shape[0] for shape in shapes if shape), 1)
+    if not length and ranks.size == 1:  # else the other ranks have some
+        shown = [np.shape(x) for x in leaves]
+        raise ArgumentError(f"{name}: a batch has no examples: its parts have the shapes {shown}.")
+    return length
 
 
 def _read(run: Run, batch: Any) -> None:

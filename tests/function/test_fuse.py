@@ -49,6 +49,17 @@ def layer_norm(x, gamma, beta):
     return c / gg.sqrt(v + 1e-5) * gamma + beta
 
 
+def test_an_outer_sum_before_a_product_joins_the_kernel_after_it():
+    def nearest(p, c):  # squared distances of all pairs are never in memory
+        squares = gg.sum(p * p, axis=1, keepdims=True) + gg.sum(c * c, axis=1)
+        return gg.sum(gg.min(squares - 2.0 * (p @ c.T), axis=1))
+
+    p, c = gg.ones((200, 8)), gg.ones((100, 8))
+    kernels = launches(fuse_groups_in_c(program_of(nearest, p, c)))
+    (joined,) = [k for k in kernels if "200x100" in k]
+    assert joined == "kernel 200x100 of multiply, add, subtract, min"
+
+
 def test_kernels_in_c_have_few_steps_so_that_compilers_take_linear_time():
     def f(x):
         y = x

@@ -769,3 +769,25 @@ def test_sigmoid_of_a_complex_number_is_finite_where_exp_overflows():
     slopes = gg.grad(lambda z: gg.sum(gg.real(gg.sigmoid(z))))(z)
     np.testing.assert_allclose(slopes, [0.0, 0.0, np.conj(middle * (1 - middle))], rtol=1e-14)
     np.testing.assert_allclose(gg.silu(z)[:2], [0.0, 1000.0 - 2.0j])
+
+
+@pytest.mark.parametrize("join", [gg.concat, gg.stack])
+@pytest.mark.parametrize(("other", "common"), [("float16", "float32"), ("int32", "float64")])
+def test_bfloat16_joins_what_numpy_does_not_promote_it_with(join, other, common):
+    x, y = gg.asarray([1.5, 2.0], dtype="bfloat16"), gg.asarray([3, 4], dtype=other)
+    for joined in (join([x, y]), gg.function(lambda x, y: join([x, y]))(x, y)):
+        assert joined.dtype == common == gg.result_type(x, y)
+        assert joined.numpy().ravel().tolist() == [1.5, 2.0, 3.0, 4.0]
+    with gg.GradientTape() as tape:
+        tape.watch(x)
+        z = gg.sum(join([x, y]) * 2.0)
+    assert tape.gradient(z, x).dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_a_power_of_a_matrix_of_booleans_is_one_of_booleans(n):
+    m = np.array([[True, False], [True, True]])
+    for power in (gg.matrix_power, gg.function(lambda x, n=n: gg.matrix_power(x, n))):
+        got = power(gg.asarray(m), n).numpy()
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, np.linalg.matrix_power(m, n))

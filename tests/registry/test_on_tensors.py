@@ -19,7 +19,8 @@ return by_numpy((x, ), {}, {'out': out, 'where': where, 'dtype': dtype})
         elif type(x) is View and x.root._data is x._seen: x_ = x._array; xi = x._number
         else: x = operand(x); x_ = x._data; xi = x._id
         kind = type(x_)
-        if kind is ndarray: _r = (ufunc if x_.size < 131072 else large)(x_)
+        if kind is ndarray and x_.size < 131072: _r = ufunc(x_)
+        elif kind is ndarray: _r = large(x_)
         else: _r = impl[kind](x_)
     except Exception as _e: reraise(_e, 'tanh', {'x': x}, {})
     if type(_r) is not kind and type(_r) not in ARRAYS: _r = asarray(_r, kind)
@@ -33,12 +34,10 @@ return by_numpy((x, ), {}, {'out': out, 'where': where, 'dtype': dtype})
 """
 
 CONCAT = """\
-def concat(arrays, /, axis=_d_axis, out=None, *, dtype=None, casting=None, \
-axes=None, dim=None, dims=None):
-    if out is not None or dtype is not None or casting is not None or \
-axes is not None or dim is not None or dims is not None: \
-return by_numpy((arrays, ), {'axis': axis}, {'out': out, 'dtype': dtype, 'casting': casting, \
-'axes': axes, 'dim': dim, 'dims': dims})
+def concat(arrays, /, axis=_d_axis, out=None, *, dtype=None, casting=None, **_others):
+    if out is not None or dtype is not None or casting is not None or _others: \
+return by_numpy((arrays, ), {'axis': axis}, {'out': out, 'dtype': dtype, 'casting': casting}, \
+_others)
     try:
         arrays = tensors('concat', arrays)
         if Batched in ARRAYS: arrays = meet_levels(*arrays)
@@ -109,8 +108,8 @@ def test_traceback_shows_the_generated_line_at_first_and_later_calls():
         (meaning.__file__, "reraise", error[-1][2]),
     ]
     line = (
-        "if kind is ndarray and type(y_) is ndarray: "
-        "_r = (ufunc if x_.size < 131072 else large)(x_, y_)"
+        "if kind is ndarray and (type(y_) is ndarray or type(y_) in SCALARS "
+        "and x_.dtype.char != 'E') and x_.size < 131072: _r = ufunc(x_, y_)"
     )
     assert cause[0] == ("<gpugrad add>", "add", line)
 

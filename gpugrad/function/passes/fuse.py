@@ -333,6 +333,35 @@ def _put_late(program: Program) -> Program:
     return new
 
 
+def _spread_late(program: Program) -> Program:
+    """Move outer sums, products and the like, larger than their arguments, to their first reader.
+
+    They join its kernel then, and are never in memory. None moves behind an effect.
+    """
+    waiting: dict[int, Step] = {}
+    new = program.copy()
+    new.steps = []
+
+    def put(step: Step) -> None:
+        for v in step.inputs:
+            if (maker := waiting.pop(id(v), None)) is not None:
+                put(maker)
+        new.steps.append(step)
+
+    for step in program.steps:
+        if step.op is None or step.call is not None:
+            while waiting:
+                put(waiting.pop(next(iter(waiting))))
+        grows = _is_elementwise(step) and step.outs[0].nbytes > sum(v.nbytes for v in step.inputs)
+        if grows and step.inputs and step.outs[0].nbytes > LATE:
+            waiting[id(step.outs[0])] = step
+        else:
+            put(step)
+    while waiting:
+        put(waiting.pop(next(iter(waiting))))
+    return new
+
+
 def fuse_groups_in_c(program: Program, apart: Set[int] = frozenset()) -> Program:
     """`fuse_groups` for kernels that a C++ compiler reads."""
     return fuse_groups(program, apart, MOST_IN_C)
@@ -346,7 +375,7 @@ def fuse_groups(program: Program, apart: Set[int] = frozenset(), most: float = m
         apart: ids of the first results of steps that stay outside.
         most: steps of a kernel, at most.
     """
-    new = _put_late(_skip_broadcasts(program))
+    new = _put_late(_spread_late(_skip_broadcasts(program)))
     items = _Finder(new, apart, most).in_order()
     leaving = {id(v) for v in (*program.outputs, *(v for _, v in program.writes))}
     for item in items:

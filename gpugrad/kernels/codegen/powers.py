@@ -7,10 +7,14 @@ the call tells.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 MOST = 8
 """The largest such power: products are off by at most 4 units in the last place."""
+
+_products: dict[float, Callable[[Any, Any], Any]] = {}
+_HALVES = frozenset(n / 2 for n in range(-2 * MOST, 2 * MOST + 1) if n)
 
 
 def by_products(lib: Any, x: Any, y: Any) -> Any:
@@ -23,20 +27,26 @@ def by_products(lib: Any, x: Any, y: Any) -> Any:
         x: real numbers; complex ones for whole powers, and a root.
         y: a Python number.
     """
-    if type(y) not in (int, float) or not 0 < abs(y) <= MOST or y * 2 % 1:
+    if type(y) is not int and type(y) is not float:
         return None
-    whole, half = int(abs(y)), y % 1 != 0
-    if half and y != 0.5:  # which is sqrt
-        if x.dtype.kind == "c":
-            return None
-        x = x + 0  # the root of -0.0 is -0.0, but its power is 0.0
-    power = x if whole else lib.sqrt(x)
+    product = _products.get(y)
+    if product is None and y in _HALVES:
+        product = _products[y] = eval(f"lambda lib, x: {_product(y)}")
+    return product and product(lib, x)
+
+
+def _product(y: float) -> str:
+    """The product, written out: ``lib.square(x) * x`` for 3."""
+    whole, root = int(abs(y)), "lib.sqrt(x)"
+    power = "x" if whole else root
     for bit in f"{whole:b}"[1:]:
-        power = lib.square(power)
-        if bit == "1":
-            power = power * x
-    if half and whole:
-        power = power * lib.sqrt(x)
-    if y < 0:
-        return lib.reciprocal(power)
-    return power if y != 1 else lib.positive(x)
+        power = f"lib.square({power})" + " * x" * (bit == "1")
+    if y % 1 and whole:
+        power += f" * {root}"
+    if y == 1:
+        return "lib.positive(x)"
+    power = power if y > 0 else f"lib.reciprocal({power})"
+    if not y % 1 or y == 0.5:  # which is sqrt
+        return power
+    # the root of -0.0 is -0.0, but its power is 0.0
+    return f"None if x.dtype.kind == 'c' else (lambda x: {power})(x + 0)"

@@ -6,7 +6,8 @@ import operator
 import numpy as np
 
 from gpugrad.autodiff.batched import all_batched, batch_axis_of
-from gpugrad.core.backend import NUMPY, TENSOR
+from gpugrad.core.backend import BFLOAT16, NUMPY, TENSOR
+from gpugrad.core.dtypes import result_type
 from gpugrad.core.samples import calls, uniform
 from gpugrad.core.tensor import Tensor, tensor
 from gpugrad.errors import ArgumentError, AxisError, ShapeError, saying_where
@@ -28,7 +29,14 @@ def _joined(xp, name, arrays, axis):
         out = getattr(kernels("copies"), name)(arrays, axis)
         if out is not NotImplemented:
             return out
-    return getattr(xp.lib, name)(arrays, axis=axis)
+    try:
+        return getattr(xp.lib, name)(arrays, axis=axis)
+    except TypeError:
+        dtypes = [a.dtype for a in arrays]
+        if BFLOAT16 not in dtypes:
+            raise
+        dtype = result_type(*dtypes)  # NumPy knows none for bfloat16 and float16, or integers
+        return getattr(xp.lib, name)([a.astype(dtype) for a in arrays], axis=axis)
 
 
 def _concat_vjp(xp, g, i, arrays_shape, axis):

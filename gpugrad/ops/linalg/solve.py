@@ -261,13 +261,15 @@ def matrix_power(xp, x, /, n):
     if not isinstance(n, (int, np.integer)):
         raise ArgumentError(f"matrix_power: n={n!r} must be an int.")
     if n == 0:
-        return identity(xp, x)
+        return xp.astype(identity(xp, x), x.dtype)  # the power of a boolean is an integer
     if n < 0:
         x, n = xp.inv(x), -n
     out = None
     while n:
-        if n % 2:
-            out = xp.positive(x) if out is None else xp.matmul(out, x)
+        if n % 2 and out is None:
+            out = xp.logical_or(x, x) if x.dtype.kind == "b" else xp.positive(x)
+        elif n % 2:
+            out = xp.matmul(out, x)
         n //= 2
         if n:
             x = xp.matmul(x, x)
