@@ -16,7 +16,7 @@ import importlib
 import os
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import peers
@@ -70,7 +70,7 @@ def fitted(s: Any, t: Any, y: Any) -> Any:
     return s.curve_fit(lambda t, a, b: a * np.exp(-b * t), t, y)[0]
 
 
-Row = tuple[str, Callable[..., Any], list[np.ndarray]]
+Row = tuple[str, Callable[..., Any], Sequence[np.ndarray]]
 """The namespace, a function of it and of the arrays, and the arrays."""
 
 ROWS: dict[str, Row] = {
@@ -93,6 +93,12 @@ ROWS: dict[str, Row] = {
         lambda s, x, y: s.cdist(x, y, "cityblock"),
         [*POINTS_3D],
     ),
+    "cdist chebyshev": (
+        "spatial.distance",
+        lambda s, x, y: s.cdist(x, y, "chebyshev"),
+        [*POINTS_3D],
+    ),
+    "pdist": ("spatial.distance", lambda s, x: s.pdist(x), POINTS_3D[:1]),
     "curve_fit": ("optimize", fitted, [TIMES, DECAY]),
     "CubicSpline": ("interpolate", lambda s, x, y: s.CubicSpline(KNOTS, y)(x), [AT, KNOTS**2]),
     "RegularGridInterpolator": (
