@@ -80,7 +80,12 @@ ROWS: dict[str, Row] = {
     "maximum_filter": ("ndimage", lambda s, x: s.maximum_filter(x, 5), [IMAGE]),
     "sobel": ("ndimage", lambda s, x: s.sobel(x), [IMAGE]),
     "map_coordinates": ("ndimage", lambda s, x: s.map_coordinates(x, POINTS), [IMAGE]),
-    "rotate": ("ndimage", lambda s, x: s.rotate(x, 20.0, reshape=False), [IMAGE]),
+    "map_coordinates, both": ("ndimage", lambda s, x, p: s.map_coordinates(x, p), [IMAGE, POINTS]),
+    "rotate": (
+        "ndimage",
+        lambda s, x, angle: s.rotate(x, angle, reshape=False),
+        [IMAGE, np.array(20.0)],
+    ),
     "zoom": ("ndimage", lambda s, x: s.zoom(x, 1.5), [IMAGE]),
     "mean of labels": ("ndimage", lambda s, x: s.mean(x, LABELS, np.arange(100)), [IMAGE]),
     "lfilter": ("signal", lambda s, x, b, a: s.lfilter(b, a, x), [LINE, B, A]),
