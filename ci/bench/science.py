@@ -90,6 +90,7 @@ ROWS: dict[str, Row] = {
     "mean of labels": ("ndimage", lambda s, x: s.mean(x, LABELS, np.arange(100)), [IMAGE]),
     "lfilter": ("signal", lambda s, x, b, a: s.lfilter(b, a, x), [LINE, B, A]),
     "sosfilt": ("signal", lambda s, x, sos: s.sosfilt(sos, x), [LINE, signal.tf2sos(B, A)]),
+    "symiirorder2": ("signal", lambda s, x: s.symiirorder2(x, 0.5, 0.3), [LINE]),
     "convolve": ("signal", lambda s, x, h: s.convolve(x, h, "same"), [LINE, TAPS]),
     "fftconvolve": ("signal", lambda s, x, h: s.fftconvolve(x, h, "same"), [LINE, TAPS]),
     "cdist": ("spatial.distance", lambda s, x, y: s.cdist(x, y), [*POINTS_3D]),
