@@ -98,6 +98,13 @@ def _sum(values: Any, start: Any = 0) -> Any:
     return sum(values, start)
 
 
+def _all(values: Any) -> bool:
+    """`all` in SciPy's formulas, likewise."""
+    if isinstance(values, Tensor) and values.ndim == 1:
+        return bool(TENSOR.all(values))
+    return all(values)
+
+
 class Reader:
     """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
 
@@ -132,6 +139,7 @@ class Reader:
             "__import__": self._import,
             "float": Float,
             "sum": _sum,
+            "all": _all,
             "holds": holds,
             "known": known,
             **names,
