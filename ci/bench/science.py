@@ -16,7 +16,7 @@ import importlib
 import os
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import peers
@@ -70,7 +70,7 @@ def fitted(s: Any, t: Any, y: Any) -> Any:
     return s.curve_fit(lambda t, a, b: a * np.exp(-b * t), t, y)[0]
 
 
-Row = tuple[str, Callable[..., Any], list[np.ndarray]]
+Row = tuple[str, Callable[..., Any], Sequence[np.ndarray]]
 """The namespace, a function of it and of the arrays, and the arrays."""
 
 ROWS: dict[str, Row] = {
@@ -80,11 +80,17 @@ ROWS: dict[str, Row] = {
     "maximum_filter": ("ndimage", lambda s, x: s.maximum_filter(x, 5), [IMAGE]),
     "sobel": ("ndimage", lambda s, x: s.sobel(x), [IMAGE]),
     "map_coordinates": ("ndimage", lambda s, x: s.map_coordinates(x, POINTS), [IMAGE]),
-    "rotate": ("ndimage", lambda s, x: s.rotate(x, 20.0, reshape=False), [IMAGE]),
+    "map_coordinates, both": ("ndimage", lambda s, x, p: s.map_coordinates(x, p), [IMAGE, POINTS]),
+    "rotate": (
+        "ndimage",
+        lambda s, x, angle: s.rotate(x, angle, reshape=False),
+        [IMAGE, np.array(20.0)],
+    ),
     "zoom": ("ndimage", lambda s, x: s.zoom(x, 1.5), [IMAGE]),
     "mean of labels": ("ndimage", lambda s, x: s.mean(x, LABELS, np.arange(100)), [IMAGE]),
     "lfilter": ("signal", lambda s, x, b, a: s.lfilter(b, a, x), [LINE, B, A]),
     "sosfilt": ("signal", lambda s, x, sos: s.sosfilt(sos, x), [LINE, signal.tf2sos(B, A)]),
+    "symiirorder2": ("signal", lambda s, x: s.symiirorder2(x, 0.5, 0.3), [LINE]),
     "convolve": ("signal", lambda s, x, h: s.convolve(x, h, "same"), [LINE, TAPS]),
     "fftconvolve": ("signal", lambda s, x, h: s.fftconvolve(x, h, "same"), [LINE, TAPS]),
     "cdist": ("spatial.distance", lambda s, x, y: s.cdist(x, y), [*POINTS_3D]),
@@ -93,6 +99,12 @@ ROWS: dict[str, Row] = {
         lambda s, x, y: s.cdist(x, y, "cityblock"),
         [*POINTS_3D],
     ),
+    "cdist chebyshev": (
+        "spatial.distance",
+        lambda s, x, y: s.cdist(x, y, "chebyshev"),
+        [*POINTS_3D],
+    ),
+    "pdist": ("spatial.distance", lambda s, x: s.pdist(x), POINTS_3D[:1]),
     "curve_fit": ("optimize", fitted, [TIMES, DECAY]),
     "CubicSpline": ("interpolate", lambda s, x, y: s.CubicSpline(KNOTS, y)(x), [AT, KNOTS**2]),
     "RegularGridInterpolator": (

@@ -24,8 +24,10 @@ from typing import Any, TypeVar
 import scipy
 
 from gpugrad.autodiff.recorder import recording_stopped
+from gpugrad.core.backend import TENSOR
 from gpugrad.core.devices import device
 from gpugrad.core.forking import new_rlock
+from gpugrad.core.tensor import Tensor
 from gpugrad.errors import GpugradWarning
 from gpugrad.scipy.calling import holds, known, on_values
 from gpugrad.scipy.namespaces import MODULES, NUMPY, Float, Names
@@ -89,6 +91,20 @@ _REPLACED = {
 }
 
 
+def _sum(values: Any, start: Any = 0) -> Any:
+    """`sum` in SciPy's formulas: one op of a Tensor, not one for each element."""
+    if isinstance(values, Tensor) and values.ndim and start == 0:
+        return TENSOR.sum(values, axis=0)
+    return sum(values, start)
+
+
+def _all(values: Any) -> bool:
+    """`all` in SciPy's formulas, likewise."""
+    if isinstance(values, Tensor) and values.ndim == 1:
+        return bool(TENSOR.all(values))
+    return all(values)
+
+
 class Reader:
     """Executes modules of SciPy with other imports. Checks of unknown values raise nothing.
 
@@ -122,6 +138,8 @@ class Reader:
             **vars(builtins),
             "__import__": self._import,
             "float": Float,
+            "sum": _sum,
+            "all": _all,
             "holds": holds,
             "known": known,
             **names,

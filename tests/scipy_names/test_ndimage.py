@@ -9,7 +9,10 @@ import pytest
 import scipy.ndimage as sp
 
 import gpugrad as gg
+from gpugrad.core.backend import NUMPY
 from gpugrad.errors import DTypeError
+from gpugrad.kernels.cpu import splines as kernel
+from gpugrad.ops.scipy import splines as formulas
 from gpugrad.testing import check_grads
 
 nd = gg.scipy.ndimage
@@ -421,3 +424,27 @@ def test_gradients_of_splines_at_more_points_than_elements(mode, order):
     theirs = sp.map_coordinates(image, where, order=order, mode=mode, prefilter=False)
     np.testing.assert_allclose(at(image, where), theirs, atol=1e-12)
     check_grads(at, [image, where], order=1)
+
+
+@pytest.mark.thin(7)
+@pytest.mark.parametrize("mode", kernel.MODES)
+@pytest.mark.parametrize("order", range(6))
+@pytest.mark.parametrize(("shape", "dtype"), [((7,), "f8"), ((2, 1), "f8"), ((4, 3, 5), "f4")])
+def test_kernel_of_splines_equals_the_formula(shape, dtype, order, mode, rng, monkeypatch):
+    monkeypatch.setattr(kernel, "LARGE", 1)
+    x, g = rng.normal(size=shape).astype(dtype), rng.normal(size=200).astype(dtype)
+    where = rng.uniform(-12, 14, (len(shape), 200))
+    where[:, ::7] = np.rint(where[:, ::7])
+    how = shape, order, mode
+    value = kernel.spline(x, where, None, *how)
+    if value is NotImplemented:
+        pytest.skip("needs a C++ compiler")
+    close = {"rtol": 2e-3 if dtype == "f4" else 1e-8, "atol": 2e-3 if dtype == "f4" else 1e-8}
+    read = [formulas._read(NUMPY, x, where, order, mode, k) for k in (None, *range(len(shape)))]
+    np.testing.assert_allclose(value, read[0], **close)
+    slopes = np.stack([g * part * bool(order) for part in read[1:]])
+    np.testing.assert_allclose(kernel.spline(x, where, g, *how, slopes=True), slopes, **close)
+    spread, taps = np.zeros(x.size), formulas._taps(NUMPY, shape, where, order, mode, factor=g)
+    for at, w in taps:
+        np.add.at(spread, at, np.broadcast_to(w, at.shape))
+    np.testing.assert_allclose(kernel.spline(None, where, g, *how).ravel(), spread, **close)

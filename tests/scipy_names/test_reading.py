@@ -122,3 +122,11 @@ def test_numbers_that_scipy_draws_repeat_with_the_seed_and_are_no_constants_of_a
     np.testing.assert_array_equal(drawn(draw), drawn(draw))
     with contextlib.suppress(gg.errors.GpugradError):
         drawn(gg.function(draw))
+
+
+def test_sums_of_windows_are_one_step_of_any_length():
+    def power(x):
+        return gg.scipy.signal.periodogram(x, window=gg.abs(x) + 1)[1]
+
+    steps = [str(gg.function(power).lower(np.ones(n))).count("\n") for n in (16, 512)]
+    assert steps[0] == steps[1]

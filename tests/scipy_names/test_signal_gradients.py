@@ -8,6 +8,7 @@ import scipy.signal as S
 
 import gpugrad as gg
 from gpugrad.kernels.cpu import filters
+from gpugrad.kernels.cpu.large import kernels
 from gpugrad.testing import check_grads
 
 G = gg.scipy.signal
@@ -217,3 +218,16 @@ def test_the_kernel_of_a_filters_gradient_equals_the_formula(k, shape, monkeypat
 
     for ours, formula in zip(slopes(1), slopes(10**9), strict=True):
         np.testing.assert_allclose(ours, formula, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("k", range(2, 8))
+def test_kernel_of_recursive_filters_equals_scipys(k, dtype, rng):
+    b, a = rng.normal(size=k).astype(dtype), (0.6 ** np.arange(k) / 2).astype(dtype)
+    a[0] = 1
+    x, zi = rng.normal(size=(3, 2**16)).astype(dtype), rng.normal(size=(3, k - 1)).astype(dtype)
+    out = kernels("filters").filtered(b, a, x, zi)
+    if out is NotImplemented:
+        pytest.skip("needs a C++ compiler")
+    close = {"rtol": 1e-3, "atol": 1e-4} if dtype == "float32" else {"rtol": 1e-9, "atol": 1e-11}
+    np.testing.assert_allclose(out, S.lfilter(b, a, x, zi=zi)[0], **close)

@@ -12,6 +12,7 @@ import scipy.sparse.linalg
 
 import gpugrad as gg
 from gpugrad.errors import ShapeError, SingularMatrixError
+from gpugrad.kernels.cpu.large import kernels
 from gpugrad.ops.scipy.sparse import solutions
 from gpugrad.testing import check_grads
 
@@ -390,3 +391,18 @@ def test_patterns_of_int64_duplicates_and_no_entries():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert L.spsolve(s.csr_array((0, 0)), np.ones(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("index", "columns"), [(np.int32, ()), (np.int64, (3,))])
+def test_kernel_of_sampled_products_equals_the_formula(dtype, index, columns, rng):
+    pattern = sp.random_array((1500, 1200), density=0.08, rng=rng, format="csr")
+    places = pattern.indices.astype(index), pattern.indptr.astype(index)
+    x, y = (rng.normal(size=(n, *columns)).astype(dtype) for n in pattern.shape)
+    out = kernels("sparse").sampled(x, y, *places)
+    if out is NotImplemented:
+        pytest.skip("needs a C++ compiler")
+    rows = np.repeat(np.arange(1500), np.diff(places[1]))
+    desired = x[rows] * y[places[0]]
+    desired = desired.sum(-1) if columns else desired
+    np.testing.assert_allclose(out, desired, 1e-4 if dtype == "float32" else 1e-12, 1e-6)

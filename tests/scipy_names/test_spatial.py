@@ -13,6 +13,7 @@ from scipy.spatial import transform as sp_transform
 
 import gpugrad as gg
 from gpugrad.errors import DTypeError
+from gpugrad.kernels.cpu import pairs
 from gpugrad.testing import check_grads
 
 space = gg.scipy.spatial
@@ -362,3 +363,47 @@ def test_examples(module):
                 runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
                 runner.run(example)
                 assert not runner.failures, example.name
+
+
+@pytest.mark.parametrize("term", pairs.TERMS)
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "k"), [("float64", 301, 258, 3), ("float32", 9, 900, 17)]
+)
+def test_kernels_of_all_pairs_equal_the_formula(term, dtype, m, n, k, rng):
+    x, y = (np.abs(rng.normal(size=(size, k))).astype(dtype) for size in (m, n))
+    y[:2], x[-1, 0], y[5, 0], x[:, 1] = x[:2], 0, 0, x[:, 0]  # equal vectors, zeros, and ties
+    g = rng.normal(size=(n, m)).astype(dtype)
+    how, close = {"term": term, "p": 2.5}, {"rtol": 3e-4, "atol": 3e-2}
+    close = close if dtype == "float32" else {"rtol": 1e-9, "atol": 1e-10}
+    sums = pairs.pair_sums(None, x, y, **how)
+    slopes = [pairs.pair_sums_grad(None, h, x, y, **how) for h in (g.T, g.T.copy())]
+    if sums is NotImplemented:
+        pytest.skip("needs a C++ compiler")
+    sum_, slope = (gg.OPS[name].ref for name in ("pair_sums", "pair_sums_grad"))
+    np.testing.assert_allclose(sums, sum_(x, y, **how), **close)
+    with np.errstate(all="ignore"):
+        desired = slope(g.T, x, y, **how)
+    for slope in slopes:
+        np.testing.assert_allclose(slope, desired, **close)
+
+
+def test_distances_of_all_pairs_have_the_gradients_of_single_pairs(rng):
+    x, y, w = rng.uniform(0.5, 2, (3, 4)), rng.uniform(0.5, 2, (2, 4)), rng.uniform(0.5, 2, 4)
+    root = rng.normal(size=(4, 4))
+    cases = [(name, {"w": w}) for name in ("cityblock", "braycurtis", "sqeuclidean", "euclidean")]
+    cases += [("minkowski", {"p": 3, "w": w}), ("seuclidean", {"V": w}), ("chebyshev", {})]
+    cases += [("mahalanobis", {"VI": root @ root.T + root - root.T}), ("jensenshannon", {})]
+    for name, options in cases:
+        one, names = getattr(ours, name), tuple(options)
+
+        def all_pairs(x, y, *values, name=name, names=names):
+            return gg.sum(ours.cdist(x, y, name, **dict(zip(names, values, strict=True))) ** 2)
+
+        def each(x, y, *values, one=one, names=names):
+            given = dict(zip(names, values, strict=True))
+            return sum(one(u, v, **given) ** 2 for u in x for v in y)
+
+        arrays = [np.asarray(a, float) for a in (x, y, *options.values())]
+        argnums = tuple(i for i, a in enumerate(arrays) if a.ndim)
+        for a, b in zip(*(gg.grad(f, argnums)(*arrays) for f in (all_pairs, each)), strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-9, 1e-9, err_msg=name)

@@ -1,4 +1,4 @@
-// The gradient of recursive filters: one pass from the last element of a line to the first.
+// Recursive filters, and their gradient: one pass from the last element of a line to the first.
 #include <algorithm>
 #include <vector>
 
@@ -73,7 +73,39 @@ void lines(const void* b, const void* a, const void* g, const void* x, const voi
          (T*)by_x + l * n, by_b, by_a, (T*)by_zi + l * (k - 1), n, k, v.data());
 }
 
+// y_i = b_0 x_i + z_0; z_j = b_(j+1) x_i - a_(j+1) y_i + z_(j+1), with a state of K - 1 registers.
+template <int K, class T>
+void filtered(const void* bs, const void* as, const void* xs, const void* zs, void* ys, long count,
+              long n) {
+  T b[K], a[K], z[K];
+  for (int j = 0; j < K; ++j) b[j] = ((const T*)bs)[j], a[j] = ((const T*)as)[j];
+  for (long l = 0; l < count; ++l) {
+    const T* x = (const T*)xs + l * n;
+    T* y = (T*)ys + l * n;
+    for (int j = 0; j < K; ++j) z[j] = j + 1 < K ? ((const T*)zs)[l * (K - 1) + j] : 0;
+    for (long i = 0; i < n; ++i) {
+      const T in = x[i], out = z[0] + b[0] * in;
+#pragma GCC unroll 16
+      for (int j = 0; j + 1 < K; ++j) z[j] = z[j + 1] + b[j + 1] * in - a[j + 1] * out;
+      y[i] = out;
+    }
+  }
+}
+
+template <class T> auto filter_of(long k) -> decltype(&filtered<2, T>) {
+  const decltype(&filtered<2, T>) of_length[] = {
+      filtered<2, T>, filtered<3, T>, filtered<4, T>, filtered<5, T>, filtered<6, T>, filtered<7, T>};
+  return of_length[k - 2];
+}
+
 }  // namespace
+
+// Of 2 to 7 coefficients.
+extern "C" void gpugrad_filter(
+    long wide, const void* b, const void* a, const void* x, const void* zi, void* y, long count,
+    long n, long k) {
+  (wide ? filter_of<double>(k) : filter_of<float>(k))(b, a, x, zi, y, count, n);
+}
 
 extern "C" void gpugrad_filter_gradient(
     long wide, const void* b, const void* a, const void* g, const void* x, const void* y,

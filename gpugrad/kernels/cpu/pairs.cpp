@@ -1,9 +1,14 @@
-// Euclidean distances between all pairs of two sets of vectors, and their gradient, from the
-// differences: neither products of vectors, which cancel, nor m * n * k numbers in memory.
+// Distances between all pairs of two sets of vectors, and their gradient, from the differences:
+// neither products of vectors, which cancel, nor m * n * k numbers in memory.
 #define LIBMVEC 0
 #include "vector.h"
+#include "own.h"
 
 #include "pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
 
 namespace {
 
@@ -18,6 +23,8 @@ struct Job {
   const void *x, *y, *g, *d;
   void* out;
   long m, n, k, row, column;  // the last two: steps in `g` and `d`
+  double p = 0;
+  long real = 0;  // columns of `g`, which has no padding
 };
 
 // x is (m, k), y is (k, n) and n a multiple of N; out is (m, n).
@@ -83,6 +90,166 @@ template <class T> void gradient(void* state, long piece) {
   delete[] weights;
 }
 
+// Whether each distance is 0, or finite and at least `least`.
+template <class T> long all_exact(const T* d, long n, T least) {
+  long wrong = 0;
+  for (long i = 0; i < n; ++i) wrong += (d[i] != 0) & !(d[i] >= least && d[i] < infinity<T>());
+  return !wrong;
+}
+
+// ---- sums of a term of two elements, or the largest one, and the slope of a term by its first one
+
+template <class W, class F> INLINE W by_lane(W x, F f) {
+  for (unsigned k = 0; k < sizeof(x.of) / sizeof(x.of[0]); ++k) x.of[k] = f(x.of[k]);
+  return x;
+}
+template <class W> INLINE W sign(W x) { return where(x > W(0), W(1), where(x < W(0), W(-1), x)); }
+
+struct Sum_ {
+  static const bool MOST = false;
+  template <class W> static INLINE W join(W a, W b) { return a + b; }
+};
+struct Cityblock : Sum_ {
+  template <class W> static INLINE W term(W a, W b, double) { return fabs(a - b); }
+  template <class W> static INLINE W slope(W a, W b, W, double) { return sign(a - b); }
+};
+struct Squares : Sum_ {
+  template <class W> static INLINE W term(W a, W b, double) { return (a - b) * (a - b); }
+  template <class W> static INLINE W slope(W a, W b, W, double) { return W(2) * (a - b); }
+};
+struct Totals : Sum_ {
+  template <class W> static INLINE W term(W a, W b, double) { return fabs(a + b); }
+  template <class W> static INLINE W slope(W a, W b, W, double) { return sign(a + b); }
+};
+struct Canberra : Sum_ {
+  template <class W> static INLINE W term(W a, W b, double) {
+    const W s = fabs(a) + fabs(b);
+    return where(s == W(0), W(0), fabs(a - b) / s);
+  }
+  template <class W> static INLINE W slope(W a, W b, W, double) {
+    const W s = fabs(a) + fabs(b), d = a - b;
+    return where(s == W(0), W(0), (sign(d) - fabs(d) / s * sign(a)) / s);
+  }
+};
+struct Power : Sum_ {
+  template <class W> static INLINE W term(W a, W b, double p) {
+    return by_lane(fabs(a - b), [p](auto d) { return std::pow(d, (decltype(d))p); });
+  }
+  template <class W> static INLINE W slope(W a, W b, W, double p) {
+    const W d = a - b, power = by_lane(fabs(d), [p](auto d) {
+      return (decltype(d))p * std::pow(d, (decltype(d))(p - 1));
+    });
+    return where(d == W(0), W(0), sign(d) * power);
+  }
+};
+struct Entropy : Sum_ {
+  template <class W> static INLINE W part(W a, W m) {
+    return where(a == W(0) && m >= W(0), W(0), a * log(a / m));
+  }
+  template <class W> static INLINE W term(W a, W b, double) {
+    const W m = (a + b) / W(2), infinite = W(__builtin_inf());
+    return where(a < W(0) || b < W(0), infinite, part(a, m) + part(b, m));
+  }
+  template <class W> static INLINE W slope(W a, W b, W, double) {
+    return where(a == W(0) && b == W(0), W(0), log(W(2) * a / (a + b)));
+  }
+};
+struct Chebyshev {
+  static const bool MOST = true;
+  template <class W> static INLINE W term(W a, W b, double) { return fabs(a - b); }
+  template <class W> static INLINE W join(W a, W b) { return where(b > a || b != b, b, a); }
+  template <class W> static INLINE W slope(W a, W b, W most, double) {
+    return where(fabs(a - b) == most, sign(a - b), W(0));
+  }
+};
+
+// As `distances`, without the root.
+template <class T, class F> void sums(void* state, long piece) {
+  const Job& job = *(Job*)state;
+  const long n = job.n, low = piece * ROWS;
+  const T *y = (const T*)job.y, *x[ROWS];
+  for (long r = 0; r < ROWS; ++r)
+    x[r] = (const T*)job.x + (low + r < job.m ? low + r : low) * job.k;
+  for (long j = 0; j < n; j += N<T>) {
+    Vec<T> sum[ROWS];
+    for (long r = 0; r < ROWS; ++r) sum[r] = T(0);
+    for (long i = 0; i < job.k; ++i) {
+      const Vec<T> b = load<N<T>, N<T>>(y + i * n + j);
+      for (long r = 0; r < ROWS; ++r)
+        sum[r] = F::join(sum[r], F::term(Vec<T>(x[r][i]), b, job.p));
+    }
+    for (long r = 0; r < ROWS && low + r < job.m; ++r)
+      store<N<T>>((T*)job.out + (low + r) * n + j, sum[r]);
+  }
+}
+
+// out[i, k] = the sum of g[i, j] times the slope at x[i, k] and y[k, j] over j; x and out are (m, k),
+// y is (k, n) as in `sums`. Of the largest terms of a pair each gets an equal part.
+template <class T, class F> void sums_gradient(void* state, long piece) {
+  const Job& job = *(Job*)state;
+  const long low = piece * LINES, rows = std::min(job.m - low, LINES), n = job.n, size = job.k;
+  const T *y = (const T*)job.y, *x = (const T*)job.x + low * size;
+  const T* g = (const T*)job.g + low * job.row;
+  std::vector<T> weights(LINES * STRIP), most(F::MOST ? LINES * STRIP : 1);
+  std::vector<Vec<T>> total(LINES * size, Vec<T>(T(0)));
+  for (long from = 0; from < n; from += STRIP) {
+    const long width = std::min(n - from, STRIP), real = std::min(job.real - from, width);
+    std::fill(weights.begin(), weights.end(), T(0));
+    if (job.column == 1)
+      for (long r = 0; r < rows; ++r)
+        for (long j = 0; j < real; ++j) weights[r * STRIP + j] = g[r * job.row + from + j];
+    else
+      for (long j = 0; j < real; ++j)
+        for (long r = 0; r < rows; ++r)
+          weights[r * STRIP + j] = g[r * job.row + (from + j) * job.column];
+    if (F::MOST)
+      for (long r = 0; r < rows; ++r)
+        for (long j = 0; j < width; j += N<T>) {
+          Vec<T> top = T(0), ties = T(0);
+          const auto term = [&](long k) {
+            return F::term(
+                Vec<T>(x[r * size + k]), load<N<T>, N<T>>(y + k * n + from + j), job.p);
+          };
+          for (long k = 0; k < size; ++k) top = F::join(top, term(k));
+          for (long k = 0; k < size; ++k)
+            ties += where(term(k) == top, Vec<T>(T(1)), Vec<T>(T(0)));
+          T* weight = weights.data() + r * STRIP + j;
+          store<N<T>>(most.data() + r * STRIP + j, top);
+          store<N<T>>(weight, load<N<T>, N<T>>(weight) / ties);
+        }
+    for (long r = 0; r < rows; r += ROWS)
+      for (long k = 0; k < size; ++k) {
+        Vec<T> own[ROWS], sum[ROWS];
+        for (long q = 0; q < ROWS; ++q) {
+          own[q] = Vec<T>(x[(r + q < rows ? r + q : r) * size + k]);
+          sum[q] = T(0);
+        }
+        for (long j = 0; j < width; j += N<T>) {
+          const Vec<T> b = load<N<T>, N<T>>(y + k * n + from + j);
+          for (long q = 0; q < ROWS; ++q) {
+            const long at = (r + q) * STRIP + j;
+            const Vec<T> top = F::MOST ? load<N<T>, N<T>>(most.data() + at) : b;
+            sum[q] += load<N<T>, N<T>>(weights.data() + at) * F::slope(own[q], b, top, job.p);
+          }
+        }
+        for (long q = 0; q < ROWS; ++q) total[(r + q) * size + k] += sum[q];
+      }
+  }
+  for (long i = 0; i < rows * size; ++i)
+    ((T*)job.out)[low * size + i] = over_lanes(Sum(), total[i])[0];
+}
+
+// The two jobs of each term, in the order of `TERMS` in pairs.py.
+template <class T> struct Jobs {
+  gpugrad_job sums, gradient;
+  template <class F> static Jobs of() { return {::sums<T, F>, ::sums_gradient<T, F>}; }
+  static Jobs at(long term) {
+    const Jobs all[] = {of<Cityblock>(), of<Squares>(), of<Totals>(),
+                        of<Canberra>(), of<Power>(), of<Entropy>(), of<Chebyshev>()};
+    return all[term];
+  }
+};
+
 }  // namespace
 
 extern "C" {
@@ -95,10 +262,30 @@ void gpugrad_distances(
   gpugrad_parallel(wide ? distances<double> : distances<float>, &job, (m + ROWS - 1) / ROWS);
 }
 
+long gpugrad_all_exact(long wide, const void* d, long n, double least) {
+  return wide ? all_exact((const double*)d, n, least) : all_exact((const float*)d, n, (float)least);
+}
+
 void gpugrad_distances_gradient(
     long wide, const void* x, const void* y, const void* g, const void* d, void* out, long m,
     long n, long k, long row, long column) {
   Job job = {x, y, g, d, out, m, n, k, row, column};
   gpugrad_parallel(wide ? gradient<double> : gradient<float>, &job, (m + LINES - 1) / LINES);
+}
+
+void gpugrad_pair_sums(
+    long wide, long term, const void* x, const void* y, void* out, long m, long n, long k,
+    double p) {
+  Job job = {x, y, nullptr, nullptr, out, m, n, k, 0, 0, p, 0};
+  const gpugrad_job run = wide ? Jobs<double>::at(term).sums : Jobs<float>::at(term).sums;
+  gpugrad_parallel(run, &job, (m + ROWS - 1) / ROWS);
+}
+
+void gpugrad_pair_sums_gradient(
+    long wide, long term, const void* x, const void* y, const void* g, void* out, long m, long n,
+    long k, long row, long column, long real, double p) {
+  Job job = {x, y, g, nullptr, out, m, n, k, row, column, p, real};
+  const gpugrad_job run = wide ? Jobs<double>::at(term).gradient : Jobs<float>::at(term).gradient;
+  gpugrad_parallel(run, &job, (m + LINES - 1) / LINES);
 }
 }

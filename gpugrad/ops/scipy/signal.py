@@ -113,6 +113,9 @@ def _broadcasts(shape, to):
 
 def _filter_scipy(xp, b, a, x, zi):
     """SciPy's recursive filter; its FIR filter, which takes a tenth of the time, if `a` is 1."""
+    out = kernels("filters").filtered(b, a, x, zi)
+    if out is not NotImplemented:
+        return out
     a = a if a[1:].any() else a[:1]
     return xp.scipy("signal").lfilter(b, a, x, zi=zi)[0]
 

@@ -8,6 +8,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import shaped, uniform
 from gpugrad.errors import ArgumentError, ShapeError
+from gpugrad.kernels.cpu.large import kernels
 from gpugrad.ops._axes import check_axis
 from gpugrad.ops.arrays.index_rules import add_at
 from gpugrad.ops.scipy.ndimage import check_mode
@@ -198,6 +199,10 @@ def _read(xp, x, coordinates, order, mode, slope=None):
 
 def _by_coordinates(xp, g, x, coordinates, order, mode):
     """The gradient of a sum of `g` times the spline of `x`."""
+    if xp is NUMPY:
+        out = kernels("splines").spline(x, coordinates, g, x.shape, order, mode, slopes=True)
+        if out is not NotImplemented:
+            return out
     axes = range(x.ndim if order else 0)
     parts = [g * _read(xp, x, coordinates, order, mode, k) for k in axes]
     parts = xp.stack(parts, axis=0) if parts else coordinates * 0
@@ -273,6 +278,10 @@ def spline_at(xp, x, coordinates, /, *, order, mode):
     [0.5 3. ]
     """
     _check_spline("spline_at", order, mode, coordinates, x.shape)
+    if xp is NUMPY:
+        out = kernels("splines").spline(x, coordinates, None, x.shape, order, mode)
+        if out is not NotImplemented:
+            return out
     if xp is NUMPY and x.dtype.kind == "f" and x.size and coordinates.ndim > 1:
         return xp.scipy("ndimage").map_coordinates(
             x, coordinates, x.dtype, order, mode, 0.0, prefilter=False
@@ -334,6 +343,10 @@ def spline_spread(xp, x, coordinates, /, *, shape, order, mode):
     _check_spline("spline_spread", order, mode, coordinates, shape)
     if x.shape != coordinates.shape[1:]:
         raise ShapeError(f"spline_spread: {x.shape} at coordinates of {coordinates.shape}.")
+    if xp is NUMPY:
+        out = kernels("splines").spline(None, coordinates, x, shape, order, mode)
+        if out is not NotImplemented:
+            return out
     out = xp.lib.zeros(math.prod(shape), dtype=x.dtype)
     where, x = coordinates.reshape(len(shape), -1), x.reshape(-1)
     for start in range(0, x.size, _BLOCK):

@@ -16,6 +16,7 @@ from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.listening import threads
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import arranged
+from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.numpy.creation import asarray
 from gpugrad.ops.scipy.ndimage import NUMPY_MODES
 from gpugrad.scipy.signatures import with_signature
@@ -47,7 +48,12 @@ def is_dtype(output: Any) -> bool:
 
 
 def as_scipy(
-    formula: Any = None, *, dtype: Any = output_dtype, order: bool = False, direct: str = ""
+    formula: Any = None,
+    *,
+    dtype: Any = output_dtype,
+    order: bool = False,
+    direct: str = "",
+    has_kernel: bool = False,
 ) -> Any:
     """The function with the signature of SciPy's of that name; a decorator.
 
@@ -60,9 +66,12 @@ def as_scipy(
         order: whether complex numbers are refused, as they have no order.
         direct: the dtypes, by their letters, of which SciPy's function is faster: it runs on NumPy
             arrays if nothing is recorded.
+        has_kernel: whether this is so of small arrays of floats alone.
     """
     if formula is None:
-        return functools.partial(as_scipy, dtype=dtype, order=order, direct=direct)
+        return functools.partial(
+            as_scipy, dtype=dtype, order=order, direct=direct, has_kernel=has_kernel
+        )
     name = formula.__name__
 
     def call(bound: inspect.BoundArguments) -> Any:
@@ -74,7 +83,8 @@ def as_scipy(
         if order and x.dtype.kind == "c":
             raise TypeError(f"{name}: Complex type not supported")
         to = given.get("output")
-        if x.dtype.char in direct and is_dtype(to) and is_plain([*given.values()]):
+        slow = not has_kernel or x.size < LARGE or x.dtype.kind != "f"
+        if x.dtype.char in direct and slow and is_dtype(to) and is_plain([*given.values()]):
             bound.arguments = {k: v._data if isinstance(v, Tensor) else v for k, v in given.items()}
             with np.errstate(all="ignore"):  # ops do not warn
                 return wrapped(getattr(SCIPY, name)(*bound.args, **bound.kwargs))

@@ -169,7 +169,7 @@ def _by_rows(x: Tensor, axis: int, taps: Any) -> Tensor:
     return xp.permute_dims(out, tuple(int(k) for k in np.argsort(order)))
 
 
-@as_scipy(direct=common.INTEGERS + "fd")
+@as_scipy(direct=common.INTEGERS + "fd", has_kernel=True)
 def map_coordinates(input, coordinates, **spline):
     """The spline at coordinates; differentiable by `input`, `coordinates` and `cval`.
 
@@ -186,7 +186,7 @@ def map_coordinates(input, coordinates, **spline):
     return _interpolate(input, xp.astype(t, DOUBLE), t.shape[1:], **spline)
 
 
-@as_scipy(direct=common.INTEGERS + "fd")
+@as_scipy(direct=common.INTEGERS + "fd", has_kernel=True)
 def affine_transform(input, matrix, offset, output_shape, **spline):
     """The spline at ``matrix @ index + offset``; differentiable by `matrix` and `offset` too.
 

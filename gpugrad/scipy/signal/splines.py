@@ -81,8 +81,13 @@ def _precision(signal: Tensor, precision: float) -> float:
 
 def _cut_sum(signal: Tensor, weights: Callable[..., Any], roots: Any, limit: float) -> Tensor:
     """Sums of weights times each row, to the first weight whose square is at most `limit`."""
-    k = np.arange(float(signal.shape[1]))
-    small = np.flatnonzero(np.abs(_value(weights(k, *map(_value, roots)))) ** 2 <= limit)
+    size, values = 256, [_value(root) for root in roots]
+    while True:  # most weights of a long row are small
+        k = np.arange(float(min(size, signal.shape[1])))
+        small = np.flatnonzero(np.abs(_value(weights(k, *values))) ** 2 <= limit)
+        if small.size or k.size == signal.shape[1]:
+            break
+        size *= 8
     if not small.size:
         raise ValueError("Sum to find symmetric boundary conditions did not converge.")
     n = small[0] + 1

@@ -15,7 +15,7 @@ from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.numpy.creation import asarray
 from gpugrad.registry.rules import conjugate
 from gpugrad.scipy.sparse.orders import Ordered
-from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, check_shape, gathered, on
+from gpugrad.scipy.sparse.pattern import SCIPY, Pattern, at_places, check_shape, gathered, on
 from gpugrad.scipy.sparse.structure import CLASSES, dense, is_number
 
 _OF_ENTRIES = {
@@ -124,9 +124,7 @@ class Sparse(Ordered):
     def on_rows_form(self, name: str, b: Tensor, **options: Any) -> Tensor:
         """A product or a solution by one of the ops of matrices in CSR form."""
         rows, there = self.pattern.rows_form, self.device
-        data = self.data
-        if self.format not in ("csr", "csc"):
-            data = gathered(data, rows.data)
+        data = at_places(self.data, self.pattern.rows_places)
         flip = self.format == "csc"
         pattern = (self.pattern.on(there, "indices"), self.pattern.on(there, "indptr"))
         how = {"shape": tuple(map(int, rows.shape)), "adjoint": flip, **options}
@@ -263,17 +261,10 @@ def _product(a: Sparse, b: Sparse) -> Any:
     left, right = a.tocoo(), (b if b.ndim == 2 else b.reshape(-1, 1)).tocsr()
     if a.shape[-1] != b.shape[0]:
         raise ShapeError(f"matmul: dimension mismatch: {a.shape} @ {b.shape}.")
-    at, starts = right.pattern.at, right.pattern.at.indptr.astype(np.int64)
-    lengths = np.diff(starts)[left.pattern.col]
-    one = np.repeat(np.arange(lengths.size), lengths)
-    first = np.cumsum(lengths) - lengths
-    other = np.arange(one.size) - (first - starts[left.pattern.col])[one]
-    terms = gathered(left._entries(), one + 1) * gathered(right.data, other + 1)
-    rows = left.pattern.row if a.ndim == 2 else np.zeros(left.nnz, np.int64)
-    shape = (a.shape[0] if a.ndim == 2 else 1, right.shape[1])
-    places = (rows[one], at.indices[other])
-    coo = left._scipy("coo")((np.empty(one.size, np.int64), places), shape=shape)
-    out = left._made(terms, Pattern(coo)).asformat("csc" if a.format == "csc" else "csr")
+    one, other, pattern = left.pattern.product(right.pattern)
+    terms = gathered(left._entries(), one) * gathered(right.data, other)
+    out = left._made(terms, pattern).asformat("csc" if a.format == "csc" else "csr")
+    shape = pattern.at.shape
     if a.ndim == 1 or b.ndim == 1:
         return out.reshape(*(n for n, x in zip(shape, (a, b), strict=True) if x.ndim == 2))
     return out

@@ -8,6 +8,7 @@ runs SciPy's routine on it, and the positions in the result say which data to ga
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,29 @@ def on(array: Any, device: Device) -> Tensor:
     return wrap(array if device.kind == "cpu" else put(array, device))
 
 
-def gathered(data: Tensor, positions: Any) -> Tensor:
-    """The data at positions that are counted from 1, in their shape; 0 where a position is 0."""
+def places(positions: Any, shape: tuple[int, ...]) -> Any:
+    """For `at_places` of data of that shape: positions that are counted from 1, 0 for none."""
     index = np.asarray(positions, dtype=np.int64) - 1
-    if data.shape == index.shape and np.array_equal(index.ravel(), np.arange(index.size)):
+    if index.shape == shape and np.array_equal(index.ravel(), np.arange(index.size)):
+        return None  # all of them in order
+    missing = index < 0
+    return np.maximum(index, 0), missing if missing.any() else None
+
+
+def at_places(data: Tensor, where: Any) -> Tensor:
+    """The data at `places`, in their shape; 0 where there is none."""
+    if where is None:
         return data
+    index, missing = where
     if not data.size:
         return xp.astype(on(np.zeros(index.shape, np.int8), data.device), data.dtype)
-    out = xp.take(data, on(np.maximum(index, 0), data.device))
-    missing = index < 0
-    return xp.where(on(missing, data.device), 0, out) if missing.any() else out
+    out = xp.take(data, on(index, data.device))
+    return out if missing is None else xp.where(on(missing, data.device), 0, out)
+
+
+def gathered(data: Tensor, positions: Any) -> Tensor:
+    """The data at positions that are counted from 1, in their shape; 0 where a position is 0."""
+    return at_places(data, places(positions, data.shape))
 
 
 class Pattern:
@@ -54,6 +68,19 @@ class Pattern:
         at.data = np.arange(1, at.data.size + 1).reshape(at.data.shape)
         self.at = at
         self._there: dict[Any, Tensor] = {}
+        self._moves: dict[Any, tuple[Any, Pattern]] = {}
+        self._products: Any = weakref.WeakKeyDictionary()
+
+    def leads_to(self, at: Any) -> tuple[Any, Pattern]:
+        """The `places` and the pattern of an array that SciPy made of this one's positions."""
+        at = at if at.format in FORMATS else at.tocsr()
+        return places(at.data, self.at.data.shape), Pattern(at)
+
+    def moved(self, how: str, *args: Any) -> tuple[Any, Pattern]:
+        """The same of a method of SciPy's array; computed once."""
+        if (how, *args) not in self._moves:
+            self._moves[how, *args] = self.leads_to(getattr(self.at, how)(*args))
+        return self._moves[how, *args]
 
     def on(self, device: Device, name: str) -> Tensor:
         """One of the attributes that are arrays, on a device; copied there once."""
@@ -61,6 +88,25 @@ class Pattern:
         if key not in self._there:
             self._there[key] = on(getattr(self, name), device)
         return self._there[key]
+
+    def product(self, right: Pattern) -> tuple[Any, Any, Pattern]:
+        """The positions of both factors in each term of a product, and the pattern of the terms.
+
+        Of this one in COO form with the other in CSR form; computed once for two patterns.
+        """
+        if right not in self._products:
+            at, starts = right.at, right.at.indptr.astype(np.int64)
+            lengths = np.diff(starts)[self.col]
+            one = np.repeat(np.arange(lengths.size), lengths)
+            first = np.cumsum(lengths) - lengths
+            other = np.arange(one.size) - (first - starts[self.col])[one]
+            rows = self.row if self.at.ndim == 2 else np.zeros(lengths.size, np.int64)
+            shape = (self.at.shape[0] if self.at.ndim == 2 else 1, at.shape[1])
+            kind = SCIPY.coo_array if isinstance(self.at, SCIPY.sparray) else SCIPY.coo_matrix
+            coo = kind((np.empty(one.size, np.int64), (rows[one], at.indices[other])), shape=shape)
+            self._products[right] = one + 1, other + 1, Pattern(coo)
+        found: tuple[Any, Any, Pattern] = self._products[right]
+        return found
 
     @property
     def ones(self) -> Any:
@@ -74,7 +120,8 @@ class Pattern:
         """Whether no entry stands twice."""
         at = self.at
         if at.format == "coo":
-            return np.unique(np.ravel_multi_index(at.coords, at.shape)).size == at.nnz
+            rows = at if at.ndim == 2 else at.reshape((1, -1))
+            return bool(rows.tocsr().nnz == at.nnz)  # it sums those that stand twice
         return at.format == "dia" or not _duplicates(at)
 
     @cached_property
@@ -86,6 +133,12 @@ class Pattern:
         if at.format == "csc":
             return at.T
         return at if at.format == "csr" else at.tocsr()
+
+    @cached_property
+    def rows_places(self) -> Any:
+        """The `places` of the data of `rows_form`."""
+        by_rows = self.at.format in ("csr", "csc")
+        return None if by_rows else places(self.rows_form.data, self.at.data.shape)
 
     @cached_property
     def indices(self) -> Any:
@@ -118,21 +171,25 @@ class Pattern:
         entries = self.entries
         return np.ravel_multi_index(entries.coords, entries.shape) if entries.nnz else self.row
 
+    @cached_property
+    def _distinct(self) -> tuple[Any, ...]:
+        """The places of the entries, the group of each, how many there are, and their pattern."""
+        flat, group = np.unique(self.flat, return_inverse=True)
+        shape, kind = self.at.shape, type(self.at)
+        coo = SCIPY.coo_array if isinstance(self.at, SCIPY.sparray) else SCIPY.coo_matrix
+        at = coo((np.arange(1, flat.size + 1), np.unravel_index(flat, shape)), shape=shape)
+        at.has_canonical_format = True
+        at = kind(at)
+        entries = places(self.entries.data, self.at.data.shape)
+        return entries, group.ravel(), flat.size, places(at.data, flat.shape), Pattern(at)
+
     def without_duplicates(self, data: Tensor) -> tuple[Pattern, Tensor]:
         """The pattern with each place once, and the sums of the data there."""
         if self.is_distinct:
             return self, data
-        places, group = np.unique(self.flat, return_inverse=True)
-        values = gathered(data, self.entries.data)
-        sums = xp.segment_sum(values, on(group.ravel(), data.device), places.size)
-        shape, kind = self.at.shape, type(self.at)
-        coords = np.unravel_index(places, shape)
-        coo = SCIPY.coo_array if isinstance(self.at, SCIPY.sparray) else SCIPY.coo_matrix
-        at = coo((np.arange(1, places.size + 1), coords), shape=shape)
-        at.has_canonical_format = True
-        at = kind(at)
-        sums = gathered(sums, at.data)
-        return Pattern(at), sums
+        entries, group, size, where, pattern = self._distinct
+        sums = xp.segment_sum(at_places(data, entries), on(group, data.device), size)
+        return pattern, at_places(sums, where)
 
 
 def _duplicates(at: Any) -> bool:

@@ -15,6 +15,7 @@ from gpugrad.core.devices import host
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
 from gpugrad.numpy.creation import asarray
+from gpugrad.scipy.sparse import pattern as patterns
 from gpugrad.scipy.sparse.pattern import FORMATS, SCIPY, Pattern, check_shape, gathered, on
 
 CLASSES: dict[tuple[str, bool], Any] = {}
@@ -248,9 +249,11 @@ class Structure:
 
     def _moved(self, at: Any) -> Any:
         """The array whose pattern SciPy made of the positions of this one."""
-        kept = at if at.format in FORMATS else at.tocsr()
-        kind = CLASSES[kept.format, isinstance(kept, SCIPY.sparray)]
-        return kind._made(gathered(self.data, kept.data), Pattern(kept))
+        return self._placed(*self.pattern.leads_to(at))
+
+    def _placed(self, where: Any, pattern: Pattern) -> Any:
+        kind = CLASSES[pattern.at.format, isinstance(pattern.at, SCIPY.sparray)]
+        return kind._made(patterns.at_places(self.data, where), pattern)
 
     @classmethod
     def _made(cls, data: Any, pattern: Pattern) -> Any:
@@ -280,7 +283,7 @@ class Structure:
             raise ArgumentError(f"Format {format} is unknown: use one of {names}.")
         a = self if format == "coo" and self.format != "dia" else self.sum_of_places()
         if a.kept != cls.kept:
-            a = a._moved(a.pattern.at.asformat(cls.kept))
+            a = a._placed(*a.pattern.moved("asformat", cls.kept))
         return a if format == cls.kept == a.format else cls._made(a.data, a.pattern)
 
     def tocsr(self, copy: bool = False) -> Any:
@@ -317,7 +320,7 @@ class Structure:
     @property
     def T(self) -> Any:
         """Transpose, which shares the data."""
-        return self._moved(self.pattern.at.T)
+        return self._placed(*self.pattern.moved("transpose"))
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Any:
         """Transpose, which shares the data."""

@@ -183,8 +183,8 @@ def cdist(
         kwargs: `p`, `w`, `V` or `VI` of the metric.
 
     Returns:
-        Tensor of shape (m, n) and float64. Metrics other than "euclidean", "cosine" and
-        "correlation" take memory for m * n * k numbers if their gradient is recorded.
+        Tensor of shape (m, n) and float64. With weights of 0, and for metrics of sets, recording
+        the gradient takes memory for m * n * k numbers.
 
     Raises:
         ValueError: arrays that are no matrices of as many columns, an unknown metric, negative
@@ -237,7 +237,8 @@ def pdist(
     if not isinstance(metric, str):
         raise TypeError("2nd argument metric must be a string identifier or a function.")
     x = _doubles(x)
-    return _written(out, _pairs(x, x, metric, kwargs, lambda: x)[i, j])
+    above = np.triu(np.ones((x.shape[0], x.shape[0]), bool), 1)  # a mask: the gradient is a copy
+    return _written(out, _pairs(x, x, metric, kwargs, lambda: x)[above])
 
 
 def _vectors(formula: Callable[..., Tensor]) -> Callable[..., Any]:

@@ -15,6 +15,8 @@ import numpy as np
 import gpugrad.special
 from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
+from gpugrad.ops.scipy.pairs import TERMS
+from gpugrad.scipy.calling import known
 
 Metric = Callable[..., Tensor]
 
@@ -23,19 +25,31 @@ def _sum(x: Tensor, w: Any = None) -> Tensor:
     return xp.sum(x if w is None else _along(w, x) * x, axis=0)
 
 
-def _sum_of(term: Metric, u: Tensor, v: Tensor, w: Any = None) -> Tensor:
-    """The weighted sum of a function of elements.
-
-    For all pairs of points of few coordinates it goes from one to the next: the arrays of a
-    coordinate fit the cache, and the gradient took a third of the time.
-    """
-    k = u.shape[0]
+def _sum_of(term: str, u: Tensor, v: Tensor, w: Any = None, p: Any = 1.0) -> Tensor:
+    """The weighted sum of a term of `pair_sums`, also of all pairs, (k, m, 1) and (k, 1, n)."""
+    pairs = u.ndim == v.ndim == 3 and u.shape[2] == v.shape[1] == 1 and not isinstance(p, Tensor)
+    degree = {"cityblock": 1, "totals": 1, "squares": 2, "power": p}.get(term)
+    if pairs and degree and w is not None and known(lambda: xp.all(xp.greater(w, 0))):
+        u, v = (_along(w ** (1 / degree), x) * x for x in (u, v))
+        w = None
+    if pairs and w is None:
+        return xp.pair_sums(*_rows(u, v), term=term, p=float(p))
+    each, k = TERMS[term], u.shape[0]
     if u.ndim < 3 or not 0 < k <= 8:
-        return _sum(term(u, v), w)
-    parts = [term(*(xp.getitem(x, index=i) for x in (u, v))) for i in range(k)]
+        return _sum(each(xp, u, v, p), w)
+    # from one coordinate to the next: their arrays fit the cache
+    parts = [each(xp, *(xp.getitem(x, index=i) for x in (u, v)), p) for i in range(k)]
     if w is not None:
         parts = [xp.getitem(w, index=i) * part for i, part in enumerate(parts)]
     return functools.reduce(operator.add, parts)
+
+
+def _rows(u: Tensor, v: Tensor) -> list[Tensor]:
+    """The two sets of vectors, as matrices, of the arrays for all pairs."""
+    return [
+        xp.matrix_transpose(xp.reshape(x, (x.shape[0], x.size // max(1, x.shape[0]))))
+        for x in (u, v)
+    ]
 
 
 def _along(w: Tensor, x: Tensor) -> Tensor:
@@ -64,15 +78,16 @@ def minkowski(u: Tensor, v: Tensor, w: Any = None, p: Any = 2) -> Tensor:
         if p == 1:
             return cityblock(u, v, w)
         if w is None:
+            if u.ndim == 3:
+                return (
+                    xp.euclidean_distances(*_rows(u, v))
+                    if p == 2
+                    else root(_sum_of("power", u, v, p=p), p)
+                )
             return xp.vector_norm(u - v, axis=0, ord=p)
         if p == 2:
             return root(sqeuclidean(u, v, w))
-
-    def power(u: Tensor, v: Tensor) -> Tensor:
-        none = xp.equal(u, v)
-        return xp.where(none, 0, xp.abs(xp.where(none, 1, u - v)) ** p)
-
-    return root(_sum_of(power, u, v, w), p)
+    return root(_sum_of("power", u, v, w, p), p)
 
 
 def euclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
@@ -82,39 +97,46 @@ def euclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
 
 def sqeuclidean(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The weighted sum of squares."""
-    return _sum_of(lambda u, v: xp.square(u - v), u, v, w)
+    return _sum_of("squares", u, v, w)
 
 
 def seuclidean(u: Tensor, v: Tensor, V: Tensor) -> Tensor:
     """The Euclidean distance by variances."""
+    if u.ndim == 3 and known(lambda: xp.all(xp.greater(V, 0))):
+        return xp.euclidean_distances(*(x / xp.sqrt(V) for x in _rows(u, v)))
     return minkowski(u, v, 1 / V)
 
 
 def mahalanobis(u: Tensor, v: Tensor, VI: Tensor) -> Tensor:
     """The Euclidean distance by an inverse covariance."""
+    if u.ndim == 3 and known(lambda: xp.all(xp.greater(xp.eigvalsh(VI + VI.T), 0))):
+        half = xp.cholesky((VI + VI.T) / 2)  # d' VI d is the square of d' times it
+        return xp.euclidean_distances(*(xp.matmul(x, half) for x in _rows(u, v)))
     d = u - v
     return root(_sum(d * xp.reshape(xp.matmul(VI, xp.reshape(d, (d.shape[0], -1))), d.shape)))
 
 
 def cityblock(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The weighted sum of differences."""
-    return _sum_of(lambda u, v: xp.abs(u - v), u, v, w)
+    return _sum_of("cityblock", u, v, w)
 
 
 def chebyshev(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The largest difference whose weight is not 0."""
+    if u.ndim == 3 and w is None:
+        return _sum_of("chebyshev", u, v)
     d = xp.abs(u - v)
     return xp.max(d if w is None else xp.where(_along(xp.greater(w, 0), d), d, 0), axis=0)
 
 
 def braycurtis(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The sum of differences by that of sums."""
-    return cityblock(u, v, w) / _sum_of(lambda u, v: xp.abs(u + v), u, v, w)
+    return cityblock(u, v, w) / _sum_of("totals", u, v, w)
 
 
 def canberra(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The sum of relative differences."""
-    return _sum_of(lambda u, v: ratio(xp.abs(u - v), xp.abs(u) + xp.abs(v)), u, v, w)
+    return _sum_of("canberra", u, v, w)
 
 
 def correlation(
@@ -143,15 +165,13 @@ def cosine(u: Tensor, v: Tensor, w: Any = None, dot: Metric | None = None) -> Te
 def jensenshannon(u: Tensor, v: Tensor, base: Any = None) -> Tensor:
     """The root of the Jensen-Shannon divergence of vectors that are normalized first."""
     u, v = (x / xp.sum(x, axis=0) for x in (u, v))
-    mean = (u + v) / 2
-    entropy = gpugrad.special.rel_entr
-    js = _sum(entropy(u, mean)) + _sum(entropy(v, mean))
+    js = _sum_of("entropy", u, v)
     return root((js if base is None else js / xp.log(base)) / 2)
 
 
 def hellinger(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
     """The root of half the sum of squared differences of roots; in cupyx, not in SciPy."""
-    return root(_sum((xp.sqrt(u) - xp.sqrt(v)) ** 2, w) / 2)
+    return root(sqeuclidean(xp.sqrt(u), xp.sqrt(v), w) / 2)
 
 
 def kl_divergence(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
@@ -205,7 +225,7 @@ def sokalsneath(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
 
 
 def yule(u: Tensor, v: Tensor, w: Any = None) -> Tensor:
-    """Twice the product of the two kinds of differences, by it plus that of the two equal ones."""
+    """Twice the product of the two terms of differences, by it plus that of the two equal ones."""
     odd = _sum(u * (1 - v), w) * _sum((1 - u) * v, w)
     equal = _sum(u * v, w) * _sum((1 - u) * (1 - v), w)
     return xp.where(xp.equal(odd, 0), 0, 2 * ratio(odd, equal + odd))

@@ -14,6 +14,7 @@ import numpy as np
 from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, DTypeError, ShapeError
+from gpugrad.kernels.cpu.large import kernels
 from gpugrad.registry.record import op
 from gpugrad.registry.rules import conjugate
 
@@ -206,7 +207,8 @@ def csr_matmul(xp, data, indices, indptr, b, /, *, shape, adjoint=False):
     checked("csr_matmul", data, indices, indptr, shape, (b, m if adjoint else n))
     if xp is NUMPY:
         a = csr(data, indices, indptr, shape)
-        return (a.T.conj() if adjoint else a) @ b
+        a = a.T if adjoint else a
+        return (a.conj() if adjoint and data.dtype.kind == "c" else a) @ b
     # cuSPARSE has no kernel for the adjoint that does not sort, and none is tested here
     rows, size = _rows(xp.lib, indices, indptr), (n if adjoint else m, *b.shape[1:])
     here, there = (rows, indices) if adjoint else (indices, rows)
@@ -233,18 +235,6 @@ def _sampled_batch(xp, batched, x, y, indices, indptr):
     (_, indices, indptr), _ = _blocks(xp, data, indices, indptr, shape, n)
     x, y = _stacked(xp, x, batched[0], n), _stacked(xp, y, batched[1], n)
     return xp.reshape(xp.csr_sampled(x, y, indices, indptr), data.shape)
-
-
-def _sampled_rows(x, y, indices, indptr):
-    """Products of vectors' elements, of rows whose arrays fit the cache: a third of the time."""
-    out = np.empty(indices.size, np.result_type(x, y))
-    step = max(1, 2**14 * x.size // max(1, indices.size))
-    for start in range(0, x.size, step):
-        ends = indptr[start : start + step + 1]
-        part = slice(ends[0], ends[-1])
-        left = np.repeat(x[start : start + step], np.diff(ends))
-        np.multiply(left, y[indices[part]], out=out[part])
-    return out
 
 
 def _sampled_samples(rng):
@@ -294,8 +284,10 @@ def csr_sampled(xp, x, y, indices, indptr, /):
     checked("csr_sampled", indices, indices, indptr, shape, (x, shape[0]), (y, shape[1]))
     if x.shape[1:] != y.shape[1:]:
         raise ShapeError(f"csr_sampled: x {x.shape} and y {y.shape} differ in their columns.")
-    if x.ndim == 1 and xp is NUMPY:
-        return _sampled_rows(x, y, indices, indptr)
+    if xp is NUMPY:
+        out = kernels("sparse").sampled(x, y, indices, indptr)
+        if out is not NotImplemented:
+            return out
     rows, lib = _rows(xp.lib, indices, indptr), xp.lib
     if x.ndim == 1:
         return x[rows] * y[indices]
