@@ -101,6 +101,9 @@ class CProgram:
 
     def __init__(self, program: Program, in_loop: bool = False) -> None:
         self.program, self._in_loop = program, in_loop
+        arrays = [*program.inputs, *(v for _, v in program.reads)]
+        others = {n for v in arrays for n in v.shape[1:]}  # that stay the same in other batches
+        self._batches = {v.shape[0] for v in program.inputs if v.shape} - others
         self.refused: dict[str, str] = {}
         self._library: Any = None
         self._write(program)
@@ -192,8 +195,9 @@ class CProgram:
 
     def _written(self, step: FusedKernel) -> bool:
         try:
-            kernel = CKernel(KernelCode(step, strides=self._strides(step)))
-            if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
+            code = KernelCode(step, strides=self._strides(step))
+            kernel = CKernel(code, self._in_loop, self._batches)
+            if len(kernel.inputs) + len(kernel.outs) >= _POINTERS:
                 raise NoCodeError("too many arrays")
         except NoCodeError:
             self._whole.append(step)
