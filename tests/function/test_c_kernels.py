@@ -733,3 +733,14 @@ def test_a_batch_of_another_length_has_the_kernels_of_the_one_before(rng):
             near(result, value, 1e-5)
     texts = {plan.replay._compiled.source for plan in step._plans.values()}
     assert len(texts) == 1
+
+
+def test_operators_on_single_floats_are_c_without_vectors_and_have_numpys_bits(rng):
+    def f(x):
+        y = x[0] * x[1] - x[2] / x[3]
+        return gg.where(y > 0, -y, x[4] + 1) * y, gg.maximum(y, x[5])
+
+    x = gg.constant(rng.standard_normal(6).astype(np.float32))
+    replay = check(f, x, tolerance=0.0)
+    assert "V<" not in replay._compiled.source
+    assert "V<" in check(lambda x: gg.exp(x[0] * x[1]), x)._compiled.source
