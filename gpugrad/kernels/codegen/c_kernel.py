@@ -35,10 +35,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from gpugrad.kernels.codegen import one_element
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
-from gpugrad.kernels.codegen.cpp import CPP, is_costly, lanes, stored, type_of
-from gpugrad.kernels.codegen.cuda import CUDA
+from gpugrad.kernels.codegen.cpp import CPP, HEAD, is_costly, lanes, stored, type_of
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.sizes import Sizes, is_share
 
 RANGE = 16_384
 """Elements of a range, at least: less is not worth another thread."""
@@ -61,8 +62,6 @@ STRIP = 4096
 
 BUFFERS = 1 << 17
 """Bytes of row buffers at most, on the stack."""
-
-_HEAD = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
 
 
 class CKernel:
@@ -89,8 +88,8 @@ class CKernel:
     def __init__(
         self, kernel: Kernel, in_loop: bool = False, batches: Collection[int] = ()
     ) -> None:
-        self._code, self._in_loop = kernel, in_loop
-        code, self._by_use = kernel, dict[str, int]()
+        self._in_loop, self._sizes = in_loop, Sizes()
+        self._code = code = kernel
         self._rows, self._columns = code.rows, code.columns
         self._any_length = code.columns == 0 and code.rows == 1
         self.inputs = [i.value for i in code.inputs]
@@ -107,11 +106,18 @@ class CKernel:
         self._varies = code.columns in batches and code.columns >= MOST_LANES
         # the text does not hold the number of columns
         self._is_free = not self._long and (self._varies or self._columns >= WIDE)
-        self._width = self._size("columns", self._columns) if self._is_free else str(self._columns)
+        self._width = (
+            self._sizes.whole("columns", self._columns) if self._is_free else str(self._columns)
+        )
         self._places, self.partial = self._parts()
         self._by_column = self._depending_on_columns()
         self._buffers = self._buffered()
-        self.text = self._text_of_one() if self._is_one_element() else self._text()
+        self.text = one_element.text(code) if one_element.is_one(code) else self._text()
+
+    @property
+    def sizes(self) -> list[int]:
+        """Whole numbers that it reads from one more array."""
+        return self._sizes.values
 
     @property
     def scratch(self) -> int:
@@ -163,23 +169,13 @@ class CKernel:
             at += -(-self._code.width(s) * s.code.dtype.itemsize // 64) * 64
         return places, at
 
-    @property
-    def sizes(self) -> list[int]:
-        """Whole numbers that it reads from one more array."""
-        return [*self._by_use.values()]
-
-    def _size(self, use: str, n: int) -> str:
-        """A number that may differ from batch to batch, as the text reads it.
-
-        Sizes of two uses may be equal by chance, so each has its own name.
-        """
-        self._by_use[use] = n
-        return f"d{[*self._by_use].index(use)}"
-
-    def _sizes_read(self) -> list[str]:
-        """The lines that read the sizes, of which the text must know all."""
-        at = len(self.inputs) + len(self.outs)
-        return [f"const long d{k} = ((const long*)p[{at}])[{k}];" for k in range(len(self._by_use))]
+    def _line(self, code: Code) -> str:
+        """The line that computes a value; a number that may differ from batch to batch is read."""
+        is_float = code.op == "literal" and code.dtype.kind == "f"
+        if is_float and is_share(code.value) and not self._any_length:
+            number = self._sizes.number(code.name, code.value)
+            return f"const {CPP.type(code.dtype)} {code.name} = ({type_of(code.dtype)}){number};"
+        return CPP.line(code)
 
     def _length(self) -> str:
         """What `each_block` must know of the length of a row."""
@@ -227,28 +223,6 @@ class CKernel:
 
     # -- the text
 
-    def _is_one_element(self) -> bool:
-        """Whether it is operators on single floats, which compile ten times faster than vectors.
-
-        They have the same bits.
-        """
-        of = self._code
-        return (
-            self._rows * self._columns == 1
-            and not of.sums
-            and not of.body.reductions
-            and all(map(_is_operator, of.body.codes))
-        )
-
-    def _text_of_one(self) -> str:
-        of = self._code
-        types = [type_of(v.dtype) for v in (*self.inputs, *self.outs)]
-        lines = [f"const {types[i.k]} x{i.k} = *(const {types[i.k]}*)p[{i.k}];" for i in of.inputs]
-        lines += map(CUDA.line, of.body.needed([r.code for r in of.results]))
-        for k, r in enumerate(of.results, len(of.inputs)):
-            lines.append(f"*({types[k]}*)p[{k}] = ({types[k]}){r.code.name};")
-        return "\n".join([_HEAD, *lines, "}"])
-
     def _text(self) -> str:
         of = self._code
         types = [type_of(i.dtype) for i in of.inputs]
@@ -269,13 +243,13 @@ class CKernel:
         narrow = [s.k for s in of.sums if not self._is_wide(s)]
         ends = [f"s{k}[0] = over_lanes(Sum(), z{k})[0];" for k in narrow]
         body, ending = self._body(), self._ending()
-        inside = [*self._sizes_read(), *lines, *body, *ends, "}"]
-        return "\n".join([_HEAD, lanes(sizes), *inside, ending])
+        inside = [*self._sizes.lines(len(self.inputs) + len(self.outs)), *lines, *body, *ends, "}"]
+        return "\n".join([HEAD, lanes(sizes), *inside, ending])
 
     def _place(self, s: Result) -> str:
         """Where a sum of a range begins, as text."""
         at = self._places[s.k]
-        return self._size(f"place {s.k}", at) if self._is_free and at else str(at)
+        return self._sizes.whole(f"place {s.k}", at) if self._is_free and at else str(at)
 
     def _is_wide(self, s: Result) -> bool:
         """Whether a sum has a result for each column."""
@@ -322,7 +296,7 @@ class CKernel:
         """Lines that compute values of the row."""
         new = [c for c in self._code.body.needed(results, known) if c not in self._by_column]
         known.update(new)
-        return [*map(CPP.line, new)]
+        return [*map(self._line, new)]
 
     def _loop(
         self,
@@ -346,7 +320,7 @@ class CKernel:
         ]
         kept.update(self._buffers.intersection(codes))
         for code in codes:
-            lines.append(CPP.line(code))
+            lines.append(self._line(code))
             if code in self._buffers:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
         block = "\n".join(["", *lines, *inside, ""])
@@ -364,7 +338,7 @@ class CKernel:
         if self._any_length:
             return f"load<N, N>(p{i.k})"
         if self._long and not self._is_whole(i):
-            last, columns = self._size("last", self._columns - 1), self._code.columns
+            last, columns = self._sizes.whole("last", self._columns - 1), self._code.columns
             t = type_of(i.dtype)
             return (
                 f"each_lane<{t}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
@@ -416,9 +390,9 @@ class CKernel:
         lines, first = [], len(self.inputs) + len(self._code.results)
         for s in self._code.sums:
             t, out = type_of(s.code.dtype), type_of(s.value.dtype)
-            mean = f" / ({t}){self._size(f'count {s.k}', s.count)}" if s.count else ""
+            mean = f" / ({t}){self._sizes.whole(f'count {s.k}', s.count)}" if s.count else ""
             width = self._width if s.by_column and self._is_free else self._code.width(s)
-            apart = self._size("apart", self.partial) if self._is_free else self.partial
+            apart = self._sizes.whole("apart", self.partial) if self._is_free else self.partial
             lines.append(
                 f"for (long j = 0; j < {width}; ++j) {{\n{t} sum = 0;\n"
                 f"for (long r = 0; r < ranges; ++r) "
@@ -428,14 +402,8 @@ class CKernel:
         if not lines:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
-        return "\n".join([head, *self._sizes_read(), *lines, "}"])
+        return "\n".join([head, *self._sizes.lines(len(self.inputs) + len(self.outs)), *lines, "}"])
 
 
 def _name(code: Code) -> str:
     return code.name
-
-
-def _is_operator(code: Code) -> bool:
-    """Whether a value is a float or a bool, and not the result of a function."""
-    is_call = isinstance(code.how, str) and code.how.endswith("()")
-    return code.dtype.kind in "fb" and code.op not in ("half", "rounded") and not is_call
