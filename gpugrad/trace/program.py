@@ -166,7 +166,7 @@ class Step:
 
     def __copy__(self) -> Step:
         """The step anew. Passes copy all steps many times, and Python's way takes 20 us a step."""
-        kind = type(self)
+        kind: Any = type(self)
         new: Step = object.__new__(kind)
         new.args, new.params, new.outs, new.op = self.args, self.params, self.outs, self.op
         new.name, new.call, new.variables = self.name, self.call, self.variables
@@ -207,7 +207,7 @@ class Step:
 
 
 @functools.cache
-def _more_slots(kind: type) -> list[str]:
+def _more_slots(kind: Any) -> list[str]:
     """The attributes that a subclass of Step adds."""
     bases = kind.__mro__[: kind.__mro__.index(Step)]
     return [name for base in bases for name in base.__dict__.get("__slots__", ())]

@@ -160,4 +160,6 @@ def _address(name: str) -> int | None:
     """The address of a function of moves.cpp; None without a compiler."""
     head = f"#define FUNCTION {name}\n" + "#define SORTS\n" * name.startswith("sorted")
     library = Kernels("moves", head).loaded
-    return library and ctypes.cast(library.gpugrad_function, ctypes.c_void_p).value
+    if library is None:
+        return None
+    return ctypes.cast(library.gpugrad_function, ctypes.c_void_p).value
