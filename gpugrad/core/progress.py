@@ -14,22 +14,22 @@ LOG = logging.getLogger("gpugrad")
 LOG.addHandler(logging.NullHandler())
 
 PATIENCE = 2.0  # seconds without a word about it
-_PAUSE = 1.0  # seconds without compilation after which a line is due again
+_PAUSE = 10.0  # seconds without compilation after which a line is due again: a trace takes some
 
 
 class _Burst:
-    """Compilations that follow one another."""
+    """Compilations that follow one another, and the seconds that they took."""
 
     def __init__(self) -> None:
-        self.begin, self.end, self.done, self.told = 0.0, float("-inf"), 0, False
+        self.seconds, self.end, self.done, self.told = 0.0, float("-inf"), 0, False
 
-    def tell(self, what: str) -> None:
+    def tell(self, what: str, start: float) -> None:
         """Write the line, once."""
         if self.told:
             return
         self.told = True
         before = f", {self.done} done before it" if self.done else ""
-        seconds = time.perf_counter() - self.begin
+        seconds = self.seconds + time.perf_counter() - start
         text = f"gpugrad: compiling {what} for {seconds:.0f} s{before}; it is kept for later runs"
         LOG.warning(text)
         if not _has_handler() and sys.stderr is not None and sys.stderr.isatty():
@@ -53,9 +53,8 @@ def compiling(what: str) -> Iterator[None]:
     start = time.perf_counter()
     if start - _burst.end > _PAUSE:
         _burst = _Burst()
-        _burst.begin = start
     burst = _burst
-    timer = threading.Timer(max(burst.begin + PATIENCE - start, 0), burst.tell, (what,))
+    timer = threading.Timer(max(PATIENCE - burst.seconds, 0), burst.tell, (what, start))
     timer.daemon = True
     if not burst.told:
         timer.start()
@@ -64,6 +63,7 @@ def compiling(what: str) -> Iterator[None]:
     finally:
         timer.cancel()
         burst.end, burst.done = time.perf_counter(), burst.done + 1
+        burst.seconds += burst.end - start
     LOG.info("compiled %s in %.2f s", what, burst.end - start)
 
 

@@ -18,7 +18,7 @@ BENCHES = Path(__file__).parents[2] / "ci" / "bench"
 SMALL = {
     "adamw": ["--rounds", "1"],
     "attention": ["--rounds", "1", "--tokens", "32", "--lengths", "16"],
-    "compile": ["--ops", "20,40"],
+    "compile": ["--ops", "20,40", "--models", "MLP", "--rounds", "1"],
     "convolution": ["--rounds", "1", "stage 4"],
     "decode": ["--rounds", "1", "--small"],
     "distributed": ["--rounds", "1", "--small"],

@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def lines(monkeypatch):
     """Run compilations of some seconds each with little patience; what a terminal shows."""
 
-    def run(*seconds, is_terminal=True, handlers=()):
+    def run(*seconds, is_terminal=True, handlers=(), between=0.0):
         monkeypatch.setattr(logging.getLogger(), "handlers", [*handlers])  # without pytest's
         stream = Terminal(is_terminal)
         monkeypatch.setattr("sys.stderr", stream)
@@ -30,6 +30,7 @@ def lines(monkeypatch):
         for k, n in enumerate(seconds):
             with progress.compiling(f"kernel {k}"):
                 time.sleep(n)
+            time.sleep(between)
         return stream.getvalue().splitlines()
 
     return run
@@ -39,6 +40,11 @@ def test_a_terminal_shows_one_line_about_what_takes_long_and_how_far_it_is(lines
     assert lines(0.0) == []
     (line,) = lines(0.03, 0.1, 0.1)
     assert line.startswith("gpugrad: compiling kernel 1 for 0 s, 1 done before it; it is kept")
+
+
+def test_the_line_counts_compilation_alone_and_comes_once_though_python_traces_in_between(lines):
+    assert lines(0.01, 0.01, between=0.06) == []
+    assert len(lines(0.06, 0.06, between=0.06)) == 1
 
 
 def test_without_a_terminal_or_with_a_handler_of_the_program_stderr_stays_empty(lines, caplog):

@@ -617,14 +617,14 @@ constexpr int N = LANES<4>;
 const float* p0 = (const float*)p[0];
 const float* p1 = (const float*)p[1];
 float* o0 = (float*)p[2];
-each_block<N, 1000>(from, to, [&](long j, auto n) __attribute__((always_inline)) {
-const V<float, N> x0 = load<n.value, N>(p0 + j);
-const V<float, N> x1 = load<n.value, N>(p1 + j);
+each_block<N, -1>(from, to, [&](long j, auto n) __attribute__((always_inline)) {
+const V<float, N> x0 = load<N>(p0 + j, n);
+const V<float, N> x1 = load<N>(p1 + j, n);
 const V<float, N> v0 = x0;
 const V<float, N> v1 = x1;
 const V<float, N> v2 = v0 * v1;
 const V<float, N> v3 = tanh(v2);
-store<n.value>(o0 + j, v3);
+store(o0 + j, v3, n);
 });
 }
 """.strip()
@@ -722,3 +722,36 @@ def test_a_large_array_keeps_the_kernel_that_its_op_has_on_the_cpu(large, rng):
     second = gg.grad(lambda x: gg.sum(gg.grad(f)(x) ** 2))
     desired = second(x).numpy()
     np.testing.assert_allclose(gg.function(second, passes=())(x).numpy(), desired, 1e-7, 1e-7)
+
+
+def test_a_batch_of_another_length_has_the_kernels_of_the_one_before(rng):
+    w, v, scale = normal(rng, 24, 40), normal(rng, 40, 10), normal(rng, 40)
+
+    def eager(x, labels):
+        y = gg.nn.layer_norm(gg.tanh(x @ w), scale, eps=1e-5) @ v
+        return gg.nn.cross_entropy(y, labels)
+
+    @gg.function
+    def step(x, labels):
+        slope = gg.grad(lambda x: gg.mean(x**2))(x)
+        return eager(x, labels), gg.mean(gg.exp(x)), gg.sum(x * 2, axis=1), gg.tanh(slope)
+
+    for n in (16, 33, 48, 700):
+        x, labels = normal(rng, n, 24), gg.constant(rng.integers(0, 10, n))
+        results, x64 = step(x, labels), x.numpy().astype(np.float64)
+        values = eager(x, labels), np.exp(x64).mean(), 2 * x64.sum(1), np.tanh(2 * x64 / x64.size)
+        for result, value in zip(results, values, strict=True):
+            near(result, value, 1e-5)
+    texts = {plan.replay._compiled.source for plan in step._plans.values()}
+    assert len(texts) == 1
+
+
+def test_operators_on_single_floats_are_c_without_vectors_and_have_numpys_bits(rng):
+    def f(x):
+        y = x[0] * x[1] - x[2] / x[3]
+        return gg.where(y > 0, -y, x[4] + 1) * y, gg.maximum(y, x[5])
+
+    x = gg.constant(rng.standard_normal(6).astype(np.float32))
+    replay = check(f, x, tolerance=0.0)
+    assert "V<" not in replay._compiled.source
+    assert "V<" in check(lambda x: gg.exp(x[0] * x[1]), x)._compiled.source

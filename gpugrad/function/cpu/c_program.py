@@ -104,6 +104,7 @@ class CProgram:
 
     def __init__(self, program: Program, in_loop: bool = False) -> None:
         self.program, self._in_loop = program, in_loop
+        self._batches = _batches(program)
         self.refused: dict[str, str] = {}
         self._library: Any = None
         self._write(program)
@@ -195,8 +196,9 @@ class CProgram:
 
     def _written(self, step: FusedKernel) -> bool:
         try:
-            kernel = CKernel(KernelCode(step, strides=self._strides(step)))
-            if len(kernel.inputs) + len(kernel.outs) > _POINTERS:
+            code = KernelCode(step, strides=self._strides(step))
+            kernel = CKernel(code, self._in_loop, self._batches)
+            if len(kernel.inputs) + len(kernel.outs) >= _POINTERS:
                 raise NoCodeError("too many arrays")
         except NoCodeError:
             self._whole.append(step)
@@ -248,6 +250,13 @@ class CProgram:
 
     def _address(self, name: str) -> int:
         return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+
+def _batches(program: Program) -> set[int]:
+    """Lengths of the inputs' first axes, without those that other axes of such arrays have."""
+    lengths = {v.shape[0] for v in program.inputs if v.shape}
+    arrays = (v for v in program.values() if v.shape and v.shape[0] in lengths)
+    return lengths.difference(*(v.shape[1:] for v in arrays))
 
 
 def _views_constant(step: Step) -> bool:

@@ -222,6 +222,8 @@ class CReplay(CpuReplay):
         for v in kernel.outs:
             over = free if kernel.writes_in_order(v) else set[int]()
             places.append(self._new_place(v, over, roots, run))
+        if kernel.sizes:
+            places.append(self._constant_place(np.array(kernel.sizes)))
         self._finish(run, step_table.KERNEL, kernel, places)
 
     def _one_result(

@@ -37,13 +37,18 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
     parts, n = [], math.prod(shape)
     if not any(strides) or not n:
         return "0"
+    rows = n
     step = strides[-1]
     if [*strides] == [step * s for s in contiguous(shape)]:
         return f"row * {step}"
     for length, stride in zip(shape, strides, strict=True):
         n //= length
         if stride and length > 1:
-            parts.append(f"row / {n} % {length} * {stride}")
+            place = f"row / {n}" if n > 1 else "row"
+            place += (
+                f" % {length}" if n * length < rows else ""
+            )  # the length of a batch is no matter
+            parts.append(f"{place} * {stride}")
     return " + ".join(parts) or "0"
 
 

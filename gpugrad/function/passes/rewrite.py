@@ -116,7 +116,7 @@ class Rewriter:
     def with_args(self, step: Step, args: Sequence[Any]) -> Step:
         """A copy of the step with other arguments."""
         new = copy.copy(step)
-        new.args = tuple(self._arg(a) for a in args)
+        new.args = tuple([self._arg(a) for a in args])
         return new
 
     def keep(self, step: Step) -> None:

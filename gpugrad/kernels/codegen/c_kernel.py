@@ -9,11 +9,11 @@ the text is::
       const float* p0 = (const float*)p[0];
       const float* p1 = (const float*)p[1];
       float* o0 = (float*)p[2];
-      each_block<N, 1000>(from, to, [&](long j, auto n) __attribute__((always_inline)) {
-        const V<float, N> x0 = load<n.value, N>(p0 + j);
+      each_block<N, -1>(from, to, [&](long j, auto n) __attribute__((always_inline)) {
+        const V<float, N> x0 = load<N>(p0 + j, n);
         ...
         const V<float, N> v3 = tanh(v2);
-        store<n.value>(o0 + j, v3);
+        store(o0 + j, v3, n);
       });
     }
 
@@ -22,17 +22,24 @@ loop reads values that are costly, such as exp, from a buffer of one row. Sums o
 `part`, one for each range, and a second function adds up the parts in order. The ranges depend on
 the shape alone, so results do not depend on the number of threads.
 
+The text holds few sizes, so that a batch of another length has the kernels of the one before. The
+number of rows is an argument. So is the length of a row if it is long, or that of a batch; else the
+compiler should know it. Of one long row, the text says whether whole vectors always fill it. Other
+sizes, such as the number of terms of a mean, are in an array behind all others.
+
 The kernel of an eager op goes over arrays of any length: it has no columns of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from gpugrad.kernels.codegen import one_element
 from gpugrad.kernels.codegen.code import Code, NoCodeError, Reduction
-from gpugrad.kernels.codegen.cpp import CPP, is_costly, lanes, stored, type_of
+from gpugrad.kernels.codegen.cpp import CPP, HEAD, is_costly, lanes, stored, type_of
 from gpugrad.kernels.codegen.kernel import Input, Kernel, Result
+from gpugrad.kernels.codegen.sizes import Sizes, is_share
 
 RANGE = 16_384
 """Elements of a range, at least: less is not worth another thread."""
@@ -42,6 +49,9 @@ RANGES = 16
 
 MOST_LANES = 16
 """Elements of a vector, at most: a shorter row takes as long as one."""
+
+WIDE = 512
+"""Columns of a row from which their number is an argument: loops are then long enough."""
 
 SHORT = 6
 """Columns of a row, at least, for functions such as exp: with fewer, a vector of elements of
@@ -59,6 +69,9 @@ class CKernel:
 
     Args:
         kernel: the kernel. Columns of its inputs are contiguous.
+        in_loop: whether it is called for the small arrays of a loop's body: the compiler then knows
+            how many elements follow after whole vectors.
+        batches: lengths of batches, as far as that is known.
 
     Attributes:
         text: the function, whose name is NAME, and for sums a second one, NAME_end.
@@ -72,7 +85,10 @@ class CKernel:
         NoCodeError: a step cannot be written.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(
+        self, kernel: Kernel, in_loop: bool = False, batches: Collection[int] = ()
+    ) -> None:
+        self._in_loop, self._sizes = in_loop, Sizes()
         self._code = code = kernel
         self._rows, self._columns = code.rows, code.columns
         self._any_length = code.columns == 0 and code.rows == 1
@@ -87,10 +103,21 @@ class CKernel:
         self.grain = -(-self.n // ranges)
         if self._long:
             self.grain = -(-self.grain // STRIP) * STRIP
+        self._varies = code.columns in batches and code.columns >= MOST_LANES
+        # the text does not hold the number of columns
+        self._is_free = not self._long and (self._varies or self._columns >= WIDE)
+        self._width = (
+            self._sizes.whole("columns", self._columns) if self._is_free else str(self._columns)
+        )
         self._places, self.partial = self._parts()
         self._by_column = self._depending_on_columns()
         self._buffers = self._buffered()
-        self.text = self._text()
+        self.text = one_element.text(code) if one_element.is_one(code) else self._text()
+
+    @property
+    def sizes(self) -> list[int]:
+        """Whole numbers that it reads from one more array."""
+        return self._sizes.values
 
     @property
     def scratch(self) -> int:
@@ -142,6 +169,24 @@ class CKernel:
             at += -(-self._code.width(s) * s.code.dtype.itemsize // 64) * 64
         return places, at
 
+    def _line(self, code: Code) -> str:
+        """The line that computes a value; a number that may differ from batch to batch is read."""
+        is_float = code.op == "literal" and code.dtype.kind == "f"
+        if is_float and is_share(code.value) and not self._any_length:
+            number = self._sizes.number(code.name, code.value)
+            return f"const {CPP.type(code.dtype)} {code.name} = ({type_of(code.dtype)}){number};"
+        return CPP.line(code)
+
+    def _length(self) -> str:
+        """What `each_block` must know of the length of a row."""
+        of, n = self._code, self._columns
+        if self._long and (self._in_loop or n < MOST_LANES):
+            return str(n % MOST_LANES)
+        if self._long or self._is_free:
+            is_whole = of.columns % MOST_LANES == 0 and not self._varies
+            return "0" if is_whole and (of.rows > 1 or self._is_free) else "-1"
+        return str(n)
+
     # -- which loop computes a value
 
     def _depending_on_columns(self) -> set[Code]:
@@ -187,9 +232,9 @@ class CKernel:
             lines.append(f"{t}* o{r.k} = ({t}*)p[{len(types) + r.k}];")
         for s in of.sums:
             t = type_of(s.code.dtype)
-            lines.append(f"{t}* s{s.k} = ({t}*)(part + {self._places[s.k]});")
+            lines.append(f"{t}* s{s.k} = ({t}*)(part + {self._place(s)});")
             if self._is_wide(s):
-                lines.append(f"for (long j = 0; j < {self._columns}; ++j) s{s.k}[j] = 0;")
+                lines.append(f"for (long j = 0; j < {self._width}; ++j) s{s.k}[j] = 0;")
             else:
                 lines.append(f"V<{t}, N> z{s.k} = ({t})0;")
         sizes = [v.dtype.itemsize for v in (*self.inputs, *self.outs)]
@@ -197,8 +242,14 @@ class CKernel:
             sizes += [c.dtype.itemsize for c in of.body.codes]
         narrow = [s.k for s in of.sums if not self._is_wide(s)]
         ends = [f"s{k}[0] = over_lanes(Sum(), z{k})[0];" for k in narrow]
-        head = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
-        return "\n".join([head, lanes(sizes), *lines, *self._body(), *ends, "}", self._ending()])
+        body, ending = self._body(), self._ending()
+        inside = [*self._sizes.lines(len(self.inputs) + len(self.outs)), *lines, *body, *ends, "}"]
+        return "\n".join([HEAD, lanes(sizes), *inside, ending])
+
+    def _place(self, s: Result) -> str:
+        """Where a sum of a range begins, as text."""
+        at = self._places[s.k]
+        return self._sizes.whole(f"place {s.k}", at) if self._is_free and at else str(at)
 
     def _is_wide(self, s: Result) -> bool:
         """Whether a sum has a result for each column."""
@@ -206,13 +257,15 @@ class CKernel:
 
     def _body(self) -> list[str]:
         """The loop over rows, or over strips of one long row, with the loops over their columns."""
-        of, lines, start, stop = self._code, list[str](), "0", str(self._columns)
+        of, lines, start, stop = self._code, list[str](), "0", self._width
         if not self._long:
+            n = self._columns + MOST_LANES
+            room = 1 << n.bit_length() if self._is_free else n
             for c in sorted(self._buffers, key=_name):
-                lines.append(f"alignas(64) {type_of(c.dtype)} b_{c.name}[{self._columns + 16}];")
+                lines.append(f"alignas(64) {type_of(c.dtype)} b_{c.name}[{room}];")
             lines.append("for (long row = from; row < to; ++row) {")
         lines += [
-            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{'0' if self._long else i.row}];"
+            f"const {CPP.type(i.dtype)} x{i.k} = p{i.k}[{'0' if self._long else self._row(i)}];"
             for i in of.inputs
             if not self._reads_columns(i)
         ]
@@ -243,7 +296,7 @@ class CKernel:
         """Lines that compute values of the row."""
         new = [c for c in self._code.body.needed(results, known) if c not in self._by_column]
         known.update(new)
-        return [*map(CPP.line, new)]
+        return [*map(self._line, new)]
 
     def _loop(
         self,
@@ -267,11 +320,11 @@ class CKernel:
         ]
         kept.update(self._buffers.intersection(codes))
         for code in codes:
-            lines.append(CPP.line(code))
+            lines.append(self._line(code))
             if code in self._buffers:
                 lines.append(f"store<N>(b_{code.name} + j, {code.name});")
         block = "\n".join(["", *lines, *inside, ""])
-        call, params, rest = f"each_block<N, {self._columns}>", "long j, auto n", ""
+        call, params, rest = f"each_block<N, {self._length()}>", "long j, auto n", ""
         if self._any_length:
             arrays = [(f"{type_of(r.value.dtype)}*", f"o{r.k}") for r in self._code.results]
             arrays += [(f"const {type_of(i.dtype)}*", f"p{i.k}") for i in read]
@@ -285,15 +338,19 @@ class CKernel:
         if self._any_length:
             return f"load<N, N>(p{i.k})"
         if self._long and not self._is_whole(i):
-            last, columns = self._columns - 1, self._code.columns
+            last, columns = self._sizes.whole("last", self._columns - 1), self._code.columns
             t = type_of(i.dtype)
             return (
                 f"each_lane<{t}, N>([&](long k) {{ const long e = j + k < {last} ? j + k : "
                 f"{last}, row = e / {columns}; return p{i.k}[{i.row} + e % {columns} * {i.column}];"
                 " })"
             )
-        offset = "" if self._long or i.row == "0" else f"{i.row} + "
-        return f"load<n.value, N>(p{i.k} + {offset}j)"
+        offset = "" if self._long or i.row == "0" else f"{self._row(i)} + "
+        return f"load<N>(p{i.k} + {offset}j, n)"
+
+    def _row(self, i: Input) -> str:
+        """The offset of a row of an input."""
+        return f"row * {self._width}" if i.row == f"row * {self._columns}" else i.row
 
     def _reduce(self, some: Sequence[Reduction], known: set[Code], kept: set[Code]) -> list[str]:
         """Lines that reduce values along the row."""
@@ -303,19 +360,18 @@ class CKernel:
             rest = r.neutral(t)
             before.append(f"V<{t}, N> all_{name} = {rest};")
             inside.append(
-                f"all_{name}.of = {functor}(all_{name}.of, first<n.value>({r.of.name}, {rest}).of);"
+                f"all_{name}.of = {functor}(all_{name}.of, first({r.of.name}, {rest}, n).of);"
             )
             after.append(f"const V<{t}, N> {name} = over_lanes({functor}, all_{name});")
-        stop, values = str(self._columns), [r.of for r in some]
+        stop, values = self._width, [r.of for r in some]
         return [*before, *self._loop("0", stop, values, inside, known, kept), *after]
 
     def _written(self) -> list[str]:
         if self._any_length:
             return [f"store<N>(o{r.k}, {r.code.name});" for r in self._code.results]
-        row = "" if self._long else f"row * {self._columns} + "
+        row = "" if self._long else f"row * {self._width} + "
         return [
-            f"store<n.value>(o{r.k} + {row}j, {stored(r.code, r.value.dtype)});"
-            for r in self._code.full
+            f"store(o{r.k} + {row}j, {stored(r.code, r.value.dtype)}, n);" for r in self._code.full
         ]
 
     def _summed(self) -> list[str]:
@@ -323,10 +379,10 @@ class CKernel:
         for s in self._code.sums:
             k, t, name = s.k, type_of(s.code.dtype), s.code.name
             if self._is_wide(s):
-                sum_ = f"V<{t}, N>(load<n.value, N>(s{k} + j)) + {name}"
-                lines.append(f"store<n.value>(s{k} + j, {sum_});")
+                sum_ = f"V<{t}, N>(load<N>(s{k} + j, n)) + {name}"
+                lines.append(f"store(s{k} + j, {sum_}, n);")
             else:
-                lines.append(f"y{k} += first<n.value>({name}, ({t})0);")
+                lines.append(f"y{k} += first({name}, ({t})0, n);")
         return lines
 
     def _ending(self) -> str:
@@ -334,17 +390,19 @@ class CKernel:
         lines, first = [], len(self.inputs) + len(self._code.results)
         for s in self._code.sums:
             t, out = type_of(s.code.dtype), type_of(s.value.dtype)
-            mean = f" / ({t}){s.count}" if s.count else ""
+            mean = f" / ({t}){self._sizes.whole(f'count {s.k}', s.count)}" if s.count else ""
+            width = self._width if s.by_column and self._is_free else self._code.width(s)
+            apart = self._sizes.whole("apart", self.partial) if self._is_free else self.partial
             lines.append(
-                f"for (long j = 0; j < {self._code.width(s)}; ++j) {{\n{t} sum = 0;\n"
+                f"for (long j = 0; j < {width}; ++j) {{\n{t} sum = 0;\n"
                 f"for (long r = 0; r < ranges; ++r) "
-                f"sum += (({t}*)(part + r * {self.partial} + {self._places[s.k]}))[j];\n"
+                f"sum += (({t}*)(part + r * {apart} + {self._place(s)}))[j];\n"
                 f"(({out}*)p[{first + s.k}])[j] = ({out})(sum{mean});\n}}"
             )
         if not lines:
             return ""
         head = 'extern "C" void NAME_end(char** p, char* part, long ranges) {'
-        return "\n".join([head, *lines, "}"])
+        return "\n".join([head, *self._sizes.lines(len(self.inputs) + len(self.outs)), *lines, "}"])
 
 
 def _name(code: Code) -> str:

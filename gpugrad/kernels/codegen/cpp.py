@@ -70,6 +70,10 @@ def prelude() -> str:
     return f'#define LIBMVEC {libmvec()}\n#include "vector.h"\n'
 
 
+HEAD = 'extern "C" void NAME(char** p, long from, long to, char* part) {'
+"""The first line of a kernel."""
+
+
 class _Vectors(Renderer):
     """Writes the lines of nodes as C++ on vectors of N elements."""
 

@@ -2,11 +2,18 @@
 //
 // A function gets numbers and contiguous arrays: what it reads, tables, and the result. It returns 0,
 // or 1 for what Python shall compute, such as an index out of bounds, for which Python has the error.
+//
+// A library has one function: the text begins with a definition of FUNCTION, such as sorted<float>.
+// All of them would take four seconds to compile.
 #include "array.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
+#ifdef SORTS  // a third of a second for these headers
+#include <algorithm>
 #include <vector>
+#endif
 
 namespace {
 
@@ -99,6 +106,7 @@ template <class T> long running_sum(const long* numbers, Arrays arrays) {
   return 0;
 }
 
+#ifdef SORTS
 // NaN comes last, as in NumPy.
 template <class T> bool is_before(T a, T b) { return a < b || (b != b && a == a); }
 
@@ -125,6 +133,7 @@ template <class T> long sorted(const long* numbers, Arrays arrays) {
     }
   return 0;
 }
+#endif
 
 // The first place of the largest or the smallest element, or of the first NaN.
 template <class T> long extreme(const long* numbers, Arrays arrays) {
@@ -153,14 +162,10 @@ template <class T> long sum(const long* numbers, Arrays arrays) {
   return 0;
 }
 
-}  // namespace
-
-extern "C" {
-
 // The result in runs of elements: each is the number of an array, a place there, the step between its
 // elements, and how many they are. numbers: bytes of an element, how many runs, and which array has
 // the runs. The result comes after it.
-long gpugrad_runs(const long* numbers, Arrays arrays) {
+long runs(const long* numbers, Arrays arrays) {
   const long size = numbers[0], runs = numbers[1];
   const int64_t* run = (const int64_t*)arrays[numbers[2]]->data;
   char* to = arrays[numbers[2] + 1]->data;
@@ -172,7 +177,7 @@ long gpugrad_runs(const long* numbers, Arrays arrays) {
 }
 
 // numbers: the axis, bytes of an index, bytes of an element; arrays: x, places, out.
-long gpugrad_take(const long* numbers, Arrays arrays) {
+long take(const long* numbers, Arrays arrays) {
   const Axis a(numbers);
   const long bytes = a.inner * numbers[5];
   return with_places(arrays[1], numbers[4], [&](auto places) {
@@ -187,7 +192,7 @@ long gpugrad_take(const long* numbers, Arrays arrays) {
   });
 }
 
-long gpugrad_take_along(const long* numbers, Arrays arrays) {
+long take_along(const long* numbers, Arrays arrays) {
   const Axis a(numbers);
   const long size = numbers[5];
   return with_places(arrays[1], numbers[4], [&](auto places) {
@@ -203,23 +208,8 @@ long gpugrad_take_along(const long* numbers, Arrays arrays) {
   });
 }
 
-#define EACH(name, ...)                                                                  \
-  long gpugrad_##name##_f(const long* n, Arrays a) { return __VA_ARGS__(float)(n, a); }  \
-  long gpugrad_##name##_d(const long* n, Arrays a) { return __VA_ARGS__(double)(n, a); } \
-  long gpugrad_##name##_i(const long* n, Arrays a) { return __VA_ARGS__(int32_t)(n, a); } \
-  long gpugrad_##name##_l(const long* n, Arrays a) { return __VA_ARGS__(int64_t)(n, a); }
-#define ADD(T) put<T, true>
-#define SET(T) put<T, false>
-#define ALONG(T) add_along<T>
-#define RUNNING(T) running_sum<T>
-#define SORTED(T) sorted<T>
-#define EXTREME(T) extreme<T>
-#define SUM(T) sum<T>
-EACH(add, ADD)
-EACH(set, SET)
-EACH(add_along, ALONG)
-EACH(running_sum, RUNNING)
-EACH(sorted, SORTED)
-EACH(extreme, EXTREME)
-EACH(sum, SUM)
+}  // namespace
+
+extern "C" long gpugrad_function(const long* numbers, Arrays arrays) {
+  return FUNCTION(numbers, arrays);
 }

@@ -6,6 +6,7 @@ They are for arrays that one thread finishes soon; an op's own function is as fa
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,8 +16,7 @@ import numpy as np
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.kernels.cpu.pool import Kernels
 
-_IN_C = Kernels("moves")
-_LETTERS = {np.dtype(c): letter for c, letter in zip(["f4", "f8", "i4", "i8"], "fdil", strict=True)}
+_TYPES = {np.dtype(c): t for c, t in zip("fdil", ["float", "double", "int", "long"], strict=True)}
 _PLACES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -87,8 +87,9 @@ def put(
     if values.shape != (*after[:axis], *places.shape, *after[axis + 1 :]):
         return NotImplemented
     out = max(arrays) + 1
-    name, m = _typed(how, values.dtype), math.prod(places.shape)
+    t, m = _TYPES.get(values.dtype), math.prod(places.shape)
     most = math.prod(values.shape) if arrays[0] >= 0 else None  # the base may be written in place
+    name = t and f"put<{t}, {str(how == 'add').lower()}>"
     return _along(name, shape, axis, m, places, *arrays, out, tables=tables, most=most)
 
 
@@ -120,13 +121,13 @@ def _match(shape: Sequence[int], other: Sequence[int], axis: int) -> bool:
     return len(shape) == len(other) and all(a == b for k, (a, b) in pairs if k != axis)
 
 
-def _typed(name: str, dtype: Any) -> str:
-    letter = _LETTERS.get(dtype)
-    return f"{name}_{letter}" if letter else ""
+def _typed(name: str, dtype: Any) -> str | None:
+    t = _TYPES.get(dtype)
+    return t and f"{name}<{t}>"
 
 
 def _along(
-    name: str,
+    name: str | None,
     shape: Sequence[int],
     axis: int,
     m: int,
@@ -150,7 +151,15 @@ def _along(
 
 
 def _function(name: str, numbers: Sequence[int], tables: Sequence[Any]) -> Any:
-    if not _IN_C:
-        return NotImplemented
-    address = ctypes.cast(getattr(_IN_C.loaded, f"gpugrad_{name}"), ctypes.c_void_p).value
-    return Function(address or 0, numbers, tables)
+    address = _address(name)
+    return NotImplemented if address is None else Function(address, numbers, tables)
+
+
+@functools.cache
+def _address(name: str) -> int | None:
+    """The address of a function of moves.cpp; None without a compiler."""
+    head = f"#define FUNCTION {name}\n" + "#define SORTS\n" * name.startswith("sorted")
+    library = Kernels("moves", head).loaded
+    if library is None:
+        return None
+    return ctypes.cast(library.gpugrad_function, ctypes.c_void_p).value

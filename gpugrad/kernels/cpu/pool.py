@@ -53,6 +53,7 @@ class Kernels:
 
     Args:
         name: of the file, without its ending.
+        head: text in front of it, such as definitions that say which of its functions it has.
         shared, flags: as for `compiler.load`.
         functions: the types of their arguments, a letter each: l for long, w for a word of 64 bits,
             p for a pointer, a for an address, which takes less time to pass, o for an array that
@@ -61,9 +62,15 @@ class Kernels:
     """
 
     def __init__(
-        self, name: str, *, shared: bool = False, flags: Sequence[str] = (), **functions: str
+        self,
+        name: str,
+        head: str = "",
+        *,
+        shared: bool = False,
+        flags: Sequence[str] = (),
+        **functions: str,
     ) -> None:
-        self._name, self._shared, self._flags = name, shared, flags
+        self._name, self._head, self._shared, self._flags = name, head, shared, flags
         self._functions = functions
 
     @cached_property
@@ -71,7 +78,7 @@ class Kernels:
         """The library; it may call the pool."""
         if library() is None:
             return None
-        source = (_HOME / f"{self._name}.cpp").read_text()
+        source = self._head + (_HOME / f"{self._name}.cpp").read_text()
         loaded = compiler.load(source, what=self._name, shared=self._shared, flags=self._flags)
         for name, types in self._functions.items() if loaded is not None else ():
             arguments, _, result = types.replace(" ", "").partition(">")

@@ -1,5 +1,8 @@
 // Random numbers with the bits of gpugrad.ops.random.philox, which explains the formulas. Each
 // operation is rounded once and none is contracted (-ffp-contract=off), so all bits agree.
+//
+// A library has one function: the text begins with definitions of JOB, such as numbers<float, Normal>,
+// and of OF_A_BLOCK, the numbers of a block. All of them would take a second to compile.
 #include "pool.h"
 
 #include <cstdint>
@@ -225,26 +228,13 @@ template <class T> void dropout(void* state, long piece) {
       });
 }
 
-typedef void (*Job)(void*, long);
-const Job JOBS[][2] = {
-    {numbers<float, Uniform>, numbers<double, Uniform>},
-    {numbers<float, Normal>, numbers<double, Normal>},
-    {numbers<float, Exponential>, numbers<double, Exponential>},
-    {numbers<float, Laplace>, numbers<double, Laplace>},
-    {numbers<float, Gumbel>, numbers<double, Gumbel>},
-    {numbers<float, Logistic>, numbers<double, Logistic>},
-    {dropout<float>, dropout<double>},
-    {keep, keep},
-};
-
 }  // namespace
 
-// Kind `kind` of JOBS; `wide` for double. x, scale and p are those of dropout.
+// Runs JOB. x, scale and p are those of dropout.
 extern "C" void gpugrad_draw(
-    long kind, long wide, uint64_t k0, uint64_t k1, uint64_t first, uint64_t third, void* out,
-    long n, const void* x, double scale, float p) {
+    uint64_t k0, uint64_t k1, uint64_t first, uint64_t third, void* out, long n, const void* x,
+    double scale, float p) {
   Draw draw = {{k0, k1, first, third}, n, out, x, scale, p};
-  bool longs = wide && JOBS[kind][0] != keep && JOBS[kind][0] != dropout<float>;
-  long numbers = PIECE * BLOCKS * (longs ? 4 : 8);
-  gpugrad_parallel(JOBS[kind][wide], &draw, (n + numbers - 1) / numbers);
+  const long most = PIECE * BLOCKS * OF_A_BLOCK;
+  gpugrad_parallel(JOB, &draw, (n + most - 1) / most);
 }

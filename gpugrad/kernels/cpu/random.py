@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -16,21 +17,30 @@ LEAST = 1 << 13
 """Numbers from which the kernel is used: fewer should not wait for a compiler."""
 
 _REALS = ("uniform", "normal", "exponential", "laplace", "gumbel", "logistic")
-_KINDS = (*_REALS, "dropout", "keep")  # in the order of random.cpp
 _M64 = (1 << 64) - 1
-_IN_C = Kernels("random", draw="ll wwww p l p d f")
+
+
+@functools.cache
+def _in_c(kind: str, wide: int) -> Kernels:
+    """The functions in C for a kind and a dtype; to compile all of them takes a second."""
+    t = ("float", "double")[wide]
+    job = f"numbers<{t}, {kind.title()}>" if kind in _REALS else kind
+    job += f"<{t}>" * (kind == "dropout")
+    head = f"#define JOB {job}\n#define OF_A_BLOCK {4 if wide and kind in _REALS else 8}\n"
+    return Kernels("random", head, draw="wwww p l p d f")
 
 
 def _draw(
     kind: str, wide: int, key: Any, first: int, out: Any, x: Any = None, p: float = 0.0
 ) -> Any:
     """Fill `out`; NotImplemented without a compiler."""
-    if not _IN_C:
+    in_c = _in_c(kind, wide)
+    if not in_c:
         return NotImplemented
     k0, k1 = map(operator.index, key)
     place = (k0, k1, first & _M64, first >> 128)
     scale = 1 / (1 - p) if p < 1 else 0.0
-    _IN_C.draw(_KINDS.index(kind), wide, *place, out, out.size, x, scale, p)
+    in_c.draw(*place, out, out.size, x, scale, p)
     return out
 
 
@@ -47,7 +57,7 @@ def noise(kind: str, key: tuple[int, int], first: int, n: int, dtype: Any) -> An
         Array (n,), or NotImplemented for few numbers and for other kinds and dtypes.
     """
     wide = WIDE.get(dtype)
-    if n < LEAST or wide is None or kind not in _REALS or not _IN_C:
+    if n < LEAST or wide is None or kind not in _REALS or not _in_c(kind, wide):
         return NotImplemented
     return _draw(kind, wide, key, first, np.empty(n, dtype))
 

@@ -1,6 +1,9 @@
 // Softmax, logsumexp, cross entropy and layer norm of rows, and their gradients: each row is read from memory
 // once, and again from cache. Sums along a row are added by lanes, so their order depends on the
 // width of a vector but not on the number of threads.
+//
+// A library has some of them for one type: the text begins with definitions of TYPE and of JOBS, such as
+// JOB(Softmax) JOB(SoftmaxGrad), or of CHANNELS. All of them would take four seconds to compile.
 #include "pool.h"
 #define LIBMVEC 0  // exp and log are those of own.h
 #include "vector.h"
@@ -362,27 +365,21 @@ template <template <class> class Of, class T> struct Pieces {
   }
 };
 
-#define BOTH(Of) {Pieces<Of, float>::run, Pieces<Of, double>::run}
-void (*const JOBS[][2])(Job&, void*) = {
-    BOTH(Softmax), BOTH(SoftmaxGrad), BOTH(LogSoftmax), BOTH(LogSoftmaxGrad),
-    BOTH(LogSumExp), BOTH(LogSumExpGrad), BOTH(CrossEntropy), BOTH(CrossEntropyGrad),
-    BOTH(LayerNorm), BOTH(LayerNormGrads),
-    BOTH(SoftmaxOrZero),
-};
-
 }  // namespace
 
+#ifdef CHANNELS
+// Standardizes channels, or with `g` computes gradients. Pointers are the fields of Channels.
+extern "C" void gpugrad_channels(void** p, long images, long channels, long n, double eps) {
+  Channels job = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], images, channels, n, eps};
+  gpugrad_parallel(job.g ? channel_grads<TYPE> : channel<TYPE>, &job, channels);
+}
+#else
+#define JOB(Of) Pieces<Of, TYPE>::run,
 // Job `kind` of JOBS on rows of n elements; of the gradients by weights, 2 n sums.
 extern "C" void gpugrad_rows(
-    long kind, long wide, void** pointers, long rows, long n, double eps, void* sums) {
+    long kind, void** pointers, long rows, long n, double eps, void* sums) {
+  void (*const jobs[])(Job&, void*) = {JOBS};
   Job job = {pointers, rows, n, eps, nullptr};
-  JOBS[kind][wide](job, sums);
+  jobs[kind](job, sums);
 }
-
-// Standardizes channels, or with `g` computes gradients. Pointers are the fields of Channels.
-extern "C" void gpugrad_channels(
-    long wide, void** p, long images, long channels, long n, double eps) {
-  Channels job = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], images, channels, n, eps};
-  if (job.g) gpugrad_parallel(wide ? channel_grads<double> : channel_grads<float>, &job, channels);
-  else gpugrad_parallel(wide ? channel<double> : channel<float>, &job, channels);
-}
+#endif

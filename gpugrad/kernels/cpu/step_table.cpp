@@ -121,7 +121,7 @@ bool is_contiguous(const Array& a, long size) {
 
 // ---- checks
 
-template <class T> bool has_nan(const char* line, long n, long step) {
+template <class T> __attribute__((optimize("O3"))) bool has_nan(const char* line, long n, long step) {
   const long block = 1024;
   for (long from = 0; from < n; from += block) {
     const long to = from + block < n ? from + block : n;

@@ -1,5 +1,5 @@
 // Running sums, and sums of rows by index, in NumPy's order and with its bits; sums of other orders
-// over all elements, or over some axes.
+// over all elements, or over some axes. The text begins with a definition of TYPE.
 #include "pool.h"
 
 #include <algorithm>
@@ -264,54 +264,52 @@ extern "C" {
 
 // Along the middle axis of an array (rows, n, width); from the end if `back`.
 void gpugrad_running(
-    long wide, const void* from, void* to, long rows, long n, long width, long back) {
+    const void* from, void* to, long rows, long n, long width, long back) {
   Job job = {from, to, n, width, rows, back};
   const long per = (PIECE + n - 1) / n, lines = rows * width;
-  gpugrad_parallel(wide ? running<double> : running<float>, &job, (lines + per - 1) / per);
+  gpugrad_parallel(running<TYPE>, &job, (lines + per - 1) / per);
 }
 
 // The sums of pieces of PIECE elements each.
-void gpugrad_totals(long wide, const void* from, void* to, long n) {
+void gpugrad_totals(const void* from, void* to, long n) {
   Job job = {from, to, n, 1, 1, 0};
-  gpugrad_parallel(wide ? total<double> : total<float>, &job, (n + PIECE - 1) / PIECE);
+  gpugrad_parallel(total<TYPE>, &job, (n + PIECE - 1) / PIECE);
 }
 
 // Sums, or products, of the rows of an array (outer, n).
-void gpugrad_reduce_rows(
-    long wide, long products, const void* from, void* to, long outer, long n) {
+void gpugrad_reduce_rows(long products, const void* from, void* to, long outer, long n) {
   const long lines = PIECE / n > 8 ? PIECE / n / 8 * 8 : 8;
   Lines job = {from, to, n, lines, outer};
-  gpugrad_job functions[] = {
-      sum_rows<float>, sum_rows<double>, multiply_rows<float>, multiply_rows<double>};
-  gpugrad_parallel(functions[2 * products + wide], &job, (outer + lines - 1) / lines);
+  auto reduce = products ? multiply_rows<TYPE> : sum_rows<TYPE>;
+  gpugrad_parallel(reduce, &job, (outer + lines - 1) / lines);
 }
 
 // Sums over the middle axis of an array (outer, n, width).
-void gpugrad_sum_middle(long wide, const void* from, void* to, long outer, long n, long width) {
+void gpugrad_sum_middle(const void* from, void* to, long outer, long n, long width) {
   const long columns = width < BLOCK ? width : BLOCK, rows = 2 * PIECE / columns;
   const Rows job = {from, to, nullptr, n, width, rows, (n + rows - 1) / rows};
-  return wide ? sum_middle<double>(job, outer) : sum_middle<float>(job, outer);
+  return sum_middle<TYPE>(job, outer);
 }
 
 // A copy of `base` (rows, width), or zeros; then to[index[i]] += from[i] for n rows, in order. `base`
 // may be `to`. Returns 0 if an index is out of bounds.
 long gpugrad_add_rows(
-    long wide, const void* from, const void* base, void* to, const long* index, long n, long width,
+    const void* from, const void* base, void* to, const long* index, long n, long width,
     long rows) {
   Add job = {from, base, to, index, n, width, rows, n};
-  if (width < WIDE_ROWS) return wide ? add_narrow_rows<double>(job) : add_narrow_rows<float>(job);
+  if (width < WIDE_ROWS) return add_narrow_rows<TYPE>(job);
   if (!job.sort()) return 0;
-  gpugrad_parallel(wide ? add_rows<double> : add_rows<float>, &job, ROWS);
+  gpugrad_parallel(add_rows<TYPE>, &job, ROWS);
   return 1;
 }
 
 // Zeros (outer, rows, width); then each element of `from` (outer, m, width) is added at its index
 // along the middle axis. Returns 0 if an index is out of bounds.
 long gpugrad_add_along(
-    long wide, const void* from, void* to, const long* index, long outer, long m, long width, long rows) {
+    const void* from, void* to, const long* index, long outer, long m, long width, long rows) {
   Add job = {from, nullptr, to, index, outer * m, width, rows, m};
   const long per = job.slices();
-  gpugrad_parallel(wide ? add_along<double> : add_along<float>, &job, (outer + per - 1) / per);
+  gpugrad_parallel(add_along<TYPE>, &job, (outer + per - 1) / per);
   return !job.outside;
 }
 }

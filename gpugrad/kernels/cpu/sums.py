@@ -15,25 +15,29 @@ from gpugrad.kernels.cpu.large import LARGE, MIDDLE, WIDE, errors_raise
 from gpugrad.kernels.cpu.pool import Kernels
 
 _PIECE = 1 << 14  # see sums.cpp
-_IN_C = Kernels(
-    "sums",
-    running="l pp llll",
-    sum_middle="l pp lll",
-    add_rows="l pppp lll > l",
-    add_along="l ppp llll > l",
-    totals="l pp l",
-    reduce_rows="ll pp ll",
-)
+_IN_C = [
+    Kernels(
+        "sums",
+        f"#define TYPE {t}\n",
+        running="pp llll",
+        sum_middle="pp lll",
+        add_rows="pppp lll > l",
+        add_along="ppp llll > l",
+        totals="pp l",
+        reduce_rows="l pp ll",
+    )
+    for t in ("float", "double")  # together they take twice the time to compile
+]
 
 
 def running_sum(x: Any, axis: int, back: bool = False) -> Any:
     """Sums of elements up to each one along an axis, or of those from it on if `back`."""
     fits = x.size >= MIDDLE and x.dtype in WIDE and -x.ndim <= axis < x.ndim
-    if not fits or errors_raise() or not _IN_C:
+    if not fits or errors_raise() or not _IN_C[WIDE[x.dtype]]:
         return NotImplemented
     out, axis = np.empty(x.shape, x.dtype), axis % x.ndim
     sizes = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
-    _IN_C.running(WIDE[x.dtype], row_major(x), out, *sizes, back)
+    _IN_C[WIDE[x.dtype]].running(row_major(x), out, *sizes, back)
     return out
 
 
@@ -50,10 +54,10 @@ def add_rows(out: Any, index: Any, values: Any, base: Any = None) -> bool:
         False if NumPy has to, as for an index out of bounds; what is in `out` is then of no use.
     """
     fits = values.size >= MIDDLE and out.dtype == values.dtype and out.dtype in WIDE
-    if not fits or not _IN_C:
+    if not fits or not _IN_C[WIDE[out.dtype]]:
         return False
     arrays = row_major(values), base, out, np.ascontiguousarray(index, np.int64)
-    return bool(_IN_C.add_rows(WIDE[out.dtype], *arrays, *values.shape, out.shape[0]))
+    return bool(_IN_C[WIDE[out.dtype]].add_rows(*arrays, *values.shape, out.shape[0]))
 
 
 def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any:
@@ -65,23 +69,24 @@ def add_along(values: Any, index: Any, axis: int, shape: tuple[int, ...]) -> Any
     """
     fits = values.size >= MIDDLE and values.dtype in WIDE and index.dtype.kind == "i"
     n = values.ndim
-    if not fits or index.shape != values.shape or not -n <= axis < n or not _IN_C:
+    if not fits or index.shape != values.shape or not -n <= axis < n:
         return NotImplemented
     axis %= n
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    if not differ_along(values.shape, shape, axis) or outer < 4:
+    in_c = _IN_C[WIDE[values.dtype]]
+    if not differ_along(values.shape, shape, axis) or outer < 4 or not in_c:
         return NotImplemented  # each slice is one thread's
     out = np.empty(shape, values.dtype)
     arrays = row_major(values), out, np.ascontiguousarray(index, np.int64)
     sizes = outer, values.shape[axis], inner, shape[axis]
-    good = _IN_C.add_along(WIDE[values.dtype], *arrays, *sizes)
+    good = in_c.add_along(*arrays, *sizes)
     return out if good else NotImplemented
 
 
 def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.sum(x, axis, keepdims=keepdims)`` over all axes, the last one, or neighbours before."""
     fits = x.size >= LARGE and x.dtype in WIDE
-    if not fits or errors_raise() or not _IN_C:
+    if not fits or errors_raise() or not _IN_C[WIDE[x.dtype]]:
         return NotImplemented
     axes = range(x.ndim) if axis is None else (axis,) if type(axis) is int else axis
     axes = sorted(k + x.ndim if k < 0 else k for k in axes)
@@ -99,14 +104,14 @@ def reduced(x: Any, axis: Any, keepdims: bool) -> Any:
     between = (1,) * len(axes) if keepdims else ()
     out = np.empty((*x.shape[:first], *between, *x.shape[last:]), x.dtype)
     sizes = math.prod(x.shape[:first]), math.prod(x.shape[first:last]), inner
-    _IN_C.sum_middle(WIDE[x.dtype], x, out, *sizes)
+    _IN_C[WIDE[x.dtype]].sum_middle(x, out, *sizes)
     return out
 
 
 def product_of_rows(x: Any, axis: Any, keepdims: bool) -> Any:
     """``np.prod(x, axis, keepdims=keepdims)`` along the last axis."""
     fits = x.ndim > 1 and x.size >= MIDDLE and x.dtype in WIDE
-    if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C:
+    if not fits or axis not in (-1, x.ndim - 1) or errors_raise() or not _IN_C[WIDE[x.dtype]]:
         return NotImplemented
     return _reduce_rows(x, keepdims, products=True)
 
@@ -117,7 +122,7 @@ def _reduce_rows(x: Any, keepdims: bool, products: bool) -> Any:
         return NotImplemented
     n = x.shape[-1]
     out = np.empty((*x.shape[:-1], *((1,) if keepdims else ())), x.dtype)
-    _IN_C.reduce_rows(WIDE[x.dtype], products, x, out, x.size // n, n)
+    _IN_C[WIDE[x.dtype]].reduce_rows(products, x, out, x.size // n, n)
     return out
 
 
@@ -126,5 +131,5 @@ def _total(x: Any) -> Any:
     if not x.flags.forc:
         return NotImplemented
     parts = np.empty(-(-x.size // _PIECE), x.dtype)
-    _IN_C.totals(WIDE[x.dtype], x, parts, x.size)
+    _IN_C[WIDE[x.dtype]].totals(x, parts, x.size)
     return np.asarray(np.add.reduce(parts))

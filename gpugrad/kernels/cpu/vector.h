@@ -154,11 +154,15 @@ template <class T, int N, class F> INLINE V<T, N> each_lane(F at) {
 }
 
 // Calls block(j, Count<n>()) for blocks from j on; a last, smaller one of n elements ends at LENGTH.
+// If LENGTH is -1, it is known only now, and the last call is block(j, n).
 template <int N, long LENGTH, class F> INLINE void each_block(long from, long to, F block) {
   long j = from;
   for (; j + N <= to; j += N) block(j, Count<N>());
-  if constexpr (LENGTH % N != 0)
+  if constexpr (LENGTH < 0) {
+    if (j < to) block(j, to - j);
+  } else if constexpr (LENGTH % N != 0) {
     if (j < to) block(j, Count<LENGTH % N>());
+  }
 }
 
 // The n first elements of an array, and then the first of them again.
@@ -168,6 +172,18 @@ template <class T, int N> struct Padded {
     for (int k = 0; k < N; ++k) at[k] = p[k < n ? k : 0];
   }
 };
+
+// Memory by the counts that each_block gives.
+template <int N, class T, int n> INLINE V<T, N> load(const T* p, Count<n>) { return load<n, N>(p); }
+template <int N, class T> INLINE V<T, N> load(const T* p, long n) {
+  return load<N, N>((const T*)Padded<T, N>(p, n).at);
+}
+template <class T, int N, int n> INLINE void store(T* p, V<T, N> v, Count<n>) { store<n>(p, v); }
+template <class T, int N> INLINE void store(T* p, V<T, N> v, long n) {
+  T lanes[N];
+  store<N>(lanes, v);
+  __builtin_memcpy(p, lanes, n * sizeof(T));
+}
 
 // Calls block(out, p...) with the addresses of vectors from `from` on; the last one may be shorter.
 template <int N, class F, class O, class... P>
@@ -197,14 +213,14 @@ struct Min {
 };
 
 // The first n lanes, and `rest` in the others.
-template <int n, class T, int N> INLINE V<T, N> first(V<T, N> v, T rest) {
-  if constexpr (n == N) {
-    return v;
-  } else {
-    raw<whole<sizeof(T)>, N> lane{};
-    for (int k = 0; k < N; ++k) lane[k] = k;
-    return lane < n ? v.of : V<T, N>(rest).of;
-  }
+template <class T, int N> INLINE V<T, N> first(V<T, N> v, T rest, long n) {
+  raw<whole<sizeof(T)>, N> lane{};
+  for (int k = 0; k < N; ++k) lane[k] = k;
+  return lane < (whole<sizeof(T)>)n ? v.of : V<T, N>(rest).of;
+}
+template <class T, int N, int n> INLINE V<T, N> first(V<T, N> v, T rest, Count<n>) {
+  if constexpr (n == N) return v;
+  else return first(v, rest, (long)n);
 }
 template <int N, class F, class T> INLINE T fold(F f, raw<T, N> v) {
   if constexpr (N == 2) {
