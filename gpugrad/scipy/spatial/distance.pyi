@@ -115,7 +115,7 @@ def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Tensor:
     """The symmetric matrix of the distances of pairs, or these of a matrix."""
 
 def yule(u: ArrayLike, v: ArrayLike, *args: Any, **options: Any) -> Tensor:
-    """Twice the product of the two kinds of differences, by it plus that of the two equal ones."""
+    """Twice the product of the two terms of differences, by it plus that of the two equal ones."""
 
 def floats(x: Any, like: Tensor | None = None) -> Tensor:
     """A Tensor of floats: of 64 bits for integers and lists."""
