@@ -262,7 +262,7 @@ def test_what_is_refused_says_so():
         (NotImplementedError, "explain", lambda: extend.VJPNode()),
         (ValueError, "mode", lambda: scipys.signal.convolve(X, X, mode="half")),
         (TypeError, "float", lambda: ag.grad(lambda x: float(x))(1.0)),
-        (TypeError, "add: 'a' is not a number", lambda: ag.grad(lambda x: x + "a")(1.0)),
+        (TypeError, "^add: ", lambda: ag.grad(lambda x: x + "a")(1.0)),
         (TypeError, "differentiate w.r.t. type <class 'str'>", lambda: ag.grad(np.sin)("a")),
         (TypeError, "object", lambda: ag.grad(np.sum)(onp.array([object(), 1], object))),
         (ValueError, "lengths 3 and 4", lambda: ag.grad(lambda x: np.dot(x, onp.ones(4)))(X)),
