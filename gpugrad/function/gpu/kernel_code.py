@@ -45,9 +45,8 @@ def _row_offset(shape: Sequence[int], strides: Sequence[int]) -> str:
         n //= length
         if stride and length > 1:
             place = f"row / {n}" if n > 1 else "row"
-            place += (
-                f" % {length}" if n * length < rows else ""
-            )  # the length of a batch is no matter
+            if n * length < rows:  # else the text would hold the length of a batch
+                place += f" % {length}"
             parts.append(f"{place} * {stride}")
     return " + ".join(parts) or "0"
 
