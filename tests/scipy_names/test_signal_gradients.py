@@ -210,7 +210,7 @@ def test_the_kernel_of_a_filters_gradient_equals_the_formula(k, shape, monkeypat
     arrays = [gg.asarray(v) for v in (b, a, x, rng.normal(size=(*shape[:-1], k - 1)))]
 
     def slopes(least):
-        monkeypatch.setattr(filters, "LARGE", least)
+        monkeypatch.setattr(filters, "MIDDLE", least)
         with gg.GradientTape() as tape:
             tape.watch(arrays)
             total = gg.sum(gg.linear_filter(*arrays) * weights)

@@ -178,7 +178,7 @@ class CKernel:
         return CPP.line(code)
 
     def _length(self) -> str:
-        """What `each_block` must know of the length of a row."""
+        """The length of a row as `each_block` must know it."""
         of, n = self._code, self._columns
         if self._long and (self._in_loop or n < MOST_LANES):
             return str(n % MOST_LANES)

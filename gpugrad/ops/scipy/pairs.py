@@ -9,7 +9,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.samples import uniform
 from gpugrad.errors import ArgumentError, ShapeError
 from gpugrad.kernels.cpu import pairs
-from gpugrad.kernels.cpu.large import LARGE, steps_unless
+from gpugrad.kernels.cpu.large import MIDDLE, steps_unless
 from gpugrad.registry.record import op
 
 
@@ -134,7 +134,7 @@ def _grad_samples(rng):
 @op(
     cpu=pairs.pair_sums_grad,
     opens=steps_unless(
-        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= LARGE
+        lambda g, x1, *_: len(g.shape) == 2 and math.prod((*g.shape, x1.shape[-1])) >= MIDDLE
     ),
     captures=True,
     ref=lambda g, x1, x2, term, p=1.0: np.sum(
@@ -150,5 +150,9 @@ def pair_sums_grad(xp, g, x1, x2, /, *, term, p=1.0):
     [[-2.  2.]]
     """
     _check("pair_sums_grad", x1, x2, term)
+    if g.shape[-2:] != (x1.shape[-2], x2.shape[-2]):
+        raise ShapeError(
+            f"pair_sums_grad: g {g.shape} is not (..., m, n) of {x1.shape}, {x2.shape}."
+        )
     slopes = _SLOPES[term](xp, *_all(xp, x1, x2), p)
     return xp.sum(xp.expand_dims(g, axis=-1) * slopes, axis=-2)
