@@ -224,7 +224,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@pytest.fixture(params=["C", "Python"])
+@pytest.fixture(params=["C", pytest.param("Python", marks=pytest.mark.slow)])
 def both_tapes(request: pytest.FixtureRequest) -> Iterator[None]:
     """Small ops and the tape run in C, then in Python."""
     if in_c.use(request.param == "C") != (request.param == "C"):

@@ -263,6 +263,8 @@ def use(on: bool) -> bool:
     """Let ops and backward passes run in C, or in Python; whether they run in C now."""
     dead_branches.when_many.clear()
     on = on and module() is not None
+    if on == bool(backward.in_c):
+        return on
     backward.run_in_c(_pull if on else None)
     on_tensors.use_in_c(_small_op if on else None, module().record if on else recorder.record)
     return on

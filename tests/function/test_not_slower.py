@@ -69,6 +69,7 @@ STEPS = {
 }
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_traced_step_takes_no_more_memory(name, monkeypatch):
     seen = programs(monkeypatch)
