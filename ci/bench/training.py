@@ -10,7 +10,7 @@ from typing import Any
 
 from peers import Maker, in_turns, installed, select, start_all, table, torch_compiles
 
-CACHES = ("CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+CACHES = ("XDG_CACHE_HOME", "CUPY_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 """Environment variables for the libraries' caches of compiled kernels on disk."""
 
 
