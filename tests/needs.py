@@ -2,8 +2,12 @@
 
 import pytest
 
+from gpugrad.kernels.cpu import compiler
 from gpugrad.testing.cuda import driver, nvrtc, shim
 
+needs_compiler = pytest.mark.skipif(
+    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
+)
 needs_shim = pytest.mark.skipif(
     bool(shim.unavailable()), reason=shim.unavailable() or "there is a C++ compiler"
 )

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from comparing import near
+from needs import needs_compiler
 from taping import taped
 
 import gpugrad as gg
@@ -14,9 +15,7 @@ from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.kernels.codegen.c_kernel import RANGE, CKernel
 from gpugrad.kernels.cpu import compiler, pool
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.function import cache
 from gpugrad.function.cpu import c_program
-from gpugrad.kernels.cpu import compiler
 
 X = gg.ones((2, 3))
 
@@ -89,7 +89,7 @@ def mapped():
     return {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
 
 
-@pytest.mark.skipif(compiler.status().startswith("C kernels: none"), reason="needs a compiler")
+@needs_compiler
 def test_the_library_of_a_program_goes_with_it(monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     f = gg.function(lambda x: gg.tanh(x * 0.37) + gg.exp(x) * 0.11)

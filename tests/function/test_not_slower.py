@@ -6,17 +6,16 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.core.backend import OPS
 from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.blocks import Group
-from gpugrad.kernels.cpu import compiler, elementwise, ufuncs
+from gpugrad.kernels.cpu import elementwise, ufuncs
 from gpugrad.kernels.cpu.large import LARGE
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 PLAN = importlib.import_module("gpugrad.function.plan")  # gpugrad.function is a function
 

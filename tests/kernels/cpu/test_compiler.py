@@ -14,12 +14,9 @@ import threading
 import numpy as np
 import pytest
 from fresh import output_of
+from needs import needs_compiler
 
 from gpugrad.kernels.cpu import compiler, library_folder
-
-needs_compiler = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
 
 TEXT = 'extern "C" int successor(int x) { return x + 1; }'
 PROLOGUE = f"""

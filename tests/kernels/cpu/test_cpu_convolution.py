@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.cpu import compiler, convolution, pool
+from gpugrad.kernels.cpu import convolution, pool
 from gpugrad.ops.nn.convolution import _places
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 
 @pytest.fixture(autouse=True)

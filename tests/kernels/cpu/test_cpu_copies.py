@@ -3,16 +3,15 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from needs import needs_compiler
 from taping import taped
 
 import gpugrad as gg
 from gpugrad.errors import IndexOutOfBoundsError, ShapeError
-from gpugrad.kernels.cpu import compiler, copies, sums
+from gpugrad.kernels.cpu import copies, sums
 from gpugrad.kernels.cpu.large import LARGE
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 DTYPES = [np.bool_, np.int8, np.float16, ml_dtypes.bfloat16, np.float32, np.int64, np.complex128]
 

@@ -2,18 +2,17 @@
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 from taping import gradients
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY, OPS
 from gpugrad.function.cpu import c_program
-from gpugrad.kernels.cpu import bilinear, compiler, elementwise, nan, pairs, resample, sums, top_k
+from gpugrad.kernels.cpu import bilinear, elementwise, nan, pairs, resample, sums, top_k
 from gpugrad.kernels.cpu.large import LARGE
 from gpugrad.ops.nn.resample import Taps
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 DTYPES = [np.float32, np.float64]
 

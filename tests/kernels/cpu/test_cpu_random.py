@@ -4,15 +4,14 @@ import functools
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 import gpugrad as gg
 from gpugrad.core.backend import NUMPY
-from gpugrad.kernels.cpu import compiler, random
+from gpugrad.kernels.cpu import random
 from gpugrad.ops.random import philox
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 PLACES = [((0, 0), 0), ((1, 2), 3), ((2**64 - 1, 2**63), 2**63 + 700), ((5, 6), 9 + (3 << 128))]
 FORMULAS = {

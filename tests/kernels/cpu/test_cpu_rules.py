@@ -5,6 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 from fresh import output_of
+from needs import needs_compiler
 from random_formulas import NAMES, random_formula
 from update_rules import CASES, make
 
@@ -12,10 +13,6 @@ import gpugrad as gg
 from gpugrad.kernels.codegen.update_kernel import StepKernel
 from gpugrad.kernels.cpu import compiler, pool, update_loop
 from gpugrad.optim.rules import Rule
-
-needs_compiler = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
 
 ELEMENTWISE = [name for name in CASES if name not in ("lamb", "lars")]  # they read norms
 SHAPES = [(130, 70), (5,), (), (0, 3), (1,), (16_384,), (16_385,), (300, 100)]

@@ -4,17 +4,16 @@ import warnings
 
 import numpy as np
 import pytest
+from needs import needs_compiler
 from taping import taped
 
 import gpugrad as gg
 from gpugrad.core.backend import OPS
 from gpugrad.errors import ShapeError
-from gpugrad.kernels.cpu import compiler, elementwise, pool, sums, ufuncs
+from gpugrad.kernels.cpu import elementwise, pool, sums, ufuncs
 from gpugrad.kernels.cpu.large import LARGE
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 NAMES = [name for name, op in sorted(OPS.items()) if op.ufunc is not None and not op.cpu]
 

@@ -5,13 +5,12 @@ import ctypes
 import mpmath
 import numpy as np
 import pytest
+from needs import needs_compiler
 
 from gpugrad.kernels.codegen import cpp
 from gpugrad.kernels.cpu import compiler
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 LIMIT = 4
 TYPES = {np.float32: "float", np.float64: "double"}

@@ -11,12 +11,11 @@ import time
 import numpy as np
 import pytest
 from fresh import output_of
+from needs import needs_compiler
 
 from gpugrad.kernels.cpu import compiler, pool
 
-pytestmark = pytest.mark.skipif(
-    compiler.status().startswith("C kernels: none"), reason="needs a C++ compiler"
-)
+pytestmark = needs_compiler
 
 TEXT = """
 #include "pool.h"
