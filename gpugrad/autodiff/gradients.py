@@ -344,7 +344,12 @@ def is_nan(array: Any, log: Sequence[Any] | None = None) -> bool:
             return result
     if 0 in array.strides:  # of a broadcast array, a row is enough
         array = array[tuple([slice(1) if s == 0 else slice(None) for s in array.strides])]
-    top = np.maximum.reduce(array, axis=None, initial=0)
+    if not array.size:
+        return False
+    if array.dtype.kind in "fc":  # argmax finds a NaN first, and takes a third of the time
+        top = array.item(array.argmax())
+    else:
+        top = np.maximum.reduce(array, axis=None)
     return bool(top != top)
 
 

@@ -8,6 +8,7 @@ from taping import tape_gradient
 
 import gpugrad as gg
 from gpugrad.autodiff import recorder as recorder_module
+from gpugrad.autodiff.gradients import is_nan
 from gpugrad.core import listening
 from gpugrad.errors import ArgumentError, DTypeError, NoGradientError, ShapeError, TapeError
 
@@ -345,3 +346,18 @@ def test_proxy_of_a_list_is_accepted_as_a_list_of_sources():
         y = variables[0] * variables[1]
     grads = tape.gradient(y, weakref.proxy(variables))
     assert [g.item() for g in grads] == [3, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "complex64", "complex128"])
+def test_a_nan_is_seen_at_any_place(dtype, rng):
+    assert not is_nan(np.zeros(0, dtype))
+    for n in (1, 7, 64, 4097):
+        x = rng.normal(size=n).astype(dtype)
+        x[0] = np.inf
+        assert not is_nan(x)
+        for place in (0, n // 2, n - 1):
+            with_nan = x.copy()
+            with_nan[place] = complex(1, np.nan) if with_nan.dtype.kind == "c" else np.nan
+            assert is_nan(with_nan)
+            assert is_nan(with_nan[::-1])
+            assert is_nan(np.broadcast_to(with_nan, (2, n)))
