@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpugrad.core.backend import HALF, OPS, as_dtype
+from gpugrad.core.backend import HALF, as_dtype
 from gpugrad.core.settings import Block, mixed_modes
 from gpugrad.errors import ArgumentError
-from gpugrad.registry.on_tensors import follow
+from gpugrad.registry.on_tensors import rewrite
 
 
 class mixed_precision(Block):  # it reads as a statement
@@ -54,6 +54,5 @@ class mixed_precision(Block):  # it reads as a statement
     def __enter__(self) -> None:
         if not mixed_modes:
             mixed_modes.append(True)
-            for record in list(dict.values(OPS)):  # those whose functions may have been written
-                follow(record.eager, record)
+            rewrite()
         super().__enter__()

@@ -97,10 +97,16 @@ def follow(function: Any, op: Any) -> None:
     function.__code__ = _unwritten.__code__
 
 
-def rewrite(function: Any) -> None:
-    """Write an eager function again if it has been written, because `profiles` has changed."""
-    if function.__code__ is not _unwritten.__code__:
-        _write(function)
+def rewrite() -> None:
+    """Write all functions again that have been written, because what their text asks has changed.
+
+    That is `profiles`, `mixed_modes`, or whether C runs small arrays.
+    """
+    for op in list(dict.values(OPS)):
+        if op.eager.__code__ is not _unwritten.__code__:
+            _write(op.eager)
+    for write in list(_others):
+        write()
 
 
 def _scope(op: Any) -> dict[str, Any]:
@@ -158,10 +164,10 @@ def function_with(op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> 
 def _write_with(function: Any, op: Any, keywords: tuple[str, ...], names: dict[str, Any]) -> None:
     scope, written = _scope(op), dict[str, Any]()
     text = text_of(op, keywords, has_small="small" in scope)
-    head, line, rest = text.split("\n", 2)
-    text = "\n".join((head, line.replace(":", " or profiles or mixed_modes:", 1), rest))
-    others = {"profiles": profiles, "mixed_modes": mixed_modes}
-    function.__globals__.update(scope | others | names)
+    if profiles or mixed_modes:  # all calls are unusual
+        head, line, rest = text.split("\n", 2)
+        text = "\n".join((head, line.replace(":", " or True:", 1), rest))
+    function.__globals__.update(scope | names)
     exec(compiled(text, "exec"), function.__globals__, written)
     code = written["_op"]
     function.__defaults__, function.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
@@ -184,10 +190,7 @@ def use_in_c(small_op: Callable[[Any], Any] | None, recording: Callable[..., Non
     """
     global _small_op
     _small_op, _SCOPE["record"] = small_op, recording
-    for op in list(dict.values(OPS)):
-        rewrite(op.eager)
-    for write in list(_others):
-        write()
+    rewrite()
 
 
 BY_NUMPY: dict[str, Callable[..., Any]] = {}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpugrad.core.arguments import PATH
-from gpugrad.core.backend import OPS
 from gpugrad.core.format import format_bytes, format_html
 from gpugrad.core.listening import recorders
 from gpugrad.errors import ArgumentError
@@ -73,7 +72,7 @@ class profile(Profile):  # it reads as a statement
         profiles.append(self)
         recorders.append(self)  # a traced function looks at `profiles` only if there are any
         if len(profiles) == 1:
-            _rewrite_ops()
+            rewrite()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -81,7 +80,7 @@ class profile(Profile):  # it reads as a statement
         recorders.remove(self)
         if not profiles:
             origins.clear()
-            _rewrite_ops()
+            rewrite()
         calls, self.calls = self.calls, {}
         names = [function.__name__ for function, _, _ in calls.values()]
         for function, args, keywords in calls.values():
@@ -180,12 +179,6 @@ class profile(Profile):  # it reads as a statement
         ]
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
-
-
-def _rewrite_ops() -> None:
-    """Write the ops' functions again, with or without a span."""
-    for record in list(dict.values(OPS)):
-        rewrite(record.eager)
 
 
 def _times(lowered: Any) -> list[tuple[Any, float]]:
