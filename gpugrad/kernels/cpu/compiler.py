@@ -47,6 +47,7 @@ from gpugrad.kernels.cpu.library_folder import LibraryFolder, UnsafeError, tempo
 FLAGS = (
     "-std=c++17",
     "-O3",
+    "-falign-loops=32",  # else a loop's speed changes by 5 % with the text before it
     "-march=native",
     "-fno-math-errno",
     "-fno-trapping-math",
