@@ -7,6 +7,7 @@ import warnings
 import weakref
 from contextlib import AbstractContextManager
 from threading import get_ident
+from types import NoneType
 from typing import Any, Literal, TypeVar, overload
 
 from gpugrad.autodiff.batched import Level
@@ -32,6 +33,7 @@ from gpugrad.core.known_as import TapeNamesElsewhere
 from gpugrad.core.listening import current_stack, threads
 from gpugrad.core.tensor import Tensor, tensor, tensor_with_id, wrap
 from gpugrad.core.variable import Variable
+from gpugrad.core.views import View
 from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TapeError, saying_where
 from gpugrad.trace.listener import EndOfBlock
 
@@ -40,6 +42,10 @@ V = TypeVar("V", bound=Tensor)
 
 CHUNK_BYTES = 2**28
 """Approximate memory limit of one batched backward pass of a Jacobian, in bytes."""
+
+
+_NEVER_REBOUND = {Tensor, View}
+"""Classes of which no Variable is."""
 
 
 class _Paused:
@@ -204,7 +210,7 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         if self._persistent:
             return
         self._usable = False
-        self._explains = any(g is None for g in results)
+        self._explains = NoneType in map(type, results)
         if self._explains:
             self.log = [
                 (op if op.rules else None, out, ids, None, None, None)
@@ -294,7 +300,7 @@ class GradientTape(Recorder, TapeNamesElsewhere):
         self._end(grads)
         if unconnected is not UnconnectedGradients.NONE:
             grads = fill_unconnected(grads, leaves, unconnected)
-        elif [x for x in (*leaves, *grads) if x is None or isinstance(x, Variable)]:
+        elif NoneType in map(type, grads) or not _NEVER_REBOUND.issuperset(map(type, leaves)):
             warn_if_rebound(leaves, grads, self.leaves)
         return pack_tensors(sources, grads)
 

@@ -13,6 +13,9 @@ import numpy as np
 from gpugrad.core.holders import HOLDER
 from gpugrad.errors import StructureError
 
+TENSORS: set[type] = set()
+"""The classes of Tensors, which are leaves; they add themselves."""
+
 
 def children(structure: Any) -> list[tuple[Any, Any]] | None:
     """The (key, child) pairs of a container; None for a leaf."""
@@ -49,6 +52,8 @@ def flatten(structure: Any) -> list[Any]:
     [1, 2, 3]
     """
     if structure.__class__ in (list, tuple):  # most structures
+        if TENSORS.issuperset(map(type, structure)):
+            return list(structure)
         inner: Any = structure
     else:
         pairs = children(structure)
@@ -70,6 +75,8 @@ def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     >>> pack({"b": 0, "a": (0, [0])}, [1, 2, 3])
     {'b': 1, 'a': (2, [3])}
     """
+    if type(structure) in (list, tuple) and TENSORS.issuperset(map(type, structure)):
+        return type(structure)(leaves)
     return _rebuild(structure, iter(leaves))
 
 

@@ -21,6 +21,7 @@ from gpugrad.core.from_python import to_numpy
 from gpugrad.core.holders import HOLDER, opened
 from gpugrad.core.indexed_slices import IndexedSlices
 from gpugrad.core.listening import graphs, recorders, threads
+from gpugrad.core.nest import TENSORS
 from gpugrad.core.user_code import called_by_conversion
 from gpugrad.errors import ArgumentError, DTypeError, reraise
 
@@ -82,6 +83,10 @@ class Tensor(NamesElsewhere):
 
     _data: Any
     _id: int
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        TENSORS.add(cls)
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         raise DTypeError("Make tensors with gg.constant(value) or gg.asarray(array).")
@@ -306,6 +311,9 @@ class Tensor(NamesElsewhere):
         ):
             data = self._data = devices.copy_array(data, "K")
         return data
+
+
+TENSORS.add(Tensor)
 
 
 def tensor_with_id(data: Any, serial: int) -> Tensor:

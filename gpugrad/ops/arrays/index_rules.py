@@ -9,7 +9,7 @@ import numpy as np
 
 from gpugrad.core.backend import ARRAYS, NUMPY, SCALARS
 from gpugrad.core.devices import device_of, host
-from gpugrad.core.index_checks import when
+from gpugrad.core.index_checks import extremes, when
 from gpugrad.core.settings import deterministic
 from gpugrad.core.tensor import Tensor, index_parts
 from gpugrad.errors import DeviceError, DTypeError, IndexOutOfBoundsError, ShapeError
@@ -123,7 +123,7 @@ def check_range(name, indices, n, axis, first=None):
     first = -n if first is None else first
     if not indices.size or is_deferred(name, indices, n, first):
         return
-    low, high = int(indices.min()), int(indices.max())
+    low, high = extremes(indices)
     if low < first or high >= n:
         raise IndexOutOfBoundsError(
             f"{name}: index {low if low < first else high} is out of bounds for axis {axis}, whose "

@@ -8,6 +8,7 @@ import operator
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, as_dtype
+from gpugrad.core.index_checks import extremes
 from gpugrad.core.samples import calls, uniform
 from gpugrad.errors import ArgumentError, AxisError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.by_hand import cross_entropy as kernels
@@ -161,12 +162,13 @@ def class_numbers(xp, labels, /, *, classes, ignore_index=None):
         raise DTypeError(f"{_SPARSE}: labels are {labels.dtype}; class numbers must be integers.")
     kept = None if ignore_index is None else labels != operator.index(ignore_index)
     own = labels if kept is None else labels * kept
-    checked = own.size and not is_deferred(_SPARSE, own, classes)
-    if checked and (own.min() < 0 or own.max() >= classes):
-        raise IndexOutOfBoundsError(
-            f"{_SPARSE}: labels run from {own.min()} to {own.max()}, the {classes} classes from 0 "
-            f"to {classes - 1}."
-        )
+    if own.size and not is_deferred(_SPARSE, own, classes):
+        low, high = extremes(own)
+        if low < 0 or high >= classes:
+            raise IndexOutOfBoundsError(
+                f"{_SPARSE}: labels run from {low} to {high}, the {classes} classes from 0 to "
+                f"{classes - 1}."
+            )
     own = own.astype(np.int32)
     return own if kept is None else xp.lib.where(kept, own, -1)
 

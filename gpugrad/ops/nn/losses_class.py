@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpugrad.core.backend import HALF, NUMPY, SCALARS, on_gpu
+from gpugrad.core.index_checks import extremes
 from gpugrad.core.samples import calls
 from gpugrad.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from gpugrad.kernels.runtime.launch import is_captured
@@ -76,12 +77,13 @@ def class_scores(xp, x, labels, /, *, axis=1, ignore_index=-100):
     lib, n = xp.lib, x.shape[axis]
     ignored = labels == operator.index(ignore_index)
     places = lib.where(ignored, 0, labels)
-    checked = places.size and not is_captured(x) and not is_deferred("class_scores", places, n)
-    if checked and (places.min() < 0 or places.max() >= n):
-        raise IndexOutOfBoundsError(
-            f"class_scores: labels run from {places.min()} to {places.max()}, the {n} classes from "
-            f"0 to {n - 1}; {ignore_index} marks examples to ignore."
-        )
+    if places.size and not is_captured(x) and not is_deferred("class_scores", places, n):
+        low, high = extremes(places)
+        if low < 0 or high >= n:
+            raise IndexOutOfBoundsError(
+                f"class_scores: labels run from {low} to {high}, the {n} classes from 0 to "
+                f"{n - 1}; {ignore_index} marks examples to ignore."
+            )
     if xp is not NUMPY:  # in a CUDA graph a label that is not a class gives NaN: -1 is not the last
         places = lib.where(places < 0, n, places)
     places = lib.expand_dims(places.astype(np.int64, copy=False), axis)
