@@ -16,6 +16,7 @@ import os
 import pickle
 import platform
 import secrets
+import shutil
 import sys
 import tempfile
 import time
@@ -44,10 +45,22 @@ _DTYPES.append(np.dtype(ml_dtypes.bfloat16))
 _REDUCTIONS: Sequence[str] = ("sum", "prod", "max", "min", "mean")
 _FOLDER = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
 
+_KEPT = 3600.0
+"""Seconds after its last message in which a folder is not another program's leftover."""
+
 _communicators: dict[int, _Communicator] = {}
 _numbers = itertools.count(0x7C00)
 _grouped: list[list[Callable[[], None]]] = []  # the calls of the open group
 _strings = {code: ctypes.create_string_buffer(text.encode()) for code, text in _TEXTS.items()}
+
+
+@functools.cache
+def _remove_leftovers() -> None:
+    """Remove the folders of programs that have ended; none can know that it is the last to read."""
+    for folder in _FOLDER.glob("gpugrad-nccl-*"):
+        with contextlib.suppress(OSError):  # another process removes it, or owns it
+            if time.time() - folder.stat().st_mtime > _KEPT:
+                shutil.rmtree(folder)
 
 
 def _device() -> int:
@@ -59,6 +72,7 @@ class _Communicator:
     def __init__(self, identity: bytes, rank: int, size: int) -> None:
         name = hashlib.sha256(identity).hexdigest()[:16]
         self.folder, self.rank, self.size = _FOLDER / f"gpugrad-nccl-{name}", rank, size
+        _remove_leftovers()
         self.folder.mkdir(exist_ok=True)
         self.error, self.aborted, self._processes = 0, False, [0] * size
         self._sent: Counter[str] = Counter()  # messages by route
