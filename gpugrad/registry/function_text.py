@@ -222,9 +222,7 @@ def _run(op: Any, call: str) -> list[str]:
             f"elif kind is ndarray: _r = large({call})",
             f"else: {run}",
         ]
-    if op.is_library_function or op.variadic or op.optional or (op.cpu and not op.large):
-        return [run]
-    if op.kind == "elementwise" and len(op.arrays) > 1:
+    if not runs_formula(op) or (op.kind == "elementwise" and len(op.arrays) > 1):
         return [run]
     tests = ["kind is ndarray"]
     for n in op.arrays:
@@ -235,6 +233,15 @@ def _run(op: Any, call: str) -> list[str]:
     if op.cpu:
         tests.append(f"{first}_.size < {large}")
     return [f"if {' and '.join(tests)}: _r = forward(NUMPY, {_placed(op)})", f"else: {run}"]
+
+
+def runs_formula(op: Any) -> bool:
+    """Whether the function calls the op's formula on small NumPy arrays, without its reading."""
+    if op.is_library_function or op.variadic or op.optional:
+        return False
+    if op.kind == "elementwise" and len(op.arrays) > 1:
+        return _is_loop(op)  # in `_at_once`
+    return not op.cpu or bool(op.large)
 
 
 def _placed(op: Any) -> str:

@@ -3,7 +3,7 @@
 `kernels/cpu/tape.cpp` runs ops of small float arrays, records every op, and walks back through a
 log. It gets what it runs from the records: an op that is one of NumPy's ufuncs is the ufunc's own
 loop, and a gradient rule is a list of such loops, which `_Steps` writes by running the rule. So
-results have NumPy's bits. Rules that are more than ufuncs stay functions in Python.
+results have NumPy's bits. Formulas and rules that are more than ufuncs stay functions in Python.
 """
 
 from __future__ import annotations
@@ -21,16 +21,20 @@ import numpy as np
 from gpugrad.autodiff import backward, dead_branches, recorder
 from gpugrad.core import listening
 from gpugrad.core.backend import NUMPY, OPS, Reading
+from gpugrad.core.scopes import scopes
 from gpugrad.core.tensor import Tensor, next_id
+from gpugrad.core.variable import Variable
 from gpugrad.core.views import View
 from gpugrad.kernels.cpu import compiler, ufuncs
 from gpugrad.kernels.cpu.large import FEW, LARGE, PLAIN
 from gpugrad.registry import on_tensors
+from gpugrad.registry.function_text import runs_formula
 from gpugrad.trace.numerics import checks
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _NUMBER_TYPES = {float, int, bool}
 _NONE, _ARRAY, _NUMBER, _OTHER = range(4)  # kinds of saved values, as in tape.cpp
+_RESULT, _SHAPE = -1, 8  # what is saved, as in tape_op.h
 _BOOL = np.dtype(bool)
 
 
@@ -54,11 +58,13 @@ def module() -> Any:
     c.setup(
         Tensor,
         View,
+        Variable,
         listening.Stack,
         listening.stack_variable,
         listening.recorders,
         listening.graphs,
         checks,
+        scopes,
         serials.__self__,
         dead_branches.grow,
         dead_branches.STRIDE,
@@ -75,24 +81,40 @@ def _is_own(op: Any) -> bool:
 
 
 def _small_op(op: Any) -> Any:
-    """The op on small arrays, in C; None if its forward is no ufunc, or its rules read shapes."""
+    """The op on small arrays, in C; None if C cannot read its arguments or save what rules read.
+
+    If its forward is no ufunc, C calls the formula: that saves the code around it.
+    """
     c = module()
-    if op.ufunc is None or op.params or not op.differentiable or not _is_own(op):
+    plain = op.differentiable and op.outputs == 1 and len(op.arrays) in (1, 2)
+    special = op.variadic or op.params or op.optional or op.writes or op.is_opened
+    if not plain or special or not _is_own(op):
         return None
     kernels: list[Any] = []
     for dtype in _FLOATS:
         found = ufuncs._loop(op.ufunc, dtype.char)
         loop, data, to = found or (0, 0, None)
         kernels += [loop, data or 0] if to == dtype else [0, 0]
+    formula = None
+    if op.ufunc is None:
+        own = runs_formula(op)
+        formula = functools.partial(op.forward, NUMPY) if own else op.impl[np.ndarray]
     saved = []
     for name in op.saves:
-        if name.endswith(("_shape", "_dtype")):
+        array, _, what = name.rpartition("_")
+        if name == "out":
+            saved.append((_RESULT, 0))
+        elif array in op.arrays and what == "shape":
+            saved.append((_SHAPE + op.arrays.index(array), 0))
+        elif name in op.arrays:
+            readers = op.readers[name]
+            every = not readers or len(readers) == len(op.arrays)
+            bits = 0 if every else sum(1 << op.arrays.index(r) for r in readers)
+            saved.append((op.arrays.index(name), bits))
+        else:
             return None
-        readers = op.readers[name]
-        every = name == "out" or not readers or len(readers) == len(op.arrays)
-        bits = 0 if every else sum(1 << op.arrays.index(r) for r in readers)
-        saved.append((-1 if name == "out" else op.arrays.index(name), bits))
-    return c.small_op(op, len(op.arrays), op.large or LARGE, tuple(kernels), tuple(saved))
+    by_element, most = op.kind == "elementwise", op.large or LARGE
+    return c.small_op(op, len(op.arrays), most, formula, by_element, tuple(kernels), tuple(saved))
 
 
 # ---- rules ------------------------------------------------------------------------------

@@ -81,6 +81,9 @@ def cases_of(op, rng):
         if len(op.arrays) == 2:
             yield lambda x: op.eager(x, 0.7), arrays[:1]
             yield lambda x: op.eager(2, x), arrays[:1]
+            if shape == (2, 70):  # one of them is a row, or a matrix, of the other
+                a, b = (a.reshape(2, 7, 10) for a in arrays)
+                yield from ((op.eager, [a, b[0, 0]]), (op.eager, [a[0], b]))
 
 
 @needs_c
@@ -146,6 +149,20 @@ def unusual():
         v.assign_add(gg.ones(6))
         return tape.gradient(y, v), [w is v for w in tape.watched_variables()]
 
+    def network():
+        rng = np.random.default_rng(0)
+        w, b = gg.Variable(rng.standard_normal((3, 4))), gg.Variable(rng.standard_normal(4))
+        frozen = gg.Variable(np.ones(4), trainable=False)
+        with gg.GradientTape(persistent=True) as outer, gg.GradientTape() as tape:
+            y = gg.relu(rng.standard_normal((5, 3)) @ w + b) * frozen
+            y = gg.sigmoid(b + y) @ gg.asarray(rng.standard_normal((4, 2)))
+            z = [y, gg.asarray(np.ones(3)) @ w, -0.0 * w + b]
+        with outer:
+            w.assign_add(gg.ones((3, 4), dtype="float64"))
+            z.append(w @ b)
+        seen = [[v is w, v is b] for t in (tape, outer) for v in t.watched_variables()]
+        return z, tape.gradient(z[:3], [w, b]), outer.gradient(z, [w, b, frozen]), seen
+
     def dead():
         t = gg.asarray(x)
         with gg.GradientTape() as tape:
@@ -182,7 +199,10 @@ def unusual():
         "NaN": lambda: gradients(lambda t: gg.where(t > 0, gg.sqrt(t), t * 0.0), x),
         "a write": lambda: gradients(write, x),
         "out": lambda: gg.multiply(gg.asarray(x), 2.0, out=gg.zeros(6)),
-        "forward": forward, "second order": second, "graph": graph, "variable": variable,
+        "forward": forward, "second order": second, "graph": graph,
+        "variable": variable, "network": network,
+        "products that do not fit": lambda: attempt(lambda: gg.ones((2, 3)) @ gg.ones((2, 3))),
+        "a sum of -0": lambda: gradients(lambda a, b: (a + b) * -0.0, x.reshape(2, 3), x[:3]),
         "dead": dead, "stopped": stopped,
         "custom": lambda: gradients(lambda t: square(t) * t, x),
         "vmap": lambda: gg.vmap(lambda t: gg.tanh(t) * t)(gg.asarray(x.reshape(2, 3))),
@@ -245,10 +265,15 @@ def chain(x, n=50):
 def test_nothing_leaks():
     in_c.use(True)
     x, zero = gg.asarray(np.linspace(0.1, 1, 8)), gg.zeros(8)
+    w, bias = gg.Variable(np.ones((8, 8))), gg.Variable(np.ones(8))
 
     def work():
         for _ in range(12):
             chain(x)
+            with gg.GradientTape() as tape:
+                y = gg.relu(gg.ones((3, 8), dtype="float64") @ w + bias)
+            tape.gradient(y, [w, bias])
+            attempt(lambda: w @ gg.ones((3, 8), dtype="float64"))
             with np.errstate(all="ignore"):
                 gg.log(zero) / zero  # C begins, and Python computes
             attempt(lambda: x * gg.ones(3))

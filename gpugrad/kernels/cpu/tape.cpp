@@ -19,6 +19,30 @@ inline int contains(PyObject* set, PyObject* x) {
   return PyAnySet_CheckExact(set) ? PySet_Contains(set, x) : PySequence_Contains(set, x);
 }
 
+// The sum of the rows of `g` if that has the shape and dtype `fits`: NumPy adds row after row, to 0.
+PyObject* rows_summed(PyArrayObject* g, int type, PyObject* fits) {
+  PyObject *shape = PyTuple_GET_ITEM(fits, 0), *dtype = PyTuple_GET_ITEM(fits, 1);
+  if (type < 0 || !PyTuple_CheckExact(shape) || !PyArray_DescrCheck(dtype)) return nullptr;
+  const int more = PyArray_NDIM(g) - (int)PyTuple_GET_SIZE(shape);
+  if (more <= 0 || ((PyArray_Descr*)dtype)->type_num != type) return nullptr;
+  npy_intp n = 1;
+  for (int k = more; k < PyArray_NDIM(g); ++k) {
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k - more)) != PyArray_DIM(g, k)) return nullptr;
+    n *= PyArray_DIM(g, k);
+  }
+  if (n < 2) return nullptr;  // which NumPy adds in pairs
+  PyObject* sum = PyArray_ZEROS(PyArray_NDIM(g) - more, PyArray_DIMS(g) + more, type, 0);
+  if (!sum) return nullptr;
+  void *from = PyArray_DATA(g), *to = PyArray_DATA((PyArrayObject*)sum);
+  for (npy_intp row = 0, rows = PyArray_SIZE(g) / n; row < rows; ++row) {
+    if (type == NPY_FLOAT)
+      for (npy_intp k = 0; k < n; ++k) ((float*)to)[k] += ((float*)from)[row * n + k];
+    else
+      for (npy_intp k = 0; k < n; ++k) ((double*)to)[k] += ((double*)from)[row * n + k];
+  }
+  return sum;
+}
+
 // Add a contribution, whose reference it takes, to the gradient of number `i`.
 bool add(const Pass& pass, PyObject* i, PyObject* g, PyObject* fits) {
   PyObject* old = fits == Py_None ? PyDict_GetItemWithError(pass.grads, i) : nullptr;
@@ -28,7 +52,15 @@ bool add(const Pass& pass, PyObject* i, PyObject* g, PyObject* fits) {
     Py_DECREF(g);
     return ok;
   }
-  int type = ok && old ? kind_of(old) : -1;
+  if (ok && PyTuple_CheckExact(fits) && PyTuple_GET_SIZE(fits) == 2) {
+    PyObject* summed = rows_summed((PyArrayObject*)g, kind_of(g), fits);
+    if (summed) {
+      Py_DECREF(g);
+      return add(pass, i, summed, Py_None);
+    }
+    ok = !PyErr_Occurred();
+  }
+  int type = ok && fits == Py_None && old ? kind_of(old) : -1;
   if (type >= 0 && kind_of(g) == type && same_shape((PyArrayObject*)old, (PyArrayObject*)g)) {
     const npy_intp n = PyArray_SIZE((PyArrayObject*)g);
     const int is_owned = PySet_Contains(pass.owned, i);
@@ -176,23 +208,25 @@ Py_ssize_t place(PyObject* type, const char* name) {
   return offset;
 }
 
-// setup(tensor, view, stack_type, stack, recorders, graphs, checks, next_id, grow, stride,
-// few, rules_of, program_of)
+// setup(tensor, view, variable, stack_type, stack, recorders, graphs, checks, scopes, next_id, grow,
+// stride, few, rules_of, program_of)
 PyObject* setup(PyObject*, PyObject* args) {
-  PyObject *tensor, *view, *stack_type;
-  if (!PyArg_ParseTuple(args, "OOOOOOOOOllOO", &tensor, &view, &stack_type, &its.stack,
-                        &its.recorders, &its.graphs, &its.checks, &its.next_id, &its.grow,
-                        &its.stride, &its.few, &its.rules_of, &its.program_of))
+  PyObject *tensor, *view, *variable, *stack_type;
+  if (!PyArg_ParseTuple(args, "OOOOOOOOO!OOllOO", &tensor, &view, &variable, &stack_type, &its.stack,
+                        &its.recorders, &its.graphs, &its.checks, &PyDict_Type, &its.scopes,
+                        &its.next_id, &its.grow, &its.stride, &its.few, &its.rules_of, &its.program_of))
     return nullptr;
   Py_INCREF(args);  // all of them, for good
   its.tensor = (PyTypeObject*)tensor;
   its.view = (PyTypeObject*)view;
+  its.variable = (PyTypeObject*)variable;
   its.data = place(tensor, "_data");
   its.id = place(tensor, "_id");
   its.view_array = place(view, "_array");
   its.view_number = place(view, "_number");
   its.view_seen = place(view, "_seen");
   its.view_root = place(view, "root");
+  its.value = place(variable, "_value");
   its.thread = place(stack_type, "thread");
   its.table = PyDict_New();
   if (PyErr_Occurred()) return nullptr;
@@ -223,6 +257,7 @@ extern "C" PyObject* gpugrad_tape() {
   s_log = PyUnicode_InternFromString("log");
   s_dead = PyUnicode_InternFromString("dead");
   s_take = PyUnicode_InternFromString("take");
+  s_touched = PyUnicode_InternFromString("touched");
   s_bury = PyUnicode_InternFromString("bury");
   s_add = PyUnicode_InternFromString("add");
   s_id = PyUnicode_InternFromString("_id");

@@ -1,4 +1,4 @@
-// An op of one or two small arrays: a ufunc's own loop, and the log entry.
+// An op of one or two small arrays: a ufunc's own loop or a formula in Python, and the log entry.
 #pragma once
 #include "tape_record.h"
 
@@ -9,12 +9,16 @@ struct Kernel {
   void* data;
 };
 
+const int RESULT = -1, SHAPE = 8;
+
 struct Op {
   PyObject_HEAD
   vectorcallfunc call;
   PyObject* op;
+  PyObject* formula;  // of arrays, in Python, if the op has no loops; else null
   int inputs, saved;
-  int reads[SAVED];    // what is saved: the input of that position, or -1 for the result
+  bool by_element;     // whether the result has the shape of the arguments
+  int reads[SAVED];    // what is saved: the input of that position, RESULT, or SHAPE + the position
   int readers[SAVED];  // bits: the inputs for which it is kept; 0 for always
   npy_intp most;
   Kernel kernels[2];   // for float32 and float64
@@ -34,9 +38,37 @@ inline bool argument(PyObject* x, PyObject** value, PyObject** id) {
     *id = slot(x, its.view_number);
     return *value && *id;
   }
+  if (Py_TYPE(x) == its.variable) {  // of which threads may have values of their own
+    *value = slot(x, its.value);
+    *id = slot(x, its.id);
+    return *value && *id && !PyDict_GET_SIZE(its.scopes);
+  }
   *value = x;
   *id = nullptr;
   return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || PyBool_Check(x);
+}
+
+// Tell the recorders of this thread that do not know a Variable that it is read; false for an error.
+bool tell(PyObject* variable, PyObject* id) {
+  PyObject* stack = current_stack();
+  if (!stack) return !PyErr_Occurred();
+  Py_INCREF(stack);
+  bool ok = true;
+  for (Py_ssize_t k = 0; ok && k < PyList_GET_SIZE(stack); ++k) {
+    PyObject* recorder = PyList_GET_ITEM(stack, k);
+    Py_INCREF(recorder);
+    PyObject* known = PyObject_GetAttr(recorder, s_known);
+    ok = known != nullptr;
+    if (ok && !(PyAnySet_CheckExact(known) && PySet_Contains(known, id) > 0)) {
+      PyObject* done = PyObject_CallMethodOneArg(recorder, s_touched, variable);
+      ok = done != nullptr;
+      Py_XDECREF(done);
+    }
+    Py_XDECREF(known);
+    Py_DECREF(recorder);
+  }
+  Py_DECREF(stack);
+  return ok;
 }
 
 struct Listening {
@@ -94,6 +126,24 @@ int who_listens(PyObject* const* ids, int count, Listening* out) {
   return -1;
 }
 
+PyObject* shape_of(PyArrayObject* a) {
+  PyObject* shape = PyTuple_New(PyArray_NDIM(a));
+  for (int k = 0; shape && k < PyArray_NDIM(a); ++k) {
+    PyObject* n = PyLong_FromSsize_t(PyArray_DIM(a, k));
+    if (!n) Py_CLEAR(shape);
+    else PyTuple_SET_ITEM(shape, k, n);
+  }
+  return shape;
+}
+
+// The shape and dtype that an argument's gradient is summed to; None, borrowed, if it has them.
+PyObject* fit_of(PyObject* value, PyObject* result, bool by_element) {
+  PyArrayObject* a = (PyArrayObject*)value;
+  if (!by_element || same_shape(a, (PyArrayObject*)result)) return Py_None;
+  PyObject* shape = shape_of(a);
+  return shape ? Py_BuildValue("NO", shape, (PyObject*)PyArray_DESCR(a)) : nullptr;
+}
+
 // Log the call for some recorders. `ids` has null where an argument is a number.
 bool log_call(Op* self, PyObject* out, PyObject* const* values, PyObject* const* ids,
               Listening* listening, int count) {
@@ -108,13 +158,21 @@ bool log_call(Op* self, PyObject* out, PyObject* const* values, PyObject* const*
     PyObject* id = ids[i] ? ids[i] : zero;
     Py_INCREF(id);
     PyTuple_SET_ITEM(every, i, id);
-    Py_INCREF(Py_None);
-    PyTuple_SET_ITEM(fits, i, Py_None);
+    PyObject* fit = numbered ? fit_of(values[i], slot(out, its.data), self->by_element) : Py_None;
+    ok = fit != nullptr;
+    if (fit == Py_None) Py_INCREF(fit);
+    PyTuple_SET_ITEM(fits, i, fit);
   }
   for (int k = 0; ok && k < self->saved; ++k) {
-    PyObject* value = self->reads[k] < 0 ? slot(out, its.data) : values[self->reads[k]];
-    if (self->readers[k] && !(self->readers[k] & known)) value = Py_None;
-    Py_INCREF(value);
+    const int read = self->reads[k];
+    PyObject* value = read == RESULT ? slot(out, its.data) : values[read % SHAPE];
+    if (read >= SHAPE) {
+      value = shape_of((PyArrayObject*)value);
+      ok = value != nullptr;
+    } else {
+      if (self->readers[k] && !(self->readers[k] & known)) value = Py_None;
+      Py_INCREF(value);
+    }
     PyTuple_SET_ITEM(saved, k, value);
   }
   PyObject* serial = ok ? number_result(out) : nullptr;
@@ -160,52 +218,84 @@ PyObject* wrap(PyObject* array) {
   return out;
 }
 
+// The result of the loop, an array; null if Python must compute it, without an error.
+PyObject* by_loop(Op* self, PyObject* const* values, PyObject* const* ids, PyArrayObject* like,
+                  int type) {
+  const Kernel& kernel = self->kernels[type == NPY_DOUBLE];
+  double numbers[2];
+  char* at[3];
+  npy_intp steps[3], next[3], n = PyArray_SIZE(like), rows = 1;
+  const npy_intp size = type == NPY_FLOAT ? 4 : 8;
+  for (int i = 0; i < self->inputs; ++i) {
+    steps[i] = ids[i] ? size : 0;
+    at[i] = ids[i] ? (char*)PyArray_DATA((PyArrayObject*)values[i]) : (char*)&numbers[i];
+    if (!ids[i] && !weak_number(values[i], type, &numbers[i])) return nullptr;
+    const npy_intp length = ids[i] ? PyArray_SIZE((PyArrayObject*)values[i]) : n;
+    next[i] = ids[i] && length == PyArray_SIZE(like) ? 1 : 0;
+    if (length < n) rows = n / length, n = length;
+  }
+  PyObject* array = new_like(like, type);
+  if (!array) return nullptr;
+  at[self->inputs] = (char*)PyArray_DATA((PyArrayObject*)array);
+  steps[self->inputs] = size;
+  next[self->inputs] = 1;
+  if (std::fetestexcept(REPORTED)) std::feclearexcept(REPORTED);
+  for (npy_intp row = 0; row < rows; ++row) {
+    kernel.loop(at, &n, steps, kernel.data);
+    for (int i = 0; i <= self->inputs; ++i) at[i] += next[i] * n * size;
+  }
+  if (!std::fetestexcept(REPORTED)) return array;
+  std::feclearexcept(REPORTED);  // NumPy may warn of it, or raise
+  Py_DECREF(array);
+  return nullptr;
+}
+
+// The same by the formula in Python.
+PyObject* by_formula(Op* self, PyObject* const* values, PyArrayObject* like, int type) {
+  PyObject* array = PyObject_Vectorcall(self->formula, values, self->inputs, nullptr);
+  if (!array) return nullptr;
+  const bool fits = Py_TYPE(array) == &PyArray_Type &&
+                    PyArray_DESCR((PyArrayObject*)array)->type_num == type &&
+                    (!self->by_element || same_shape((PyArrayObject*)array, like));
+  if (fits) return array;
+  Py_DECREF(array);
+  return nullptr;
+}
+
 // The result on arguments that the caller holds; None if the op's Python must run.
 PyObject* compute(Op* self, PyObject* const* values, PyObject* const* ids) {
-  PyArrayObject* first = nullptr;
+  PyArrayObject* like = nullptr;  // with the shape of the result, if that is by element
   int type = -1;
   for (int i = 0; i < self->inputs; ++i) {
-    if (!ids[i]) continue;
+    if (!ids[i]) {
+      if (self->formula) Py_RETURN_NONE;
+      continue;
+    }
+    PyArrayObject* a = (PyArrayObject*)values[i];
     const int kind = kind_of(values[i]);
-    if (kind < 0 || (first && (kind != type || !same_shape(first, (PyArrayObject*)values[i]))))
+    if (kind < 0 || (like && kind != type) || PyArray_SIZE(a) >= self->most) Py_RETURN_NONE;
+    if (like && self->by_element && !(self->formula ? same_shape(like, a)
+                                      : is_row(like, a) || is_row(a, like)))
       Py_RETURN_NONE;
-    if (!first) first = (PyArrayObject*)values[i];
+    if (!like || PyArray_NDIM(a) > PyArray_NDIM(like)) like = a;
     type = kind;
   }
-  const npy_intp n = first ? PyArray_SIZE(first) : 0;
-  if (!first || n >= self->most) Py_RETURN_NONE;
-  const Kernel& kernel = self->kernels[type == NPY_DOUBLE];
-  if (!kernel.loop) Py_RETURN_NONE;
+  if (!like || !(self->formula || self->kernels[type == NPY_DOUBLE].loop)) Py_RETURN_NONE;
 
   Listening listening[RECORDERS];
   const int count = PyList_GET_SIZE(its.recorders) ? who_listens(ids, self->inputs, listening) : 0;
   if (count < 0) Py_RETURN_NONE;
 
-  double numbers[2];
-  char* at[3];
-  npy_intp steps[3];
-  const npy_intp size = type == NPY_FLOAT ? 4 : 8;
-  bool ok = true;
-  for (int i = 0; ok && i < self->inputs; ++i) {
-    steps[i] = ids[i] ? size : 0;
-    at[i] = ids[i] ? (char*)PyArray_DATA((PyArrayObject*)values[i]) : (char*)&numbers[i];
-    ok = ids[i] || weak_number(values[i], type, &numbers[i]);
-  }
-  PyObject* array = ok ? new_like(first, type) : nullptr;
-  PyObject* out = nullptr;
-  if (array) {
-    at[self->inputs] = (char*)PyArray_DATA((PyArrayObject*)array);
-    steps[self->inputs] = size;
-    if (std::fetestexcept(REPORTED)) std::feclearexcept(REPORTED);
-    kernel.loop(at, &n, steps, kernel.data);
-    if (std::fetestexcept(REPORTED)) {  // NumPy may warn of it, or raise
-      std::feclearexcept(REPORTED);
-      Py_DECREF(array);
-    } else {
-      out = wrap(array);
+  PyObject* array = self->formula ? by_formula(self, values, like, type)
+                                  : by_loop(self, values, ids, like, type);
+  PyObject* out = array ? wrap(array) : nullptr;
+  if (!out && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) {  // Ctrl-C
+      let_go(listening, count);
+      return nullptr;
     }
+    PyErr_Clear();  // Python raises it again, and says of what
   }
-  if (!out) PyErr_Clear();  // without memory; Python says for what
   if (out && count && !log_call(self, out, values, ids, listening, count)) {
     Py_DECREF(out);
     out = nullptr;  // with an error
@@ -228,7 +318,10 @@ PyObject* call_op(PyObject* callable, PyObject* const* args, size_t flags, PyObj
     Py_INCREF(values[i]);
     Py_XINCREF(ids[i]);
   }
-  out = compute(self, values, ids);
+  bool told = true;
+  for (int i = 0; told && i < self->inputs && PyList_GET_SIZE(its.recorders); ++i)
+    if (Py_TYPE(args[i]) == its.variable) told = tell(args[i], ids[i]);
+  out = told ? compute(self, values, ids) : nullptr;
   for (int i = 0; i < self->inputs; ++i) {
     Py_DECREF(values[i]);
     Py_XDECREF(ids[i]);
@@ -239,6 +332,7 @@ PyObject* call_op(PyObject* callable, PyObject* const* args, size_t flags, PyObj
 void free_op(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   Py_XDECREF(((Op*)self)->op);
+  Py_XDECREF(((Op*)self)->formula);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -254,20 +348,24 @@ PyType_Spec op_spec = {"gpugrad.SmallOp", sizeof(Op), 0,
                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, op_slots};
 PyTypeObject* op_type;
 
-// small_op(op, inputs, most, kernels, saved): kernels are (loop, data) for float32 and float64,
-// saved pairs of the position of an input, or -1, and the bits of the inputs that read it.
+// small_op(op, inputs, most, formula, by_element, kernels, saved): a formula or None, kernels
+// (loop, data) for float32 and float64, saved pairs of what is read, as in Op, and the bits of the
+// inputs for which it is.
 PyObject* small_op(PyObject*, PyObject* args) {
-  PyObject *op, *saved;
-  int inputs;
+  PyObject *op, *formula, *saved;
+  int inputs, by_element;
   Py_ssize_t most;
   unsigned long long l32, d32, l64, d64;
-  if (!PyArg_ParseTuple(args, "Oin(KKKK)O!", &op, &inputs, &most, &l32, &d32, &l64, &d64,
+  if (!PyArg_ParseTuple(args, "OinOp(KKKK)O!", &op, &inputs, &most, &formula, &by_element, &l32, &d32, &l64, &d64,
                         &PyTuple_Type, &saved))
     return nullptr;
   Op* self = PyObject_New(Op, op_type);
   if (!self) return nullptr;
   Py_INCREF(op);
   self->op = op;
+  self->formula = formula == Py_None ? nullptr : formula;
+  Py_XINCREF(self->formula);
+  self->by_element = by_element;
   self->call = call_op;
   self->inputs = inputs;
   self->most = most;

@@ -22,13 +22,14 @@ const int REPORTED = FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
 
 // What `setup` was given, and where the slots of Python's objects are.
 struct {
-  PyTypeObject *tensor, *view;
-  Py_ssize_t data, id, view_array, view_number, view_seen, view_root, thread;
-  PyObject *stack, *recorders, *graphs, *checks, *next_id, *grow, *table, *rules_of, *program_of;
+  PyTypeObject *tensor, *view, *variable;
+  Py_ssize_t data, id, view_array, view_number, view_seen, view_root, value, thread;
+  PyObject *stack, *recorders, *graphs, *checks, *scopes, *next_id, *grow;
+  PyObject *table, *rules_of, *program_of;
   long stride, few;
 } its;
 
-PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_add, *s_id;
+PyObject *s_known, *s_log, *s_dead, *s_take, *s_bury, *s_touched, *s_add, *s_id;
 
 inline PyObject* slot(PyObject* x, Py_ssize_t offset) { return *(PyObject**)((char*)x + offset); }
 
@@ -46,6 +47,12 @@ inline int kind_of(PyObject* x) {
 inline bool same_shape(PyArrayObject* a, PyArrayObject* b) {
   return PyArray_NDIM(a) == PyArray_NDIM(b) &&
          PyArray_CompareLists(PyArray_DIMS(a), PyArray_DIMS(b), PyArray_NDIM(a));
+}
+
+// Whether NumPy broadcasts `b` along further axes of `a` alone, as the rows of a matrix.
+inline bool is_row(PyArrayObject* a, PyArrayObject* b) {
+  const int more = PyArray_NDIM(a) - PyArray_NDIM(b);
+  return more >= 0 && PyArray_CompareLists(PyArray_DIMS(a) + more, PyArray_DIMS(b), PyArray_NDIM(b));
 }
 
 inline PyObject* new_like(PyArrayObject* a, int type) {
