@@ -25,7 +25,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from logging import Logger, getLogger
+from logging import getLogger
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -79,6 +79,7 @@ __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
 
 newaxis = None
+get_logger = functools.partial(getLogger, "tensorflow")
 bool, bfloat16 = as_dtype("bool"), as_dtype("bfloat16")
 float16, float32, float64 = as_dtype("float16"), as_dtype("float32"), as_dtype("float64")
 half, double = float16, float64
@@ -89,7 +90,6 @@ TypeSpec = TensorSpec
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
-    """Print values, in a traced function at each call, and to the standard output."""
     if not executing_eagerly():
         gg.debug.print(sep.join(["{}"] * len(inputs)), *inputs)
         return
@@ -98,7 +98,6 @@ def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
 
 
 def device(device_name) -> Any:
-    """A context for a device: "/CPU:0" or "/GPU:0"."""
     kind, _, number = (
         str(device_name).rpartition("/")[2].lower().removeprefix("device:").partition(":")
     )
@@ -116,59 +115,66 @@ control_dependencies = init_scope = name_scope
 
 
 def executing_eagerly() -> Any:
-    """Whether no function is being traced."""
     return current_trace() is None
 
 
 def inside_function() -> Any:
-    """Whether a function is being traced."""
-    return not executing_eagerly()
-
-
-def get_logger() -> Logger:
-    """The logger "tensorflow"."""
-    return getLogger("tensorflow")
+    return current_trace() is not None
 
 
 def is_symbolic_tensor(tensor) -> Any:
-    """Whether a Tensor is being traced."""
-    return isinstance(tensor, Tensor) and not executing_eagerly()
+    return isinstance(tensor, Tensor) and inside_function()
+
+
+def _on_values(f: Any, x) -> Any:
+    """A function of a Tensor, or of the values of IndexedSlices."""
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(f(x.values), x.indices, x.dense_shape)
+    return None if x is None else f(tensor(x))
 
 
 @op
 def clip_by_norm(t=..., clip_norm=..., axes=None) -> Any:
-    """A Tensor scaled down so that its norm is at most `clip_norm`."""
-    if isinstance(t, IndexedSlices):
-        return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
-    x = tensor(t)
-    squares = gg.sum(gg.square(x), axis=axes, keepdims=True)
-    size = gg.sqrt(gg.where(squares > 0, squares, gg.ones_like(squares)))
-    return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
+    def clip(x) -> Any:
+        squares = gg.sum(gg.square(x), axis=axes, keepdims=True)
+        size = gg.sqrt(gg.where(squares > 0, squares, gg.ones_like(squares)))
+        return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
+
+    return _on_values(clip, t)
 
 
 @op
 def clip_by_global_norm(t_list=..., clip_norm=..., use_norm=None) -> Any:
-    """Gradients scaled down together so that their norm is at most `clip_norm`, and that norm."""
     size = linalg.global_norm(t_list) if use_norm is None else use_norm
     scale = clip_norm / gg.maximum(size, clip_norm)
-
-    def scaled(x) -> Any:
-        sparse = isinstance(x, IndexedSlices)
-        return IndexedSlices(x.values * scale, x.indices, x.dense_shape) if sparse else x * scale
-
-    return [None if x is None else scaled(x) for x in t_list], size
+    return [_on_values(lambda x: x * scale, x) for x in t_list], size
 
 
 def _nothing(*args, **options) -> None:
     """Nothing: there is no such setting here."""
 
 
-def _module(name: str, *sources: Any, **members) -> ModuleType:
+def _list_devices(device_type=None) -> list[Any]:
+    """The devices of a kind, "CPU" or "GPU"."""
+    kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
+    return [
+        SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
+        for d in gg.devices()
+        if d.kind in kinds
+    ]
+
+
+_modules: dict[str, Any] = {
+    m.__name__.rpartition(".")[2]: m
+    for m in (data, debugging, errors, initializers, linalg, math, nn, random)
+}
+
+
+def _module(name: str, *sources: Any, **members) -> Any:
     """A module of TensorFlow's with a few names, and those of `sources`."""
-    module = ModuleType(f"{__name__}.{name}")
-    module.__dict__.update(members)
+    _modules[name] = module = ModuleType(f"{__name__}.{name}")
     look_up, names = forwarding(module.__name__, *sources, own=members)
-    module.__dict__.update(__getattr__=look_up, __dir__=names)
+    module.__dict__.update(members, __getattr__=look_up, __dir__=names)
     return module
 
 
@@ -185,15 +191,10 @@ autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=For
 nest = _module(
     "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
 )
+_kinds = {name: kind for name, kind in vars(state).items() if isinstance(kind, type)}
 optimizers = _module(
-    "optimizers",
-    **{
-        name: getattr(state, name)
-        for name in dir(state)
-        if isinstance(getattr(state, name), type) and issubclass(getattr(state, name), state._Keras)
-    },
+    "optimizers", **{name: k for name, k in _kinds.items() if issubclass(k, state._Keras)}
 )
-
 train = _module(
     "train",
     Checkpoint=saving.Checkpoint,
@@ -202,6 +203,7 @@ train = _module(
     list_variables=saving.list_variables,
     load_checkpoint=saving.load_checkpoint,
 )
+_functions = dict.fromkeys(("GenericFunction", "PolymorphicFunction"), control.Function)
 types = _module(
     "types",
     experimental=_module(
@@ -209,45 +211,29 @@ types = _module(
         TraceType=object,
         TensorLike=Any,
         ConcreteFunction=control.ConcreteFunction,
-        GenericFunction=control.Function,
-        PolymorphicFunction=control.Function,
+        **_functions,
     ),
 )
-
-
-def _list_devices(device_type=None) -> list[Any]:
-    """The devices of a kind, "CPU" or "GPU"."""
-    kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
-    return [
-        SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
-        for d in gg.devices()
-        if d.kind in kinds
-    ]
-
-
+_settings = "set_visible_devices set_soft_device_placement set_logical_device_configuration"
 config = _module(
     "config",
     list_physical_devices=_list_devices,
     list_logical_devices=_list_devices,
     run_functions_eagerly=control.run_functions_eagerly,
     functions_run_eagerly=control.functions_run_eagerly,
-    set_visible_devices=_nothing,
-    set_soft_device_placement=_nothing,
-    set_logical_device_configuration=_nothing,
     optimizer=_module(
         "config.optimizer",
-        set_experimental_options=_nothing,
-        set_jit=_nothing,
         get_experimental_options=dict,
+        **dict.fromkeys(("set_experimental_options", "set_jit"), _nothing),
     ),
     experimental=_module(
         "config.experimental",
-        set_memory_growth=_nothing,
         list_physical_devices=_list_devices,
-        set_virtual_device_configuration=_nothing,
         VirtualDeviceConfiguration=dict,
+        **dict.fromkeys(("set_memory_growth", "set_virtual_device_configuration"), _nothing),
     ),
     LogicalDeviceConfiguration=dict,
+    **dict.fromkeys(_settings.split(), _nothing),
 )
 experimental = _module(
     "experimental",
@@ -259,24 +245,6 @@ experimental = _module(
 )
 readers.append(sys.modules[__name__])
 show()
-_MODULES = {
-    "autodiff": autodiff,
-    "config": config,
-    "data": data,
-    "debugging": debugging,
-    "dtypes": dtypes,
-    "errors": errors,
-    "experimental": experimental,
-    "initializers": initializers,
-    "linalg": linalg,
-    "math": math,
-    "nest": nest,
-    "nn": nn,
-    "optimizers": optimizers,
-    "random": random,
-    "train": train,
-    "types": types,
-}
 _look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
 
 
@@ -374,9 +342,7 @@ def install() -> None:
             "first import of tensorflow and of libraries that use it."
         )
     compat = __getattr__("compat")
-    modules = {**_MODULES, "compat": compat, "compat.v1": compat.v1, "compat.v2": own}
-    modules["experimental.numpy"] = experimental.numpy
+    modules = {**_modules, "compat.v1": compat.v1, "compat.v2": own}
     sys.modules["tensorflow"] = own
     sys.meta_path.insert(0, _KerasFinder())
-    for name, module in modules.items():
-        sys.modules[f"tensorflow.{name}"] = module
+    sys.modules.update({f"tensorflow.{name}": module for name, module in modules.items()})

@@ -48,7 +48,6 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self) -> Any:
-        """The specs of the arguments."""
         return self._specs
 
     @property
@@ -121,16 +120,13 @@ class Function:
         return self if instance is None else types.MethodType(self, instance)
 
     def get_concrete_function(self, *args, **keywords) -> ConcreteFunction:
-        """The function for arguments like these, Tensors or TensorSpecs."""
         args = args or tuple(self.input_signature or ())
         return ConcreteFunction(self, (args, keywords))
 
     def experimental_get_tracing_count(self) -> int:
-        """How often it was traced."""
         return int(self.traced.cache_info().traces)
 
     def pretty_printed_concrete_signatures(self) -> str:
-        """How many traces there are."""
         return f"{self.__name__}: {self.traced.cache_info().traces} traces"
 
     def __repr__(self) -> str:
@@ -141,7 +137,6 @@ _run_eagerly = [False]
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Whether `tf.function` calls the Python function each time, for debugging."""
     _run_eagerly[0] = bool(run_eagerly)
 
 
@@ -177,7 +172,6 @@ def function(func=None, input_signature=None, autograph=True, *others, **options
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None) -> Any:
-    """The result of one of two functions."""
     return gg.cond(tensor(pred), true_fn, false_fn)
 
 
@@ -198,7 +192,6 @@ def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
 
 
 def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **options) -> Any:
-    """`body` again and again while `cond` holds, on values of a list, tuple or dict."""
     start = nest.map_structure(lambda v: v if isinstance(v, TensorArray) else tensor(v), loop_vars)
     arrays = any(isinstance(v, TensorArray) for v in nest.flatten(start))
     call: Any = (lambda f, v: f(**v)) if isinstance(start, dict) else (lambda f, v: f(*v))
@@ -220,7 +213,6 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
 
 
 def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) -> Any:
-    """A function of each part along the first axis, the results stacked."""
     elems = nest.map_structure(tensor, elems)
     n = nest.flatten(elems)[0].shape[0]
     results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in np.arange(n).tolist()]
@@ -241,13 +233,12 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) -> Any:
 
 
 def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
-    """`fn` of the result so far and of each part along the first axis; all results stacked."""
     elems = nest.map_structure(tensor, elems)
     if initializer is None:
         first = nest.map_structure(lambda x: x[-1 if reverse else 0], elems)
         rest = nest.map_structure(lambda x: x[:-1] if reverse else x[1:], elems)
         later = scan(fn, rest, first, reverse=reverse)
-        join = lambda a, b: gg.concat([b, a[None]] if reverse else [a[None], b])  # noqa: E731
+        join = lambda a, b: gg.concat([b, a[None]] if reverse else [a[None], b])
         both = zip(nest.flatten(first), nest.flatten(later), strict=True)
         return nest.pack(first, [join(a, b) for a, b in both])
 
@@ -293,7 +284,6 @@ def group(*inputs, name=None, **options) -> None:
 
 
 def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name=None) -> list[Any]:
-    """Second derivatives of a sum by each x, of shape (*x.shape, *x.shape), inside a Graph."""
     found = []
     for x in xs if isinstance(xs, (list, tuple)) else [xs]:
         (slope,) = gg.gradients(ys, [x])
@@ -328,7 +318,6 @@ class TensorArray:
         self._items: list[Any] = [None] * int(size)
 
     def write(self, index, value, name=None) -> TensorArray:
-        """With an element at an index."""
         index, value = int(index), tensor(value, like=self.dtype)
         if value.dtype != self.dtype:
             raise DTypeError(
@@ -344,7 +333,6 @@ class TensorArray:
         return self
 
     def read(self, index, name=None) -> Tensor:
-        """The element at an index, zeros if it was not written."""
         return self._filled()[int(index)]
 
     def _filled(self) -> list[Any]:
@@ -353,30 +341,24 @@ class TensorArray:
         return [gg.zeros(shape, dtype=self.dtype) if x is None else x for x in self._items]
 
     def stack(self, name=None) -> Tensor:
-        """All elements along a new first axis."""
         return gg.stack(self._filled())
 
     def concat(self, name=None) -> Tensor:
-        """All elements one after the other."""
         return gg.concat(self._filled())
 
     def gather(self, indices, name=None) -> Tensor:
-        """Some elements along a new first axis."""
         return gg.take(self.stack(), tensor(indices), axis=0)
 
     def unstack(self, value, name=None) -> TensorArray:
-        """With the parts of a Tensor along the first axis as elements."""
         self._items = list(gg.unstack(tensor(value, like=self.dtype)))
         return self
 
     def split(self, value, lengths, name=None) -> TensorArray:
-        """With parts of a Tensor of given lengths as elements."""
         ends = np.cumsum(np.asarray(lengths))[:-1].tolist()
         self._items = list(gg.split(tensor(value), ends))
         return self
 
     def size(self, name=None) -> Tensor:
-        """The number of elements."""
         return gg.constant(len(self._items), "int32")
 
     def __len__(self) -> int:

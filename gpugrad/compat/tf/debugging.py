@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -42,19 +41,16 @@ def assert_near(x=..., y=..., rtol=None, atol=None, message=None, summarize=None
 
 @op
 def check_numerics(tensor, message="") -> Tensor:
-    """A Tensor without NaN and infinities."""
     _check("check_numerics", gg.isfinite(tensor), f"{message} : Tensor had NaN or Inf", tensor)
     return tensor
 
 
 def assert_all_finite(x, message="", name=None) -> Tensor:
-    """`check_numerics`."""
     return check_numerics(x, message)
 
 
 @op
 def assert_shapes(shapes=..., data=None, summarize=None, message=None) -> None:
-    """Raise if Tensors, each beside its shape of ints and letters, have other shapes."""
     known: dict[Any, int] = {}
     for x, shape in shapes.items() if isinstance(shapes, dict) else shapes:
         own = tensor(x.deref() if hasattr(x, "deref") else x).shape
@@ -98,4 +94,4 @@ _OPS = ops(
     ),
     is_numeric_tensor=lambda tensor: tensor.dtype != bool,
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

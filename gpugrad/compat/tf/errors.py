@@ -15,7 +15,6 @@ reshape None 3
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 from gpugrad import errors
@@ -67,4 +66,4 @@ OpError = errors.GpugradError
 _CLASSES = {f"{name}Error": _class(name, i) for i, name in enumerate(_NAMES.split(), 1)}
 FailedPreconditionError: Any = _CLASSES["FailedPreconditionError"]
 OutOfRangeError: Any = _CLASSES["OutOfRangeError"]
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_CLASSES), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _CLASSES, own=globals())

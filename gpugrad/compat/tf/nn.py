@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ def _silu(features, beta=1.0) -> Tensor:
 
 @op
 def bias_add(value, bias, data_format=None) -> Tensor:
-    """A bias added to each channel."""
     if data_format and not layout("bias_add", data_format):
         bias = gg.reshape(bias, (-1,) + (1,) * (value.ndim - 2))
     return value + bias
@@ -32,14 +30,12 @@ def bias_add(value, bias, data_format=None) -> Tensor:
 
 @op
 def dropout(x, rate=0.5, noise_shape=None, seed=None) -> Tensor:
-    """Elements set to 0 with probability `rate`, the others scaled by 1 / (1 - rate)."""
     shape = None if noise_shape is None else ints(noise_shape)
     return F.dropout(x, float(rate), noise_shape=shape, generator=stream(seed))
 
 
 @op
 def embedding_lookup(params, ids, max_norm=None) -> Any:
-    """Rows of a table."""
     rows = gg.gather(params, ids)
     if max_norm is None:
         return rows
@@ -50,7 +46,6 @@ def embedding_lookup(params, ids, max_norm=None) -> Any:
 def batch_normalization(
     x, mean=..., variance=..., offset=..., scale=..., variance_epsilon=...
 ) -> Tensor:
-    """``scale * (x - mean) / sqrt(variance + variance_epsilon) + offset``."""
     factor = gg.rsqrt(tensor(variance) + variance_epsilon)
     result = (x - mean) * (factor if scale is None else factor * scale)
     return result if offset is None else result + offset
@@ -137,7 +132,6 @@ def _convolution(n: int) -> Callable[..., Tensor]:
 def depthwise_conv2d(
     input, filter, strides=1, padding="VALID", data_format=None, dilations=None
 ) -> Tensor:
-    """Convolution of each channel by its own filters, of shape (*window, channels, multiplier)."""
     w = gg.reshape(filter, (*filter.shape[:2], 1, -1))
     return _OPS["conv2d"](input, w, strides, padding, data_format, dilations)
 
@@ -203,7 +197,6 @@ def _lrn(input, depth_radius=5, bias=1, alpha=1, beta=0.5) -> Tensor:
 
 @op
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None) -> Tensor:
-    """The sum over examples, divided by the size of the whole batch."""
     loss = per_example_loss if sample_weight is None else per_example_loss * sample_weight
     return gg.sum(loss) / (loss.size if global_batch_size is None else global_batch_size)
 
@@ -248,4 +241,4 @@ _OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
     lrn=_lrn,
     scale_regularization_loss=lambda regularization_loss: gg.sum(regularization_loss),
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

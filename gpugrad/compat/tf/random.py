@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import numpy as np
@@ -115,12 +114,10 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed, alg=None) -> Generator:
-        """A stream that a seed determines."""
         return cls(gg.random.Generator(int(seed)))
 
     @classmethod
     def from_non_deterministic_state(cls, alg=None) -> Generator:
-        """A stream that differs from run to run."""
         return cls(gg.random.Generator(int(np.random.SeedSequence().generate_state(1)[0])))
 
     def __getattr__(self, name: str) -> Any:
@@ -129,7 +126,6 @@ class Generator:
         return lambda *args, **keywords: _OPS[name](*args, **keywords, seed=self._stream)
 
     def reset_from_seed(self, seed) -> None:
-        """Start again from a seed."""
         self._stream = gg.random.Generator(int(seed))
 
     def split(self, count=1) -> list[Generator]:
@@ -138,8 +134,7 @@ class Generator:
 
 
 def get_global_generator() -> Generator:
-    """The stream that is used without a seed."""
     return Generator(gg.random.default_generator())
 
 
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

@@ -20,47 +20,31 @@ def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
     if isinstance(x, gg.Variable):
         yield path, x
         return
-    if id(x) in seen:
-        return
-    if isinstance(x, dict):
-        parts: Any = x.items()
-    elif isinstance(x, (list, tuple)):
-        parts = enumerate(x)
-    elif isinstance(x, (Module, gg.nn.Module, Checkpoint)):
-        parts = vars(x).items()
-    else:
-        return
-    seen.add(id(x))
-    for key, part in parts:
-        yield from _paths(part, f"{path}/{key}".strip("/"), seen)
+    has_parts = isinstance(x, (list, tuple, dict, Module, gg.nn.Module, Checkpoint))
+    if has_parts and id(x) not in seen:
+        seen.add(id(x))
+        parts = enumerate(x) if isinstance(x, (list, tuple)) else getattr(x, "__dict__", x).items()
+        for key, part in parts:
+            yield from _paths(part, f"{path}/{key}".strip("/"), seen)
 
 
 class Restored:
-    """The outcome of `Checkpoint.restore`."""
+    """The outcome of `Checkpoint.restore`; the first two methods raise CheckpointError."""
 
     def __init__(self, missing: list[str], unexpected: list[str]) -> None:
         self._missing, self._unexpected = missing, unexpected
 
     def assert_existing_objects_matched(self) -> Restored:
-        """Itself.
-
-        Raises:
-            CheckpointError: a Variable has no value in the file.
-        """
+        """Itself, if each Variable has a value in the file."""
         if self._missing:
             raise CheckpointError(f"restore: the file has no values of {', '.join(self._missing)}.")
         return self
 
     def assert_consumed(self) -> Restored:
-        """Itself.
-
-        Raises:
-            CheckpointError: a Variable has no value in the file, or a value no Variable.
-        """
+        """Itself, if also each value belongs to a Variable."""
         if self._unexpected:
-            raise CheckpointError(
-                f"restore: no Variables are called {', '.join(self._unexpected)}."
-            )
+            names = ", ".join(self._unexpected)
+            raise CheckpointError(f"restore: no Variables are called {names}.")
         return self.assert_existing_objects_matched()
 
     def expect_partial(self) -> Restored:
@@ -82,31 +66,24 @@ class Checkpoint:
     """
 
     def __init__(self, root=None, **parts) -> None:
-        if root is not None:
-            self.root = root
-        for name, part in parts.items():
-            setattr(self, name, part)
+        vars(self).update(parts if root is None else {"root": root, **parts})
 
     def _variables(self) -> dict[str, Any]:
-        objects = {k: v for k, v in vars(self).items() if k != "root"}
-        root = vars(self).get("root")
-        inside = vars(root) if root is not None and not isinstance(root, (dict, list)) else root
-        parts: dict[str, Any] = dict(inside or {})
-        return dict(_paths({**parts, **objects}, "", set()))
+        parts = dict(vars(self))
+        root = parts.pop("root", None) or {}
+        inside = root if isinstance(root, dict) else vars(root)
+        return dict(_paths({**inside, **parts}, "", set()))
 
     def write(self, file_prefix, options=None) -> str:
-        """Write the file, and return its path."""
         gg.checkpoint.save(file_prefix, self._variables())
         return str(file_prefix)
 
     def save(self, file_prefix, options=None) -> str:
-        """`write` to the next of the paths "prefix-1", "prefix-2", ..."""
         numbers = [n for n, _ in _numbered(Path(file_prefix))]
         Path(file_prefix).parent.mkdir(parents=True, exist_ok=True)
         return self.write(f"{file_prefix}-{max(numbers, default=0) + 1}")
 
     def read(self, save_path, options=None) -> Restored:
-        """Give the Variables the values of a file."""
         values, _ = gg.checkpoint.load(save_path)
         own = self._variables()
         for name in own.keys() & values.keys():
@@ -130,19 +107,12 @@ class CheckpointManager:
     """The last `max_to_keep` Checkpoints in a folder."""
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        directory,
-        max_to_keep: int | None,
-        *others,
-        checkpoint_name="ckpt",
-        **options,
+        self, checkpoint, directory, max_to_keep, *others, checkpoint_name="ckpt", **options
     ) -> None:
         self._checkpoint, self._keep = checkpoint, max_to_keep
         self._prefix = Path(directory) / checkpoint_name
 
     def save(self, checkpoint_number=None, *others, **options) -> str:
-        """Save, and remove the oldest."""
         if checkpoint_number is None:
             path = self._checkpoint.save(self._prefix)
         else:
@@ -154,7 +124,6 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths, the oldest first."""
         return [str(path) for _, path in _numbered(self._prefix)]
 
     @property
@@ -178,19 +147,15 @@ class CheckpointReader:
         self._values, _ = gg.checkpoint.load(latest_checkpoint(path) or path)
 
     def get_tensor(self, tensor_str) -> Any:
-        """A value as a NumPy array."""
         return np.asarray(self._values[tensor_str])
 
     def has_tensor(self, tensor_str) -> bool:
-        """Whether there is a value of a name."""
         return tensor_str in self._values
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """The shapes."""
         return {name: list(x.shape) for name, x in self._values.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
-        """The dtypes."""
         return {name: as_dtype(x.dtype) for name, x in self._values.items()}
 
 
@@ -198,5 +163,4 @@ load_checkpoint = CheckpointReader
 
 
 def list_variables(ckpt_dir_or_file) -> list[tuple[str, list[int]]]:
-    """Names and shapes in a file."""
     return list(CheckpointReader(ckpt_dir_or_file).get_variable_to_shape_map().items())

@@ -25,7 +25,6 @@ readers: list[Any] = []
 
 
 def numpys(dtype: Any) -> Any:
-    """The NumPy dtype of a name or a type; float is float32, as in TensorFlow."""
     return backend.as_dtype("float32" if dtype is float or str(dtype) == "float" else dtype)
 
 
@@ -53,7 +52,6 @@ class DType:
 
     @property
     def real_dtype(self) -> DType:
-        """The dtype of real parts."""
         return as_dtype(f"f{self.size // 2}") if self.is_complex else self
 
     @property
@@ -66,7 +64,6 @@ class DType:
     max = property(lambda self: self.limits[1])
 
     def is_compatible_with(self, other) -> bool:
-        """Whether it is the same dtype."""
         return self == other
 
     def __eq__(self, other: object) -> bool:
@@ -121,7 +118,6 @@ class TensorShape(tuple[Any, ...]):
     dims = property(list)
 
     def as_list(self) -> list[Any]:
-        """The lengths, as a list."""
         return list(self)
 
     def num_elements(self) -> int | None:
@@ -164,7 +160,6 @@ class TensorShape(tuple[Any, ...]):
         return self
 
     def concatenate(self, other) -> TensorShape:
-        """The lengths of both."""
         return TensorShape((*self, *other))
 
     __add__ = concatenate
@@ -203,11 +198,9 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, x, name=None) -> TensorSpec:
-        """The spec of a Tensor."""
         return cls(x.shape, x.dtype, name)
 
     def is_compatible_with(self, x) -> bool:
-        """Whether a Tensor has this dtype and fits the shape."""
         return self.dtype == x.dtype and (
             self.shape is None or self.shape.is_compatible_with(x.shape)
         )
@@ -284,7 +277,6 @@ def _text(pattern: str, numpys: Any) -> Any:
 
 
 def show() -> None:
-    """Let users of the `readers` see Tensors as TensorFlow's."""
     place = "/job:localhost/replica:0/task:0/device:{}PU:{}".format
     cls: Any = Tensor
     cls.shape = _ForReaders("shape", lambda x, own: TensorShape(x._data.shape))

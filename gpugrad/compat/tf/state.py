@@ -71,11 +71,9 @@ class Variable(gg.Variable):
         return value if isinstance(value, (Tensor, np.ndarray)) else tensor(value, like=self.dtype)
 
     def initialized_value(self) -> Tensor:
-        """The value."""
         return self.value()
 
     def get_shape(self) -> Any:
-        """The shape."""
         return self.shape
 
 
@@ -120,22 +118,18 @@ class Module:
 
     @property
     def variables(self) -> tuple[Any, ...]:
-        """All Variables inside."""
         return tuple(self._flatten(predicate=lambda x: isinstance(x, gg.Variable)))
 
     @property
     def trainable_variables(self) -> tuple[Any, ...]:
-        """Variables inside that are trained."""
         return tuple(v for v in self.variables if v.trainable)
 
     @property
     def non_trainable_variables(self) -> tuple[Any, ...]:
-        """Variables inside that are not trained."""
         return tuple(v for v in self.variables if not v.trainable)
 
     @property
     def submodules(self) -> tuple[Any, ...]:
-        """Modules inside."""
         return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
 
 
@@ -178,15 +172,12 @@ class _Keras:
     learning_rate: Any
 
     def apply_gradients(self, grads_and_vars, *others, **options) -> None:
-        """One step by pairs of a gradient and a Variable."""
         self._base.apply_gradients(self, list(grads_and_vars))
 
     def apply(self, grads, trainable_variables) -> None:
-        """One step by gradients and Variables."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
     def minimize(self, loss, var_list, grad_loss=None, name=None, tape=None) -> None:
-        """One step down a loss: a function without arguments, or a value beside its tape."""
         if tape is None:
             with gg.GradientTape() as tape:
                 value = loss()
@@ -197,7 +188,6 @@ class _Keras:
 
     @property
     def lr(self) -> Any:
-        """The learning rate; may be set."""
         return self.learning_rate
 
     @lr.setter

@@ -54,7 +54,6 @@ placeholder = Placeholder
 
 
 def placeholder_with_default(input, shape, name=None) -> Placeholder:
-    """A value that ``feed_dict`` may give."""
     default = tensor(input) if not isinstance(input, Node) else input
     return Placeholder(default.dtype, shape, name, default)
 
@@ -98,7 +97,6 @@ AUTO_REUSE = True
 def variable_scope(
     name_or_scope, default_name=None, values=None, reuse=None, **options
 ) -> Iterator[Any]:
-    """Prefix names, and let `get_variable` find Variables again if `reuse` is set."""
     _reuse.append(_reuse[-1] if reuse is None else reuse)
     try:
         with name_scope(name_or_scope, default_name) as path:
@@ -109,7 +107,6 @@ def variable_scope(
 
 @contextlib.contextmanager
 def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
-    """Prefix names."""
     scopes.append(str(getattr(name, "name", name) or default_name))
     try:
         yield "/".join(scopes) + "/"
@@ -118,12 +115,10 @@ def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
 
 
 def variables_initializer(var_list, name="init") -> Node:
-    """Gives Variables their initial values."""
     return Effect(lambda run: run.all(variable.start(run) for variable in var_list), name)
 
 
 def global_variables_initializer() -> Node:
-    """Gives all Variables of the graph their initial values."""
     return variables_initializer(get_default_graph().variables.values())
 
 
@@ -131,17 +126,14 @@ initialize_all_variables = local_variables_initializer = global_variables_initia
 
 
 def get_collection(key: str, scope=None) -> list[Any]:
-    """Variables by the name of their collection."""
     return get_default_graph().get_collection(key, scope)
 
 
 def add_to_collection(name: str, value) -> None:
-    """Note a Node in a collection of the graph."""
     get_default_graph().collections.setdefault(name, []).append(value)
 
 
 def get_variable_scope() -> Any:
-    """The current scope: its name, whether Variables are found again, and a way to say so."""
     again = functools.partial(_reuse.__setitem__, -1, True)
     return types.SimpleNamespace(name="/".join(scopes), reuse=_reuse[-1], reuse_variables=again)
 
@@ -151,7 +143,6 @@ global_variables = functools.partial(get_collection, "global_variables")
 
 
 def is_tensor(x) -> bool:
-    """Whether something is a Tensor or a Node."""
     return isinstance(x, Node) or arrays.is_tensor(x)
 
 
@@ -170,12 +161,10 @@ assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_s
 
 
 def group(*inputs, **options) -> Node:
-    """One operation that runs several; none for nothing."""
     return Effect(lambda run: run.all(run.of(x) for x in nest.flatten(list(inputs))), "group")
 
 
 def no_op(*args, **options) -> Node:
-    """An operation that does nothing."""
     return group()
 
 
@@ -196,7 +185,6 @@ def executing_eagerly() -> bool:
 
 
 def disable_eager_execution() -> None:
-    """Let functions declare what a Session runs."""
     _eager[-1] = False
 
 
@@ -217,7 +205,6 @@ def _deferred(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Let ``import tensorflow`` find this module, for programs of TensorFlow 1."""
     tf.install()
     disable_eager_execution()
     own = sys.modules[__name__]
@@ -280,7 +267,6 @@ _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
 def Print(input_, data, message=None, *others, **options) -> Any:
-    """The input; values of `data` are printed when it is computed."""
 
     def show(x, values) -> Any:
         tf.print(message or "", *values)

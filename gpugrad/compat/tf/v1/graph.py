@@ -32,13 +32,11 @@ class Graph:
         self.names: dict[str, int] = {}
 
     def unique_name(self, name: str) -> str:
-        """The name, with a number if it was used before."""
         self.names[name] = n = self.names.get(name, 0) + 1
         return name if n == 1 else f"{name}_{n - 1}"
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Declare in this graph until the block ends."""
         graphs.append(self)
         try:
             yield self
@@ -46,7 +44,6 @@ class Graph:
             graphs.remove(self)
 
     def get_collection(self, name: str, scope=None) -> list[Any]:
-        """Variables by TensorFlow's name of their collection."""
         own = self.collections.get(name, [])
         variables = list(self.variables.values())
         if name == "trainable_variables":
@@ -70,14 +67,12 @@ def get_default_graph() -> Graph:
 
 
 def get_default_session() -> Any:
-    """The session in whose block this is."""
     if not sessions:
         raise ArgumentError("No session is the default one: use `with tf.Session():` or session=.")
     return sessions[-1]
 
 
 def reset_default_graph() -> None:
-    """Forget what was declared."""
     graphs[-1] = Graph()
     shapes.clear()
 
@@ -94,7 +89,6 @@ class Node:
         self.name = f"{get_default_graph().unique_name('/'.join([*scopes, str(name)]))}:0"
 
     def value(self, run: Run) -> Any:
-        """The result of the call."""
         args, keywords = run.of((self._args, self._keywords))
         return self._f(*args, **keywords)
 
@@ -105,11 +99,9 @@ class Node:
 
     @property
     def dtype(self) -> Any:
-        """The dtype."""
         return as_dtype(static(self)[1])
 
     def get_shape(self) -> TensorShape:
-        """The shape."""
         return self.shape
 
     def set_shape(self, shape) -> None:
@@ -130,7 +122,6 @@ class Node:
         return (session or get_default_session()).run(self, feed_dict)
 
     def run(self, feed_dict=None, session=None) -> None:
-        """Run it in a session."""
         self.eval(feed_dict, session)
 
     def __getitem__(self, index) -> Node:
@@ -233,13 +224,11 @@ class RefVariable(Node):
         get_default_graph().variables[self.name] = self
 
     def start(self, run: Run) -> None:
-        """Give it the initial value."""
         value = self._initial() if callable(self._initial) else self._initial
         value = run.of(value)
         self.restore(tensor(value) if self._dtype is None else arrays.cast(value, self._dtype))
 
     def value(self, run: Run | None = None) -> Any:
-        """The Variable, for an op to read."""
         if run is None:
             return self
         if self.variable is None:
@@ -256,27 +245,21 @@ class RefVariable(Node):
 
     @property
     def initializer(self) -> Node:
-        """Gives it the initial value."""
         return Effect(lambda run: self.start(run), "init")
 
     def initialized_value(self) -> Node:
-        """The initial value."""
         return Node(arrays._OPS["identity"], (self._initial,))
 
     def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
-        """Replace the value."""
         return update(self, "assign", value)
 
     def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        """Add to the value."""
         return update(self, "assign_add", delta)
 
     def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        """Subtract from the value."""
         return update(self, "assign_sub", delta)
 
     def load(self, value, session=None) -> None:
-        """Replace the value now."""
         self.variable.assign(tensor(value, like=self.variable.dtype))
 
     def restore(self, value) -> None:
@@ -295,12 +278,10 @@ class Effect(Node):
         self._do = do
 
     def value(self, run: Run) -> Any:
-        """Do it."""
         return self._do(run)
 
 
 def update(variable: Any, how: str, value) -> Effect:
-    """A Variable's update by the method of that name; its value is the new one."""
 
     def do(run: Run) -> Any:
         getattr(run.of(variable), how)(run.of(value))
@@ -322,7 +303,6 @@ class Run:
         self.abstract = abstract
 
     def of(self, structure) -> Any:
-        """A structure with the value of each Node."""
         if isinstance(structure, Node):
             if id(structure) not in self._values:
                 self._values[id(structure)] = structure.value(self)
@@ -334,7 +314,6 @@ class Run:
         return nest.pack(structure, [self.of(leaf) for leaf in nest.flatten(structure)])
 
     def all(self, effects: Iterable[Any]) -> None:
-        """Compute all, for what they do."""
         for _ in effects:
             pass
 
@@ -367,7 +346,6 @@ class Zeros(Run):
         self._length = length
 
     def of(self, structure) -> Any:
-        """A structure with a value of the right shape for each Node."""
         if isinstance(structure, Placeholder):
             return structure.example(self._length)
         return super().of(structure)

@@ -80,7 +80,6 @@ class Session:
         return self
 
     def close(self) -> None:
-        """Forget the traces."""
         self._functions.clear()
 
 

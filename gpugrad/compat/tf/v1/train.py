@@ -44,12 +44,10 @@ class Optimizer:
         self._own = own
 
     def compute_gradients(self, loss, var_list=None, *others, **options) -> list[Any]:
-        """Pairs of a gradient and a Variable."""
         variables = list(var_list or get_default_graph().get_collection("trainable_variables"))
         return list(zip(gradients(loss, variables), variables, strict=True))
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None) -> Node:
-        """A step by such pairs."""
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
         if not pairs:
             raise ArgumentError("apply_gradients: no Variable has a gradient.")
@@ -63,7 +61,6 @@ class Optimizer:
         return Effect(step, name or "step")
 
     def minimize(self, loss, global_step=None, var_list=None, *others, **options) -> Node:
-        """A step down a loss."""
         return self.apply_gradients(self.compute_gradients(loss, var_list), global_step)
 
 
@@ -113,20 +110,17 @@ class Saver:
         return dict(named)
 
     def save(self, sess: Session, save_path: str, global_step=None, **options) -> str:
-        """Write all values; the path, with the step's number if there is one."""
         path = save_path if global_step is None else f"{save_path}-{int(global_step)}"
         gg.checkpoint.save(path, {k: v.variable for k, v in self._named(sess).items()})
         return path
 
     def restore(self, sess: Session, save_path: str) -> None:
-        """Give all Variables the values of a file."""
         values, _ = gg.checkpoint.load(save_path)
         for name, node in self._named(sess).items():
             node.restore(values[name])
 
 
 def get_global_step() -> Any:
-    """The Variable that counts steps."""
     known = get_default_graph().variables.get("global_step:0")
     return RefVariable(0, trainable=False, name="global_step") if known is None else known
 
