@@ -87,34 +87,31 @@ class Function:
     def __call__(self, *args, **keywords) -> Any:
         """The result, by a replay or a new trace."""
         if self.input_signature is not None:
-            args = self._checked(args)
-        if self._eager or _run_eagerly[0]:
-            return _values(self.python_function(*args, **keywords))
-        args, keywords = nest.map_structure(_argument, (args, keywords))
-        try:
-            return _values(self.traced(*args, **keywords))
-        except TraceError as error:
-            self._eager = True
-            warnings.warn(
-                f"tf.function: {self.__name__} runs eagerly, because it cannot be traced. {error}",
-                GpugradWarning,
-                stacklevel=2,
-            )
-            return _values(self.python_function(*args, **keywords))
+            own = len(args) - len(self.input_signature)  # `self` of a method
+            pairs = zip(self.input_signature, args[own:], strict=True)
+            args = (*args[:own], *(self._checked(spec, value) for spec, value in pairs))
+        if not (self._eager or _run_eagerly[0]):
+            given = nest.map_structure(_argument, (args, keywords))
+            try:
+                return _values(self.traced(*given[0], **given[1]))
+            except TraceError as error:
+                self._eager = True
+                name = self.__name__
+                message = f"tf.function: {name} runs eagerly, because it cannot be traced. {error}"
+                warnings.warn(message, GpugradWarning, stacklevel=2)
+        return _values(self.python_function(*args, **keywords))
 
-    def _checked(self, args) -> Any:
-        """The arguments as Tensors that fit ``input_signature=``."""
-        own = args[: len(args) - len(self.input_signature)]  # `self` of a method
-        tensors = []
-        for spec, value in zip(self.input_signature, args[len(own) :], strict=True):
-            x = tensor(value, spec.dtype) if isinstance(spec, TensorSpec) else value
-            if isinstance(spec, TensorSpec) and not spec.is_compatible_with(x):
-                raise DTypeError(
-                    f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does "
-                    f"not fit {spec}."
-                )
-            tensors.append(x)
-        return (*own, *tensors)
+    def _checked(self, spec, value) -> Any:
+        """An argument as a Tensor that fits its spec."""
+        if not isinstance(spec, TensorSpec):
+            return value
+        x = tensor(value, spec.dtype)
+        if not spec.is_compatible_with(x):
+            raise DTypeError(
+                f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does not fit "
+                f"{spec}."
+            )
+        return x
 
     def __get__(self, instance, owner=None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -176,7 +173,6 @@ def cond(pred, true_fn=None, false_fn=None, name=None) -> Any:
 
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) -> Any:
-    """The result of the function beside the first condition that holds, else of `default`."""
     (pred, f), *rest = pred_fn_pairs
     if not rest:
         return cond(pred, f, f if default is None else default)
@@ -184,7 +180,6 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) 
 
 
 def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
-    """The result of the function of that number, of the last one for other numbers."""
     pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns))
     pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]  # of (number, function)
     index = tensor(branch_index)
@@ -202,14 +197,13 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
         leaves = [v if isinstance(v, TensorArray) else tensor(v) for v in nest.flatten(new)]
         return nest.pack(start, leaves)
 
-    if arrays or maximum_iterations is not None:
-        values, n = start, 0
-        while (maximum_iterations is None or n < int(maximum_iterations)) and bool(
-            call(cond, values)
-        ):
-            values, n = advance(values), n + 1
-        return values
-    return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
+    if not arrays and maximum_iterations is None:
+        return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
+    values, most = start, np.inf if maximum_iterations is None else int(maximum_iterations)
+    n = 0
+    while n < most and bool(call(cond, values)):
+        values, n = advance(values), n + 1
+    return values
 
 
 def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) -> Any:
@@ -218,17 +212,13 @@ def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) 
     results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in np.arange(n).tolist()]
     if not results:
         spec = fn_output_signature or dtype or nest.flatten(elems)[0].dtype
-        return gg.zeros(
-            (0, *(getattr(spec, "shape", None) or ())), dtype=getattr(spec, "dtype", spec)
-        )
-    leaves = [nest.flatten(r) for r in results]
-    return nest.pack(
-        results[0], [gg.stack([tensor(x) for x in column]) for column in zip(*leaves, strict=True)]
-    )
+        shape = getattr(spec, "shape", None) or ()
+        return gg.zeros((0, *shape), dtype=getattr(spec, "dtype", spec))
+    columns = zip(*map(nest.flatten, results), strict=True)
+    return nest.pack(results[0], [gg.stack([tensor(x) for x in column]) for column in columns])
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) -> Any:
-    """A function of each part along the first axis, all at once."""
     return gg.vectorized_map(fn, nest.map_structure(tensor, elems))
 
 
@@ -249,14 +239,12 @@ def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
     return gg.scan(step, nest.map_structure(tensor, initializer), elems, reverse=reverse)[1]
 
 
-def foldl(fn, elems, initializer=None, *others, **options) -> Any:
-    """The last result of `scan`."""
-    return nest.map_structure(lambda x: x[-1], scan(fn, elems, initializer))
+def foldl(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
+    results = scan(fn, elems, initializer, reverse=reverse)
+    return nest.map_structure(lambda x: x[0 if reverse else -1], results)
 
 
-def foldr(fn, elems, initializer=None, *others, **options) -> Any:
-    """`foldl` from the last part on."""
-    return nest.map_structure(lambda x: x[0], scan(fn, elems, initializer, reverse=True))
+foldr = functools.partial(foldl, reverse=True)
 
 
 def py_function(func=None, inp=None, Tout=None, name=None) -> Any:
@@ -274,9 +262,7 @@ def numpy_function(func=None, inp=None, Tout=None, *others, **options) -> Any:
     return nest.map_structure(constant, result)
 
 
-def custom_gradient(f=None) -> Any:
-    """A function with a gradient of its own: see `gpugrad.custom_gradient`."""
-    return gg.custom_gradient(f)
+custom_gradient = gg.custom_gradient
 
 
 def group(*inputs, name=None, **options) -> None:
@@ -304,31 +290,23 @@ class TensorArray:
     """
 
     def __init__(
-        self,
-        dtype,
-        size=0,
-        dynamic_size=False,
-        clear_after_read=None,
-        *others,
-        element_shape=None,
-        **options,
+        self, dtype, size=0, dynamic_size=False, *others, element_shape=None, **options
     ) -> None:
         self.dtype, self.element_shape = numpys(dtype), element_shape
         self.dynamic_size = dynamic_size
         self._items: list[Any] = [None] * int(size)
 
     def write(self, index, value, name=None) -> TensorArray:
-        index, value = int(index), tensor(value, like=self.dtype)
+        index, value, n = int(index), tensor(value, like=self.dtype), len(self._items)
         if value.dtype != self.dtype:
             raise DTypeError(
                 f"TensorArray.write: the value is {value.dtype}, the array {self.dtype}."
             )
-        if index >= len(self._items) and not self.dynamic_size:
+        if index >= n and not self.dynamic_size:
             raise ShapeError(
-                f"TensorArray.write: index {index} of an array of size {len(self._items)}: give "
-                "dynamic_size=True."
+                f"TensorArray.write: index {index} of an array of size {n}: give dynamic_size=True."
             )
-        self._items += [None] * (index + 1 - len(self._items))
+        self._items += [None] * (index + 1 - n)
         self._items[index] = value
         return self
 

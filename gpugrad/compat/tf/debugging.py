@@ -67,28 +67,26 @@ def enable_check_numerics(*args, **options) -> None:
 
 set_log_device_placement = enable_check_numerics
 
-_PAIRS = """equal none_equal=not_equal less less_equal greater greater_equal"""
-_SIGNS = {
+_PAIRS = "equal none_equal=not_equal less less_equal greater greater_equal"
+_SINGLE: dict[str, Callable[..., Any]] = {
     "positive": lambda x: x > 0,
     "negative": lambda x: x < 0,
     "non_negative": lambda x: x >= 0,
     "non_positive": lambda x: x <= 0,
+    "scalar": lambda x: x.ndim == 0,
 }
-
-
 _OPS = ops(
     **{
         f"assert_{name}": _pair(f"assert_{name}", getattr(gg, own or name))
         for name, _, own in (each.partition("=") for each in _PAIRS.split())
     },
-    **{f"assert_{name}": _one(f"assert_{name}", test) for name, test in _SIGNS.items()},
+    **{f"assert_{name}": _one(f"assert_{name}", test) for name, test in _SINGLE.items()},
     assert_rank=lambda x, rank=..., message=None: _check(
         "assert_rank", x.ndim == int(rank), message, x
     ),
     assert_rank_at_least=lambda x, rank=..., message=None: _check(
         "assert_rank_at_least", x.ndim >= int(rank), message, x
     ),
-    assert_scalar=_one("assert_scalar", lambda x: x.ndim == 0),
     assert_type=lambda tensor, tf_type=..., message=None: _check(
         "assert_type", tensor.dtype == tf_type, message, tensor
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,6 @@ def stream(seed) -> Any:
     if seed not in _streams:
         _streams[seed] = gg.random.Generator(int(seed))
     return _streams[seed]
-
-
-def _stateless(seed) -> Any:
-    """The stream of a ``stateless_`` op, a function of two ints."""
-    low, high = ints(seed)
-    return gg.random.Generator((low * 0x9E3779B97F4A7C15 ^ high) % 2**63)
 
 
 def _parameter(p: Any) -> Any:
@@ -80,6 +75,17 @@ def _categorical(logits, num_samples, dtype="int64", seed=None) -> Tensor:
     return gg.astype(drawn, dtype)
 
 
+def _stateless(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The op whose stream is a function of its seed, which is two ints."""
+
+    def draw(shape=..., seed=..., *args, **options) -> Tensor:
+        low, high = ints(seed)
+        own = gg.random.Generator((low * 0x9E3779B97F4A7C15 ^ high) % 2**63)
+        return f(shape, *args, seed=own, **options)
+
+    return draw
+
+
 _OPS = ops(
     normal=_normal,
     truncated_normal=_truncated_normal,
@@ -89,16 +95,11 @@ _OPS = ops(
     categorical=_categorical,
     multinomial=_categorical,
     shuffle=lambda value, seed=None: gg.random.permutation(value, generator=stream(seed)),
-    stateless_normal=lambda shape, seed=..., mean=0.0, stddev=1.0, dtype="float32": _normal(
-        shape, mean, stddev, dtype, _stateless(seed)
-    ),
-    stateless_truncated_normal=lambda shape, seed=..., mean=0.0, stddev=1.0, dtype="float32": (
-        _truncated_normal(shape, mean, stddev, dtype, _stateless(seed))
-    ),
-    stateless_uniform=lambda shape, seed=..., minval=0, maxval=None, dtype="float32": _uniform(
-        shape, minval, maxval, dtype, _stateless(seed)
-    ),
 )
+_OPS |= {
+    f"stateless_{name}": _stateless(_OPS[name])
+    for name in ("normal", "truncated_normal", "uniform")
+}
 
 
 class Generator:

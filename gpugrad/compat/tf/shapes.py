@@ -25,6 +25,7 @@ readers: list[Any] = []
 
 
 def numpys(dtype: Any) -> Any:
+    """The NumPy dtype of a name or a type; float is float32, as in TensorFlow."""
     return backend.as_dtype("float32" if dtype is float or str(dtype) == "float" else dtype)
 
 
@@ -121,11 +122,9 @@ class TensorShape(tuple[Any, ...]):
         return list(self)
 
     def num_elements(self) -> int | None:
-        """The product of the lengths; None if one is None."""
         return None if None in self else int(np.prod(self, dtype=np.int64))
 
     def is_fully_defined(self) -> bool:
-        """Whether no length is None."""
         return None not in self
 
     def is_compatible_with(self, other) -> bool:
@@ -136,11 +135,6 @@ class TensorShape(tuple[Any, ...]):
         )
 
     def assert_is_compatible_with(self, other) -> None:
-        """Nothing.
-
-        Raises:
-            ArgumentError: a shape does not fit.
-        """
         if not self.is_compatible_with(other):
             raise ArgumentError(f"Shapes {self} and {tuple(other)} are incompatible.")
 
@@ -150,11 +144,6 @@ class TensorShape(tuple[Any, ...]):
         return TensorShape(b if a is None else a for a, b in zip(self, other, strict=True))
 
     def with_rank(self, rank) -> TensorShape:
-        """Itself.
-
-        Raises:
-            ArgumentError: it has another number of axes.
-        """
         if len(self) != rank:
             raise ArgumentError(f"Shape {self} must have rank {rank}.")
         return self
@@ -195,6 +184,7 @@ class TensorSpec:
     def __init__(self, shape=(), dtype="float32", name=None) -> None:
         self.shape = None if shape is None else TensorShape(shape)
         self.dtype, self.name = as_dtype(dtype), name
+        self._key = (self.shape, self.dtype)
 
     @classmethod
     def from_tensor(cls, x, name=None) -> TensorSpec:
@@ -206,13 +196,10 @@ class TensorSpec:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSpec) and (self.shape, self.dtype) == (
-            other.shape,
-            other.dtype,
-        )
+        return isinstance(other, TensorSpec) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return hash(self._key)
 
     def __repr__(self) -> str:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
@@ -277,23 +264,22 @@ def _text(pattern: str, numpys: Any) -> Any:
 
 
 def show() -> None:
+    """Let users of the `readers` see Tensors as TensorFlow's."""
     place = "/job:localhost/replica:0/task:0/device:{}PU:{}".format
+    shape: Any = lambda x: TensorShape(x._data.shape)
     cls: Any = Tensor
-    cls.shape = _ForReaders("shape", lambda x, own: TensorShape(x._data.shape))
+    cls.shape = _ForReaders("shape", lambda x, own: shape(x))
     cls.dtype = _ForReaders("dtype", lambda x, own: as_dtype(x._data.dtype))
     cls.device = _ForReaders(
         "device", lambda x, own: place("CG"[own().kind == "cuda"], own().index)
     )
-    cls.get_shape = _ForReaders("get_shape", lambda x, own: lambda: TensorShape(x._data.shape))
-    cls.set_shape = _ForReaders(
-        "set_shape", lambda x, own: TensorShape(x._data.shape).assert_is_compatible_with
-    )
+    cls.get_shape = _ForReaders("get_shape", lambda x, own: lambda: shape(x))
+    cls.set_shape = _ForReaders("set_shape", lambda x, own: shape(x).assert_is_compatible_with)
     cls.numpy = _for_readers(cls.numpy, lambda x, own: own(x)[()])
     tensor = _text("<tf.Tensor: shape={1}, dtype={2}, numpy={0}>", repr)
     cls.__repr__ = _for_readers(cls.__repr__, tensor, True)
     cls.__str__ = _for_readers(cls.__str__, _text("tf.Tensor({0}, shape={1}, dtype={2})", str))
     variable = _text("<tf.Variable {3!r} shape={1} dtype={2}, numpy={0}>", repr)
     cls = gg.Variable
-    cls.__str__, cls.__repr__ = (
-        _for_readers(own, variable, True) for own in (cls.__str__, cls.__repr__)
-    )
+    for name in ("__str__", "__repr__"):
+        setattr(cls, name, _for_readers(getattr(cls, name), variable, True))

@@ -89,33 +89,20 @@ class Node:
         self.name = f"{get_default_graph().unique_name('/'.join([*scopes, str(name)]))}:0"
 
     def value(self, run: Run) -> Any:
+        """The result of the call."""
         args, keywords = run.of((self._args, self._keywords))
         return self._f(*args, **keywords)
 
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, with None where it depends on a feed."""
-        return TensorShape(static(self)[0])
-
-    @property
-    def dtype(self) -> Any:
-        return as_dtype(static(self)[1])
+    shape = property(lambda self: TensorShape(static(self)[0]))
+    dtype = property(lambda self: as_dtype(static(self)[1]))
+    op = property(lambda self: self)
+    graph = property(lambda self: get_default_graph())
 
     def get_shape(self) -> TensorShape:
-        return self.shape
+        return TensorShape(static(self)[0])
 
     def set_shape(self, shape) -> None:
         """Nothing: shapes are computed."""
-
-    @property
-    def op(self) -> Node:
-        """Itself."""
-        return self
-
-    @property
-    def graph(self) -> Graph:
-        """The default graph."""
-        return get_default_graph()
 
     def eval(self, feed_dict=None, session=None) -> Any:
         """The value in a session, by default the one in whose block this is."""
@@ -142,13 +129,11 @@ class Node:
 
 def _add_operators() -> None:
     """Give Nodes the operators of Tensors."""
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor".split():  # noqa: SIM905
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lt le gt ge".split():  # noqa: SIM905
         f = getattr(operator, f"__{name}__")
         setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
-        setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
-    for name in ["lt", "le", "gt", "ge"]:
-        f = getattr(operator, name)
-        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
+        if name not in ("lt", "le", "gt", "ge"):
+            setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
     for name in ["neg", "abs", "invert"]:
         f = getattr(operator, name)
         setattr(Node, f"__{name}__", lambda a, f=f: Node(f, (a,)))
@@ -183,11 +168,9 @@ class Placeholder(Node):
         Raises:
             ShapeError: it does not fit the shape.
         """
-        x = (
-            value
-            if isinstance(value, Tensor)
-            else gg.asarray(np.asarray(value).astype(self._dtype))
-        )
+        x = value
+        if not isinstance(x, Tensor):
+            x = gg.asarray(np.asarray(value).astype(self._dtype))
         if self._shape is not None and not self._shape.is_compatible_with(x.shape):
             raise ShapeError(
                 f"Session.run: the feed of {self.name!r} has shape {x.shape}, the placeholder "
@@ -201,24 +184,39 @@ class Placeholder(Node):
         return gg.zeros(tuple(length if n is None else n for n in lengths), dtype=self._dtype)
 
 
+class Effect(Node):
+    """A Node whose value is a function of the run."""
+
+    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
+        super().__init__(Effect, (), {"name": name})
+        self._do = do
+
+    def value(self, run: Run) -> Any:
+        return self._do(run)
+
+
+def _update(how: str) -> Callable[..., Effect]:
+    """The method of a Variable that updates it when it runs; its value is the new one."""
+
+    def method(self, value, use_locking=None, name=None, read_value=True) -> Effect:
+        def do(run: Run) -> Any:
+            getattr(run.of(self), how)(run.of(value))
+            return self.variable.value()
+
+        return Effect(do, how)
+
+    return method
+
+
 class RefVariable(Node):
     """A Variable, which has a value once its initializer has run."""
 
     def __init__(
-        self,
-        initial_value=None,
-        trainable=True,
-        collections=None,
-        validate_shape=True,
-        caching_device=None,
-        name=None,
-        variable_def=None,
-        dtype=None,
-        *others,
-        **options,
+        self, initial_value=None, trainable=True, collections=None, *others, **options
     ) -> None:
-        super().__init__(RefVariable, (), {"name": name or "Variable"})
-        self.trainable, self._dtype = trainable, dtype
+        options = state.named(others, options)
+        super().__init__(RefVariable, (), {"name": options.get("name") or "Variable"})
+        self.trainable, self._dtype = trainable, options.get("dtype")
         self._initial = initial_value
         self.variable: Any = None
         get_default_graph().variables[self.name] = self
@@ -250,14 +248,7 @@ class RefVariable(Node):
     def initialized_value(self) -> Node:
         return Node(arrays._OPS["identity"], (self._initial,))
 
-    def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
-        return update(self, "assign", value)
-
-    def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        return update(self, "assign_add", delta)
-
-    def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        return update(self, "assign_sub", delta)
+    assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
     def load(self, value, session=None) -> None:
         self.variable.assign(tensor(value, like=self.variable.dtype))
@@ -268,26 +259,6 @@ class RefVariable(Node):
             self.variable = state.Variable(value, self.trainable, name=self.name)
         else:
             self.variable.assign(value)
-
-
-class Effect(Node):
-    """A Node whose value is a function of the run."""
-
-    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
-        super().__init__(Effect, (), {"name": name})
-        self._do = do
-
-    def value(self, run: Run) -> Any:
-        return self._do(run)
-
-
-def update(variable: Any, how: str, value) -> Effect:
-
-    def do(run: Run) -> Any:
-        getattr(run.of(variable), how)(run.of(value))
-        return variable.variable.value()
-
-    return Effect(do, how)
 
 
 class Run:
@@ -303,6 +274,7 @@ class Run:
         self.abstract = abstract
 
     def of(self, structure) -> Any:
+        """A structure with the value of each Node."""
         if isinstance(structure, Node):
             if id(structure) not in self._values:
                 self._values[id(structure)] = structure.value(self)

@@ -45,14 +45,8 @@ _ARRAYS = ("labels", "onehot_labels", "multi_class_labels", "predictions", "logi
 """Names of the first two parameters, labels before predictions."""
 
 
-@_loss
-def mean_squared_error(labels, predictions) -> Tensor:
-    return gg.square(predictions - labels)
-
-
-@_loss
-def absolute_difference(labels, predictions) -> Tensor:
-    return gg.abs(predictions - labels)
+def _smooth(labels: Tensor, logits: Tensor, smoothing, n: int) -> Tensor:
+    return gg.astype(labels, logits.dtype) * (1 - smoothing) + smoothing / n
 
 
 @_loss
@@ -63,13 +57,8 @@ def huber_loss(labels, predictions, delta=1.0) -> Tensor:
 
 @_loss
 def log_loss(labels, predictions, epsilon=1e-7) -> Tensor:
-    return -labels * gg.log(predictions + epsilon) - (1 - labels) * gg.log(
-        1 - predictions + epsilon
-    )
-
-
-def _smooth(labels: Tensor, logits: Tensor, smoothing, n: int) -> Tensor:
-    return gg.astype(labels, logits.dtype) * (1 - smoothing) + smoothing / n
+    absent = (1 - labels) * gg.log(1 - predictions + epsilon)
+    return -labels * gg.log(predictions + epsilon) - absent
 
 
 @_loss
@@ -79,14 +68,14 @@ def softmax_cross_entropy(onehot_labels, logits, label_smoothing=0) -> Tensor:
 
 
 @_loss
-def sparse_softmax_cross_entropy(labels, logits) -> Tensor:
-    return nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-
-
-@_loss
 def sigmoid_cross_entropy(multi_class_labels, logits, label_smoothing=0) -> Tensor:
     labels = _smooth(multi_class_labels, logits, label_smoothing, 2)
     return nn.sigmoid_cross_entropy_with_logits(labels, logits)
+
+
+mean_squared_error = _loss(lambda labels, predictions: gg.square(predictions - labels))
+absolute_difference = _loss(lambda labels, predictions: gg.abs(predictions - labels))
+sparse_softmax_cross_entropy = _loss(nn.sparse_softmax_cross_entropy_with_logits)
 
 
 def get_losses(scope=None, loss_collection="losses") -> list[Any]:

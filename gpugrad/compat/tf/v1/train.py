@@ -68,34 +68,29 @@ def _optimizer(name: str, make: Callable[..., Any]) -> Any:
     def start(self, *args, use_locking=False, name=None, **options) -> None:
         Optimizer.__init__(self, make(*args, **options))
 
-    return type(name, (Optimizer,), {"__init__": start, "__doc__": f"TensorFlow 1's {name}."})
+    doc = f"TensorFlow 1's {name}Optimizer."
+    return type(f"{name}Optimizer", (Optimizer,), {"__init__": start, "__doc__": doc})
 
 
-GradientDescentOptimizer = _optimizer("GradientDescentOptimizer", gg.optim.SGD)
-MomentumOptimizer = _optimizer(
-    "MomentumOptimizer",
-    lambda learning_rate, momentum, use_nesterov=False: gg.optim.SGD(
-        learning_rate, momentum, nesterov=use_nesterov
-    ),
-)
-AdamOptimizer = _optimizer(
-    "AdamOptimizer",
-    lambda learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8: gg.optim.Adam(
-        learning_rate, beta1, beta2, epsilon
-    ),
-)
-RMSPropOptimizer = _optimizer(
-    "RMSPropOptimizer",
-    lambda learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10: gg.optim.RMSprop(
-        learning_rate, rho=decay, momentum=momentum, epsilon=epsilon
-    ),
-)
-AdagradOptimizer = _optimizer(
-    "AdagradOptimizer",
-    lambda learning_rate, initial_accumulator_value=0.1: gg.optim.Adagrad(
-        learning_rate, initial_accumulator_value=initial_accumulator_value
-    ),
-)
+def _momentum(learning_rate, momentum, use_nesterov=False) -> Any:
+    return gg.optim.SGD(learning_rate, momentum, nesterov=use_nesterov)
+
+
+def _adam(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8) -> Any:
+    return gg.optim.Adam(learning_rate, beta1, beta2, epsilon)
+
+
+def _rms(learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10) -> Any:
+    return gg.optim.RMSprop(learning_rate, rho=decay, momentum=momentum, epsilon=epsilon)
+
+
+def _adagrad(learning_rate, initial_accumulator_value=0.1) -> Any:
+    return gg.optim.Adagrad(learning_rate, initial_accumulator_value=initial_accumulator_value)
+
+
+GradientDescentOptimizer = _optimizer("GradientDescent", gg.optim.SGD)
+MomentumOptimizer, AdamOptimizer = _optimizer("Momentum", _momentum), _optimizer("Adam", _adam)
+RMSPropOptimizer, AdagradOptimizer = _optimizer("RMSProp", _rms), _optimizer("Adagrad", _adagrad)
 
 
 class Saver:
