@@ -78,11 +78,6 @@ def concat(values=..., axis=...) -> Tensor:
 
 @op
 def split(value, num_or_size_splits=..., axis=0, num=None) -> list[Tensor]:
-    """Equal parts along an axis, or parts of given sizes, of which one may be -1.
-
-    Raises:
-        ShapeError: the parts do not add up to the axis.
-    """
     if np.ndim(num_or_size_splits) == 0:
         return list(gg.split(value, int(num_or_size_splits), axis=axis))
     sizes = list(ints(num_or_size_splits))
@@ -212,11 +207,6 @@ def _stitched(indices=..., data=...) -> Tensor:
 
 @op
 def ensure_shape(x, shape=...) -> Tensor:
-    """`x` itself.
-
-    Raises:
-        ShapeError: its shape does not fit, where None fits all lengths.
-    """
     if shape is not None and not TensorShape(shape).is_compatible_with(x.shape):
         raise ShapeError(f"ensure_shape: the shape is {x.shape}, {tuple(shape)} was asked for.")
     return x

@@ -27,11 +27,7 @@ class ConcreteFunction:
         self.name = function.__name__
 
     def __call__(self, *args, **keywords) -> Any:
-        """The result for Tensors; the other arguments, which may be left out, are fixed.
-
-        Raises:
-            DTypeError: another value for one that is fixed, or too many.
-        """
+        """The result for Tensors; the other arguments, which may be left out, are fixed."""
         positional, named = self._specs
         given, bound = list(args), []
         for spec in positional:
@@ -46,9 +42,7 @@ class ConcreteFunction:
             raise DTypeError(f"{self.name}: {[*given, wrong]!r:.90} does not fit {self._specs}.")
         return self._function(*bound, **{**fixed, **keywords})
 
-    @property
-    def structured_input_signature(self) -> Any:
-        return self._specs
+    structured_input_signature = property(lambda self: self._specs)
 
     @property
     def graph(self) -> Any:

@@ -197,7 +197,7 @@ def ops(text: str = "", /, **formulas: Callable[..., Any]) -> dict[str, Callable
         ]
         for entry in names.split():
             name, _, own = entry.partition("=")
-            f = functools.reduce(getattr, (own or name).split("."), gg)
+            f: Any = functools.reduce(getattr, (own or name).split("."), gg)
             found[name] = op(_with_keywords(f, keys) if keys else f, name, parameters)
     return found
 

@@ -38,11 +38,6 @@ class OwnedIterator:
     next = __next__
 
     def get_next(self, name=None) -> Any:
-        """The next element.
-
-        Raises:
-            OutOfRangeError: there is none.
-        """
         for x in self._elements:
             return x
         raise OutOfRangeError("get_next: the Dataset has no more elements.")

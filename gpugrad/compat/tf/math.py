@@ -48,7 +48,7 @@ def _segments(kind: str) -> dict[str, Callable[..., Tensor]]:
     def unsorted(data, segment_ids, num_segments) -> Tensor:
         return f(data, segment_ids, num_segments=num_segments)
 
-    both = {f"segment_{kind}": segments, f"unsorted_segment_{kind}": unsorted}
+    both: dict[str, Any] = {f"segment_{kind}": segments, f"unsorted_segment_{kind}": unsorted}
     return {name: g for name, g in both.items() if name != "segment_sqrt_n"}
 
 

@@ -122,14 +122,8 @@ class CheckpointManager:
             os.remove(old)
         return path
 
-    @property
-    def checkpoints(self) -> list[str]:
-        return [str(path) for _, path in _numbered(self._prefix)]
-
-    @property
-    def latest_checkpoint(self) -> str | None:
-        """The last path; None if there is none."""
-        return self.checkpoints[-1] if self.checkpoints else None
+    checkpoints = property(lambda self: [str(path) for _, path in _numbered(self._prefix)])
+    latest_checkpoint = property(lambda self: next(reversed(self.checkpoints), None))
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None) -> str | None:

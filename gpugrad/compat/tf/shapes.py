@@ -51,18 +51,13 @@ class DType:
             raise AttributeError(name)
         return getattr(self.dtype, name)  # kind, itemsize, ...
 
-    @property
-    def real_dtype(self) -> DType:
-        return as_dtype(f"f{self.size // 2}") if self.is_complex else self
+    real_dtype = property(lambda self: as_dtype(f"f{self.size // 2}") if self.is_complex else self)
+    min = property(lambda self: self._limits().min)
+    max = property(lambda self: self._limits().max)
+    limits = property(lambda self: (self.min, self.max))
 
-    @property
-    def limits(self) -> tuple[Any, Any]:
-        """The least and the greatest number."""
-        info: Any = (gg.finfo if self.is_floating or self.is_complex else gg.iinfo)(self.dtype)
-        return info.min, info.max
-
-    min = property(lambda self: self.limits[0])
-    max = property(lambda self: self.limits[1])
+    def _limits(self) -> Any:
+        return (gg.finfo if self.is_floating or self.is_complex else gg.iinfo)(self.dtype)
 
     def is_compatible_with(self, other) -> bool:
         return self == other
@@ -90,11 +85,6 @@ _dtypes: dict[Any, DType] = {}
 
 
 def as_dtype(type_value) -> DType:
-    """The dtype of a name, a NumPy dtype or a type.
-
-    Raises:
-        DTypeError: it is none, or not of numbers.
-    """
     dtype = numpys(type_value)
     return _dtypes[dtype] if dtype in _dtypes else _dtypes.setdefault(dtype, DType(dtype))
 

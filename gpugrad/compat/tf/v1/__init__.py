@@ -248,19 +248,16 @@ logging = types.SimpleNamespace(
 )
 ConfigProto = GPUOptions = dict
 
-_RENAMED = """
-    random.normal = random_normal; random.uniform = random_uniform; random.shuffle = random_shuffle
-    linalg.inv = matrix_inverse; linalg.det = matrix_determinant; linalg.solve = matrix_solve
-    linalg.triangular_solve = matrix_triangular_solve; linalg.cholesky = cholesky
-    linalg.tensor_diag = diag; linalg.tensor_diag_part = diag_part; linalg.diag = matrix_diag
-    linalg.diag_part = matrix_diag_part; linalg.matmul = batch_matmul; linalg.svd = svd
-    linalg.eigh = self_adjoint_eig; linalg.band_part = matrix_band_part
-    math.argmax = arg_max; math.argmin = arg_min
-    math.multiply = mul; math.subtract = sub; math.negative = neg; math.divide = div
-"""
+_MATRICES = "solve triangular_solve diag diag_part band_part"
+_RENAMED = """matrix_inverse=linalg.inv matrix_determinant=linalg.det diag=linalg.tensor_diag
+diag_part=linalg.tensor_diag_part batch_matmul=linalg.matmul self_adjoint_eig=linalg.eigh
+arg_max=math.argmax arg_min=math.argmin mul=math.multiply sub=math.subtract neg=math.negative
+div=math.divide"""
 _OLD = {
-    old.strip(): new.strip()
-    for new, _, old in (each.partition("=") for each in _RENAMED.replace("\n", ";").split(";"))
+    **{f"random_{name}": f"random.{name}" for name in ("normal", "uniform", "shuffle")},
+    **{name: f"linalg.{name}" for name in ("cholesky", "svd")},
+    **{f"matrix_{name}": f"linalg.{name}" for name in _MATRICES.split()},
+    **dict(pair.split("=") for pair in _RENAMED.split()),
 }
 _NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly", "config")
 _NAMESPACES = ("nn", "math", "linalg", "random")

@@ -163,11 +163,7 @@ class Placeholder(Node):
         return run.of(self._default)
 
     def check(self, value) -> Tensor:
-        """A feed as a Tensor of the placeholder's dtype.
-
-        Raises:
-            ShapeError: it does not fit the shape.
-        """
+        """A feed as a Tensor of the placeholder's dtype, if it fits the shape."""
         x = value
         if not isinstance(x, Tensor):
             x = gg.asarray(np.asarray(value).astype(self._dtype))
@@ -241,9 +237,7 @@ class RefVariable(Node):
             )
         return self.variable
 
-    @property
-    def initializer(self) -> Node:
-        return Effect(lambda run: self.start(run), "init")
+    initializer = property(lambda self: Effect(lambda run: self.start(run), "init"))
 
     def initialized_value(self) -> Node:
         return Node(arrays._OPS["identity"], (self._initial,))

@@ -27,11 +27,7 @@ class Session:
         self._blocks: list[Any] = []
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
-        """The values of Nodes in a structure, as NumPy arrays.
-
-        Args:
-            fetches: Nodes in lists, tuples and dicts.
-            feed_dict: values of placeholders, or of other Nodes.
+        """The values of Nodes in lists, tuples and dicts, as NumPy arrays.
 
         Raises:
             ShapeError: a feed does not fit its placeholder.
