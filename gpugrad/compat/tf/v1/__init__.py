@@ -34,16 +34,17 @@ from gpugrad.compat.tf.v1 import train
 from gpugrad.compat.tf.v1.graph import (
     Effect,
     Graph,
+    InteractiveSession,
     Node,
     Placeholder,
     RefVariable,
+    Session,
     get_default_graph,
     get_default_session,
     graphs,
     reset_default_graph,
     scopes,
 )
-from gpugrad.compat.tf.v1.session import InteractiveSession, Session
 from gpugrad.compat.tf.v1.train import gradients
 from gpugrad.core import nest
 from gpugrad.core.known_as import MissingNameError

@@ -10,8 +10,15 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf.v1.graph import Effect, Node, RefVariable, Run, Zeros, get_default_graph
-from gpugrad.compat.tf.v1.session import Session
+from gpugrad.compat.tf.v1.graph import (
+    Effect,
+    Node,
+    RefVariable,
+    Run,
+    Session,
+    Zeros,
+    get_default_graph,
+)
 from gpugrad.errors import ArgumentError
 
 
