@@ -202,6 +202,24 @@ def test_datasets_chain():
         tf.data.Dataset.from_tensor_slices((np.arange(3), np.arange(4)))
 
 
+def test_strategies_have_one_replica():
+    strategy = tf.distribute.MirroredStrategy(["/GPU:0"])
+    assert not tf.distribute.has_strategy()
+    with strategy.scope():
+        assert tf.distribute.get_strategy() is strategy
+        data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(4))
+    assert (tf.distribute.has_strategy(), strategy.num_replicas_in_sync) == (False, 1)
+    for batch in data:
+        each = strategy.run(lambda x, k: x * k, (batch,), {"k": 2})
+        assert int(strategy.reduce("SUM", each, axis=None)[3]) == 6
+        assert int(strategy.reduce(tf.distribute.ReduceOp.SUM, each, axis=0)) == 12
+        assert float(strategy.reduce("mean", tf.cast(each, "float32"), axis=0)) == 3
+    one = strategy.distribute_datasets_from_function(lambda c: c.get_per_replica_batch_size(8))
+    assert strategy.experimental_local_results(one) == (8,)
+    with pytest.raises(ValueError, match=r"2 devices.*gpugrad\.distributed"):
+        tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+
+
 def test_checkpoints_name_what_does_not_match(tmp_path):
     a, b = tf.Variable(1.0), tf.Variable([2, 3])
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(a=a, part=[b]), tmp_path, 2)
@@ -269,6 +287,7 @@ def test_scopes_share_variables_and_a_saver_restores_them(tmp_path):
 
 def test_layers_and_losses_of_tensorflow_1():
     v1.disable_eager_execution()
+    v1.set_random_seed(0)
     x, y = v1.placeholder("float32", [None, 6, 6, 1]), v1.placeholder("int32", [None])
     hidden = v1.layers.conv2d(x, 2, 3, padding="same", activation=v1.nn.relu)
     hidden = v1.layers.average_pooling2d(v1.layers.max_pooling2d(hidden, 2, 2), 2, 1)

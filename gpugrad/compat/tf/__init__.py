@@ -51,6 +51,7 @@ from gpugrad.compat.tf import (
     control,
     data,
     debugging,
+    distribute,
     errors,
     initializers,
     linalg,
@@ -166,7 +167,7 @@ def _list_devices(device_type=None) -> list[Any]:
 
 _modules: dict[str, Any] = {
     m.__name__.rpartition(".")[2]: m
-    for m in (data, debugging, errors, initializers, linalg, math, nn, random)
+    for m in (data, debugging, distribute, errors, initializers, linalg, math, nn, random)
 }
 
 
@@ -261,7 +262,6 @@ _WAYS_OUT = {
     "image": "see gpugrad.scipy.ndimage, gpugrad.nn.functional.interpolate and tf.keras.",
     "io": "read files with Python or NumPy; gpugrad.checkpoint reads safetensors.",
     "estimator": "use tf.keras or gpugrad.train.fit.",
-    "distribute": "gpugrad.distributed trains with several processes.",
     "summary profiler": "see gpugrad.train's loggers and gpugrad.profile.",
     "autograph": "Python control flow is not rewritten: use tf.cond and tf.while_loop.",
     "lookup lite tpu raw_ops feature_column": "it has no counterpart here.",
