@@ -263,7 +263,7 @@ def test_a_session_trains_and_traces_once():
             session.run(loss, {x: [1.0, 2.0, 3.0], y: 0.0})
         with pytest.raises(ValueError, match="cannot be fetched"):
             session.run("loss")
-    with pytest.raises(RuntimeError, match="no value before a Session"):
+    with pytest.raises(TypeError, match="no value before a Session"):
         bool(loss)
 
 

@@ -74,6 +74,7 @@ from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, r
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 from gpugrad.trace.array import current_trace
 
 __version__ = "2.21.0"
@@ -99,11 +100,12 @@ def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
 
 
 def device(device_name) -> Any:
-    kind, _, number = (
-        str(device_name).rpartition("/")[2].lower().removeprefix("device:").partition(":")
-    )
+    name = str(device_name or "").rpartition("/")[2].lower().removeprefix("device:")
+    kind, _, number = name.partition(":")
     if kind == "gpu" and any(d.kind == "cuda" for d in gg.devices()):
         return gg.device(f"cuda:{number or 0}")
+    if kind not in ("", "cpu", "gpu", "tpu", "job", "task", "replica"):
+        raise ArgumentError(f"tf.device: {device_name!r} is not a device such as '/CPU:0'.")
     return gg.device("cpu") if kind == "cpu" else contextlib.nullcontext()
 
 

@@ -63,6 +63,13 @@ def linspace(start, stop, num, name=None, axis=0) -> Tensor:
     return points + weights * (gg.expand_dims(stop, axis=axis) - points)
 
 
+def ensure_rank(name: str, x: Tensor, n: int) -> Tensor:
+    """`x` itself, if it has `n` axes."""
+    if x.ndim != n:
+        raise ShapeError(f"{name}: the shape {x.shape} has {x.ndim} axes, not {n}.")
+    return x
+
+
 def _transpose(a, perm=None, conjugate=False) -> Tensor:
     result = gg.permute_dims(a, tuple(np.arange(a.ndim)[::-1].tolist()) if perm is None else perm)
     return gg.conj(result) if conjugate else result
@@ -226,7 +233,6 @@ _OPS = ops(
     tensor axis: reverse=flip
     tensor shape: reshape
     input shape: broadcast_to
-    input multiples: tile
     shape dtype='float32': zeros ones
     input dtype=None: zeros_like ones_like
     t clip_value_min clip_value_max: clip_by_value=clip
@@ -249,6 +255,7 @@ _OPS = ops(
     repeat=lambda input, repeats=..., axis=None: gg.repeat(
         input, int(repeats) if np.ndim(repeats) == 0 else tensor(repeats), axis=axis
     ),
+    tile=lambda input, multiples: gg.tile(ensure_rank("tile", input, len(multiples)), multiples),
     transpose=_transpose,
     sort=lambda values, axis=-1, direction="ASCENDING": gg.sort(
         values, axis=axis, descending=_descending("sort", direction)

@@ -13,10 +13,11 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf.arrays import constant
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.errors import OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TraceError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradWarning, TraceError
 
 
 class ConcreteFunction:
@@ -189,6 +190,8 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
         new = call(body, values)
         new = new if isinstance(new, (list, tuple, dict)) else [new]
         leaves = [v if isinstance(v, TensorArray) else tensor(v) for v in nest.flatten(new)]
+        if len(leaves) != len(nest.flatten(start)):
+            raise ArgumentError(f"while_loop: {new!r:.60} has not the structure of loop_vars.")
         return nest.pack(start, leaves)
 
     if not arrays and maximum_iterations is None:
@@ -297,7 +300,7 @@ class TensorArray:
                 f"TensorArray.write: the value is {value.dtype}, the array {self.dtype}."
             )
         if index >= n and not self.dynamic_size:
-            raise ShapeError(
+            raise OutOfRangeError(
                 f"TensorArray.write: index {index} of an array of size {n}: give dynamic_size=True."
             )
         self._items += [None] * (index + 1 - n)
@@ -305,6 +308,10 @@ class TensorArray:
         return self
 
     def read(self, index, name=None) -> Tensor:
+        if not 0 <= int(index) < len(self._items):
+            raise OutOfRangeError(
+                f"TensorArray.read: index {int(index)} of an array of size {len(self._items)}."
+            )
         return self._filled()[int(index)]
 
     def _filled(self) -> list[Any]:

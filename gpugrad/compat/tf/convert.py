@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.compat.tf.errors import ConversionError
 from gpugrad.compat.tf.shapes import numpys
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, holds_tensor
@@ -26,9 +27,16 @@ def tensor(value, dtype=None, like=None) -> Tensor:
         like: a dtype that Python numbers take instead, if they fit it.
 
     Raises:
-        DTypeError: no number, or a Tensor of another dtype.
+        ConversionError: no number, or a Tensor of another dtype.
         NumberOverflowError: a Python int beyond int32.
     """
+    try:
+        return _tensor(value, dtype, like)
+    except DTypeError as error:
+        raise ConversionError(str(error)) from None
+
+
+def _tensor(value, dtype, like) -> Tensor:
     if hasattr(value, "__tf_tensor__"):
         value = value.__tf_tensor__(dtype)
     if isinstance(value, (Tensor, gg.IndexedSlices)) or holds_tensor(value):
@@ -83,7 +91,11 @@ def ints(value: Any) -> tuple[int, ...]:
     """A shape, axes or sizes as ints: of ints, of Tensors, or in a Tensor."""
     if isinstance(value, Tensor) or hasattr(value, "dtype"):
         value = np.asarray(value.numpy() if isinstance(value, Tensor) else value).tolist()
-    return tuple(int(n) for n in value) if isinstance(value, (list, tuple)) else (int(value),)
+    several = value if isinstance(value, (list, tuple)) else [value]
+    try:
+        return tuple(int(n) for n in several)
+    except (TypeError, ValueError):
+        raise ConversionError(f"gpugrad.compat.tf: {value!r:.60} is no int, nor ints.") from None
 
 
 def axes(value: Any) -> Any:
@@ -154,8 +166,12 @@ def op(f: Callable[..., Any], name: str = "", parameters: dict[str, Any] | None 
             elif i is not None or key not in _IGNORED:
                 wrong = True
         if wrong or any(v is empty for v in values[len(args) :]):
-            signature.bind(*args, **keywords)  # raises
-            raise TypeError(f"{call.__name__}: the arguments do not fit {signature}")
+            try:
+                signature.bind(*args, **keywords)
+                problem = "the arguments do not fit"
+            except TypeError as error:
+                problem = str(error)
+            raise TypeError(f"{call.__name__}{signature}: {problem}")
         for i, reader in read.items():
             if values[i] is not None:
                 values[i] = reader(values[i])

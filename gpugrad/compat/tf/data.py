@@ -13,7 +13,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import tensor
-from gpugrad.compat.tf.errors import OutOfRangeError
+from gpugrad.compat.tf.errors import ConversionError, OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -66,8 +66,14 @@ def _lazily(length: Any = None) -> Any:
 _same_length = _lazily(lambda n, *args, **options: n)
 
 
+def _positive(batch_size) -> int:
+    if int(batch_size) < 1:
+        raise ArgumentError(f"tf.data: batch_size={int(batch_size)} is not positive.")
+    return int(batch_size)
+
+
 def _number_of_batches(n: int, batch_size, drop_remainder=False, *others, **options) -> int:
-    size = int(batch_size)
+    size = _positive(batch_size)
     return n // size if drop_remainder else -(-n // size)
 
 
@@ -88,7 +94,7 @@ class Dataset:
 
     def __len__(self) -> int:
         if self._length < 0:
-            raise ArgumentError("len: the length of this Dataset is infinite or unknown.")
+            raise ConversionError("len: the length of this Dataset is infinite or unknown.")
         return self._length
 
     def cardinality(self) -> Tensor:
@@ -237,7 +243,7 @@ class Dataset:
 
     @_lazily(_number_of_batches)
     def batch(self, batch_size, drop_remainder=False, *others, **options) -> Any:
-        return map(_stack, _chunks(self, int(batch_size), drop_remainder))
+        return map(_stack, _chunks(self, batch_size, drop_remainder))
 
     @_lazily()
     def padded_batch(
@@ -245,7 +251,7 @@ class Dataset:
     ) -> Any:
         fill = 0 if padding_values is None else padding_values
         stack = functools.partial(_stack, join=lambda column: _padded(column, fill))
-        return map(stack, _chunks(self, int(batch_size), drop_remainder))
+        return map(stack, _chunks(self, batch_size, drop_remainder))
 
     def unbatch(self, name=None) -> Dataset:
         return self.flat_map(lambda *x: Dataset.from_tensor_slices(x[0] if len(x) == 1 else x))
@@ -327,7 +333,8 @@ def _call(f, x) -> Any:
     return f(*x) if isinstance(x, tuple) and not hasattr(x, "_fields") else f(x)
 
 
-def _chunks(elements: Iterable[Any], size: int, drop_remainder: bool) -> Iterator[list[Any]]:
+def _chunks(elements: Iterable[Any], batch_size, drop_remainder: bool) -> Iterator[list[Any]]:
+    size = _positive(batch_size)
     source = iter(elements)
     while chunk := list(itertools.islice(source, size)):
         if len(chunk) < size and drop_remainder:

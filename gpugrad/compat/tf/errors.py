@@ -63,6 +63,12 @@ _all.node_def = property(lambda error: _given(error, 0))
 _all.op = property(lambda error: _given(error, 1))
 _all.message, _all.__str__ = property(_message), _message
 OpError = errors.GpugradError
+
+
+class ConversionError(errors.DTypeError, errors.ArgumentError):
+    """A value that has no Tensor: TensorFlow raises TypeError for some, ValueError for others."""
+
+
 _CLASSES = {f"{name}Error": _class(name, i) for i, name in enumerate(_NAMES.split(), 1)}
 FailedPreconditionError: Any = _CLASSES["FailedPreconditionError"]
 OutOfRangeError: Any = _CLASSES["OutOfRangeError"]

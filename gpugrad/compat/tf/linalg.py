@@ -8,6 +8,7 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import keeping, op, ops, tensor
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 
 einsum = gg.einsum
 _inverse, _solve, _diagonal = gg.linalg.inv, gg.linalg.solve, gg.linalg.diagonal
@@ -24,6 +25,10 @@ def _adjoint(matrix: Tensor, yes: Any = True) -> Tensor:
 
 @op
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False) -> Tensor:
+    if min(a.ndim, b.ndim) < 2:
+        raise ArgumentError(
+            f"matmul: shapes {a.shape} and {b.shape} are not of matrices; see tf.linalg.matvec."
+        )
     a = _adjoint(a) if adjoint_a else gg.matrix_transpose(a) if transpose_a else a
     b = _adjoint(b) if adjoint_b else gg.matrix_transpose(b) if transpose_b else b
     return gg.matmul(a, b)

@@ -8,6 +8,7 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import math
+from gpugrad.compat.tf.arrays import ensure_rank
 from gpugrad.compat.tf.convert import ints, layout, op, ops, tensor, together
 from gpugrad.compat.tf.random import stream
 from gpugrad.core.tensor import Tensor
@@ -116,7 +117,8 @@ def _convolution(n: int) -> Callable[..., Tensor]:
         input, filters, strides=1, padding="VALID", data_format=None, dilations=None
     ) -> Tensor:
         name, last = f"conv{n}d", layout(f"conv{n}d", data_format)
-        x, w = _first(input, last), _kernels(filters, n)
+        x = _first(ensure_rank(name, input, n + 2), last)
+        w = _kernels(ensure_rank(name, filters, n + 2), n)
         stride, dilation = _spatial(strides, n, last), _spatial(dilations or 1, n, last)
         pairs = _padding(name, padding, x.shape[2:], w.shape[2:], stride, dilation, last)
         if all(a == b for a, b in pairs):

@@ -11,6 +11,7 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import ints, ops, tensor
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 
 _streams: dict[int, Any] = {}
 
@@ -49,6 +50,8 @@ def _truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None) -
 
 def _uniform(shape, minval=0, maxval=None, dtype="float32", seed=None) -> Tensor:
     if np.dtype(dtype).kind in "iu":
+        if maxval is None:
+            raise ArgumentError(f"tf.random.uniform: {dtype} needs maxval=.")
         least, most = int(minval), int(maxval)
         return gg.random.integers(shape, least, most, dtype=dtype, generator=stream(seed))
     z = gg.random.uniform(shape, dtype=dtype, generator=stream(seed))
@@ -79,7 +82,10 @@ def _stateless(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The op whose stream is a function of its seed, which is two ints."""
 
     def draw(shape=..., seed=..., *args, **options) -> Tensor:
-        low, high = ints(seed)
+        words = ints(seed)
+        if len(words) != 2:
+            raise ArgumentError(f"tf.random: the seed of a stateless op is two ints, not {words}.")
+        low, high = words
         own = gg.random.Generator((low * 0x9E3779B97F4A7C15 ^ high) % 2**63)
         return f(shape, *args, seed=own, **options)
 

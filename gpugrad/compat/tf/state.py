@@ -64,7 +64,9 @@ class Variable(gg.Variable):
     assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
     def _own_dtype(self, value) -> Any:
-        return value if isinstance(value, (Tensor, np.ndarray)) else tensor(value, like=self.dtype)
+        if isinstance(value, Tensor):
+            return tensor(value, self.dtype)
+        return value if isinstance(value, np.ndarray) else tensor(value, like=self.dtype)
 
     def initialized_value(self) -> Tensor:
         return self.value()

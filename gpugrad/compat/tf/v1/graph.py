@@ -17,7 +17,7 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf import arrays, control, state
 from gpugrad.compat.tf.convert import tensor
-from gpugrad.compat.tf.errors import FailedPreconditionError
+from gpugrad.compat.tf.errors import ConversionError, FailedPreconditionError
 from gpugrad.compat.tf.shapes import TensorShape, as_dtype, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -118,11 +118,13 @@ class Node:
     def __iter__(self) -> Iterator[Node]:
         n = self.shape[0]
         if n is None:
-            raise ShapeError("A Tensor whose first axis depends on a feed cannot be iterated over.")
+            raise ConversionError("A first axis that depends on a feed cannot be iterated over.")
         return (self[i] for i in range(n))
 
     def __bool__(self) -> bool:
-        raise TapeError("A Tensor of a graph has no value before a Session runs it: use tf.cond.")
+        raise ConversionError(
+            "A Tensor of a graph has no value before a Session runs it: use tf.cond."
+        )
 
     def __repr__(self) -> str:
         return f"<tf.Tensor {self.name!r}>"
@@ -167,7 +169,11 @@ class Placeholder(Node):
         """A feed as a Tensor of the placeholder's dtype, if it fits the shape."""
         x = value
         if not isinstance(x, Tensor):
-            x = gg.asarray(np.asarray(value).astype(self._dtype))
+            try:
+                x = gg.asarray(np.asarray(value).astype(self._dtype))
+            except (TypeError, ValueError) as error:
+                message = f"Session.run: the feed of {self.name!r} is no array of numbers: {error}."
+                raise ConversionError(message) from None
         if self._shape is not None and not self._shape.is_compatible_with(x.shape):
             raise ShapeError(
                 f"Session.run: the feed of {self.name!r} has shape {x.shape}, the placeholder "
@@ -323,7 +329,7 @@ class Session:
 
     def __init__(self, target="", graph=None, config=None) -> None:
         self.graph = graph or get_default_graph()
-        self._functions: dict[Any, Any] = {}
+        self._functions: Any = {}
         self._blocks: list[Any] = []
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
@@ -333,6 +339,11 @@ class Session:
             ShapeError: a feed does not fit its placeholder.
             ArgumentError: a placeholder or a Variable has no value.
         """
+        for node in feed_dict if isinstance(feed_dict, dict) else [feed_dict]:
+            if feed_dict is not None and not isinstance(node, Node):
+                raise ConversionError(f"Session.run: {node!r:.60} in feed_dict= is no Tensor.")
+        if self._functions is None:
+            raise TapeError("Session.run: the Session is closed.")
         feed = {
             node: node.check(value) if isinstance(node, Placeholder) else tensor(value)
             for node, value in (feed_dict or {}).items()
@@ -340,7 +351,7 @@ class Session:
         leaves = nest.flatten(fetches)
         for leaf in leaves:
             if not isinstance(leaf, Node):
-                raise ArgumentError(f"Session.run: {leaf!r:.60} cannot be fetched.")
+                raise ConversionError(f"Session.run: {leaf!r:.60} cannot be fetched.")
         nodes = tuple(feed)
         key = tuple(map(id, leaves)), tuple(map(id, nodes))
         if key not in self._functions:  # which keeps the nodes, so that no other has their id
@@ -373,7 +384,7 @@ class Session:
         return self
 
     def close(self) -> None:
-        self._functions.clear()
+        self._functions = None
 
 
 class InteractiveSession(Session):
