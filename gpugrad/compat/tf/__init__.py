@@ -62,7 +62,7 @@ from gpugrad.compat.tf import (
     state,
 )
 from gpugrad.compat.tf.control import TensorArray, function
-from gpugrad.compat.tf.convert import op, tensor
+from gpugrad.compat.tf.convert import op, ops, tensor
 from gpugrad.compat.tf.initializers import (
     constant_initializer,
     ones_initializer,
@@ -246,9 +246,17 @@ experimental = _module(
         experimental_enable_numpy_behavior=_nothing,
     ),
 )
+signal = _module(
+    "signal",
+    **ops("""input: fft=fft.fft ifft=fft.ifft fft2d=fft.fft2 ifft2d=fft.ifft2 rfft=fft.rfft
+        irfft=fft.irfft rfft2d=fft.rfft2 irfft2d=fft.irfft2"""),
+)
 readers.append(sys.modules[__name__])
 show()
-_look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
+_CHECKS = [f"assert_{name}" for name in ("equal", "greater", "less", "rank")]
+_checks = {name: getattr(debugging, name) for name in _CHECKS} | {"Assert": debugging.Assert}
+_sources: Any = (arrays, control, linalg, math, random, _checks)
+_look_up, _names = forwarding(__name__, *_sources, own=globals())
 
 
 _WAYS_OUT = {

@@ -49,6 +49,10 @@ def assert_all_finite(x, message="", name=None) -> Tensor:
     return check_numerics(x, message)
 
 
+def Assert(condition, data, summarize=None, name=None) -> None:
+    _check("Assert", tensor(condition), None, *data)
+
+
 @op
 def assert_shapes(shapes=..., data=None, summarize=None, message=None) -> None:
     known: dict[Any, int] = {}
@@ -90,6 +94,7 @@ _OPS = ops(
     assert_type=lambda tensor, tf_type=..., message=None: _check(
         "assert_type", tensor.dtype == tf_type, message, tensor
     ),
+    assert_integer=_one("assert_integer", lambda x: x.dtype.kind in "iu"),
     is_numeric_tensor=lambda tensor: tensor.dtype != bool,
 )
 __getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

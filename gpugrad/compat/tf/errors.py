@@ -70,6 +70,7 @@ class ConversionError(errors.DTypeError, errors.ArgumentError):
 
 
 _CLASSES = {f"{name}Error": _class(name, i) for i, name in enumerate(_NAMES.split(), 1)}
+OperatorNotAllowedInGraphError = ConversionError
 FailedPreconditionError: Any = _CLASSES["FailedPreconditionError"]
 OutOfRangeError: Any = _CLASSES["OutOfRangeError"]
 __getattr__, __dir__ = forwarding(__name__, _CLASSES, own=globals())

@@ -6,11 +6,12 @@ from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf import arrays, math
 from gpugrad.compat.tf.convert import keeping, op, ops, tensor
 from gpugrad.core.tensor import Tensor
 from gpugrad.errors import ArgumentError
 
-einsum = gg.einsum
+einsum, eye, l2_normalize = gg.einsum, arrays.eye, math._OPS["l2_normalize"]
 _inverse, _solve, _diagonal = gg.linalg.inv, gg.linalg.solve, gg.linalg.diagonal
 
 

@@ -119,9 +119,10 @@ _OPS = ops(
     x y: add atan2 divide divide_no_nan=special.divide_no_nan equal floordiv=floor_divide
     floormod=remainder greater greater_equal less less_equal logical_and logical_or logical_xor
     maximum minimum mod=remainder multiply multiply_no_nan=special.multiply_no_nan not_equal pow
-    squared_difference subtract truediv=divide truncatemod=fmod xdivy=special.xdivy
+    realdiv=divide squared_difference subtract truediv=divide truncatemod=fmod xdivy=special.xdivy
     xlog1py=special.xlog1py xlogy=special.xlogy
     x1 x2: nextafter
+    scalar x: scalar_mul=multiply
     a x: igamma=special.gammainc igammac=special.gammaincc polygamma=special.polygamma
     x q: zeta=special.zeta
     a b x: betainc=special.betainc
@@ -145,6 +146,11 @@ _OPS = ops(
     in_top_k=_in_top_k,
     l2_normalize=_l2_normalize,
     polyval=_polyval,
+    reciprocal_no_nan=lambda x: gg.special.divide_no_nan(gg.ones_like(x), x),
+    truncatediv=lambda x, y: gg.astype(gg.trunc(gg.divide(x, y)), x.dtype),
+    zero_fraction=lambda value: gg.mean(gg.astype(gg.equal(value, 0), "float32")),
+    is_non_decreasing=lambda x: gg.all(gg.diff(gg.ravel(x)) >= 0),
+    is_strictly_increasing=lambda x: gg.all(gg.diff(gg.ravel(x)) > 0),
     **{k: f for kind in _SEGMENTS.split() for k, f in _segments(kind).items()},
 )
 __getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

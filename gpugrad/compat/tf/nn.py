@@ -138,6 +138,38 @@ def depthwise_conv2d(
     return _OPS["conv2d"](input, w, strides, padding, data_format, dilations)
 
 
+@op
+def separable_conv2d(
+    input,
+    depthwise_filter,
+    pointwise_filter,
+    strides=1,
+    padding="VALID",
+    data_format=None,
+    dilations=None,
+) -> Tensor:
+    depth = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return _OPS["conv2d"](depth, pointwise_filter, 1, "VALID", data_format)
+
+
+def _blocks(to_depth: bool) -> Callable[..., Tensor]:
+    """Square blocks of pixels as channels, or channels as blocks."""
+
+    def move(input, block_size=..., data_format=None) -> Tensor:
+        last, b = layout("space_to_depth", data_format), int(block_size)
+        x = input if last else gg.moveaxis(input, 1, -1)
+        n, h, w, c = x.shape
+        if to_depth:
+            parts = gg.reshape(x, (n, h // b, b, w // b, b, c))
+            y = gg.reshape(gg.permute_dims(parts, (0, 1, 3, 2, 4, 5)), (n, h // b, w // b, -1))
+        else:
+            parts = gg.reshape(x, (n, h, w, b, b, -1))
+            y = gg.reshape(gg.permute_dims(parts, (0, 1, 3, 2, 4, 5)), (n, h * b, w * b, -1))
+        return y if last else gg.moveaxis(y, -1, 1)
+
+    return move
+
+
 def _transposed(n: int) -> Callable[..., Tensor]:
     """The transpose of a convolution; filters of shape (*window, channels out, in)."""
     f: Any = getattr(F, f"conv_transpose{n}d")
@@ -203,8 +235,8 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
     return gg.sum(loss) / (loss.size if global_batch_size is None else global_batch_size)
 
 
-_shared = "softmax log_softmax l2_normalize top_k in_top_k softplus softsign"
-_OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
+_shared = "softmax log_softmax l2_normalize top_k in_top_k softplus softsign zero_fraction"
+_OPS: dict[str, Any] = {name: math._OPS[name] for name in _shared.split()} | ops(
     """features: elu relu relu6 selu
     x: log_sigmoid sigmoid tanh""",
     leaky_relu=lambda features, alpha=0.2: gg.leaky_relu(features, alpha),
@@ -231,6 +263,11 @@ _OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
         (1 - labels) * logits + (1 + (pos_weight - 1) * labels) * gg.softplus(-logits)
     ),
     log_poisson_loss=_log_poisson_loss,
+    space_to_depth=_blocks(True),
+    depth_to_space=_blocks(False),
+    atrous_conv2d=lambda value, filters, rate=..., padding=...: _OPS["conv2d"](
+        value, filters, 1, padding, dilations=rate
+    ),
     conv1d=_convolution(1),
     conv2d=_convolution(2),
     conv3d=_convolution(3),

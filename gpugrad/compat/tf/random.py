@@ -104,7 +104,7 @@ _OPS = ops(
 )
 _OPS |= {
     f"stateless_{name}": _stateless(_OPS[name])
-    for name in ("normal", "truncated_normal", "uniform")
+    for name in ("normal", "truncated_normal", "uniform", "gamma", "poisson", "categorical")
 }
 
 

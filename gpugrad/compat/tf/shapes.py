@@ -138,6 +138,14 @@ class TensorShape(tuple[Any, ...]):
             raise ArgumentError(f"Shape {self} must have rank {rank}.")
         return self
 
+    def with_rank_at_least(self, rank) -> TensorShape:
+        if len(self) < rank:
+            raise ArgumentError(f"Shape {self} must have rank {rank} or more.")
+        return self
+
+    def assert_has_rank(self, rank) -> None:
+        self.with_rank(rank)
+
     def concatenate(self, other) -> TensorShape:
         return TensorShape((*self, *other))
 

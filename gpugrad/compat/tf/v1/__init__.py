@@ -141,6 +141,7 @@ def get_variable_scope() -> Any:
 
 trainable_variables = functools.partial(get_collection, "trainable_variables")
 global_variables = functools.partial(get_collection, "global_variables")
+all_variables, local_variables = global_variables, functools.partial(get_collection, "local")
 
 
 def is_tensor(x) -> bool:
@@ -250,14 +251,26 @@ logging = types.SimpleNamespace(
 ConfigProto = GPUOptions = dict
 
 _MATRICES = "solve triangular_solve diag diag_part band_part"
+_FFT = "fft ifft fft2d ifft2d"
+_CHECKS = """assert_equal assert_none_equal assert_greater assert_greater_equal assert_less
+assert_less_equal assert_positive assert_non_negative assert_near assert_rank assert_rank_at_least
+assert_scalar assert_type assert_integer check_numerics is_numeric_tensor Assert"""
 _RENAMED = """matrix_inverse=linalg.inv matrix_determinant=linalg.det diag=linalg.tensor_diag
 diag_part=linalg.tensor_diag_part batch_matmul=linalg.matmul self_adjoint_eig=linalg.eigh
 arg_max=math.argmax arg_min=math.argmin mul=math.multiply sub=math.subtract neg=math.negative
-div=math.divide"""
+div=math.divide div_no_nan=math.divide_no_nan
+floor_div=math.floordiv lin_space=linspace matrix_set_diag=linalg.set_diag
+matrix_solve_ls=linalg.lstsq batch_gather=gather depth_to_space=nn.depth_to_space
+space_to_depth=nn.space_to_depth reverse_v2=reverse mod=math.floormod OpError=errors.OpError"""
 _OLD = {
-    **{f"random_{name}": f"random.{name}" for name in ("normal", "uniform", "shuffle")},
+    **{
+        f"random_{name}": f"random.{name}"
+        for name in ("normal", "uniform", "shuffle", "gamma", "poisson")
+    },
     **{name: f"linalg.{name}" for name in ("cholesky", "svd")},
     **{f"matrix_{name}": f"linalg.{name}" for name in _MATRICES.split()},
+    **{name: f"signal.{name}" for name in _FFT.split()},
+    **{name: f"debugging.{name}" for name in _CHECKS.split()},
     **dict(pair.split("=") for pair in _RENAMED.split()),
 }
 _NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly", "config")
