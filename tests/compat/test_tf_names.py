@@ -46,6 +46,8 @@ def test_a_function_returns_values_of_variables_and_checks_its_signature():
         g([[1, 2]])
     h = tf.function(lambda x, n: x * n).get_concrete_function(tf.TensorSpec([], tf.float32), n=3)
     assert h(tf.constant(2.0)).numpy() == h(tf.constant(2.0), n=3).numpy() == 6
+    named = tf.function(lambda x, n: x * n).get_concrete_function(n=3, x=tf.TensorSpec([]))
+    assert named(tf.constant(2.0)).numpy() == tf.function(lambda: 6)().numpy()
     k = tf.function(lambda n, x: n * x).get_concrete_function(3, tf.constant(1.0))
     assert k(tf.constant(2.0)).numpy() == k(3, tf.constant(2.0)).numpy() == 6
     with pytest.raises(TypeError, match="does not fit"):
@@ -234,6 +236,24 @@ def test_checkpoints_name_what_does_not_match(tmp_path):
     status = tf.train.Checkpoint(a=a, other=tf.Variable(0.0)).restore(paths[2])
     with pytest.raises(ValueError, match="part/0"):
         status.assert_consumed()
+    with pytest.raises(ValueError, match="no values of other"):
+        status.assert_existing_objects_matched()
+
+
+def test_checkpoints_hold_optimizers(tmp_path):
+    def parts():
+        return {"optimizer": tf.optimizers.Adam(0.1), "v": tf.Variable([3.0])}
+
+    def step(p):
+        p["optimizer"].minimize(lambda: tf.reduce_sum(p["v"] ** 2), [p["v"]])
+        return p["v"].numpy().item()
+
+    first, second = parts(), parts()
+    step(first)
+    path = tf.train.Checkpoint(first).write(tmp_path / "a")
+    tf.train.Checkpoint(second).restore(path).assert_consumed()
+    assert [step(first) for _ in range(3)] == [step(second) for _ in range(3)]
+    status = tf.train.Checkpoint(v=first["v"], other=parts()["optimizer"]).read(path)
     with pytest.raises(ValueError, match="no values of other"):
         status.assert_existing_objects_matched()
 

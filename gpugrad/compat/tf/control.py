@@ -36,6 +36,9 @@ class ConcreteFunction:
             take = bool(given) and (is_tensor or _is_equal(given[0], spec))
             value = given.pop(0) if take else spec
             bound.append(value if is_tensor else spec)
+        names = [k for k, v in named.items() if isinstance(v, _OF_TENSORS) and k not in keywords]
+        for name in names[: len(given)]:  # in the order in which they were named
+            keywords[name] = given.pop(0)
         fixed = {k: v for k, v in named.items() if not isinstance(v, _OF_TENSORS)}
         wrong = {k: v for k, v in keywords.items() if not _is_equal(v, fixed.get(k, v))}
         wrong.update({k: v for k, v in keywords.items() if k not in named})
@@ -142,10 +145,14 @@ def _argument(x) -> Any:
 
 
 def _values(result) -> Any:
-    """A result with the value of each Variable, and Tensors of arrays."""
-    return nest.map_structure(
-        lambda x: x.value() if isinstance(x, gg.Variable) else _argument(x), result
-    )
+    """A result with the value of each Variable, and Tensors of arrays and numbers."""
+    return nest.map_structure(_value, result)
+
+
+def _value(x) -> Any:
+    if isinstance(x, gg.Variable):
+        return x.value()
+    return tensor(x) if isinstance(x, (np.ndarray, np.number, int, float, complex)) else x
 
 
 def function(func=None, input_signature=None, autograph=True, *others, **options) -> Any:

@@ -1,10 +1,13 @@
-"""tf.train.Checkpoint on safetensors files: the Variables of objects, by their paths."""
+"""tf.train.Checkpoint on safetensors files: Variables and optimizers of objects, by their paths.
+
+A file does not keep how far the iterator of a Dataset is.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,34 @@ from gpugrad.compat.tf.state import Module
 from gpugrad.errors import CheckpointError
 
 
+def _parts(x) -> Iterable[tuple[Any, Any]]:
+    """The parts of an object by their names; of Keras' objects, the public ones first."""
+    if isinstance(x, (list, tuple)):
+        return enumerate(x)
+    if isinstance(x, dict):
+        return x.items()
+    if isinstance(x, (Module, gg.nn.Module, Checkpoint)):
+        return vars(x).items()
+    if all(kind.__name__ != "KerasSaveable" for kind in type(x).__mro__):
+        return ()
+    own, last = dict(vars(x)), "trainable_variables"  # what no attribute holds
+    if hasattr(x, "apply_gradients"):
+        own.pop(f"_{last}", None)  # of the model
+    names = sorted(own, key=lambda k: (k[0] == "_", k.endswith(last)))
+    return [(k.lstrip("_"), own[k]) for k in names]
+
+
 def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    if isinstance(x, gg.Variable):
+    """Variables and gpugrad's optimizers in an object, each with its path."""
+    if isinstance(x, (gg.Variable, gg.optim.Optimizer)):
         yield path, x
-        return
-    has_parts = isinstance(x, (list, tuple, dict, Module, gg.nn.Module, Checkpoint))
-    if has_parts and id(x) not in seen:
+    elif id(x) not in seen:
         seen.add(id(x))
-        parts = enumerate(x) if isinstance(x, (list, tuple)) else getattr(x, "__dict__", x).items()
-        for key, part in parts:
-            yield from _paths(part, f"{path}/{key}".strip("/"), seen)
+        if isinstance(getattr(x, "value", None), gg.Variable):  # a Variable of Keras
+            yield path, x.value
+        else:
+            for key, part in _parts(x):
+                yield from _paths(part, f"{path}/{key}".strip("/"), seen)
 
 
 class Restored:
@@ -53,7 +74,7 @@ class Restored:
 
 
 class Checkpoint:
-    """Saves and restores the Variables in objects, by the names of keywords and attributes.
+    """Saves and restores Variables and optimizers, by the names of keywords and attributes.
 
     >>> import gpugrad.compat.tf as tf, tempfile
     >>> v = tf.Variable(3.0)
@@ -68,14 +89,22 @@ class Checkpoint:
     def __init__(self, root=None, **parts) -> None:
         vars(self).update(parts if root is None else {"root": root, **parts})
 
-    def _variables(self) -> dict[str, Any]:
-        parts = dict(vars(self))
-        root = parts.pop("root", None) or {}
-        inside = root if isinstance(root, dict) else vars(root)
-        return dict(_paths({**inside, **parts}, "", set()))
+    def _found(self) -> tuple[dict[str, gg.Variable], dict[str, Any]]:
+        """The Variables and the optimizers, by their paths."""
+        parts, seen = dict(vars(self)), {id(self)}
+        root = parts.pop("root", {})
+        whole = _parts(root) or getattr(root, "__dict__", {}).items()
+        found = dict(_paths({**dict(whole), **parts}, "", seen))
+        variables = {path: x for path, x in found.items() if isinstance(x, gg.Variable)}
+        return variables, {path: x for path, x in found.items() if path not in variables}
 
     def write(self, file_prefix, options=None) -> str:
-        gg.checkpoint.save(file_prefix, self._variables())
+        variables, optimizers = self._found()
+        values: dict[str, Any] = dict(variables)
+        for path, optimizer in optimizers.items():
+            state = optimizer.state_dict(variables)
+            values |= {f"{path}/{name}": value for name, value in state.items()}
+        gg.checkpoint.save(file_prefix, values)
         return str(file_prefix)
 
     def save(self, file_prefix, options=None) -> str:
@@ -85,10 +114,17 @@ class Checkpoint:
 
     def read(self, save_path, options=None) -> Restored:
         values, _ = gg.checkpoint.load(save_path)
-        own = self._variables()
-        for name in own.keys() & values.keys():
-            own[name].assign(values[name])
-        return Restored(sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys()))
+        variables, optimizers = self._found()
+        for name in variables.keys() & values.keys():
+            variables[name].assign(values[name])
+        own = set(variables)
+        for path, optimizer in optimizers.items():
+            names = {n: n.removeprefix(f"{path}/") for n in values if n.startswith(f"{path}/")}
+            if names:
+                state = {name: values[n] for n, name in names.items()}
+                optimizer.load_state_dict(state, variables)
+            own |= names.keys() or {path}
+        return Restored(sorted(own - values.keys()), sorted(values.keys() - own))
 
     def restore(self, save_path, options=None) -> Restored:
         """`read`; nothing if the path is None."""
