@@ -32,7 +32,7 @@ _PARAMETERS = "validate_shape caching_device name variable_def dtype import_scop
 
 
 def named(others, options) -> dict[str, Any]:
-    """What a Variable of TensorFlow takes after its value and whether it is trained, by names."""
+    """Arguments of a Variable of TensorFlow after its value and `trainable`, by their names."""
     return {**dict(zip(_PARAMETERS.split(), others, strict=False)), **options}
 
 
