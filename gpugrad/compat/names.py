@@ -14,8 +14,9 @@ def forwarding(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a module with the names of `sources` and `own`.
 
-    For other names the error has the nearest ones.
+    A source is a module or a dict. For other names the error has the nearest ones.
     """
+    sources = tuple(types.SimpleNamespace(**s) if isinstance(s, dict) else s for s in sources)
 
     def names() -> list[str]:
         mine = [

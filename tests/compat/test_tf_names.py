@@ -46,6 +46,8 @@ def test_a_function_returns_values_of_variables_and_checks_its_signature():
         g([[1, 2]])
     h = tf.function(lambda x, n: x * n).get_concrete_function(tf.TensorSpec([], tf.float32), n=3)
     assert h(tf.constant(2.0)).numpy() == h(tf.constant(2.0), n=3).numpy() == 6
+    named = tf.function(lambda x, n: x * n).get_concrete_function(n=3, x=tf.TensorSpec([]))
+    assert named(tf.constant(2.0)).numpy() == tf.function(lambda: 6)().numpy()
     k = tf.function(lambda n, x: n * x).get_concrete_function(3, tf.constant(1.0))
     assert k(tf.constant(2.0)).numpy() == k(3, tf.constant(2.0)).numpy() == 6
     with pytest.raises(TypeError, match="does not fit"):
@@ -202,6 +204,24 @@ def test_datasets_chain():
         tf.data.Dataset.from_tensor_slices((np.arange(3), np.arange(4)))
 
 
+def test_strategies_have_one_replica():
+    strategy = tf.distribute.MirroredStrategy(["/GPU:0"])
+    assert not tf.distribute.has_strategy()
+    with strategy.scope():
+        assert tf.distribute.get_strategy() is strategy
+        data = strategy.experimental_distribute_dataset(tf.data.Dataset.range(4).batch(4))
+    assert (tf.distribute.has_strategy(), strategy.num_replicas_in_sync) == (False, 1)
+    for batch in data:
+        each = strategy.run(lambda x, k: x * k, (batch,), {"k": 2})
+        assert int(strategy.reduce("SUM", each, axis=None)[3]) == 6
+        assert int(strategy.reduce(tf.distribute.ReduceOp.SUM, each, axis=0)) == 12
+        assert float(strategy.reduce("mean", tf.cast(each, "float32"), axis=0)) == 3
+    one = strategy.distribute_datasets_from_function(lambda c: c.get_per_replica_batch_size(8))
+    assert strategy.experimental_local_results(one) == (8,)
+    with pytest.raises(ValueError, match=r"2 devices.*gpugrad\.distributed"):
+        tf.distribute.MirroredStrategy(["/GPU:0", "/GPU:1"])
+
+
 def test_checkpoints_name_what_does_not_match(tmp_path):
     a, b = tf.Variable(1.0), tf.Variable([2, 3])
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(a=a, part=[b]), tmp_path, 2)
@@ -216,6 +236,24 @@ def test_checkpoints_name_what_does_not_match(tmp_path):
     status = tf.train.Checkpoint(a=a, other=tf.Variable(0.0)).restore(paths[2])
     with pytest.raises(ValueError, match="part/0"):
         status.assert_consumed()
+    with pytest.raises(ValueError, match="no values of other"):
+        status.assert_existing_objects_matched()
+
+
+def test_checkpoints_hold_optimizers(tmp_path):
+    def parts():
+        return {"optimizer": tf.optimizers.Adam(0.1), "v": tf.Variable([3.0])}
+
+    def step(p):
+        p["optimizer"].minimize(lambda: tf.reduce_sum(p["v"] ** 2), [p["v"]])
+        return p["v"].numpy().item()
+
+    first, second = parts(), parts()
+    step(first)
+    path = tf.train.Checkpoint(first).write(tmp_path / "a")
+    tf.train.Checkpoint(second).restore(path).assert_consumed()
+    assert [step(first) for _ in range(3)] == [step(second) for _ in range(3)]
+    status = tf.train.Checkpoint(v=first["v"], other=parts()["optimizer"]).read(path)
     with pytest.raises(ValueError, match="no values of other"):
         status.assert_existing_objects_matched()
 
@@ -245,7 +283,7 @@ def test_a_session_trains_and_traces_once():
             session.run(loss, {x: [1.0, 2.0, 3.0], y: 0.0})
         with pytest.raises(ValueError, match="cannot be fetched"):
             session.run("loss")
-    with pytest.raises(RuntimeError, match="no value before a Session"):
+    with pytest.raises(TypeError, match="no value before a Session"):
         bool(loss)
 
 
@@ -269,6 +307,7 @@ def test_scopes_share_variables_and_a_saver_restores_them(tmp_path):
 
 def test_layers_and_losses_of_tensorflow_1():
     v1.disable_eager_execution()
+    v1.set_random_seed(0)
     x, y = v1.placeholder("float32", [None, 6, 6, 1]), v1.placeholder("int32", [None])
     hidden = v1.layers.conv2d(x, 2, 3, padding="same", activation=v1.nn.relu)
     hidden = v1.layers.average_pooling2d(v1.layers.max_pooling2d(hidden, 2, 2), 2, 1)

@@ -83,6 +83,10 @@ math.square(3)  math.sqrt(4.0)  math.accumulate_n([K, K])  math.squared_differen
 cumsum([1, 2])  math.real(1 + 2j)  math.angle(1.5)  cast(2.7, "int32")  cast(-2.7, "uint8")  bitcast(1.0, "int32")  saturate_cast(300, "int8")  nn.softmax([1.0, 2.0])  nn.relu(K)  nn.relu([-1, 2])
 nn.l2_loss([1.0, 2.0])  math.is_nan(1.0)  math.logical_not(True)  linalg.diag([1, 2])  linalg.trace([[1, 2], [3, 4]])  linalg.norm([3.0, 4.0])  P * 2  tensor_scatter_nd_add([1, 2], [[0]], [5])
 scatter_nd([[1]], [5], [3])  add_n([1, 2])  math.cumulative_logsumexp([1.0, 2.0])
+math.scalar_mul(2.0, A)  math.reciprocal_no_nan([0.0, 2.0])  truncatediv([-7, 7], 2)  nn.zero_fraction([0.0, 1.0])  math.is_non_decreasing(A)
+math.is_strictly_increasing([1, 2])  realdiv(A, 2.0)  nn.space_to_depth(I[:, :4], 2)  nn.depth_to_space(tile(I, [1, 1, 1, 2]), 2)
+nn.separable_conv2d(I, W, ones([1, 1, 6, 2]), [1, 1, 1, 1], "SAME")  nn.atrous_conv2d(I, W, 2, "SAME")  linalg.eye(2)  linalg.l2_normalize(B, 1)
+signal.fft(Z)  signal.ifft(Z)  signal.fft2d(Z2)  signal.rfft(A)
 cast([1, 2], "float")  constant(1, "float")  zeros([1], "double")  eye(1, dtype="half")
 """  # fmt: skip
 

@@ -120,6 +120,16 @@ model = tf.keras.Sequential([tf.keras.Input((2,)), Dense(1)])
 with tempfile.TemporaryDirectory() as folder:
     model.save(folder + "/m.keras")
     again = tf.keras.models.load_model(folder + "/m.keras")
+    model.compile("adam", "mse")
+    model.fit(tf.ones((4, 2)), tf.ones((4, 1)), verbose=0)
+    saved = tf.train.Checkpoint(net=model, optimizer=model.optimizer).save(folder + "/c")
+    kernel = tf.Variable(tf.zeros((2, 1)))
+    dense = tf.train.Checkpoint(kernel=kernel)
+    status = tf.train.Checkpoint(net={"layers": [None, dense]}).restore(saved)
+    names = [name for name, _ in tf.train.list_variables(saved)]
+    assert (kernel == model.layers[-1].kernel.value).numpy().all(), names
+    assert sum("optimizer/" in name for name in names) == 6, names
+    again = model
 assert (again(tf.ones((1, 2))) == model(tf.ones((1, 2)))).numpy().all()
 print("trained")
 """

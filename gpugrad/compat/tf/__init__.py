@@ -25,7 +25,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from logging import Logger, getLogger
+from logging import getLogger
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -51,6 +51,7 @@ from gpugrad.compat.tf import (
     control,
     data,
     debugging,
+    distribute,
     errors,
     initializers,
     linalg,
@@ -61,7 +62,7 @@ from gpugrad.compat.tf import (
     state,
 )
 from gpugrad.compat.tf.control import TensorArray, function
-from gpugrad.compat.tf.convert import op, tensor
+from gpugrad.compat.tf.convert import op, ops, tensor
 from gpugrad.compat.tf.initializers import (
     constant_initializer,
     ones_initializer,
@@ -73,12 +74,14 @@ from gpugrad.compat.tf.shapes import DType, TensorShape, TensorSpec, as_dtype, r
 from gpugrad.compat.tf.state import Module, Variable
 from gpugrad.core import nest as _nest
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 from gpugrad.trace.array import current_trace
 
 __version__ = "2.21.0"
 """The version of TensorFlow whose names these are."""
 
 newaxis = None
+get_logger = functools.partial(getLogger, "tensorflow")
 bool, bfloat16 = as_dtype("bool"), as_dtype("bfloat16")
 float16, float32, float64 = as_dtype("float16"), as_dtype("float32"), as_dtype("float64")
 half, double = float16, float64
@@ -89,7 +92,6 @@ TypeSpec = TensorSpec
 
 
 def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
-    """Print values, in a traced function at each call, and to the standard output."""
     if not executing_eagerly():
         gg.debug.print(sep.join(["{}"] * len(inputs)), *inputs)
         return
@@ -98,12 +100,12 @@ def print(*inputs, output_stream=None, sep=" ", end="\n", **options) -> None:
 
 
 def device(device_name) -> Any:
-    """A context for a device: "/CPU:0" or "/GPU:0"."""
-    kind, _, number = (
-        str(device_name).rpartition("/")[2].lower().removeprefix("device:").partition(":")
-    )
+    name = str(device_name or "").rpartition("/")[2].lower().removeprefix("device:")
+    kind, _, number = name.partition(":")
     if kind == "gpu" and any(d.kind == "cuda" for d in gg.devices()):
         return gg.device(f"cuda:{number or 0}")
+    if kind not in ("", "cpu", "gpu", "tpu", "job", "task", "replica"):
+        raise ArgumentError(f"tf.device: {device_name!r} is not a device such as '/CPU:0'.")
     return gg.device("cpu") if kind == "cpu" else contextlib.nullcontext()
 
 
@@ -116,59 +118,66 @@ control_dependencies = init_scope = name_scope
 
 
 def executing_eagerly() -> Any:
-    """Whether no function is being traced."""
     return current_trace() is None
 
 
 def inside_function() -> Any:
-    """Whether a function is being traced."""
-    return not executing_eagerly()
-
-
-def get_logger() -> Logger:
-    """The logger "tensorflow"."""
-    return getLogger("tensorflow")
+    return current_trace() is not None
 
 
 def is_symbolic_tensor(tensor) -> Any:
-    """Whether a Tensor is being traced."""
-    return isinstance(tensor, Tensor) and not executing_eagerly()
+    return isinstance(tensor, Tensor) and inside_function()
+
+
+def _on_values(f: Any, x) -> Any:
+    """A function of a Tensor, or of the values of IndexedSlices."""
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(f(x.values), x.indices, x.dense_shape)
+    return None if x is None else f(tensor(x))
 
 
 @op
 def clip_by_norm(t=..., clip_norm=..., axes=None) -> Any:
-    """A Tensor scaled down so that its norm is at most `clip_norm`."""
-    if isinstance(t, IndexedSlices):
-        return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
-    x = tensor(t)
-    squares = gg.sum(gg.square(x), axis=axes, keepdims=True)
-    size = gg.sqrt(gg.where(squares > 0, squares, gg.ones_like(squares)))
-    return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
+    def clip(x) -> Any:
+        squares = gg.sum(gg.square(x), axis=axes, keepdims=True)
+        size = gg.sqrt(gg.where(squares > 0, squares, gg.ones_like(squares)))
+        return x * clip_norm / gg.maximum(gg.where(squares > 0, size, squares), clip_norm)
+
+    return _on_values(clip, t)
 
 
 @op
 def clip_by_global_norm(t_list=..., clip_norm=..., use_norm=None) -> Any:
-    """Gradients scaled down together so that their norm is at most `clip_norm`, and that norm."""
     size = linalg.global_norm(t_list) if use_norm is None else use_norm
     scale = clip_norm / gg.maximum(size, clip_norm)
-
-    def scaled(x) -> Any:
-        sparse = isinstance(x, IndexedSlices)
-        return IndexedSlices(x.values * scale, x.indices, x.dense_shape) if sparse else x * scale
-
-    return [None if x is None else scaled(x) for x in t_list], size
+    return [_on_values(lambda x: x * scale, x) for x in t_list], size
 
 
 def _nothing(*args, **options) -> None:
     """Nothing: there is no such setting here."""
 
 
-def _module(name: str, *sources: Any, **members) -> ModuleType:
+def _list_devices(device_type=None) -> list[Any]:
+    """The devices of a kind, "CPU" or "GPU"."""
+    kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
+    return [
+        SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
+        for d in gg.devices()
+        if d.kind in kinds
+    ]
+
+
+_modules: dict[str, Any] = {
+    m.__name__.rpartition(".")[2]: m
+    for m in (data, debugging, distribute, errors, initializers, linalg, math, nn, random)
+}
+
+
+def _module(name: str, *sources: Any, **members) -> Any:
     """A module of TensorFlow's with a few names, and those of `sources`."""
-    module = ModuleType(f"{__name__}.{name}")
-    module.__dict__.update(members)
+    _modules[name] = module = ModuleType(f"{__name__}.{name}")
     look_up, names = forwarding(module.__name__, *sources, own=members)
-    module.__dict__.update(__getattr__=look_up, __dir__=names)
+    module.__dict__.update(members, __getattr__=look_up, __dir__=names)
     return module
 
 
@@ -185,15 +194,10 @@ autodiff = _module("autodiff", GradientTape=GradientTape, ForwardAccumulator=For
 nest = _module(
     "nest", flatten=_nest.flatten, map_structure=_nest.map_structure, pack_sequence_as=_nest.pack
 )
+_kinds = {name: kind for name, kind in vars(state).items() if isinstance(kind, type)}
 optimizers = _module(
-    "optimizers",
-    **{
-        name: getattr(state, name)
-        for name in dir(state)
-        if isinstance(getattr(state, name), type) and issubclass(getattr(state, name), state._Keras)
-    },
+    "optimizers", **{name: k for name, k in _kinds.items() if issubclass(k, state._Keras)}
 )
-
 train = _module(
     "train",
     Checkpoint=saving.Checkpoint,
@@ -202,6 +206,7 @@ train = _module(
     list_variables=saving.list_variables,
     load_checkpoint=saving.load_checkpoint,
 )
+_functions = dict.fromkeys(("GenericFunction", "PolymorphicFunction"), control.Function)
 types = _module(
     "types",
     experimental=_module(
@@ -209,45 +214,29 @@ types = _module(
         TraceType=object,
         TensorLike=Any,
         ConcreteFunction=control.ConcreteFunction,
-        GenericFunction=control.Function,
-        PolymorphicFunction=control.Function,
+        **_functions,
     ),
 )
-
-
-def _list_devices(device_type=None) -> list[Any]:
-    """The devices of a kind, "CPU" or "GPU"."""
-    kinds = {None: ("cpu", "cuda"), "CPU": ("cpu",), "GPU": ("cuda",)}.get(device_type, ())
-    return [
-        SimpleNamespace(name=f"/physical_device:{d.kind.upper()}:0", device_type=device_type)
-        for d in gg.devices()
-        if d.kind in kinds
-    ]
-
-
+_settings = "set_visible_devices set_soft_device_placement set_logical_device_configuration"
 config = _module(
     "config",
     list_physical_devices=_list_devices,
     list_logical_devices=_list_devices,
     run_functions_eagerly=control.run_functions_eagerly,
     functions_run_eagerly=control.functions_run_eagerly,
-    set_visible_devices=_nothing,
-    set_soft_device_placement=_nothing,
-    set_logical_device_configuration=_nothing,
     optimizer=_module(
         "config.optimizer",
-        set_experimental_options=_nothing,
-        set_jit=_nothing,
         get_experimental_options=dict,
+        **dict.fromkeys(("set_experimental_options", "set_jit"), _nothing),
     ),
     experimental=_module(
         "config.experimental",
-        set_memory_growth=_nothing,
         list_physical_devices=_list_devices,
-        set_virtual_device_configuration=_nothing,
         VirtualDeviceConfiguration=dict,
+        **dict.fromkeys(("set_memory_growth", "set_virtual_device_configuration"), _nothing),
     ),
     LogicalDeviceConfiguration=dict,
+    **dict.fromkeys(_settings.split(), _nothing),
 )
 experimental = _module(
     "experimental",
@@ -257,27 +246,17 @@ experimental = _module(
         experimental_enable_numpy_behavior=_nothing,
     ),
 )
+signal = _module(
+    "signal",
+    **ops("""input: fft=fft.fft ifft=fft.ifft fft2d=fft.fft2 ifft2d=fft.ifft2 rfft=fft.rfft
+        irfft=fft.irfft rfft2d=fft.rfft2 irfft2d=fft.irfft2"""),
+)
 readers.append(sys.modules[__name__])
 show()
-_MODULES = {
-    "autodiff": autodiff,
-    "config": config,
-    "data": data,
-    "debugging": debugging,
-    "dtypes": dtypes,
-    "errors": errors,
-    "experimental": experimental,
-    "initializers": initializers,
-    "linalg": linalg,
-    "math": math,
-    "nest": nest,
-    "nn": nn,
-    "optimizers": optimizers,
-    "random": random,
-    "train": train,
-    "types": types,
-}
-_look_up, _names = forwarding(__name__, arrays, control, linalg, math, random, own=globals())
+_CHECKS = [f"assert_{name}" for name in ("equal", "greater", "less", "rank")]
+_checks = {name: getattr(debugging, name) for name in _CHECKS} | {"Assert": debugging.Assert}
+_sources: Any = (arrays, control, linalg, math, random, _checks)
+_look_up, _names = forwarding(__name__, *_sources, own=globals())
 
 
 _WAYS_OUT = {
@@ -293,7 +272,6 @@ _WAYS_OUT = {
     "image": "see gpugrad.scipy.ndimage, gpugrad.nn.functional.interpolate and tf.keras.",
     "io": "read files with Python or NumPy; gpugrad.checkpoint reads safetensors.",
     "estimator": "use tf.keras or gpugrad.train.fit.",
-    "distribute": "gpugrad.distributed trains with several processes.",
     "summary profiler": "see gpugrad.train's loggers and gpugrad.profile.",
     "autograph": "Python control flow is not rewritten: use tf.cond and tf.while_loop.",
     "lookup lite tpu raw_ops feature_column": "it has no counterpart here.",
@@ -374,9 +352,7 @@ def install() -> None:
             "first import of tensorflow and of libraries that use it."
         )
     compat = __getattr__("compat")
-    modules = {**_MODULES, "compat": compat, "compat.v1": compat.v1, "compat.v2": own}
-    modules["experimental.numpy"] = experimental.numpy
+    modules = {**_modules, "compat.v1": compat.v1, "compat.v2": own}
     sys.modules["tensorflow"] = own
     sys.meta_path.insert(0, _KerasFinder())
-    for name, module in modules.items():
-        sys.modules[f"tensorflow.{name}"] = module
+    sys.modules.update({f"tensorflow.{name}": module for name, module in modules.items()})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ def constant(value=..., dtype=None, shape=None) -> Tensor:
 
 @op
 def cast(x=..., dtype=...) -> Any:
-    """Other dtype, same values; complex numbers lose their imaginary part."""
     dtype = numpys(dtype)
     if isinstance(x, gg.IndexedSlices):
         return gg.IndexedSlices(gg.astype(x.values, dtype), x.indices, x.dense_shape)
@@ -37,14 +35,12 @@ def cast(x=..., dtype=...) -> Any:
 
 @op
 def saturate_cast(value, dtype) -> Tensor:
-    """`cast` after values are clipped to the range of the dtype."""
     info = (gg.iinfo if dtype.kind in "iu" else gg.finfo)(dtype)
     return cast(gg.clip(value, info.min, info.max), dtype)
 
 
 @op
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32") -> Tensor:
-    """Identity matrices."""
     matrix = gg.eye(num_rows, num_columns, dtype=dtype)
     batch = () if batch_shape is None else batch_shape
     return gg.broadcast_to(matrix, (*batch, *matrix.shape)) if batch else matrix
@@ -52,7 +48,6 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32") -> Tensor
 
 @op
 def range(start=..., limit=None, delta=1, dtype=None) -> Tensor:
-    """Numbers from `start`, or 0, up to before `limit` in steps of `delta`."""
     start, limit = (0, start) if limit is None else (start, limit)
     bounds = together(start, limit, delta)
     dtype = dtype or gg.result_type(*(b.dtype for b in bounds))
@@ -61,7 +56,6 @@ def range(start=..., limit=None, delta=1, dtype=None) -> Tensor:
 
 @op
 def linspace(start, stop, num, name=None, axis=0) -> Tensor:
-    """`num` evenly spaced numbers, both ends among them."""
     start, stop = (gg.astype(x, "float64") if x.dtype.kind in "iu" else x for x in (start, stop))
     points = gg.expand_dims(start, axis=axis)
     weights = gg.linspace(0, 1, num, dtype=start.dtype)
@@ -69,16 +63,20 @@ def linspace(start, stop, num, name=None, axis=0) -> Tensor:
     return points + weights * (gg.expand_dims(stop, axis=axis) - points)
 
 
-@op
-def transpose(a, perm=None, conjugate=False) -> Tensor:
-    """Axes in another order, by default the reverse."""
+def ensure_rank(name: str, x: Tensor, n: int) -> Tensor:
+    """`x` itself, if it has `n` axes."""
+    if x.ndim != n:
+        raise ShapeError(f"{name}: the shape {x.shape} has {x.ndim} axes, not {n}.")
+    return x
+
+
+def _transpose(a, perm=None, conjugate=False) -> Tensor:
     result = gg.permute_dims(a, tuple(np.arange(a.ndim)[::-1].tolist()) if perm is None else perm)
     return gg.conj(result) if conjugate else result
 
 
 @op
 def concat(values=..., axis=...) -> Tensor:
-    """Tensors one after the other along an axis."""
     if isinstance(axis, (list, tuple)):
         raise ArgumentError("concat: the values come first, then the axis.")
     parts = together(*values) if isinstance(values, (list, tuple)) else [tensor(values)]
@@ -87,11 +85,6 @@ def concat(values=..., axis=...) -> Tensor:
 
 @op
 def split(value, num_or_size_splits=..., axis=0, num=None) -> list[Tensor]:
-    """Equal parts along an axis, or parts of given sizes, of which one may be -1.
-
-    Raises:
-        ShapeError: the parts do not add up to the axis.
-    """
     if np.ndim(num_or_size_splits) == 0:
         return list(gg.split(value, int(num_or_size_splits), axis=axis))
     sizes = list(ints(num_or_size_splits))
@@ -106,7 +99,6 @@ def split(value, num_or_size_splits=..., axis=0, num=None) -> list[Tensor]:
 
 @op
 def pad(tensor, paddings=..., mode="CONSTANT", constant_values=0) -> Tensor:
-    """More elements at both ends of each axis."""
     if mode.upper() not in ("CONSTANT", "REFLECT", "SYMMETRIC"):
         raise ArgumentError(f"pad: mode={mode!r} is not 'CONSTANT', 'REFLECT' or 'SYMMETRIC'.")
     pairs = paddings.numpy() if isinstance(paddings, Tensor) else paddings
@@ -122,8 +114,7 @@ def _descending(name: str, direction: str) -> bool:
 
 @op
 def searchsorted(sorted_sequence, values, side="left", out_type="int32") -> Tensor:
-    """Where values belong in a sorted sequence; rows of a matrix each by itself."""
-    find: Any = lambda row, v: gg.searchsorted(row, v, side=side)  # noqa: E731
+    find: Any = lambda row, v: gg.searchsorted(row, v, side=side)
     for _ in np.arange(sorted_sequence.ndim - 1):
         find = gg.vmap(find)
     return gg.astype(find(sorted_sequence, values), out_type)
@@ -131,7 +122,6 @@ def searchsorted(sorted_sequence, values, side="left", out_type="int32") -> Tens
 
 @op
 def unique(x, out_idx="int32") -> tuple[Tensor, Tensor]:
-    """The different elements in the order of their first place, and the index of each element."""
     found = gg.unique_all(x)
     order = gg.argsort(found.indices)
     place = gg.argsort(order)
@@ -140,7 +130,6 @@ def unique(x, out_idx="int32") -> tuple[Tensor, Tensor]:
 
 @op
 def where(condition, x=None, y=None) -> Tensor:
-    """`x` where a condition holds, else `y`; of the condition alone, the indices where it holds."""
     alone = x is None and y is None
     return gg.argwhere(condition) if alone else gg.where(condition, *together(x, y))
 
@@ -151,10 +140,8 @@ def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None
     values = [v for v in (on_value, off_value) if v is not None]
     dtype = dtype or (tensor(values[0]).dtype if values else "float32")
     hot = gg.moveaxis(gg.one_hot(indices, depth, dtype="bool"), -1, -1 if axis is None else axis)
-    on, off = (
-        gg.constant(d if v is None else v, dtype) for v, d in ((on_value, 1), (off_value, 0))
-    )
-    return gg.where(hot, on, off)
+    on, off = (1 if on_value is None else on_value), (0 if off_value is None else off_value)
+    return gg.where(hot, gg.constant(on, dtype), gg.constant(off, dtype))
 
 
 def _rows(indices: Tensor, lengths: Sequence[int]) -> list[Tensor]:
@@ -194,7 +181,6 @@ slice_ = slice
 
 @op
 def strided_slice(input_, begin, end=..., strides=None) -> Tensor:
-    """A part from `begin` to before `end` in steps of `strides`."""
     steps = (1,) * len(begin) if strides is None else ints(strides)
     return input_[tuple(slice_(*bounds) for bounds in zip(begin, ints(end), steps, strict=True))]
 
@@ -203,13 +189,20 @@ def _places(indices: Tensor) -> tuple[Tensor, ...]:
     return tuple(gg.unstack(indices, axis=-1))
 
 
-def _extreme(tensor: Tensor, indices: Tensor, updates: Tensor, method: str) -> Tensor:
-    x = gg.positive(tensor)
-    getattr(x, method)(_places(indices), updates)
-    return x
+def _scattered(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    return lambda tensor, indices, updates: f(tensor, updates, index=_places(indices))
 
 
-def _stitched(indices, data) -> Tensor:
+def _extreme(method: str) -> Callable[..., Tensor]:
+    def write(tensor, updates, index) -> Tensor:
+        x = gg.positive(tensor)
+        getattr(x, method)(index, updates)
+        return x
+
+    return write
+
+
+def _stitched(indices=..., data=...) -> Tensor:
     """The parts of `data` in the rows that `indices` give; of several for one row, the last."""
     places = gg.concat([gg.ravel(tensor(i)) for i in indices])
     parts = together(*data)
@@ -221,58 +214,54 @@ def _stitched(indices, data) -> Tensor:
 
 @op
 def ensure_shape(x, shape=...) -> Tensor:
-    """`x` itself.
-
-    Raises:
-        ShapeError: its shape does not fit, where None fits all lengths.
-    """
     if shape is not None and not TensorShape(shape).is_compatible_with(x.shape):
         raise ShapeError(f"ensure_shape: the shape is {x.shape}, {tuple(shape)} was asked for.")
     return x
 
 
 def is_tensor(x) -> bool:
-    """Whether something is a Tensor, a Variable or IndexedSlices, or stands for a Tensor."""
     return isinstance(x, (Tensor, gg.IndexedSlices)) or hasattr(x, "__gpugrad_tensor__")
 
 
+def meshgrid(*args, indexing="xy", name=None) -> list[Tensor]:
+    return list(gg.meshgrid(*map(tensor, args), indexing=indexing))
+
+
 _OPS = ops(
-    "real imag: complex",
+    """input axis: expand_dims
+    input shift axis: roll
+    tensor axis: reverse=flip
+    tensor shape: reshape
+    input shape: broadcast_to
+    shape dtype='float32': zeros ones
+    input dtype=None: zeros_like ones_like
+    t clip_value_min clip_value_max: clip_by_value=clip
+    real imag: complex""",
     convert_to_tensor=lambda value=..., dtype=None, dtype_hint=None: tensor(value, dtype),
     identity=lambda input: gg.reshape(input, input.shape),
     identity_n=lambda input=...: [gg.reshape(x := tensor(each), x.shape) for each in input],
-    zeros=lambda shape, dtype="float32": gg.zeros(shape, dtype=dtype),
-    ones=lambda shape, dtype="float32": gg.ones(shape, dtype=dtype),
-    zeros_like=lambda input, dtype=None: gg.zeros_like(input, dtype=dtype),
-    ones_like=lambda input, dtype=None: gg.ones_like(input, dtype=dtype),
     fill=lambda dims, value: (
-        gg.positive(gg.broadcast_to(value, dims))
-        if value.dtype != bool
-        else gg.full(dims, bool(value))
+        gg.full(dims, bool(value))
+        if value.dtype == bool
+        else gg.positive(gg.broadcast_to(value, dims))
     ),
     shape=lambda input, out_type="int32": gg.asarray(np.array(input.shape, dtype=out_type)),
     size=lambda input, out_type="int32": gg.constant(input.size, out_type),
     rank=lambda input: gg.constant(input.ndim, "int32"),
-    reshape=lambda tensor, shape: gg.reshape(tensor, shape),
-    expand_dims=lambda input, axis: gg.expand_dims(input, axis=axis),
     squeeze=lambda input, axis=None: gg.squeeze(input, axis=None if axis == () else axis),
     stack=lambda values=..., axis=0: gg.stack(together(*values), axis=axis),
+    parallel_stack=lambda values=...: gg.stack(together(*values)),
     unstack=lambda value, num=None, axis=0: list(gg.unstack(value, axis=axis)),
-    tile=lambda input, multiples: gg.tile(input, multiples),
     repeat=lambda input, repeats=..., axis=None: gg.repeat(
         input, int(repeats) if np.ndim(repeats) == 0 else tensor(repeats), axis=axis
     ),
-    broadcast_to=lambda input, shape: gg.broadcast_to(input, shape),
-    reverse=lambda tensor, axis: gg.flip(tensor, axis=axis),
-    roll=lambda input, shift, axis: gg.roll(input, shift, axis=axis),
+    tile=lambda input, multiples: gg.tile(ensure_rank("tile", input, len(multiples)), multiples),
+    transpose=_transpose,
     sort=lambda values, axis=-1, direction="ASCENDING": gg.sort(
         values, axis=axis, descending=_descending("sort", direction)
     ),
     argsort=lambda values, axis=-1, direction="ASCENDING", stable=False: gg.astype(
         gg.argsort(values, axis=axis, descending=_descending("argsort", direction)), "int32"
-    ),
-    clip_by_value=lambda t, clip_value_min, clip_value_max: gg.clip(
-        t, clip_value_min, clip_value_max
     ),
     boolean_mask=lambda tensor, mask, axis=0: tensor[(slice_(None),) * axis + (mask,)],
     slice=lambda input_, begin, size: input_[
@@ -281,21 +270,13 @@ _OPS = ops(
     scatter_nd=lambda indices, updates, shape: gg.index_add(
         gg.zeros(shape, dtype=updates.dtype), updates, index=_places(indices)
     ),
-    tensor_scatter_nd_add=lambda tensor, indices, updates: gg.index_add(
-        tensor, updates, index=_places(indices)
+    tensor_scatter_nd_add=_scattered(gg.index_add),
+    tensor_scatter_nd_sub=_scattered(
+        lambda x, updates, index: gg.index_add(x, -updates, index=index)
     ),
-    tensor_scatter_nd_sub=lambda tensor, indices, updates: gg.index_add(
-        tensor, -updates, index=_places(indices)
-    ),
-    tensor_scatter_nd_update=lambda tensor, indices, updates: gg.index_put(
-        tensor, updates, index=_places(indices)
-    ),
-    tensor_scatter_nd_max=lambda tensor, indices, updates: _extreme(
-        tensor, indices, updates, "scatter_max"
-    ),
-    tensor_scatter_nd_min=lambda tensor, indices, updates: _extreme(
-        tensor, indices, updates, "scatter_min"
-    ),
+    tensor_scatter_nd_update=_scattered(gg.index_put),
+    tensor_scatter_nd_max=_scattered(_extreme("scatter_max")),
+    tensor_scatter_nd_min=_scattered(_extreme("scatter_min")),
     sequence_mask=lambda lengths, maxlen=None, dtype="bool": gg.astype(
         gg.arange(int(gg.max(lengths)) if maxlen is None else maxlen)
         < gg.expand_dims(lengths, axis=-1),
@@ -304,8 +285,7 @@ _OPS = ops(
     dynamic_partition=lambda data, partitions=..., num_partitions=...: [
         data[gg.equal(tensor(partitions), i)] for i in np.arange(int(num_partitions)).tolist()
     ],
-    dynamic_stitch=lambda indices=..., data=...: _stitched(indices, data),
-    parallel_stack=lambda values=...: gg.stack(together(*values)),
+    dynamic_stitch=_stitched,
     shape_n=lambda input=..., out_type="int32": [
         gg.asarray(np.array(tensor(x).shape, dtype=out_type)) for x in input
     ],
@@ -318,11 +298,4 @@ _OPS = ops(
         list(np.broadcast_shapes(ints(shape_x), ints(shape_y))), "int32"
     ),
 )
-
-
-def meshgrid(*args, indexing="xy", name=None) -> list[Tensor]:
-    """Coordinates of a grid."""
-    return list(gg.meshgrid(*map(tensor, args), indexing=indexing))
-
-
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

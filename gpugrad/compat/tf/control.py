@@ -13,10 +13,11 @@ import numpy as np
 import gpugrad as gg
 from gpugrad.compat.tf.arrays import constant
 from gpugrad.compat.tf.convert import tensor
+from gpugrad.compat.tf.errors import OutOfRangeError
 from gpugrad.compat.tf.shapes import TensorSpec, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
-from gpugrad.errors import DTypeError, GpugradWarning, ShapeError, TraceError
+from gpugrad.errors import ArgumentError, DTypeError, GpugradWarning, TraceError
 
 
 class ConcreteFunction:
@@ -27,11 +28,7 @@ class ConcreteFunction:
         self.name = function.__name__
 
     def __call__(self, *args, **keywords) -> Any:
-        """The result for Tensors; the other arguments, which may be left out, are fixed.
-
-        Raises:
-            DTypeError: another value for one that is fixed, or too many.
-        """
+        """The result for Tensors; the other arguments, which may be left out, are fixed."""
         positional, named = self._specs
         given, bound = list(args), []
         for spec in positional:
@@ -39,6 +36,9 @@ class ConcreteFunction:
             take = bool(given) and (is_tensor or _is_equal(given[0], spec))
             value = given.pop(0) if take else spec
             bound.append(value if is_tensor else spec)
+        names = [k for k, v in named.items() if isinstance(v, _OF_TENSORS) and k not in keywords]
+        for name in names[: len(given)]:  # in the order in which they were named
+            keywords[name] = given.pop(0)
         fixed = {k: v for k, v in named.items() if not isinstance(v, _OF_TENSORS)}
         wrong = {k: v for k, v in keywords.items() if not _is_equal(v, fixed.get(k, v))}
         wrong.update({k: v for k, v in keywords.items() if k not in named})
@@ -46,10 +46,7 @@ class ConcreteFunction:
             raise DTypeError(f"{self.name}: {[*given, wrong]!r:.90} does not fit {self._specs}.")
         return self._function(*bound, **{**fixed, **keywords})
 
-    @property
-    def structured_input_signature(self) -> Any:
-        """The specs of the arguments."""
-        return self._specs
+    structured_input_signature = property(lambda self: self._specs)
 
     @property
     def graph(self) -> Any:
@@ -88,49 +85,43 @@ class Function:
     def __call__(self, *args, **keywords) -> Any:
         """The result, by a replay or a new trace."""
         if self.input_signature is not None:
-            args = self._checked(args)
-        if self._eager or _run_eagerly[0]:
-            return _values(self.python_function(*args, **keywords))
-        args, keywords = nest.map_structure(_argument, (args, keywords))
-        try:
-            return _values(self.traced(*args, **keywords))
-        except TraceError as error:
-            self._eager = True
-            warnings.warn(
-                f"tf.function: {self.__name__} runs eagerly, because it cannot be traced. {error}",
-                GpugradWarning,
-                stacklevel=2,
-            )
-            return _values(self.python_function(*args, **keywords))
+            own = len(args) - len(self.input_signature)  # `self` of a method
+            pairs = zip(self.input_signature, args[own:], strict=True)
+            args = (*args[:own], *(self._checked(spec, value) for spec, value in pairs))
+        if not (self._eager or _run_eagerly[0]):
+            given = nest.map_structure(_argument, (args, keywords))
+            try:
+                return _values(self.traced(*given[0], **given[1]))
+            except TraceError as error:
+                self._eager = True
+                name = self.__name__
+                message = f"tf.function: {name} runs eagerly, because it cannot be traced. {error}"
+                warnings.warn(message, GpugradWarning, stacklevel=2)
+        return _values(self.python_function(*args, **keywords))
 
-    def _checked(self, args) -> Any:
-        """The arguments as Tensors that fit ``input_signature=``."""
-        own = args[: len(args) - len(self.input_signature)]  # `self` of a method
-        tensors = []
-        for spec, value in zip(self.input_signature, args[len(own) :], strict=True):
-            x = tensor(value, spec.dtype) if isinstance(spec, TensorSpec) else value
-            if isinstance(spec, TensorSpec) and not spec.is_compatible_with(x):
-                raise DTypeError(
-                    f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does "
-                    f"not fit {spec}."
-                )
-            tensors.append(x)
-        return (*own, *tensors)
+    def _checked(self, spec, value) -> Any:
+        """An argument as a Tensor that fits its spec."""
+        if not isinstance(spec, TensorSpec):
+            return value
+        x = tensor(value, spec.dtype)
+        if not spec.is_compatible_with(x):
+            raise DTypeError(
+                f"{self.__name__}: an argument of shape {x.shape} and dtype {x.dtype} does not fit "
+                f"{spec}."
+            )
+        return x
 
     def __get__(self, instance, owner=None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def get_concrete_function(self, *args, **keywords) -> ConcreteFunction:
-        """The function for arguments like these, Tensors or TensorSpecs."""
         args = args or tuple(self.input_signature or ())
         return ConcreteFunction(self, (args, keywords))
 
     def experimental_get_tracing_count(self) -> int:
-        """How often it was traced."""
         return int(self.traced.cache_info().traces)
 
     def pretty_printed_concrete_signatures(self) -> str:
-        """How many traces there are."""
         return f"{self.__name__}: {self.traced.cache_info().traces} traces"
 
     def __repr__(self) -> str:
@@ -141,7 +132,6 @@ _run_eagerly = [False]
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Whether `tf.function` calls the Python function each time, for debugging."""
     _run_eagerly[0] = bool(run_eagerly)
 
 
@@ -155,10 +145,14 @@ def _argument(x) -> Any:
 
 
 def _values(result) -> Any:
-    """A result with the value of each Variable, and Tensors of arrays."""
-    return nest.map_structure(
-        lambda x: x.value() if isinstance(x, gg.Variable) else _argument(x), result
-    )
+    """A result with the value of each Variable, and Tensors of arrays and numbers."""
+    return nest.map_structure(_value, result)
+
+
+def _value(x) -> Any:
+    if isinstance(x, gg.Variable):
+        return x.value()
+    return tensor(x) if isinstance(x, (np.ndarray, np.number, int, float, complex)) else x
 
 
 def function(func=None, input_signature=None, autograph=True, *others, **options) -> Any:
@@ -177,12 +171,10 @@ def function(func=None, input_signature=None, autograph=True, *others, **options
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None) -> Any:
-    """The result of one of two functions."""
     return gg.cond(tensor(pred), true_fn, false_fn)
 
 
 def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) -> Any:
-    """The result of the function beside the first condition that holds, else of `default`."""
     (pred, f), *rest = pred_fn_pairs
     if not rest:
         return cond(pred, f, f if default is None else default)
@@ -190,7 +182,6 @@ def case(pred_fn_pairs, default=None, exclusive=False, strict=False, name=None) 
 
 
 def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
-    """The result of the function of that number, of the last one for other numbers."""
     pairs = list(branch_fns.items() if isinstance(branch_fns, dict) else enumerate(branch_fns))
     pairs = [p[1] if isinstance(p[1], tuple) else p for p in pairs]  # of (number, function)
     index = tensor(branch_index)
@@ -198,7 +189,6 @@ def switch_case(branch_index, branch_fns, default=None, name=None) -> Any:
 
 
 def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **options) -> Any:
-    """`body` again and again while `cond` holds, on values of a list, tuple or dict."""
     start = nest.map_structure(lambda v: v if isinstance(v, TensorArray) else tensor(v), loop_vars)
     arrays = any(isinstance(v, TensorArray) for v in nest.flatten(start))
     call: Any = (lambda f, v: f(**v)) if isinstance(start, dict) else (lambda f, v: f(*v))
@@ -207,47 +197,42 @@ def while_loop(cond, body, loop_vars, *others, maximum_iterations=None, **option
         new = call(body, values)
         new = new if isinstance(new, (list, tuple, dict)) else [new]
         leaves = [v if isinstance(v, TensorArray) else tensor(v) for v in nest.flatten(new)]
+        if len(leaves) != len(nest.flatten(start)):
+            raise ArgumentError(f"while_loop: {new!r:.60} has not the structure of loop_vars.")
         return nest.pack(start, leaves)
 
-    if arrays or maximum_iterations is not None:
-        values, n = start, 0
-        while (maximum_iterations is None or n < int(maximum_iterations)) and bool(
-            call(cond, values)
-        ):
-            values, n = advance(values), n + 1
-        return values
-    return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
+    if not arrays and maximum_iterations is None:
+        return gg.while_loop(lambda v: tensor(call(cond, v)), advance, start)
+    values, most = start, np.inf if maximum_iterations is None else int(maximum_iterations)
+    n = 0
+    while n < most and bool(call(cond, values)):
+        values, n = advance(values), n + 1
+    return values
 
 
 def map_fn(fn, elems, dtype=None, *others, fn_output_signature=None, **options) -> Any:
-    """A function of each part along the first axis, the results stacked."""
     elems = nest.map_structure(tensor, elems)
     n = nest.flatten(elems)[0].shape[0]
     results = [fn(nest.map_structure(lambda x, i=i: x[i], elems)) for i in np.arange(n).tolist()]
     if not results:
         spec = fn_output_signature or dtype or nest.flatten(elems)[0].dtype
-        return gg.zeros(
-            (0, *(getattr(spec, "shape", None) or ())), dtype=getattr(spec, "dtype", spec)
-        )
-    leaves = [nest.flatten(r) for r in results]
-    return nest.pack(
-        results[0], [gg.stack([tensor(x) for x in column]) for column in zip(*leaves, strict=True)]
-    )
+        shape = getattr(spec, "shape", None) or ()
+        return gg.zeros((0, *shape), dtype=getattr(spec, "dtype", spec))
+    columns = zip(*map(nest.flatten, results), strict=True)
+    return nest.pack(results[0], [gg.stack([tensor(x) for x in column]) for column in columns])
 
 
 def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) -> Any:
-    """A function of each part along the first axis, all at once."""
     return gg.vectorized_map(fn, nest.map_structure(tensor, elems))
 
 
 def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
-    """`fn` of the result so far and of each part along the first axis; all results stacked."""
     elems = nest.map_structure(tensor, elems)
     if initializer is None:
         first = nest.map_structure(lambda x: x[-1 if reverse else 0], elems)
         rest = nest.map_structure(lambda x: x[:-1] if reverse else x[1:], elems)
         later = scan(fn, rest, first, reverse=reverse)
-        join = lambda a, b: gg.concat([b, a[None]] if reverse else [a[None], b])  # noqa: E731
+        join = lambda a, b: gg.concat([b, a[None]] if reverse else [a[None], b])
         both = zip(nest.flatten(first), nest.flatten(later), strict=True)
         return nest.pack(first, [join(a, b) for a, b in both])
 
@@ -258,14 +243,12 @@ def scan(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
     return gg.scan(step, nest.map_structure(tensor, initializer), elems, reverse=reverse)[1]
 
 
-def foldl(fn, elems, initializer=None, *others, **options) -> Any:
-    """The last result of `scan`."""
-    return nest.map_structure(lambda x: x[-1], scan(fn, elems, initializer))
+def foldl(fn, elems, initializer=None, *others, reverse=False, **options) -> Any:
+    results = scan(fn, elems, initializer, reverse=reverse)
+    return nest.map_structure(lambda x: x[0 if reverse else -1], results)
 
 
-def foldr(fn, elems, initializer=None, *others, **options) -> Any:
-    """`foldl` from the last part on."""
-    return nest.map_structure(lambda x: x[0], scan(fn, elems, initializer, reverse=True))
+foldr = functools.partial(foldl, reverse=True)
 
 
 def py_function(func=None, inp=None, Tout=None, name=None) -> Any:
@@ -283,9 +266,7 @@ def numpy_function(func=None, inp=None, Tout=None, *others, **options) -> Any:
     return nest.map_structure(constant, result)
 
 
-def custom_gradient(f=None) -> Any:
-    """A function with a gradient of its own: see `gpugrad.custom_gradient`."""
-    return gg.custom_gradient(f)
+custom_gradient = gg.custom_gradient
 
 
 def group(*inputs, name=None, **options) -> None:
@@ -293,7 +274,6 @@ def group(*inputs, name=None, **options) -> None:
 
 
 def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name=None) -> list[Any]:
-    """Second derivatives of a sum by each x, of shape (*x.shape, *x.shape), inside a Graph."""
     found = []
     for x in xs if isinstance(xs, (list, tuple)) else [xs]:
         (slope,) = gg.gradients(ys, [x])
@@ -314,37 +294,31 @@ class TensorArray:
     """
 
     def __init__(
-        self,
-        dtype,
-        size=0,
-        dynamic_size=False,
-        clear_after_read=None,
-        *others,
-        element_shape=None,
-        **options,
+        self, dtype, size=0, dynamic_size=False, *others, element_shape=None, **options
     ) -> None:
         self.dtype, self.element_shape = numpys(dtype), element_shape
         self.dynamic_size = dynamic_size
         self._items: list[Any] = [None] * int(size)
 
     def write(self, index, value, name=None) -> TensorArray:
-        """With an element at an index."""
-        index, value = int(index), tensor(value, like=self.dtype)
+        index, value, n = int(index), tensor(value, like=self.dtype), len(self._items)
         if value.dtype != self.dtype:
             raise DTypeError(
                 f"TensorArray.write: the value is {value.dtype}, the array {self.dtype}."
             )
-        if index >= len(self._items) and not self.dynamic_size:
-            raise ShapeError(
-                f"TensorArray.write: index {index} of an array of size {len(self._items)}: give "
-                "dynamic_size=True."
+        if index >= n and not self.dynamic_size:
+            raise OutOfRangeError(
+                f"TensorArray.write: index {index} of an array of size {n}: give dynamic_size=True."
             )
-        self._items += [None] * (index + 1 - len(self._items))
+        self._items += [None] * (index + 1 - n)
         self._items[index] = value
         return self
 
     def read(self, index, name=None) -> Tensor:
-        """The element at an index, zeros if it was not written."""
+        if not 0 <= int(index) < len(self._items):
+            raise OutOfRangeError(
+                f"TensorArray.read: index {int(index)} of an array of size {len(self._items)}."
+            )
         return self._filled()[int(index)]
 
     def _filled(self) -> list[Any]:
@@ -353,30 +327,24 @@ class TensorArray:
         return [gg.zeros(shape, dtype=self.dtype) if x is None else x for x in self._items]
 
     def stack(self, name=None) -> Tensor:
-        """All elements along a new first axis."""
         return gg.stack(self._filled())
 
     def concat(self, name=None) -> Tensor:
-        """All elements one after the other."""
         return gg.concat(self._filled())
 
     def gather(self, indices, name=None) -> Tensor:
-        """Some elements along a new first axis."""
         return gg.take(self.stack(), tensor(indices), axis=0)
 
     def unstack(self, value, name=None) -> TensorArray:
-        """With the parts of a Tensor along the first axis as elements."""
         self._items = list(gg.unstack(tensor(value, like=self.dtype)))
         return self
 
     def split(self, value, lengths, name=None) -> TensorArray:
-        """With parts of a Tensor of given lengths as elements."""
         ends = np.cumsum(np.asarray(lengths))[:-1].tolist()
         self._items = list(gg.split(tensor(value), ends))
         return self
 
     def size(self, name=None) -> Tensor:
-        """The number of elements."""
         return gg.constant(len(self._items), "int32")
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
+from gpugrad.compat.tf.errors import ConversionError
 from gpugrad.compat.tf.shapes import numpys
 from gpugrad.core.from_python import numbers_only
 from gpugrad.core.tensor import Tensor, holds_tensor
@@ -25,9 +27,16 @@ def tensor(value, dtype=None, like=None) -> Tensor:
         like: a dtype that Python numbers take instead, if they fit it.
 
     Raises:
-        DTypeError: no number, or a Tensor of another dtype.
+        ConversionError: no number, or a Tensor of another dtype.
         NumberOverflowError: a Python int beyond int32.
     """
+    try:
+        return _tensor(value, dtype, like)
+    except DTypeError as error:
+        raise ConversionError(str(error)) from None
+
+
+def _tensor(value, dtype, like) -> Tensor:
     if hasattr(value, "__tf_tensor__"):
         value = value.__tf_tensor__(dtype)
     if isinstance(value, (Tensor, gg.IndexedSlices)) or holds_tensor(value):
@@ -82,7 +91,11 @@ def ints(value: Any) -> tuple[int, ...]:
     """A shape, axes or sizes as ints: of ints, of Tensors, or in a Tensor."""
     if isinstance(value, Tensor) or hasattr(value, "dtype"):
         value = np.asarray(value.numpy() if isinstance(value, Tensor) else value).tolist()
-    return tuple(int(n) for n in value) if isinstance(value, (list, tuple)) else (int(value),)
+    several = value if isinstance(value, (list, tuple)) else [value]
+    try:
+        return tuple(int(n) for n in several)
+    except (TypeError, ValueError):
+        raise ConversionError(f"gpugrad.compat.tf: {value!r:.60} is no int, nor ints.") from None
 
 
 def axes(value: Any) -> Any:
@@ -120,7 +133,7 @@ _IGNORED = frozenset(_WITHOUT_EFFECT.split())
 """Parameters without effect, also where a function does not list them."""
 
 
-def op(f: Callable[..., Any], name: str = "", *parameters: str) -> Callable[..., Any]:
+def op(f: Callable[..., Any], name: str = "", parameters: dict[str, Any] | None = None) -> Any:
     """`f` with its arguments read as TensorFlow does, and with ``name=``, which is ignored.
 
     The name of a parameter says how it is read (`_READ`). Parameters without a default are Tensors
@@ -130,41 +143,36 @@ def op(f: Callable[..., Any], name: str = "", *parameters: str) -> Callable[...,
     Args:
         f: a function of positional parameters.
         name: of the function, by default its own.
-        parameters: their names, which are Tensors, if they are not those of `f`.
+        parameters: their names and defaults, if they are not those of `f`.
     """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    given = inspect.signature(f).parameters.values() if not parameters else ()
-    defaults = [p.default for p in given] or [inspect.Parameter.empty] * len(parameters)
-    names = [p.name for p in given] or list(parameters)
-    required = [inspect.Parameter.empty if d is ... else d for d in defaults]
-    shown = [inspect.Parameter(n, kind, default=d) for n, d in zip(names, required, strict=True)]
-    if "name" not in names:
-        shown.append(inspect.Parameter("name", kind, default=None))
-    signature = inspect.Signature(shown)
-    places = {n: i for i, n in enumerate(names)}
-    readers = [(i, _READ[n]) for n, i in places.items() if n in _READ and not parameters]
-    readers = [(i, reader) for i, reader in readers if defaults[i] is not ...]
-    read = {i for i, _ in readers}
-    arrays = [i for i, d in enumerate(defaults) if d is inspect.Parameter.empty and i not in read]
-    n = len(names)
-
-    def place(key: str) -> int | None:
-        return places.get(key, places.get(_KNOWN_AS.get(key, "")))
+    kind, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+    if parameters is None:
+        parameters = {n: p.default for n, p in inspect.signature(f).parameters.items()}
+    n, places = len(parameters), {name: i for i, name in enumerate(parameters)}
+    required = [empty if d is ... else d for d in parameters.values()]
+    shown = {**dict(zip(parameters, required, strict=True)), "name": None}
+    signature = inspect.Signature([inspect.Parameter(k, kind, default=d) for k, d in shown.items()])
+    read = {places[k]: _READ[k] for k, d in parameters.items() if k in _READ and d is not ...}
+    arrays = [i for i, d in enumerate(parameters.values()) if d is empty and i not in read]
 
     @functools.wraps(f)
     def call(*args, **keywords) -> Any:
         values = [*args[:n], *required[len(args) :]]
         wrong = len(args) > len(shown)
         for key, value in keywords.items():
-            i = place(key)
+            i = places.get(key, places.get(_KNOWN_AS.get(key, "")))
             if i is not None and i >= len(args):
                 values[i] = value
             elif i is not None or key not in _IGNORED:
                 wrong = True
-        if wrong or any(v is inspect.Parameter.empty for v in values[len(args) :]):
-            signature.bind(*args, **keywords)  # raises
-            raise TypeError(f"{call.__name__}: the arguments do not fit {signature}")
-        for i, reader in readers:
+        if wrong or any(v is empty for v in values[len(args) :]):
+            try:
+                signature.bind(*args, **keywords)
+                problem = "the arguments do not fit"
+            except TypeError as error:
+                problem = str(error)
+            raise TypeError(f"{call.__name__}{signature}: {problem}")
+        for i, reader in read.items():
             if values[i] is not None:
                 values[i] = reader(values[i])
         for i, x in zip(arrays, together(*[values[i] for i in arrays]), strict=True):
@@ -173,7 +181,7 @@ def op(f: Callable[..., Any], name: str = "", *parameters: str) -> Callable[...,
 
     if name:
         call.__name__ = call.__qualname__ = name
-    if parameters or f.__doc__ is None:
+    if name or f.__doc__ is None:
         call.__doc__ = f"TensorFlow's ``{call.__name__}{signature}``."
     call.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
     return call
@@ -183,19 +191,36 @@ def ops(text: str = "", /, **formulas: Callable[..., Any]) -> dict[str, Callable
     """Functions of TensorFlow by their names.
 
     Args:
-        text: lines ``parameters: name name=gpugrad's.name ...`` of ops of Tensors alone.
+        text: lines ``parameters: name name=gpugrad's.name ...`` of functions that differ from
+            gpugrad's in names alone: those of parameters, of which ``axis`` and those with a
+            default have the same name there, and of functions.
         formulas: functions for `op`.
     """
     found = {name: op(f, name) for name, f in formulas.items()}
-    parameters: list[str] = []
+    parameters: dict[str, Any] = {}
     for line in text.splitlines():
         before, _, names = line.rpartition(":")
-        parameters = before.split() or parameters  # a line without goes on with the one above
+        if before:  # a line without goes on with the one above
+            pairs = [token.partition("=") for token in before.split()]
+            parameters = {
+                key: ast.literal_eval(default) if equals else inspect.Parameter.empty
+                for key, equals, default in pairs
+            }
+        keys = [
+            key
+            for key, d in parameters.items()
+            if key == "axis" or d is not inspect.Parameter.empty
+        ]
         for entry in names.split():
             name, _, own = entry.partition("=")
             f: Any = functools.reduce(getattr, (own or name).split("."), gg)
-            found[name] = op(f, name, *parameters)
+            found[name] = op(_with_keywords(f, keys) if keys else f, name, parameters)
     return found
+
+
+def _with_keywords(f: Any, keys: list[str]) -> Callable[..., Any]:
+    """A function of positional arguments alone, the last of which `f` takes by keywords."""
+    return lambda *args: f(*args[: -len(keys)], **dict(zip(keys, args[-len(keys) :], strict=True)))
 
 
 def layout(name: str, data_format: str | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -42,19 +41,20 @@ def assert_near(x=..., y=..., rtol=None, atol=None, message=None, summarize=None
 
 @op
 def check_numerics(tensor, message="") -> Tensor:
-    """A Tensor without NaN and infinities."""
     _check("check_numerics", gg.isfinite(tensor), f"{message} : Tensor had NaN or Inf", tensor)
     return tensor
 
 
 def assert_all_finite(x, message="", name=None) -> Tensor:
-    """`check_numerics`."""
     return check_numerics(x, message)
+
+
+def Assert(condition, data, summarize=None, name=None) -> None:
+    _check("Assert", tensor(condition), None, *data)
 
 
 @op
 def assert_shapes(shapes=..., data=None, summarize=None, message=None) -> None:
-    """Raise if Tensors, each beside its shape of ints and letters, have other shapes."""
     known: dict[Any, int] = {}
     for x, shape in shapes.items() if isinstance(shapes, dict) else shapes:
         own = tensor(x.deref() if hasattr(x, "deref") else x).shape
@@ -71,31 +71,30 @@ def enable_check_numerics(*args, **options) -> None:
 
 set_log_device_placement = enable_check_numerics
 
-_PAIRS = """equal none_equal=not_equal less less_equal greater greater_equal"""
-_SIGNS = {
+_PAIRS = "equal none_equal=not_equal less less_equal greater greater_equal"
+_SINGLE: dict[str, Callable[..., Any]] = {
     "positive": lambda x: x > 0,
     "negative": lambda x: x < 0,
     "non_negative": lambda x: x >= 0,
     "non_positive": lambda x: x <= 0,
+    "scalar": lambda x: x.ndim == 0,
 }
-
-
 _OPS = ops(
     **{
         f"assert_{name}": _pair(f"assert_{name}", getattr(gg, own or name))
         for name, _, own in (each.partition("=") for each in _PAIRS.split())
     },
-    **{f"assert_{name}": _one(f"assert_{name}", test) for name, test in _SIGNS.items()},
+    **{f"assert_{name}": _one(f"assert_{name}", test) for name, test in _SINGLE.items()},
     assert_rank=lambda x, rank=..., message=None: _check(
         "assert_rank", x.ndim == int(rank), message, x
     ),
     assert_rank_at_least=lambda x, rank=..., message=None: _check(
         "assert_rank_at_least", x.ndim >= int(rank), message, x
     ),
-    assert_scalar=_one("assert_scalar", lambda x: x.ndim == 0),
     assert_type=lambda tensor, tf_type=..., message=None: _check(
         "assert_type", tensor.dtype == tf_type, message, tensor
     ),
+    assert_integer=_one("assert_integer", lambda x: x.dtype.kind in "iu"),
     is_numeric_tensor=lambda tensor: tensor.dtype != bool,
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

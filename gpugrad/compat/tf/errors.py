@@ -15,7 +15,6 @@ reshape None 3
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 from gpugrad import errors
@@ -64,7 +63,14 @@ _all.node_def = property(lambda error: _given(error, 0))
 _all.op = property(lambda error: _given(error, 1))
 _all.message, _all.__str__ = property(_message), _message
 OpError = errors.GpugradError
+
+
+class ConversionError(errors.DTypeError, errors.ArgumentError):
+    """A value that has no Tensor: TensorFlow raises TypeError for some, ValueError for others."""
+
+
 _CLASSES = {f"{name}Error": _class(name, i) for i, name in enumerate(_NAMES.split(), 1)}
+OperatorNotAllowedInGraphError = ConversionError
 FailedPreconditionError: Any = _CLASSES["FailedPreconditionError"]
 OutOfRangeError: Any = _CLASSES["OutOfRangeError"]
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_CLASSES), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _CLASSES, own=globals())

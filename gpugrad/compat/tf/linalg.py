@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
+from gpugrad.compat.tf import arrays, math
 from gpugrad.compat.tf.convert import keeping, op, ops, tensor
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 
-einsum = gg.einsum
+einsum, eye, l2_normalize = gg.einsum, arrays.eye, math._OPS["l2_normalize"]
 _inverse, _solve, _diagonal = gg.linalg.inv, gg.linalg.solve, gg.linalg.diagonal
 
 
 @op
 def tensordot(a, b, axes=...) -> Tensor:
-    """The sum of products over axes: a number of them, or lists for each operand."""
     return gg.tensordot(a, b, axes=axes.numpy().tolist() if isinstance(axes, Tensor) else axes)
 
 
@@ -26,7 +26,10 @@ def _adjoint(matrix: Tensor, yes: Any = True) -> Tensor:
 
 @op
 def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False) -> Tensor:
-    """The product of matrices, each transposed first if asked."""
+    if min(a.ndim, b.ndim) < 2:
+        raise ArgumentError(
+            f"matmul: shapes {a.shape} and {b.shape} are not of matrices; see tf.linalg.matvec."
+        )
     a = _adjoint(a) if adjoint_a else gg.matrix_transpose(a) if transpose_a else a
     b = _adjoint(b) if adjoint_b else gg.matrix_transpose(b) if transpose_b else b
     return gg.matmul(a, b)
@@ -34,7 +37,6 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
 
 @op
 def set_diag(input, diagonal, name=None, k=0) -> Tensor:
-    """Matrices with another diagonal."""
     on = gg.eye(input.shape[-2], input.shape[-1], k=k, dtype="bool")
     n = gg.arange(diagonal.shape[-1])
     index = (..., n + max(-k, 0), n + max(k, 0))
@@ -43,14 +45,12 @@ def set_diag(input, diagonal, name=None, k=0) -> Tensor:
 
 @op
 def band_part(input, num_lower, num_upper) -> Tensor:
-    """Matrices without what is below and above a band; -1 keeps all of a side."""
     x = input if num_lower < 0 else gg.triu(input, k=-num_lower)
     return x if num_upper < 0 else gg.tril(x, k=num_upper)
 
 
 @op
 def tensor_diag_part(input) -> Tensor:
-    """The inverse of `tensor_diag`: elements where both halves of an index are equal."""
     half = input.shape[: input.ndim // 2]
     n = int(gg.prod(gg.asarray(half)))
     return gg.reshape(_diagonal(gg.reshape(input, (n, n))), half)
@@ -58,7 +58,6 @@ def tensor_diag_part(input) -> Tensor:
 
 @op
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True) -> Tensor:
-    """The least-squares solution of ``matrix @ x = rhs``."""
     transposed = _adjoint(matrix)
     tall = matrix.shape[-2] >= matrix.shape[-1]
     normal = transposed @ matrix if tall else matrix @ transposed
@@ -77,7 +76,6 @@ def svd(tensor, full_matrices=False, compute_uv=True) -> Any:
 
 @op
 def matrix_rank(a, tol=None) -> Tensor:
-    """The number of singular values above a tolerance."""
     s = gg.linalg.svdvals(a)
     if tol is None:
         tol = max(a.shape[-2:]) * gg.finfo(s.dtype).eps * gg.max(s, axis=-1, keepdims=True)
@@ -86,7 +84,6 @@ def matrix_rank(a, tol=None) -> Tensor:
 
 @op
 def norm(tensor, ord="euclidean", axis=None, keepdims=False) -> Tensor:
-    """The norm of all elements, of vectors (an axis) or of matrices (two axes)."""
     if axis is None:
         flat = gg.linalg.norm(gg.ravel(tensor), None if ord in ("euclidean", "fro") else ord)
         return gg.reshape(flat, (1,) * tensor.ndim) if keepdims else flat
@@ -97,7 +94,6 @@ def norm(tensor, ord="euclidean", axis=None, keepdims=False) -> Tensor:
 
 @op
 def normalize(tensor, ord="euclidean", axis=None) -> Any:
-    """A Tensor over its norm, and the norm."""
     size = norm(tensor, ord, axis, True)
     return tensor / size, size
 
@@ -114,7 +110,6 @@ def global_norm(t_list=...) -> Tensor:
 
 @op
 def lu(input, output_idx_type="int32") -> Any:
-    """Both triangular factors in one matrix, and the permutation of rows."""
     factors, pivots = gg.linalg.lu_factor(input)
     order = gg.linalg.pivots_to_permutation(pivots, size=input.shape[-2])
     return factors, gg.astype(order, output_idx_type)
@@ -132,7 +127,8 @@ def _cholesky_solve(chol, rhs) -> Tensor:
 _OPS = ops(
     """input: cholesky=linalg.cholesky det=linalg.det eigvals=linalg.eigvals
     eigvalsh=linalg.eigvalsh expm=linalg.expm logm=linalg.logm matrix_transpose sqrtm=linalg.sqrtm
-    a b: cross=linalg.cross""",
+    a b: cross=linalg.cross
+    matrix rhs lower=True adjoint=False: triangular_solve=solve_triangular""",
     adjoint=lambda matrix: _adjoint(matrix),
     trace=lambda x: keeping(x, gg.linalg.trace(x)),
     matvec=lambda a, b, transpose_a=False, adjoint_a=False: matmul(
@@ -143,9 +139,6 @@ _OPS = ops(
     tensor_diag=lambda diagonal: gg.reshape(gg.diag(gg.ravel(diagonal)), diagonal.shape * 2),
     inv=lambda input, adjoint=False: _inverse(_adjoint(input, adjoint)),
     solve=lambda matrix, rhs, adjoint=False: _solve(_adjoint(matrix, adjoint), rhs),
-    triangular_solve=lambda matrix, rhs, lower=True, adjoint=False: gg.solve_triangular(
-        matrix, rhs, lower=lower, adjoint=adjoint
-    ),
     cholesky_solve=_cholesky_solve,
     pinv=lambda a, rcond=None: gg.linalg.pinv(a, rcond),
     qr=lambda input, full_matrices=False: tuple(
@@ -157,4 +150,4 @@ _OPS = ops(
     slogdet=lambda input: tuple(gg.linalg.slogdet(input)),
     logdet=_logdet,
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

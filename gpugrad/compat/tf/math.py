@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -39,19 +38,18 @@ def _cumulative(f: Callable[..., Tensor], first: float) -> Callable[..., Tensor]
     return cumulate
 
 
-def _segments(kind: str, sorted_ids: bool) -> dict[str, Callable[..., Tensor]]:
+def _segments(kind: str) -> dict[str, Callable[..., Tensor]]:
     f: Any = getattr(gg, f"segment_{kind}")
 
     def segments(data, segment_ids) -> Tensor:
         n = int(gg.max(segment_ids)) + 1 if segment_ids.size else 0
         return keeping(data, f(data, segment_ids, num_segments=n))
 
-    unsorted = lambda data, segment_ids, num_segments: f(  # noqa: E731
-        data, segment_ids, num_segments=num_segments
-    )
+    def unsorted(data, segment_ids, num_segments) -> Tensor:
+        return f(data, segment_ids, num_segments=num_segments)
 
-    found: dict[str, Any] = {f"segment_{kind}": segments} if sorted_ids else {}
-    return {**found, f"unsorted_segment_{kind}": unsorted}
+    both: dict[str, Any] = {f"segment_{kind}": segments, f"unsorted_segment_{kind}": unsorted}
+    return {name: g for name, g in both.items() if name != "segment_sqrt_n"}
 
 
 def _extreme(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -76,7 +74,6 @@ def _l2_normalize(x, axis=None, epsilon=1e-12) -> Tensor:
 
 @op
 def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32") -> Tensor:
-    """How often each integer occurs, or the sum of its weights."""
     weights = None if weights is None else tensor(weights)
     found = gg.bincount(gg.ravel(arr), weights, int(minlength or 0))
     return found if weights is not None else gg.astype(found, dtype)
@@ -86,18 +83,14 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32") -
 def confusion_matrix(
     labels=..., predictions=..., num_classes=None, weights=None, dtype="int32"
 ) -> Tensor:
-    """How often each label (row) was predicted as each class (column)."""
     labels, predictions = tensor(labels), tensor(predictions)
     n = num_classes
     n = int(max(gg.max(labels), gg.max(predictions))) + 1 if n is None else n
-    weights = gg.ones(labels.shape, dtype=dtype) if weights is None else _as(weights, dtype)
+    weights = (
+        gg.ones(labels.shape, dtype=dtype) if weights is None else gg.astype(tensor(weights), dtype)
+    )
     cells = gg.astype(labels, "int64") * n + gg.astype(predictions, "int64")
     return gg.reshape(gg.segment_sum(weights, cells, num_segments=n * n), (n, n))
-
-
-def _as(x, dtype) -> Tensor:
-    """A Tensor in a dtype."""
-    return gg.astype(tensor(x), dtype)
 
 
 def _polyval(coeffs=..., x=...) -> Tensor:
@@ -112,10 +105,8 @@ def _add_n(inputs=...) -> Tensor:
     return total if rest else gg.positive(total)
 
 
-def _euclidean(x: Tensor, axis=None, keepdims=False) -> Tensor:
-    return gg.sqrt(gg.sum(gg.square(x), axis=axis, keepdims=keepdims))
-
-
+_REDUCTIONS = "sum mean max min prod std logsumexp"
+_SEGMENTS = "sum mean max min prod sqrt_n"
 _OPS = ops(
     """x: abs acos acosh asin asinh atan atanh ceil conj cos cosh digamma=special.digamma
     erf=special.erf erfc=special.erfc erfcinv=special.erfcinv erfinv=special.erfinv exp expm1 floor
@@ -128,25 +119,21 @@ _OPS = ops(
     x y: add atan2 divide divide_no_nan=special.divide_no_nan equal floordiv=floor_divide
     floormod=remainder greater greater_equal less less_equal logical_and logical_or logical_xor
     maximum minimum mod=remainder multiply multiply_no_nan=special.multiply_no_nan not_equal pow
-    squared_difference subtract truediv=divide truncatemod=fmod xdivy=special.xdivy
+    realdiv=divide squared_difference subtract truediv=divide truncatemod=fmod xdivy=special.xdivy
     xlog1py=special.xlog1py xlogy=special.xlogy
     x1 x2: nextafter
+    scalar x: scalar_mul=multiply
     a x: igamma=special.gammainc igammac=special.gammaincc polygamma=special.polygamma
     x q: zeta=special.zeta
-    a b x: betainc=special.betainc""",
+    a b x: betainc=special.betainc
+    logits axis=-1: softmax log_softmax""",
     add_n=_add_n,
     accumulate_n=_add_n,
-    reduce_sum=_reduction(gg.sum),
-    reduce_mean=_reduction(gg.mean),
-    reduce_max=_reduction(gg.max),
-    reduce_min=_reduction(gg.min),
-    reduce_prod=_reduction(gg.prod),
-    reduce_std=_reduction(gg.std),
+    **{f"reduce_{name}": _reduction(getattr(gg, name)) for name in _REDUCTIONS.split()},
     reduce_variance=_reduction(gg.var),
-    reduce_logsumexp=_reduction(gg.logsumexp),
     reduce_any=_reduction(gg.any, "bool"),
     reduce_all=_reduction(gg.all, "bool"),
-    reduce_euclidean_norm=_reduction(_euclidean),
+    reduce_euclidean_norm=_reduction(lambda x, **options: gg.sqrt(gg.sum(gg.square(x), **options))),
     count_nonzero=lambda input, axis=None, keepdims=False, dtype="int64": gg.astype(
         gg.count_nonzero(input, axis=axis, keepdims=keepdims), dtype
     ),
@@ -158,14 +145,12 @@ _OPS = ops(
     top_k=_top_k,
     in_top_k=_in_top_k,
     l2_normalize=_l2_normalize,
-    softmax=lambda logits, axis=-1: gg.softmax(logits, axis=axis),
-    log_softmax=lambda logits, axis=-1: gg.log_softmax(logits, axis=axis),
     polyval=_polyval,
-    **_segments("sum", True),
-    **_segments("mean", True),
-    **_segments("max", True),
-    **_segments("min", True),
-    **_segments("prod", True),
-    **_segments("sqrt_n", False),
+    reciprocal_no_nan=lambda x: gg.special.divide_no_nan(gg.ones_like(x), x),
+    truncatediv=lambda x, y: gg.astype(gg.trunc(gg.divide(x, y)), x.dtype),
+    zero_fraction=lambda value: gg.mean(gg.astype(gg.equal(value, 0), "float32")),
+    is_non_decreasing=lambda x: gg.all(gg.diff(gg.ravel(x)) >= 0),
+    is_strictly_increasing=lambda x: gg.all(gg.diff(gg.ravel(x)) > 0),
+    **{k: f for kind in _SEGMENTS.split() for k, f in _segments(kind).items()},
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

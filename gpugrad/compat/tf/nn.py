@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf import math
+from gpugrad.compat.tf.arrays import ensure_rank
 from gpugrad.compat.tf.convert import ints, layout, op, ops, tensor, together
 from gpugrad.compat.tf.random import stream
 from gpugrad.core.tensor import Tensor
@@ -24,7 +24,6 @@ def _silu(features, beta=1.0) -> Tensor:
 
 @op
 def bias_add(value, bias, data_format=None) -> Tensor:
-    """A bias added to each channel."""
     if data_format and not layout("bias_add", data_format):
         bias = gg.reshape(bias, (-1,) + (1,) * (value.ndim - 2))
     return value + bias
@@ -32,14 +31,12 @@ def bias_add(value, bias, data_format=None) -> Tensor:
 
 @op
 def dropout(x, rate=0.5, noise_shape=None, seed=None) -> Tensor:
-    """Elements set to 0 with probability `rate`, the others scaled by 1 / (1 - rate)."""
     shape = None if noise_shape is None else ints(noise_shape)
     return F.dropout(x, float(rate), noise_shape=shape, generator=stream(seed))
 
 
 @op
 def embedding_lookup(params, ids, max_norm=None) -> Any:
-    """Rows of a table."""
     rows = gg.gather(params, ids)
     if max_norm is None:
         return rows
@@ -50,7 +47,6 @@ def embedding_lookup(params, ids, max_norm=None) -> Any:
 def batch_normalization(
     x, mean=..., variance=..., offset=..., scale=..., variance_epsilon=...
 ) -> Tensor:
-    """``scale * (x - mean) / sqrt(variance + variance_epsilon) + offset``."""
     factor = gg.rsqrt(tensor(variance) + variance_epsilon)
     result = (x - mean) * (factor if scale is None else factor * scale)
     return result if offset is None else result + offset
@@ -121,7 +117,8 @@ def _convolution(n: int) -> Callable[..., Tensor]:
         input, filters, strides=1, padding="VALID", data_format=None, dilations=None
     ) -> Tensor:
         name, last = f"conv{n}d", layout(f"conv{n}d", data_format)
-        x, w = _first(input, last), _kernels(filters, n)
+        x = _first(ensure_rank(name, input, n + 2), last)
+        w = _kernels(ensure_rank(name, filters, n + 2), n)
         stride, dilation = _spatial(strides, n, last), _spatial(dilations or 1, n, last)
         pairs = _padding(name, padding, x.shape[2:], w.shape[2:], stride, dilation, last)
         if all(a == b for a, b in pairs):
@@ -137,9 +134,40 @@ def _convolution(n: int) -> Callable[..., Tensor]:
 def depthwise_conv2d(
     input, filter, strides=1, padding="VALID", data_format=None, dilations=None
 ) -> Tensor:
-    """Convolution of each channel by its own filters, of shape (*window, channels, multiplier)."""
     w = gg.reshape(filter, (*filter.shape[:2], 1, -1))
     return _OPS["conv2d"](input, w, strides, padding, data_format, dilations)
+
+
+@op
+def separable_conv2d(
+    input,
+    depthwise_filter,
+    pointwise_filter,
+    strides=1,
+    padding="VALID",
+    data_format=None,
+    dilations=None,
+) -> Tensor:
+    depth = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return _OPS["conv2d"](depth, pointwise_filter, 1, "VALID", data_format)
+
+
+def _blocks(to_depth: bool) -> Callable[..., Tensor]:
+    """Square blocks of pixels as channels, or channels as blocks."""
+
+    def move(input, block_size=..., data_format=None) -> Tensor:
+        last, b = layout("space_to_depth", data_format), int(block_size)
+        x = input if last else gg.moveaxis(input, 1, -1)
+        n, h, w, c = x.shape
+        if to_depth:
+            parts = gg.reshape(x, (n, h // b, b, w // b, b, c))
+            y = gg.reshape(gg.permute_dims(parts, (0, 1, 3, 2, 4, 5)), (n, h // b, w // b, -1))
+        else:
+            parts = gg.reshape(x, (n, h, w, b, b, -1))
+            y = gg.reshape(gg.permute_dims(parts, (0, 1, 3, 2, 4, 5)), (n, h * b, w * b, -1))
+        return y if last else gg.moveaxis(y, -1, 1)
+
+    return move
 
 
 def _transposed(n: int) -> Callable[..., Tensor]:
@@ -203,13 +231,12 @@ def _lrn(input, depth_radius=5, bias=1, alpha=1, beta=0.5) -> Tensor:
 
 @op
 def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None) -> Tensor:
-    """The sum over examples, divided by the size of the whole batch."""
     loss = per_example_loss if sample_weight is None else per_example_loss * sample_weight
     return gg.sum(loss) / (loss.size if global_batch_size is None else global_batch_size)
 
 
-_shared = "softmax log_softmax l2_normalize top_k in_top_k softplus softsign"
-_OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
+_shared = "softmax log_softmax l2_normalize top_k in_top_k softplus softsign zero_fraction"
+_OPS: dict[str, Any] = {name: math._OPS[name] for name in _shared.split()} | ops(
     """features: elu relu relu6 selu
     x: log_sigmoid sigmoid tanh""",
     leaky_relu=lambda features, alpha=0.2: gg.leaky_relu(features, alpha),
@@ -236,6 +263,11 @@ _OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
         (1 - labels) * logits + (1 + (pos_weight - 1) * labels) * gg.softplus(-logits)
     ),
     log_poisson_loss=_log_poisson_loss,
+    space_to_depth=_blocks(True),
+    depth_to_space=_blocks(False),
+    atrous_conv2d=lambda value, filters, rate=..., padding=...: _OPS["conv2d"](
+        value, filters, 1, padding, dilations=rate
+    ),
     conv1d=_convolution(1),
     conv2d=_convolution(2),
     conv3d=_convolution(3),
@@ -248,4 +280,4 @@ _OPS = {name: math._OPS[name] for name in _shared.split()} | ops(
     lrn=_lrn,
     scale_regularization_loss=lambda regularization_loss: gg.sum(regularization_loss),
 )
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import gpugrad as gg
 from gpugrad.compat.names import forwarding
 from gpugrad.compat.tf.convert import ints, ops, tensor
 from gpugrad.core.tensor import Tensor
+from gpugrad.errors import ArgumentError
 
 _streams: dict[int, Any] = {}
 
@@ -33,12 +34,6 @@ def stream(seed) -> Any:
     return _streams[seed]
 
 
-def _stateless(seed) -> Any:
-    """The stream of a ``stateless_`` op, a function of two ints."""
-    low, high = ints(seed)
-    return gg.random.Generator((low * 0x9E3779B97F4A7C15 ^ high) % 2**63)
-
-
 def _parameter(p: Any) -> Any:
     return p if isinstance(p, (int, float)) else tensor(p)
 
@@ -55,6 +50,8 @@ def _truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None) -
 
 def _uniform(shape, minval=0, maxval=None, dtype="float32", seed=None) -> Tensor:
     if np.dtype(dtype).kind in "iu":
+        if maxval is None:
+            raise ArgumentError(f"tf.random.uniform: {dtype} needs maxval=.")
         least, most = int(minval), int(maxval)
         return gg.random.integers(shape, least, most, dtype=dtype, generator=stream(seed))
     z = gg.random.uniform(shape, dtype=dtype, generator=stream(seed))
@@ -81,6 +78,20 @@ def _categorical(logits, num_samples, dtype="int64", seed=None) -> Tensor:
     return gg.astype(drawn, dtype)
 
 
+def _stateless(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The op whose stream is a function of its seed, which is two ints."""
+
+    def draw(shape=..., seed=..., *args, **options) -> Tensor:
+        words = ints(seed)
+        if len(words) != 2:
+            raise ArgumentError(f"tf.random: the seed of a stateless op is two ints, not {words}.")
+        low, high = words
+        own = gg.random.Generator((low * 0x9E3779B97F4A7C15 ^ high) % 2**63)
+        return f(shape, *args, seed=own, **options)
+
+    return draw
+
+
 _OPS = ops(
     normal=_normal,
     truncated_normal=_truncated_normal,
@@ -90,16 +101,11 @@ _OPS = ops(
     categorical=_categorical,
     multinomial=_categorical,
     shuffle=lambda value, seed=None: gg.random.permutation(value, generator=stream(seed)),
-    stateless_normal=lambda shape, seed=..., mean=0.0, stddev=1.0, dtype="float32": _normal(
-        shape, mean, stddev, dtype, _stateless(seed)
-    ),
-    stateless_truncated_normal=lambda shape, seed=..., mean=0.0, stddev=1.0, dtype="float32": (
-        _truncated_normal(shape, mean, stddev, dtype, _stateless(seed))
-    ),
-    stateless_uniform=lambda shape, seed=..., minval=0, maxval=None, dtype="float32": _uniform(
-        shape, minval, maxval, dtype, _stateless(seed)
-    ),
 )
+_OPS |= {
+    f"stateless_{name}": _stateless(_OPS[name])
+    for name in ("normal", "truncated_normal", "uniform", "gamma", "poisson", "categorical")
+}
 
 
 class Generator:
@@ -115,12 +121,10 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed, alg=None) -> Generator:
-        """A stream that a seed determines."""
         return cls(gg.random.Generator(int(seed)))
 
     @classmethod
     def from_non_deterministic_state(cls, alg=None) -> Generator:
-        """A stream that differs from run to run."""
         return cls(gg.random.Generator(int(np.random.SeedSequence().generate_state(1)[0])))
 
     def __getattr__(self, name: str) -> Any:
@@ -129,7 +133,6 @@ class Generator:
         return lambda *args, **keywords: _OPS[name](*args, **keywords, seed=self._stream)
 
     def reset_from_seed(self, seed) -> None:
-        """Start again from a seed."""
         self._stream = gg.random.Generator(int(seed))
 
     def split(self, count=1) -> list[Generator]:
@@ -138,8 +141,7 @@ class Generator:
 
 
 def get_global_generator() -> Generator:
-    """The stream that is used without a seed."""
     return Generator(gg.random.default_generator())
 
 
-__getattr__, __dir__ = forwarding(__name__, types.SimpleNamespace(**_OPS), own=globals())
+__getattr__, __dir__ = forwarding(__name__, _OPS, own=globals())

@@ -1,10 +1,13 @@
-"""tf.train.Checkpoint on safetensors files: the Variables of objects, by their paths."""
+"""tf.train.Checkpoint on safetensors files: Variables and optimizers of objects, by their paths.
+
+A file does not keep how far the iterator of a Dataset is.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +19,53 @@ from gpugrad.compat.tf.state import Module
 from gpugrad.errors import CheckpointError
 
 
-def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    if isinstance(x, gg.Variable):
-        yield path, x
-        return
-    if id(x) in seen:
-        return
+def _parts(x) -> Iterable[tuple[Any, Any]]:
+    """The parts of an object by their names; of Keras' objects, the public ones first."""
+    if isinstance(x, (list, tuple)):
+        return enumerate(x)
     if isinstance(x, dict):
-        parts: Any = x.items()
-    elif isinstance(x, (list, tuple)):
-        parts = enumerate(x)
-    elif isinstance(x, (Module, gg.nn.Module, Checkpoint)):
-        parts = vars(x).items()
-    else:
-        return
-    seen.add(id(x))
-    for key, part in parts:
-        yield from _paths(part, f"{path}/{key}".strip("/"), seen)
+        return x.items()
+    if isinstance(x, (Module, gg.nn.Module, Checkpoint)):
+        return vars(x).items()
+    if all(kind.__name__ != "KerasSaveable" for kind in type(x).__mro__):
+        return ()
+    own, last = dict(vars(x)), "trainable_variables"  # what no attribute holds
+    if hasattr(x, "apply_gradients"):
+        own.pop(f"_{last}", None)  # of the model
+    names = sorted(own, key=lambda k: (k[0] == "_", k.endswith(last)))
+    return [(k.lstrip("_"), own[k]) for k in names]
+
+
+def _paths(x, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """Variables and gpugrad's optimizers in an object, each with its path."""
+    if isinstance(x, (gg.Variable, gg.optim.Optimizer)):
+        yield path, x
+    elif id(x) not in seen:
+        seen.add(id(x))
+        if isinstance(getattr(x, "value", None), gg.Variable):  # a Variable of Keras
+            yield path, x.value
+        else:
+            for key, part in _parts(x):
+                yield from _paths(part, f"{path}/{key}".strip("/"), seen)
 
 
 class Restored:
-    """The outcome of `Checkpoint.restore`."""
+    """The outcome of `Checkpoint.restore`; the first two methods raise CheckpointError."""
 
     def __init__(self, missing: list[str], unexpected: list[str]) -> None:
         self._missing, self._unexpected = missing, unexpected
 
     def assert_existing_objects_matched(self) -> Restored:
-        """Itself.
-
-        Raises:
-            CheckpointError: a Variable has no value in the file.
-        """
+        """Itself, if each Variable has a value in the file."""
         if self._missing:
             raise CheckpointError(f"restore: the file has no values of {', '.join(self._missing)}.")
         return self
 
     def assert_consumed(self) -> Restored:
-        """Itself.
-
-        Raises:
-            CheckpointError: a Variable has no value in the file, or a value no Variable.
-        """
+        """Itself, if also each value belongs to a Variable."""
         if self._unexpected:
-            raise CheckpointError(
-                f"restore: no Variables are called {', '.join(self._unexpected)}."
-            )
+            names = ", ".join(self._unexpected)
+            raise CheckpointError(f"restore: no Variables are called {names}.")
         return self.assert_existing_objects_matched()
 
     def expect_partial(self) -> Restored:
@@ -69,7 +74,7 @@ class Restored:
 
 
 class Checkpoint:
-    """Saves and restores the Variables in objects, by the names of keywords and attributes.
+    """Saves and restores Variables and optimizers, by the names of keywords and attributes.
 
     >>> import gpugrad.compat.tf as tf, tempfile
     >>> v = tf.Variable(3.0)
@@ -82,36 +87,44 @@ class Checkpoint:
     """
 
     def __init__(self, root=None, **parts) -> None:
-        if root is not None:
-            self.root = root
-        for name, part in parts.items():
-            setattr(self, name, part)
+        vars(self).update(parts if root is None else {"root": root, **parts})
 
-    def _variables(self) -> dict[str, Any]:
-        objects = {k: v for k, v in vars(self).items() if k != "root"}
-        root = vars(self).get("root")
-        inside = vars(root) if root is not None and not isinstance(root, (dict, list)) else root
-        parts: dict[str, Any] = dict(inside or {})
-        return dict(_paths({**parts, **objects}, "", set()))
+    def _found(self) -> tuple[dict[str, gg.Variable], dict[str, Any]]:
+        """The Variables and the optimizers, by their paths."""
+        parts, seen = dict(vars(self)), {id(self)}
+        root = parts.pop("root", {})
+        whole = _parts(root) or getattr(root, "__dict__", {}).items()
+        found = dict(_paths({**dict(whole), **parts}, "", seen))
+        variables = {path: x for path, x in found.items() if isinstance(x, gg.Variable)}
+        return variables, {path: x for path, x in found.items() if path not in variables}
 
     def write(self, file_prefix, options=None) -> str:
-        """Write the file, and return its path."""
-        gg.checkpoint.save(file_prefix, self._variables())
+        variables, optimizers = self._found()
+        values: dict[str, Any] = dict(variables)
+        for path, optimizer in optimizers.items():
+            state = optimizer.state_dict(variables)
+            values |= {f"{path}/{name}": value for name, value in state.items()}
+        gg.checkpoint.save(file_prefix, values)
         return str(file_prefix)
 
     def save(self, file_prefix, options=None) -> str:
-        """`write` to the next of the paths "prefix-1", "prefix-2", ..."""
         numbers = [n for n, _ in _numbered(Path(file_prefix))]
         Path(file_prefix).parent.mkdir(parents=True, exist_ok=True)
         return self.write(f"{file_prefix}-{max(numbers, default=0) + 1}")
 
     def read(self, save_path, options=None) -> Restored:
-        """Give the Variables the values of a file."""
         values, _ = gg.checkpoint.load(save_path)
-        own = self._variables()
-        for name in own.keys() & values.keys():
-            own[name].assign(values[name])
-        return Restored(sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys()))
+        variables, optimizers = self._found()
+        for name in variables.keys() & values.keys():
+            variables[name].assign(values[name])
+        own = set(variables)
+        for path, optimizer in optimizers.items():
+            names = {n: n.removeprefix(f"{path}/") for n in values if n.startswith(f"{path}/")}
+            if names:
+                state = {name: values[n] for n, name in names.items()}
+                optimizer.load_state_dict(state, variables)
+            own |= names.keys() or {path}
+        return Restored(sorted(own - values.keys()), sorted(values.keys() - own))
 
     def restore(self, save_path, options=None) -> Restored:
         """`read`; nothing if the path is None."""
@@ -130,19 +143,12 @@ class CheckpointManager:
     """The last `max_to_keep` Checkpoints in a folder."""
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        directory,
-        max_to_keep: int | None,
-        *others,
-        checkpoint_name="ckpt",
-        **options,
+        self, checkpoint, directory, max_to_keep, *others, checkpoint_name="ckpt", **options
     ) -> None:
         self._checkpoint, self._keep = checkpoint, max_to_keep
         self._prefix = Path(directory) / checkpoint_name
 
     def save(self, checkpoint_number=None, *others, **options) -> str:
-        """Save, and remove the oldest."""
         if checkpoint_number is None:
             path = self._checkpoint.save(self._prefix)
         else:
@@ -152,15 +158,8 @@ class CheckpointManager:
             os.remove(old)
         return path
 
-    @property
-    def checkpoints(self) -> list[str]:
-        """The paths, the oldest first."""
-        return [str(path) for _, path in _numbered(self._prefix)]
-
-    @property
-    def latest_checkpoint(self) -> str | None:
-        """The last path; None if there is none."""
-        return self.checkpoints[-1] if self.checkpoints else None
+    checkpoints = property(lambda self: [str(path) for _, path in _numbered(self._prefix)])
+    latest_checkpoint = property(lambda self: next(reversed(self.checkpoints), None))
 
 
 def latest_checkpoint(checkpoint_dir, latest_filename=None) -> str | None:
@@ -178,19 +177,15 @@ class CheckpointReader:
         self._values, _ = gg.checkpoint.load(latest_checkpoint(path) or path)
 
     def get_tensor(self, tensor_str) -> Any:
-        """A value as a NumPy array."""
         return np.asarray(self._values[tensor_str])
 
     def has_tensor(self, tensor_str) -> bool:
-        """Whether there is a value of a name."""
         return tensor_str in self._values
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        """The shapes."""
         return {name: list(x.shape) for name, x in self._values.items()}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
-        """The dtypes."""
         return {name: as_dtype(x.dtype) for name, x in self._values.items()}
 
 
@@ -198,5 +193,4 @@ load_checkpoint = CheckpointReader
 
 
 def list_variables(ckpt_dir_or_file) -> list[tuple[str, list[int]]]:
-    """Names and shapes in a file."""
     return list(CheckpointReader(ckpt_dir_or_file).get_variable_to_shape_map().items())

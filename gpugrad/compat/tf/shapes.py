@@ -51,22 +51,15 @@ class DType:
             raise AttributeError(name)
         return getattr(self.dtype, name)  # kind, itemsize, ...
 
-    @property
-    def real_dtype(self) -> DType:
-        """The dtype of real parts."""
-        return as_dtype(f"f{self.size // 2}") if self.is_complex else self
+    real_dtype = property(lambda self: as_dtype(f"f{self.size // 2}") if self.is_complex else self)
+    min = property(lambda self: self._limits().min)
+    max = property(lambda self: self._limits().max)
+    limits = property(lambda self: (self.min, self.max))
 
-    @property
-    def limits(self) -> tuple[Any, Any]:
-        """The least and the greatest number."""
-        info: Any = (gg.finfo if self.is_floating or self.is_complex else gg.iinfo)(self.dtype)
-        return info.min, info.max
-
-    min = property(lambda self: self.limits[0])
-    max = property(lambda self: self.limits[1])
+    def _limits(self) -> Any:
+        return (gg.finfo if self.is_floating or self.is_complex else gg.iinfo)(self.dtype)
 
     def is_compatible_with(self, other) -> bool:
-        """Whether it is the same dtype."""
         return self == other
 
     def __eq__(self, other: object) -> bool:
@@ -92,11 +85,6 @@ _dtypes: dict[Any, DType] = {}
 
 
 def as_dtype(type_value) -> DType:
-    """The dtype of a name, a NumPy dtype or a type.
-
-    Raises:
-        DTypeError: it is none, or not of numbers.
-    """
     dtype = numpys(type_value)
     return _dtypes[dtype] if dtype in _dtypes else _dtypes.setdefault(dtype, DType(dtype))
 
@@ -121,15 +109,12 @@ class TensorShape(tuple[Any, ...]):
     dims = property(list)
 
     def as_list(self) -> list[Any]:
-        """The lengths, as a list."""
         return list(self)
 
     def num_elements(self) -> int | None:
-        """The product of the lengths; None if one is None."""
         return None if None in self else int(np.prod(self, dtype=np.int64))
 
     def is_fully_defined(self) -> bool:
-        """Whether no length is None."""
         return None not in self
 
     def is_compatible_with(self, other) -> bool:
@@ -140,11 +125,6 @@ class TensorShape(tuple[Any, ...]):
         )
 
     def assert_is_compatible_with(self, other) -> None:
-        """Nothing.
-
-        Raises:
-            ArgumentError: a shape does not fit.
-        """
         if not self.is_compatible_with(other):
             raise ArgumentError(f"Shapes {self} and {tuple(other)} are incompatible.")
 
@@ -154,17 +134,19 @@ class TensorShape(tuple[Any, ...]):
         return TensorShape(b if a is None else a for a, b in zip(self, other, strict=True))
 
     def with_rank(self, rank) -> TensorShape:
-        """Itself.
-
-        Raises:
-            ArgumentError: it has another number of axes.
-        """
         if len(self) != rank:
             raise ArgumentError(f"Shape {self} must have rank {rank}.")
         return self
 
+    def with_rank_at_least(self, rank) -> TensorShape:
+        if len(self) < rank:
+            raise ArgumentError(f"Shape {self} must have rank {rank} or more.")
+        return self
+
+    def assert_has_rank(self, rank) -> None:
+        self.with_rank(rank)
+
     def concatenate(self, other) -> TensorShape:
-        """The lengths of both."""
         return TensorShape((*self, *other))
 
     __add__ = concatenate
@@ -200,26 +182,22 @@ class TensorSpec:
     def __init__(self, shape=(), dtype="float32", name=None) -> None:
         self.shape = None if shape is None else TensorShape(shape)
         self.dtype, self.name = as_dtype(dtype), name
+        self._key = (self.shape, self.dtype)
 
     @classmethod
     def from_tensor(cls, x, name=None) -> TensorSpec:
-        """The spec of a Tensor."""
         return cls(x.shape, x.dtype, name)
 
     def is_compatible_with(self, x) -> bool:
-        """Whether a Tensor has this dtype and fits the shape."""
         return self.dtype == x.dtype and (
             self.shape is None or self.shape.is_compatible_with(x.shape)
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorSpec) and (self.shape, self.dtype) == (
-            other.shape,
-            other.dtype,
-        )
+        return isinstance(other, TensorSpec) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+        return hash(self._key)
 
     def __repr__(self) -> str:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
@@ -286,22 +264,20 @@ def _text(pattern: str, numpys: Any) -> Any:
 def show() -> None:
     """Let users of the `readers` see Tensors as TensorFlow's."""
     place = "/job:localhost/replica:0/task:0/device:{}PU:{}".format
+    shape: Any = lambda x: TensorShape(x._data.shape)
     cls: Any = Tensor
-    cls.shape = _ForReaders("shape", lambda x, own: TensorShape(x._data.shape))
+    cls.shape = _ForReaders("shape", lambda x, own: shape(x))
     cls.dtype = _ForReaders("dtype", lambda x, own: as_dtype(x._data.dtype))
     cls.device = _ForReaders(
         "device", lambda x, own: place("CG"[own().kind == "cuda"], own().index)
     )
-    cls.get_shape = _ForReaders("get_shape", lambda x, own: lambda: TensorShape(x._data.shape))
-    cls.set_shape = _ForReaders(
-        "set_shape", lambda x, own: TensorShape(x._data.shape).assert_is_compatible_with
-    )
+    cls.get_shape = _ForReaders("get_shape", lambda x, own: lambda: shape(x))
+    cls.set_shape = _ForReaders("set_shape", lambda x, own: shape(x).assert_is_compatible_with)
     cls.numpy = _for_readers(cls.numpy, lambda x, own: own(x)[()])
     tensor = _text("<tf.Tensor: shape={1}, dtype={2}, numpy={0}>", repr)
     cls.__repr__ = _for_readers(cls.__repr__, tensor, True)
     cls.__str__ = _for_readers(cls.__str__, _text("tf.Tensor({0}, shape={1}, dtype={2})", str))
     variable = _text("<tf.Variable {3!r} shape={1} dtype={2}, numpy={0}>", repr)
     cls = gg.Variable
-    cls.__str__, cls.__repr__ = (
-        _for_readers(own, variable, True) for own in (cls.__str__, cls.__repr__)
-    )
+    for name in ("__str__", "__repr__"):
+        setattr(cls, name, _for_readers(getattr(cls, name), variable, True))

@@ -28,6 +28,14 @@ def _update(name: str) -> Any:
     return method
 
 
+_PARAMETERS = "validate_shape caching_device name variable_def dtype import_scope constraint"
+
+
+def named(others, options) -> dict[str, Any]:
+    """Arguments of a Variable of TensorFlow after its value and `trainable`, by their names."""
+    return {**dict(zip(_PARAMETERS.split(), others, strict=False)), **options}
+
+
 class Variable(gg.Variable):
     """`gpugrad.Variable` with TensorFlow's arguments: Python ints make int32.
 
@@ -38,29 +46,17 @@ class Variable(gg.Variable):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        initial_value=None,
-        trainable=None,
-        validate_shape=True,
-        caching_device=None,
-        name=None,
-        variable_def=None,
-        dtype=None,
-        import_scope=None,
-        constraint=None,
-        *others,
-        shape=...,
-        **options,
-    ) -> None:
+    def __init__(self, initial_value=None, trainable=None, *others, shape=..., **options) -> None:
+        options = named(others, options)
         if callable(initial_value) and not isinstance(initial_value, Tensor):
             initial_value = initial_value()
         if initial_value is None:
             raise ArgumentError("Variable: an initial_value is needed.")
+        dtype = options.get("dtype")
         if dtype is None or isinstance(initial_value, Tensor):
             initial_value = tensor(initial_value)
         dtype = None if dtype is None else numpys(dtype)
-        name = f"{name or 'Variable'}:0"
+        name = f"{options.get('name') or 'Variable'}:0"
         trainable = True if trainable is None else bool(trainable)
         extra = {} if shape is ... else {"shape": None if shape is None else tuple(shape)}
         super().__init__(initial_value, trainable, name, dtype, **extra)
@@ -68,14 +64,14 @@ class Variable(gg.Variable):
     assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
     def _own_dtype(self, value) -> Any:
-        return value if isinstance(value, (Tensor, np.ndarray)) else tensor(value, like=self.dtype)
+        if isinstance(value, Tensor):
+            return tensor(value, self.dtype)
+        return value if isinstance(value, np.ndarray) else tensor(value, like=self.dtype)
 
     def initialized_value(self) -> Tensor:
-        """The value."""
         return self.value()
 
     def get_shape(self) -> Any:
-        """The shape."""
         return self.shape
 
 
@@ -118,25 +114,15 @@ class Module:
             if test(x):
                 yield (path, x) if with_path else x
 
-    @property
-    def variables(self) -> tuple[Any, ...]:
-        """All Variables inside."""
-        return tuple(self._flatten(predicate=lambda x: isinstance(x, gg.Variable)))
+    def _all(self, test: Callable[[Any], Any]) -> tuple[Any, ...]:
+        return tuple(self._flatten(predicate=test))
 
-    @property
-    def trainable_variables(self) -> tuple[Any, ...]:
-        """Variables inside that are trained."""
-        return tuple(v for v in self.variables if v.trainable)
-
-    @property
-    def non_trainable_variables(self) -> tuple[Any, ...]:
-        """Variables inside that are not trained."""
-        return tuple(v for v in self.variables if not v.trainable)
-
-    @property
-    def submodules(self) -> tuple[Any, ...]:
-        """Modules inside."""
-        return tuple(self._flatten(predicate=lambda x: isinstance(x, Module)))
+    variables = property(lambda self: self._all(lambda x: isinstance(x, gg.Variable)))
+    submodules = property(lambda self: self._all(lambda x: isinstance(x, Module)))
+    trainable_variables = property(lambda self: tuple(v for v in self.variables if v.trainable))
+    non_trainable_variables = property(
+        lambda self: tuple(v for v in self.variables if not v.trainable)
+    )
 
 
 def _snake(name: str) -> str:
@@ -145,13 +131,10 @@ def _snake(name: str) -> str:
 
 def _leaves(path: tuple[Any, ...], x) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The leaves of lists, tuples and dicts, each with its path."""
-    if isinstance(x, (list, tuple)):
-        parts = list(enumerate(x))
-    elif isinstance(x, dict):
-        parts = [(key, x[key]) for key in sorted(x, key=str)]
-    else:
+    if not isinstance(x, (list, tuple, dict)):
         yield path, x
         return
+    parts = sorted(x.items(), key=lambda p: str(p[0])) if isinstance(x, dict) else enumerate(x)
     for key, part in parts:
         yield from _leaves((*path, key), part)
 
@@ -178,15 +161,12 @@ class _Keras:
     learning_rate: Any
 
     def apply_gradients(self, grads_and_vars, *others, **options) -> None:
-        """One step by pairs of a gradient and a Variable."""
         self._base.apply_gradients(self, list(grads_and_vars))
 
     def apply(self, grads, trainable_variables) -> None:
-        """One step by gradients and Variables."""
         self.apply_gradients(zip(grads, trainable_variables, strict=True))
 
     def minimize(self, loss, var_list, grad_loss=None, name=None, tape=None) -> None:
-        """One step down a loss: a function without arguments, or a value beside its tape."""
         if tape is None:
             with gg.GradientTape() as tape:
                 value = loss()
@@ -195,14 +175,9 @@ class _Keras:
         variables = var_list() if callable(var_list) else list(var_list)
         self.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
 
-    @property
-    def lr(self) -> Any:
-        """The learning rate; may be set."""
-        return self.learning_rate
-
-    @lr.setter
-    def lr(self, value) -> None:
-        self.learning_rate = value
+    lr = property(
+        lambda self: self.learning_rate, lambda self, value: setattr(self, "learning_rate", value)
+    )
 
 
 def _optimizer(own: Any, **defaults) -> Any:
@@ -217,12 +192,10 @@ def _optimizer(own: Any, **defaults) -> Any:
     return type(own.__name__, (_Keras, own), members)
 
 
-SGD = _optimizer(gg.optim.SGD)
-Adam = _optimizer(gg.optim.Adam, epsilon=1e-7)
-AdamW = _optimizer(gg.optim.AdamW, epsilon=1e-7)
-Adamax = _optimizer(gg.optim.Adamax, epsilon=1e-7)
-Nadam = _optimizer(gg.optim.NAdam, epsilon=1e-7)
-Adagrad = _optimizer(gg.optim.Adagrad)
-Adadelta = _optimizer(gg.optim.Adadelta)
-RMSprop = _optimizer(gg.optim.RMSprop)
+SGD, Adagrad = _optimizer(gg.optim.SGD), _optimizer(gg.optim.Adagrad)
+Adadelta, RMSprop = _optimizer(gg.optim.Adadelta), _optimizer(gg.optim.RMSprop)
+Adam, AdamW, Adamax, Nadam = (
+    _optimizer(own, epsilon=1e-7)
+    for own in (gg.optim.Adam, gg.optim.AdamW, gg.optim.Adamax, gg.optim.NAdam)
+)
 Lion = _optimizer(gg.optim.Lion)

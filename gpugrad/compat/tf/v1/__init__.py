@@ -34,16 +34,17 @@ from gpugrad.compat.tf.v1 import train
 from gpugrad.compat.tf.v1.graph import (
     Effect,
     Graph,
+    InteractiveSession,
     Node,
     Placeholder,
     RefVariable,
+    Session,
     get_default_graph,
     get_default_session,
     graphs,
     reset_default_graph,
     scopes,
 )
-from gpugrad.compat.tf.v1.session import InteractiveSession, Session
 from gpugrad.compat.tf.v1.train import gradients
 from gpugrad.core import nest
 from gpugrad.core.known_as import MissingNameError
@@ -54,7 +55,6 @@ placeholder = Placeholder
 
 
 def placeholder_with_default(input, shape, name=None) -> Placeholder:
-    """A value that ``feed_dict`` may give."""
     default = tensor(input) if not isinstance(input, Node) else input
     return Placeholder(default.dtype, shape, name, default)
 
@@ -98,7 +98,6 @@ AUTO_REUSE = True
 def variable_scope(
     name_or_scope, default_name=None, values=None, reuse=None, **options
 ) -> Iterator[Any]:
-    """Prefix names, and let `get_variable` find Variables again if `reuse` is set."""
     _reuse.append(_reuse[-1] if reuse is None else reuse)
     try:
         with name_scope(name_or_scope, default_name) as path:
@@ -109,7 +108,6 @@ def variable_scope(
 
 @contextlib.contextmanager
 def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
-    """Prefix names."""
     scopes.append(str(getattr(name, "name", name) or default_name))
     try:
         yield "/".join(scopes) + "/"
@@ -118,12 +116,10 @@ def name_scope(name, default_name=None, values=None) -> Iterator[Any]:
 
 
 def variables_initializer(var_list, name="init") -> Node:
-    """Gives Variables their initial values."""
     return Effect(lambda run: run.all(variable.start(run) for variable in var_list), name)
 
 
 def global_variables_initializer() -> Node:
-    """Gives all Variables of the graph their initial values."""
     return variables_initializer(get_default_graph().variables.values())
 
 
@@ -131,27 +127,24 @@ initialize_all_variables = local_variables_initializer = global_variables_initia
 
 
 def get_collection(key: str, scope=None) -> list[Any]:
-    """Variables by the name of their collection."""
     return get_default_graph().get_collection(key, scope)
 
 
 def add_to_collection(name: str, value) -> None:
-    """Note a Node in a collection of the graph."""
     get_default_graph().collections.setdefault(name, []).append(value)
 
 
 def get_variable_scope() -> Any:
-    """The current scope: its name, whether Variables are found again, and a way to say so."""
     again = functools.partial(_reuse.__setitem__, -1, True)
     return types.SimpleNamespace(name="/".join(scopes), reuse=_reuse[-1], reuse_variables=again)
 
 
 trainable_variables = functools.partial(get_collection, "trainable_variables")
 global_variables = functools.partial(get_collection, "global_variables")
+all_variables, local_variables = global_variables, functools.partial(get_collection, "local")
 
 
 def is_tensor(x) -> bool:
-    """Whether something is a Tensor or a Node."""
     return isinstance(x, Node) or arrays.is_tensor(x)
 
 
@@ -170,12 +163,10 @@ assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_s
 
 
 def group(*inputs, **options) -> Node:
-    """One operation that runs several; none for nothing."""
     return Effect(lambda run: run.all(run.of(x) for x in nest.flatten(list(inputs))), "group")
 
 
 def no_op(*args, **options) -> Node:
-    """An operation that does nothing."""
     return group()
 
 
@@ -196,7 +187,6 @@ def executing_eagerly() -> bool:
 
 
 def disable_eager_execution() -> None:
-    """Let functions declare what a Session runs."""
     _eager[-1] = False
 
 
@@ -217,7 +207,6 @@ def _deferred(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Let ``import tensorflow`` find this module, for programs of TensorFlow 1."""
     tf.install()
     disable_eager_execution()
     own = sys.modules[__name__]
@@ -261,26 +250,34 @@ logging = types.SimpleNamespace(
 )
 ConfigProto = GPUOptions = dict
 
-_RENAMED = """
-    random.normal = random_normal; random.uniform = random_uniform; random.shuffle = random_shuffle
-    linalg.inv = matrix_inverse; linalg.det = matrix_determinant; linalg.solve = matrix_solve
-    linalg.triangular_solve = matrix_triangular_solve; linalg.cholesky = cholesky
-    linalg.tensor_diag = diag; linalg.tensor_diag_part = diag_part; linalg.diag = matrix_diag
-    linalg.diag_part = matrix_diag_part; linalg.matmul = batch_matmul; linalg.svd = svd
-    linalg.eigh = self_adjoint_eig; linalg.band_part = matrix_band_part
-    math.argmax = arg_max; math.argmin = arg_min
-    math.multiply = mul; math.subtract = sub; math.negative = neg; math.divide = div
-"""
+_MATRICES = "solve triangular_solve diag diag_part band_part"
+_FFT = "fft ifft fft2d ifft2d"
+_CHECKS = """assert_equal assert_none_equal assert_greater assert_greater_equal assert_less
+assert_less_equal assert_positive assert_non_negative assert_near assert_rank assert_rank_at_least
+assert_scalar assert_type assert_integer check_numerics is_numeric_tensor Assert"""
+_RENAMED = """matrix_inverse=linalg.inv matrix_determinant=linalg.det diag=linalg.tensor_diag
+diag_part=linalg.tensor_diag_part batch_matmul=linalg.matmul self_adjoint_eig=linalg.eigh
+arg_max=math.argmax arg_min=math.argmin mul=math.multiply sub=math.subtract neg=math.negative
+div=math.divide div_no_nan=math.divide_no_nan
+floor_div=math.floordiv lin_space=linspace matrix_set_diag=linalg.set_diag
+matrix_solve_ls=linalg.lstsq batch_gather=gather depth_to_space=nn.depth_to_space
+space_to_depth=nn.space_to_depth reverse_v2=reverse mod=math.floormod OpError=errors.OpError"""
 _OLD = {
-    old.strip(): new.strip()
-    for new, _, old in (each.partition("=") for each in _RENAMED.replace("\n", ";").split(";"))
+    **{
+        f"random_{name}": f"random.{name}"
+        for name in ("normal", "uniform", "shuffle", "gamma", "poisson")
+    },
+    **{name: f"linalg.{name}" for name in ("cholesky", "svd")},
+    **{f"matrix_{name}": f"linalg.{name}" for name in _MATRICES.split()},
+    **{name: f"signal.{name}" for name in _FFT.split()},
+    **{name: f"debugging.{name}" for name in _CHECKS.split()},
+    **dict(pair.split("=") for pair in _RENAMED.split()),
 }
 _NOW = ("set_random_seed", "device", "control_dependencies", "executing_eagerly", "config")
 _NAMESPACES = ("nn", "math", "linalg", "random")
 
 
 def Print(input_, data, message=None, *others, **options) -> Any:
-    """The input; values of `data` are printed when it is computed."""
 
     def show(x, values) -> Any:
         tf.print(message or "", *values)

@@ -1,7 +1,8 @@
-"""TensorFlow 1's graphs: a tree of calls.
+"""TensorFlow 1's graphs, which are trees of calls, and the sessions that run them.
 
 A `Node` notes a function and its arguments, among which are other Nodes; a `Run` computes each
-once.
+once. ``Session.run`` computes what is fetched as one `gpugrad.function`, traced once for each set
+of fetches and shapes of feeds.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import gpugrad as gg
-from gpugrad.compat.tf import arrays, state
+from gpugrad.compat.tf import arrays, control, state
 from gpugrad.compat.tf.convert import tensor
-from gpugrad.compat.tf.errors import FailedPreconditionError
+from gpugrad.compat.tf.errors import ConversionError, FailedPreconditionError
 from gpugrad.compat.tf.shapes import TensorShape, as_dtype, numpys
 from gpugrad.core import nest
 from gpugrad.core.tensor import Tensor
@@ -32,13 +33,11 @@ class Graph:
         self.names: dict[str, int] = {}
 
     def unique_name(self, name: str) -> str:
-        """The name, with a number if it was used before."""
         self.names[name] = n = self.names.get(name, 0) + 1
         return name if n == 1 else f"{name}_{n - 1}"
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
-        """Declare in this graph until the block ends."""
         graphs.append(self)
         try:
             yield self
@@ -46,7 +45,6 @@ class Graph:
             graphs.remove(self)
 
     def get_collection(self, name: str, scope=None) -> list[Any]:
-        """Variables by TensorFlow's name of their collection."""
         own = self.collections.get(name, [])
         variables = list(self.variables.values())
         if name == "trainable_variables":
@@ -70,14 +68,12 @@ def get_default_graph() -> Graph:
 
 
 def get_default_session() -> Any:
-    """The session in whose block this is."""
     if not sessions:
         raise ArgumentError("No session is the default one: use `with tf.Session():` or session=.")
     return sessions[-1]
 
 
 def reset_default_graph() -> None:
-    """Forget what was declared."""
     graphs[-1] = Graph()
     shapes.clear()
 
@@ -98,39 +94,22 @@ class Node:
         args, keywords = run.of((self._args, self._keywords))
         return self._f(*args, **keywords)
 
-    @property
-    def shape(self) -> TensorShape:
-        """The shape, with None where it depends on a feed."""
-        return TensorShape(static(self)[0])
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return as_dtype(static(self)[1])
+    shape = property(lambda self: TensorShape(static(self)[0]))
+    dtype = property(lambda self: as_dtype(static(self)[1]))
+    op = property(lambda self: self)
+    graph = property(lambda self: get_default_graph())
 
     def get_shape(self) -> TensorShape:
-        """The shape."""
-        return self.shape
+        return TensorShape(static(self)[0])
 
     def set_shape(self, shape) -> None:
         """Nothing: shapes are computed."""
-
-    @property
-    def op(self) -> Node:
-        """Itself."""
-        return self
-
-    @property
-    def graph(self) -> Graph:
-        """The default graph."""
-        return get_default_graph()
 
     def eval(self, feed_dict=None, session=None) -> Any:
         """The value in a session, by default the one in whose block this is."""
         return (session or get_default_session()).run(self, feed_dict)
 
     def run(self, feed_dict=None, session=None) -> None:
-        """Run it in a session."""
         self.eval(feed_dict, session)
 
     def __getitem__(self, index) -> Node:
@@ -139,11 +118,13 @@ class Node:
     def __iter__(self) -> Iterator[Node]:
         n = self.shape[0]
         if n is None:
-            raise ShapeError("A Tensor whose first axis depends on a feed cannot be iterated over.")
+            raise ConversionError("A first axis that depends on a feed cannot be iterated over.")
         return (self[i] for i in range(n))
 
     def __bool__(self) -> bool:
-        raise TapeError("A Tensor of a graph has no value before a Session runs it: use tf.cond.")
+        raise ConversionError(
+            "A Tensor of a graph has no value before a Session runs it: use tf.cond."
+        )
 
     def __repr__(self) -> str:
         return f"<tf.Tensor {self.name!r}>"
@@ -151,13 +132,11 @@ class Node:
 
 def _add_operators() -> None:
     """Give Nodes the operators of Tensors."""
-    for name in "add sub mul truediv floordiv mod pow matmul and or xor".split():  # noqa: SIM905
+    for name in "add sub mul truediv floordiv mod pow matmul and or xor lt le gt ge".split():  # noqa: SIM905
         f = getattr(operator, f"__{name}__")
         setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
-        setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
-    for name in ["lt", "le", "gt", "ge"]:
-        f = getattr(operator, name)
-        setattr(Node, f"__{name}__", lambda a, b, f=f: Node(f, (a, b)))
+        if name not in ("lt", "le", "gt", "ge"):
+            setattr(Node, f"__r{name}__", lambda a, b, f=f: Node(f, (_like(b, a), a)))
     for name in ["neg", "abs", "invert"]:
         f = getattr(operator, name)
         setattr(Node, f"__{name}__", lambda a, f=f: Node(f, (a,)))
@@ -187,16 +166,14 @@ class Placeholder(Node):
         return run.of(self._default)
 
     def check(self, value) -> Tensor:
-        """A feed as a Tensor of the placeholder's dtype.
-
-        Raises:
-            ShapeError: it does not fit the shape.
-        """
-        x = (
-            value
-            if isinstance(value, Tensor)
-            else gg.asarray(np.asarray(value).astype(self._dtype))
-        )
+        """A feed as a Tensor of the placeholder's dtype, if it fits the shape."""
+        x = value
+        if not isinstance(x, Tensor):
+            try:
+                x = gg.asarray(np.asarray(value).astype(self._dtype))
+            except (TypeError, ValueError) as error:
+                message = f"Session.run: the feed of {self.name!r} is no array of numbers: {error}."
+                raise ConversionError(message) from None
         if self._shape is not None and not self._shape.is_compatible_with(x.shape):
             raise ShapeError(
                 f"Session.run: the feed of {self.name!r} has shape {x.shape}, the placeholder "
@@ -210,36 +187,49 @@ class Placeholder(Node):
         return gg.zeros(tuple(length if n is None else n for n in lengths), dtype=self._dtype)
 
 
+class Effect(Node):
+    """A Node whose value is a function of the run."""
+
+    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
+        super().__init__(Effect, (), {"name": name})
+        self._do, self.starts = do, name.startswith("init")
+
+    def value(self, run: Run) -> Any:
+        return self._do(run)
+
+
+def _update(how: str) -> Callable[..., Effect]:
+    """The method of a Variable that updates it when it runs; its value is the new one."""
+
+    def method(self, value, use_locking=None, name=None, read_value=True) -> Effect:
+        def do(run: Run) -> Any:
+            getattr(run.of(self), how)(run.of(value))
+            return self.variable.value()
+
+        return Effect(do, how)
+
+    return method
+
+
 class RefVariable(Node):
     """A Variable, which has a value once its initializer has run."""
 
     def __init__(
-        self,
-        initial_value=None,
-        trainable=True,
-        collections=None,
-        validate_shape=True,
-        caching_device=None,
-        name=None,
-        variable_def=None,
-        dtype=None,
-        *others,
-        **options,
+        self, initial_value=None, trainable=True, collections=None, *others, **options
     ) -> None:
-        super().__init__(RefVariable, (), {"name": name or "Variable"})
-        self.trainable, self._dtype = trainable, dtype
+        options = state.named(others, options)
+        super().__init__(RefVariable, (), {"name": options.get("name") or "Variable"})
+        self.trainable, self._dtype = trainable, options.get("dtype")
         self._initial = initial_value
         self.variable: Any = None
         get_default_graph().variables[self.name] = self
 
     def start(self, run: Run) -> None:
-        """Give it the initial value."""
         value = self._initial() if callable(self._initial) else self._initial
         value = run.of(value)
         self.restore(tensor(value) if self._dtype is None else arrays.cast(value, self._dtype))
 
     def value(self, run: Run | None = None) -> Any:
-        """The Variable, for an op to read."""
         if run is None:
             return self
         if self.variable is None:
@@ -254,29 +244,14 @@ class RefVariable(Node):
             )
         return self.variable
 
-    @property
-    def initializer(self) -> Node:
-        """Gives it the initial value."""
-        return Effect(lambda run: self.start(run), "init")
+    initializer = property(lambda self: Effect(lambda run: self.start(run), "init"))
 
     def initialized_value(self) -> Node:
-        """The initial value."""
         return Node(arrays._OPS["identity"], (self._initial,))
 
-    def assign(self, value, use_locking=None, name=None, read_value=True) -> Node:
-        """Replace the value."""
-        return update(self, "assign", value)
-
-    def assign_add(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        """Add to the value."""
-        return update(self, "assign_add", delta)
-
-    def assign_sub(self, delta, use_locking=None, name=None, read_value=True) -> Node:
-        """Subtract from the value."""
-        return update(self, "assign_sub", delta)
+    assign, assign_add, assign_sub = map(_update, ("assign", "assign_add", "assign_sub"))
 
     def load(self, value, session=None) -> None:
-        """Replace the value now."""
         self.variable.assign(tensor(value, like=self.variable.dtype))
 
     def restore(self, value) -> None:
@@ -285,28 +260,6 @@ class RefVariable(Node):
             self.variable = state.Variable(value, self.trainable, name=self.name)
         else:
             self.variable.assign(value)
-
-
-class Effect(Node):
-    """A Node whose value is a function of the run."""
-
-    def __init__(self, do: Callable[[Run], Any], name: str) -> None:
-        super().__init__(Effect, (), {"name": name})
-        self._do = do
-
-    def value(self, run: Run) -> Any:
-        """Do it."""
-        return self._do(run)
-
-
-def update(variable: Any, how: str, value) -> Effect:
-    """A Variable's update by the method of that name; its value is the new one."""
-
-    def do(run: Run) -> Any:
-        getattr(run.of(variable), how)(run.of(value))
-        return variable.variable.value()
-
-    return Effect(do, how)
 
 
 class Run:
@@ -334,7 +287,6 @@ class Run:
         return nest.pack(structure, [self.of(leaf) for leaf in nest.flatten(structure)])
 
     def all(self, effects: Iterable[Any]) -> None:
-        """Compute all, for what they do."""
         for _ in effects:
             pass
 
@@ -367,7 +319,85 @@ class Zeros(Run):
         self._length = length
 
     def of(self, structure) -> Any:
-        """A structure with a value of the right shape for each Node."""
         if isinstance(structure, Placeholder):
             return structure.example(self._length)
         return super().of(structure)
+
+
+class Session:
+    """Runs Nodes."""
+
+    def __init__(self, target="", graph=None, config=None) -> None:
+        self.graph = graph or get_default_graph()
+        self._functions: Any = {}
+        self._blocks: list[Any] = []
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None) -> Any:
+        """The values of Nodes in lists, tuples and dicts, as NumPy arrays.
+
+        Raises:
+            ShapeError: a feed does not fit its placeholder.
+            ArgumentError: a placeholder or a Variable has no value.
+        """
+        for node in feed_dict if isinstance(feed_dict, dict) else [feed_dict]:
+            if feed_dict is not None and not isinstance(node, Node):
+                raise ConversionError(f"Session.run: {node!r:.60} in feed_dict= is no Tensor.")
+        if self._functions is None:
+            raise TapeError("Session.run: the Session is closed.")
+        feed = {
+            node: node.check(value) if isinstance(node, Placeholder) else tensor(value)
+            for node, value in (feed_dict or {}).items()
+        }
+        leaves = nest.flatten(fetches)
+        for leaf in leaves:
+            if not isinstance(leaf, Node):
+                raise ConversionError(f"Session.run: {leaf!r:.60} cannot be fetched.")
+        nodes = tuple(feed)
+        key = tuple(map(id, leaves)), tuple(map(id, nodes))
+        if key not in self._functions:  # which keeps the nodes, so that no other has their id
+            self._functions[key] = self._function(leaves, nodes), leaves, nodes
+        results = self._functions[key][0](list(feed.values()))
+        return nest.pack(fetches, [_fetched(x) for x in results])
+
+    def _function(self, leaves: list[Node], nodes: tuple[Node, ...]) -> Callable[..., Any]:
+        def compute(values: list[Any]) -> list[Any]:
+            run = Run(dict(zip(nodes, values, strict=True)))
+            with gg.Graph().as_default():
+                return [_read(run.of(leaf)) for leaf in leaves]
+
+        starts = any(isinstance(leaf, Effect) and leaf.starts for leaf in leaves)
+        return compute if starts else control.Function(compute)
+
+    def __enter__(self) -> Session:
+        block = self.graph.as_default()
+        block.__enter__()
+        self._blocks.append(block)
+        sessions.append(self)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        sessions.remove(self)
+        self._blocks.pop().__exit__(None, None, None)
+
+    def as_default(self) -> Session:
+        """Itself, for a ``with`` block."""
+        return self
+
+    def close(self) -> None:
+        self._functions = None
+
+
+class InteractiveSession(Session):
+    """A Session that is the default one from the start."""
+
+    def __init__(self, target="", graph=None, config=None) -> None:
+        super().__init__(target, graph, config)
+        sessions.append(self)
+
+
+def _read(x) -> Any:
+    return x.value() if isinstance(x, gg.Variable) else x
+
+
+def _fetched(x) -> Any:
+    return nest.map_structure(lambda v: v.numpy()[()] if isinstance(v, Tensor) else v, x)

@@ -49,18 +49,17 @@ def dense(inputs, units, activation=None, use_bias=True, **options) -> Any:
     options |= {"activation": activation, "use_bias": use_bias}
     n = inputs.shape[-1]
     last = [[len(inputs.shape) - 1], [0]]
-    product = lambda kernel: v1.tensordot(inputs, kernel, last)  # noqa: E731
+    product = lambda kernel: v1.tensordot(inputs, kernel, last)
     return _weighted(inputs, "dense", [n, units], units, product, options)
 
 
 def conv2d(
     inputs, filters, kernel_size, strides=1, padding="valid", data_format="channels_last", **options
 ) -> Any:
-    """A convolution; see `tf.nn.conv2d`."""
     layout, rate = _CHANNELS[data_format], options.pop("dilation_rate", 1)
     channels = inputs.shape[-1 if layout == "NHWC" else 1]
     shape = [*_pair(kernel_size), channels, filters]
-    make = lambda w: v1.nn.conv2d(  # noqa: E731
+    make = lambda w: v1.nn.conv2d(
         inputs, w, _pair(strides), padding.upper(), data_format=layout, dilations=_pair(rate)
     )
     return _weighted(inputs, "conv2d", shape, filters, make, options)
@@ -93,7 +92,6 @@ def dropout(inputs, rate=0.5, noise_shape=None, seed=None, training=False, name=
 
 
 def flatten(inputs, name=None, data_format="channels_last") -> Any:
-    """All axes but the first as one."""
     return v1.reshape(inputs, [-1, math.prod(inputs.shape[1:])])
 
 

@@ -45,64 +45,44 @@ _ARRAYS = ("labels", "onehot_labels", "multi_class_labels", "predictions", "logi
 """Names of the first two parameters, labels before predictions."""
 
 
-@_loss
-def mean_squared_error(labels, predictions) -> Tensor:
-    """Squares of differences."""
-    return gg.square(predictions - labels)
-
-
-@_loss
-def absolute_difference(labels, predictions) -> Tensor:
-    """Absolute values of differences."""
-    return gg.abs(predictions - labels)
+def _smooth(labels: Tensor, logits: Tensor, smoothing, n: int) -> Tensor:
+    return gg.astype(labels, logits.dtype) * (1 - smoothing) + smoothing / n
 
 
 @_loss
 def huber_loss(labels, predictions, delta=1.0) -> Tensor:
-    """Half the squares of differences up to `delta`, from there on linear."""
     size = gg.abs(predictions - labels)
     return gg.where(size <= delta, 0.5 * gg.square(size), delta * (size - 0.5 * delta))
 
 
 @_loss
 def log_loss(labels, predictions, epsilon=1e-7) -> Tensor:
-    """Cross entropies of probabilities and labels 0 or 1."""
-    return -labels * gg.log(predictions + epsilon) - (1 - labels) * gg.log(
-        1 - predictions + epsilon
-    )
-
-
-def _smooth(labels: Tensor, logits: Tensor, smoothing, n: int) -> Tensor:
-    return gg.astype(labels, logits.dtype) * (1 - smoothing) + smoothing / n
+    absent = (1 - labels) * gg.log(1 - predictions + epsilon)
+    return -labels * gg.log(predictions + epsilon) - absent
 
 
 @_loss
 def softmax_cross_entropy(onehot_labels, logits, label_smoothing=0) -> Tensor:
-    """Cross entropies of logits and distributions."""
     labels = _smooth(onehot_labels, logits, label_smoothing, onehot_labels.shape[-1])
     return nn.softmax_cross_entropy_with_logits(labels, logits)
 
 
 @_loss
-def sparse_softmax_cross_entropy(labels, logits) -> Tensor:
-    """Cross entropies of logits and integer labels."""
-    return nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-
-
-@_loss
 def sigmoid_cross_entropy(multi_class_labels, logits, label_smoothing=0) -> Tensor:
-    """Cross entropies of independent logits and labels 0 or 1."""
     labels = _smooth(multi_class_labels, logits, label_smoothing, 2)
     return nn.sigmoid_cross_entropy_with_logits(labels, logits)
 
 
+mean_squared_error = _loss(lambda labels, predictions: gg.square(predictions - labels))
+absolute_difference = _loss(lambda labels, predictions: gg.abs(predictions - labels))
+sparse_softmax_cross_entropy = _loss(nn.sparse_softmax_cross_entropy_with_logits)
+
+
 def get_losses(scope=None, loss_collection="losses") -> list[Any]:
-    """The losses that the graph has."""
     return v1.get_collection(loss_collection, scope)
 
 
 def get_total_loss(add_regularization_losses=True, *others, **options) -> Any:
-    """Their sum, with those for regularization."""
     kinds = ["losses", "regularization_losses"][: 1 + add_regularization_losses]
     return v1.add_n([loss for kind in kinds for loss in v1.get_collection(kind)])
 

@@ -10,8 +10,15 @@ from typing import Any
 import gpugrad as gg
 from gpugrad.compat import tf
 from gpugrad.compat.names import forwarding
-from gpugrad.compat.tf.v1.graph import Effect, Node, RefVariable, Run, Zeros, get_default_graph
-from gpugrad.compat.tf.v1.session import Session
+from gpugrad.compat.tf.v1.graph import (
+    Effect,
+    Node,
+    RefVariable,
+    Run,
+    Session,
+    Zeros,
+    get_default_graph,
+)
 from gpugrad.errors import ArgumentError
 
 
@@ -44,12 +51,10 @@ class Optimizer:
         self._own = own
 
     def compute_gradients(self, loss, var_list=None, *others, **options) -> list[Any]:
-        """Pairs of a gradient and a Variable."""
         variables = list(var_list or get_default_graph().get_collection("trainable_variables"))
         return list(zip(gradients(loss, variables), variables, strict=True))
 
     def apply_gradients(self, grads_and_vars, global_step=None, name=None) -> Node:
-        """A step by such pairs."""
         pairs = [(g, v) for g, v in grads_and_vars if g is not None]
         if not pairs:
             raise ArgumentError("apply_gradients: no Variable has a gradient.")
@@ -63,7 +68,6 @@ class Optimizer:
         return Effect(step, name or "step")
 
     def minimize(self, loss, global_step=None, var_list=None, *others, **options) -> Node:
-        """A step down a loss."""
         return self.apply_gradients(self.compute_gradients(loss, var_list), global_step)
 
 
@@ -71,34 +75,29 @@ def _optimizer(name: str, make: Callable[..., Any]) -> Any:
     def start(self, *args, use_locking=False, name=None, **options) -> None:
         Optimizer.__init__(self, make(*args, **options))
 
-    return type(name, (Optimizer,), {"__init__": start, "__doc__": f"TensorFlow 1's {name}."})
+    doc = f"TensorFlow 1's {name}Optimizer."
+    return type(f"{name}Optimizer", (Optimizer,), {"__init__": start, "__doc__": doc})
 
 
-GradientDescentOptimizer = _optimizer("GradientDescentOptimizer", gg.optim.SGD)
-MomentumOptimizer = _optimizer(
-    "MomentumOptimizer",
-    lambda learning_rate, momentum, use_nesterov=False: gg.optim.SGD(
-        learning_rate, momentum, nesterov=use_nesterov
-    ),
-)
-AdamOptimizer = _optimizer(
-    "AdamOptimizer",
-    lambda learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8: gg.optim.Adam(
-        learning_rate, beta1, beta2, epsilon
-    ),
-)
-RMSPropOptimizer = _optimizer(
-    "RMSPropOptimizer",
-    lambda learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10: gg.optim.RMSprop(
-        learning_rate, rho=decay, momentum=momentum, epsilon=epsilon
-    ),
-)
-AdagradOptimizer = _optimizer(
-    "AdagradOptimizer",
-    lambda learning_rate, initial_accumulator_value=0.1: gg.optim.Adagrad(
-        learning_rate, initial_accumulator_value=initial_accumulator_value
-    ),
-)
+def _momentum(learning_rate, momentum, use_nesterov=False) -> Any:
+    return gg.optim.SGD(learning_rate, momentum, nesterov=use_nesterov)
+
+
+def _adam(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8) -> Any:
+    return gg.optim.Adam(learning_rate, beta1, beta2, epsilon)
+
+
+def _rms(learning_rate, decay=0.9, momentum=0.0, epsilon=1e-10) -> Any:
+    return gg.optim.RMSprop(learning_rate, rho=decay, momentum=momentum, epsilon=epsilon)
+
+
+def _adagrad(learning_rate, initial_accumulator_value=0.1) -> Any:
+    return gg.optim.Adagrad(learning_rate, initial_accumulator_value=initial_accumulator_value)
+
+
+GradientDescentOptimizer = _optimizer("GradientDescent", gg.optim.SGD)
+MomentumOptimizer, AdamOptimizer = _optimizer("Momentum", _momentum), _optimizer("Adam", _adam)
+RMSPropOptimizer, AdagradOptimizer = _optimizer("RMSProp", _rms), _optimizer("Adagrad", _adagrad)
 
 
 class Saver:
@@ -113,20 +112,17 @@ class Saver:
         return dict(named)
 
     def save(self, sess: Session, save_path: str, global_step=None, **options) -> str:
-        """Write all values; the path, with the step's number if there is one."""
         path = save_path if global_step is None else f"{save_path}-{int(global_step)}"
         gg.checkpoint.save(path, {k: v.variable for k, v in self._named(sess).items()})
         return path
 
     def restore(self, sess: Session, save_path: str) -> None:
-        """Give all Variables the values of a file."""
         values, _ = gg.checkpoint.load(save_path)
         for name, node in self._named(sess).items():
             node.restore(values[name])
 
 
 def get_global_step() -> Any:
-    """The Variable that counts steps."""
     known = get_default_graph().variables.get("global_step:0")
     return RefVariable(0, trainable=False, name="global_step") if known is None else known
 
