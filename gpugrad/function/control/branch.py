@@ -71,6 +71,17 @@ class Branch:
         return pair.replayed(self.label, [t._data for t in arguments], sources, again)
 
     @cached_property
+    def is_open(self) -> bool:
+        """Whether its steps say all about it: no effects, no gradients of their own.
+
+        Its own control flow can only be scans of such bodies.
+        """
+        if self.effects or any(step.op is None for step in self._program.steps):
+            return False
+        calls = [s.op for s in self._program.steps if s.op.kind == "control"]
+        return all(getattr(getattr(op, "call", None), "is_open", False) for op in calls)
+
+    @cached_property
     def _planned(self) -> tuple[Program, Any]:
         return planned(self.program, self.options)  # not needed by a body that `Scan` runs
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from gpugrad.autodiff.gradients import is_nan
 from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.core.backend import is_inexact, reading
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
-from gpugrad.core.tensor import wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.differentiate import differentiate
@@ -35,6 +35,9 @@ from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arg
 STACKED = 1 << 26
 """Bytes of a factor, over all iterations, up to which a product is computed after the loop: larger
 products gain nothing from it."""
+
+Loop = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
+"""Of the carry, the stacks, and what stays the same: the last carry, and slices of results."""
 
 Place = tuple[str, int]
 """Where the slices of a value are: among ``"xs"``, ``"kept"`` or ``"late"`` ones, or among the
@@ -108,6 +111,10 @@ class LoopWithGradient:
         wanted: positions of the arguments that have gradients.
         options: of the body.
         times: the number of iterations.
+        masks: whether the products of the gradient are masked.
+
+    Attributes:
+        before, after: the bodies of both loops.
 
     Raises:
         NotReplayable: the body has effects, or nothing to differentiate.
@@ -122,28 +129,30 @@ class LoopWithGradient:
         wanted: Sequence[int],
         options: Options,
         times: int,
+        masks: bool = False,
     ) -> None:
         self._n_carry, self._n_read = n_carry, n_carry + n_slices
         self._wanted, self._times = tuple(wanted), times
         self._kinds = [(a.shape, a.dtype) for a in arguments]
         self._carried = [k for k in range(n_carry) if is_inexact(arguments[k].dtype)]
-        forward, backward = self._traced(run, arguments, options)
+        forward, backward = self._traced(run, arguments, options, masks)
         self._places: dict[int, Place] = {}
         self._kept = self._find_kept(forward, backward)
         self._late: list[Value] = []  # slices that the backward loop returns
         self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
-        before, after = self._bodies(forward, backward)
-        self._forward = Repeated(before, options, times)
-        self._backward = Repeated(after, options, times)
+        self.before, self.after = self._bodies(forward, backward)
+        self._forward = Repeated(self.before, options, times)
+        self._backward = Repeated(self.after, options, times)
 
     def _traced(
-        self, run: Callable[..., Any], arguments: Sequence[Any], options: Options
+        self, run: Callable[..., Any], arguments: Sequence[Any], options: Options, masks: bool
     ) -> tuple[Program, Program]:
         tensors = [wrap(a) for a in arguments]
         by = sorted({*self._carried, *self._wanted})
         with recording_stopped():
             wanted = [tensors[k] for k in by]
-            both = differentiate(run, tensors, {}, wanted, Signature(run), options)
+            signature = Signature(run)
+            both = differentiate(run, tensors, {}, wanted, signature, options, masks, is_body=True)
         forward, backward = both.forward, both.backward
         if forward.reads or any(s.op is None for s in (*forward.steps, *backward.steps)):
             raise NotReplayable("it has effects")
@@ -262,39 +271,69 @@ class LoopWithGradient:
         kept = slices[n:]
 
         def gradients(g: Sequence[Any]) -> list[Any] | None:
-            return self._differentiated(arrays, kept, g, not back)
+            zeros = functools.partial(full_on_device_of, arrays[0])
+            run = functools.partial(self._backward, back=not back)
+            xp = reading(*arrays, *g)
+            results = self._differentiated(arrays, kept, g, run, zeros, xp)
+            return None if any(map(is_nan, results)) else results
 
         return last, slices[:n], gradients
 
+    def steps(
+        self, tensors: Sequence[Tensor], g: Sequence[Tensor], forward: Loop, backward: Loop
+    ) -> list[Tensor]:
+        """The gradient as steps of a trace, which recorders see.
+
+        Args:
+            tensors: the first carry, stacks of slices, and what stays the same.
+            g: the gradients of all inexact results.
+            forward, backward: run both loops.
+        """
+        n, m = self._n_carry, self._n_read
+        _, slices = forward(tensors[:n], tensors[n:m], tensors[m:])
+        kept, place = slices[self._n_outs - n :], innermost_array(tensors[0]._data)
+
+        def zeros(shape: tuple[int, ...], dtype: Any) -> Tensor:
+            return wrap(full_on_device_of(place, shape, dtype))
+
+        return self._differentiated(tensors, kept, g, backward, zeros, TENSOR)
+
     def _differentiated(
-        self, arrays: Sequence[Any], kept: list[Any], g: Sequence[Any], back: bool
-    ) -> list[Any] | None:
+        self,
+        arrays: Sequence[Any],
+        kept: Sequence[Any],
+        g: Sequence[Any],
+        run: Loop,
+        zeros: Callable[..., Any],
+        xp: Any,
+    ) -> list[Any]:
         n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
         carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
         of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
-        carry += [full_on_device_of(arrays[k], *self._kinds[k]) for k in self._sums]
-        same = arrays[self._n_read :]
-        last, late = self._backward(carry, [*xs, *kept, *of_slices], same, back)
+        carry += [zeros(*self._kinds[k]) for k in self._sums]
+        last, late = run(carry, [*xs, *kept, *of_slices], arrays[self._n_read :])
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
         by = dict(zip([*self._carried, *self._sums], last, strict=True))
         by |= zip(self._by_slice, map(stacked, late), strict=False)
         for k, terms in self._products.items():
-            by[k] = functools.reduce(operator.add, (self._multiplied(t, stacks) for t in terms))
+            products = (self._multiplied(t, stacks, xp) for t in terms)
+            by[k] = functools.reduce(operator.add, products)
         results = []
         for k in self._wanted:
             kind = (self._times,) * (n <= k < self._n_read) + self._kinds[k][0], self._kinds[k][1]
-            results.append(by[k] if k in by else full_on_device_of(arrays[k], *kind))
-        return None if any(map(is_nan, results)) else results
+            results.append(by[k] if k in by else zeros(*kind))
+        return results
 
-    def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]]) -> Any:
+    def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]], xp: Any) -> Any:
         factors = []
         for v, n in zip((term.x, term.y), term.columns, strict=True):
             kind, k = self._places[id(v)]
-            factors.append(stacked(stacks[kind][k]).reshape(-1, n))
-        xp = reading(*factors)
-        result = OPS["matmul"].bare(xp)(factors[0].T, factors[1])
+            factors.append(xp.reshape(stacked(stacks[kind][k]), shape=(-1, n)))
+        multiply = xp.matmul if xp is TENSOR else OPS["matmul"].bare(xp)
+        result = multiply(xp.permute_dims(factors[0], axes=(1, 0)), factors[1])
         for step in term.steps:
-            result = op_call(step, xp)(result)
+            eager = functools.partial(step.op.eager, **step.params)
+            result = (eager if xp is TENSOR else op_call(step, xp))(result)
         return result
 
 
