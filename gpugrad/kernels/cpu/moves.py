@@ -115,6 +115,14 @@ def total(x: Any, first: int, last: int) -> Any:
     return _along(_typed("sum", x.dtype), shape, first, 0, None)
 
 
+def test(x: Any, first: int, last: int, every: bool) -> Any:
+    """Whether any element over the axes from `first` to `last` is not 0; or all of them."""
+    n = math.prod(x.shape[first : last + 1])
+    t = "bool" if x.dtype == np.bool_ else _TYPES.get(x.dtype)
+    name = t and f"test<{t}, {str(every).lower()}>"
+    return _along(name, (*x.shape[:first], n, *x.shape[last + 1 :]), first, 0, None)
+
+
 def _match(shape: Sequence[int], other: Sequence[int], axis: int) -> bool:
     """Whether two shapes differ along one axis alone."""
     pairs = enumerate(zip(shape, other, strict=False))

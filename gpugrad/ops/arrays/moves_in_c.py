@@ -143,6 +143,21 @@ def place_of(least):
     return planned
 
 
+def test(every):
+    """Whether any elements are true, or all of them."""
+
+    def planned(xp, x, axis=None, *, keepdims=False):
+        if _no_value(x) or not x.shape:
+            return NotImplemented
+        axes = range(len(x.shape)) if axis is None else axis if type(axis) is tuple else (axis,)
+        over = sorted({k % len(x.shape) for k in axes})
+        if not over or over != list(range(over[0], over[-1] + 1)):
+            return NotImplemented
+        return kernels("moves").test(x, over[0], over[-1], every)
+
+    return planned
+
+
 def sum_to(xp, x, *, shape):
     """The sum over neighbouring axes."""
     ones = (1,) * (len(x.shape) - len(shape)) + tuple(shape)
