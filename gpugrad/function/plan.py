@@ -151,11 +151,14 @@ def planned(
     return program, CpuReplay(program, *memory)
 
 
-def planned_loop(body: Body, options: Options, times: int) -> CLoop | None:
-    """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C."""
+def planned_loop(body: Body, options: Options, times: int | None) -> CLoop | None:
+    """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C.
+
+    `times` is how often it runs; None if it is a step of another loop in C.
+    """
     if numerics() or not {"groups", "arena"} <= {*options.passes}:
         return None
-    if not is_worth_looping(body.program, times):
+    if times is not None and not is_worth_looping(body.program, times):
         return None
     try:
         program = run_passes(body.program, "c", options.passes)

@@ -96,6 +96,11 @@ class ControlStep(ControlOp):
         """The programs of its branches, for printing."""
         return [(branch.label, branch.shown) for branch in self.branches]
 
+    @property
+    def c_call(self) -> Any:  # type: ignore[override]  # a field of other ops
+        """How loops in C run it, if they can."""
+        return getattr(self.call, "c_call", None)
+
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
         """The function on plain arrays that a replay calls."""
 

@@ -22,6 +22,7 @@ from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
+from gpugrad.function.cpu.nested_loop import NestedLoop
 from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
@@ -29,6 +30,7 @@ from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.function.plan import Options, planned, planned_loop
 from gpugrad.function.signature import Signature
 from gpugrad.function.step_calls import op_call
+from gpugrad.kernels.cpu.moves import Function
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
 
@@ -51,6 +53,7 @@ class Repeated:
         self._body, self._options, self._times = body, options, times
         self._in_c: CLoop | None = None
         self._replay: Any = None
+        self._nested: dict[bool, NestedLoop | None] = {}
 
     def __call__(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
@@ -70,6 +73,15 @@ class Repeated:
             if result is not None:
                 return result
         return self._step_by_step(carry, stacks, same, back)
+
+    def in_loop(self, back: bool) -> Function | None:
+        """The loop as a step of another loop in C; None if it is not all C."""
+        if back not in self._nested:
+            loop = planned_loop(self._body, self._options, None)
+            is_c = loop is not None and not loop.has_left
+            self._nested[back] = NestedLoop(loop, self._times, back) if loop and is_c else None
+        nested = self._nested[back]
+        return None if nested is None else nested.function
 
     def _step_by_step(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool

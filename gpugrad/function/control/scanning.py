@@ -58,6 +58,12 @@ class Scan:
             lambda *cx: self._branch(*cx, *more), carry, xs, self._n, self._reverse, self._axis
         )
 
+    def c_call(self, xp: Any, *args: Any) -> Any:
+        """The loop as a step of another one: see the field `c_call` of ops."""
+        if self._axis or not self.is_open:
+            return NotImplemented
+        return self._loop.in_loop(self._reverse) or NotImplemented
+
     def with_gradient(
         self, tensors: Sequence[Tensor], wanted: Sequence[int]
     ) -> tuple[list[Tensor], Gradients]:

@@ -20,6 +20,7 @@ from gpugrad.function.cpu.view_layouts import is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
 from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.cpu.step_table import Slots, Steps
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -46,16 +47,23 @@ class CLoop(CReplay):
 
     Raises:
         NoCodeError: a step of the body is not C.
+
+    Attributes:
+        body: the body.
+        outside: the inputs and outputs of its program, which lie in the first buffers.
+        steps: its table, once it is loaded.
     """
 
+    steps: Steps
+
     def __init__(self, body: Body, in_place: bool = True) -> None:
-        self._body = body
+        self.body = body
         compiled = CProgram(_with_copies(body.program), in_loop=True)
         program = compiled.program
-        self._outside = [*program.inputs, *program.outputs]
-        if any(v.dtype == object or 0 in v.shape for v in self._outside) or program.reads:
+        self.outside = [*program.inputs, *program.outputs]
+        if any(v.dtype == object or 0 in v.shape for v in self.outside) or program.reads:
             raise NoCodeError("arrays that C cannot read")
-        self._moving = {id(v): k for k, v in enumerate(self._outside)}
+        self._moving = {id(v): k for k, v in enumerate(self.outside)}
         self._spare: deque[list[Any]] = deque()  # buffers, for each thread that runs at once
         self._moves_by_sign: dict[int, list[tuple[int, int, bool]]] = {}
         super().__init__(compiled, in_place=in_place)
@@ -64,8 +72,13 @@ class CLoop(CReplay):
         """Compile its kernels; whether that succeeded."""
         if not self._compiled.load():
             return False
-        self._steps = self._prepared(self._runs[0])
+        self.steps = self._prepared(self._runs[0])
         return True
+
+    @property
+    def has_left(self) -> bool:
+        """Whether Python computes some of its steps."""
+        return bool(self._compiled.left)
 
     def loop(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], n: int, back: bool
@@ -75,8 +88,8 @@ class CLoop(CReplay):
         Returns:
             The carry and stacks of results; None if a step in Python has failed.
         """
-        body, inputs = self._body, self._outside[: len(self._program.inputs)]
-        outs = self._outside[len(inputs) :]
+        body, inputs = self.body, self.outside[: len(self._program.inputs)]
+        outs = self.outside[len(inputs) :]
         turns = [np.empty((2, *v.shape), v.dtype) for v in outs[: body.n_carry]]
         for turn, array in zip(turns, carry, strict=True):
             turn[0] = array
@@ -93,28 +106,45 @@ class CLoop(CReplay):
         try:
             buffers = self._spare.pop()
         except IndexError:
-            buffers = [np.empty(*kind) for kind in self._buffers[len(memory) :]]
-        slots = self._slots([*memory, *buffers])
+            buffers = self._new_buffers()
+        slots = self.slots(memory, buffers)
         moving = functools.partial(self._moving_arrays, [turns, read, results], first, sign)
         if sign not in self._moves_by_sign:
-            self._moves_by_sign[sign] = self._moves(sign)
+            self._moves_by_sign[sign] = self.moves(sign)
         with np.errstate(all="ignore"):
             try:
-                self._steps.repeat(n, slots, self._moves_by_sign[sign], moving)
+                self.steps.repeat(n, slots, self._moves_by_sign[sign], moving)
             except Exception:  # of a step in Python: outside of C its error says where
                 return None
         self._spare.append(buffers)
         return [turn[n % 2, ...].copy() for turn in turns], results
 
-    def _moves(self, sign: int) -> list[tuple[int, int, bool]]:
+    def _new_buffers(self) -> list[Any]:
+        return [np.empty(*kind) for kind in self._buffers[len(self.outside) :]]
+
+    def slots(self, outside: Sequence[Any], buffers: Sequence[Any] | None = None) -> Slots:
+        """The slots, given the arrays from outside; with new buffers if they are None."""
+        return self._slots([*outside, *(self._new_buffers() if buffers is None else buffers)])
+
+    @property
+    def fixed(self) -> list[tuple[int, Any]]:
+        """The numbers of slots, and a constant, or the number of a buffer and a view of it."""
+        return [*self._fixed.values()]
+
+    @property
+    def program(self) -> Program:
+        """The program as it runs."""
+        return self._program
+
+    def moves(self, sign: int) -> list[tuple[int, int, bool]]:
         """How the slots move from one iteration to the next; see `Steps.repeat`."""
-        body, n_inputs, moves = self._body, len(self._program.inputs), []
+        body, n_inputs, moves = self.body, len(self._program.inputs), []
         for slot, thing in self._fixed.values():
-            home = len(self._outside) if isinstance(thing, np.ndarray) else thing[0]
-            if home >= len(self._outside):
+            home = len(self.outside) if isinstance(thing, np.ndarray) else thing[0]
+            if home >= len(self.outside):
                 continue
             is_out = home >= n_inputs
-            at, nbytes = home - n_inputs * is_out, self._outside[home].nbytes
+            at, nbytes = home - n_inputs * is_out, self.outside[home].nbytes
             if at < body.n_carry:
                 moves.append((slot, -nbytes if is_out else nbytes, True))
             elif is_out or at < body.n_carry + body.n_slices:
@@ -128,7 +158,7 @@ class CLoop(CReplay):
 
         `stacks` are the two places of each value of the carry, and the stacks read and written.
         """
-        body, n_inputs = self._body, len(self._program.inputs)
+        body, n_inputs = self.body, len(self._program.inputs)
         (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
 
         def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
@@ -139,7 +169,7 @@ class CLoop(CReplay):
             return lambda i: view_of(about, stack[first + sign * i, ...])
 
         for slot, thing in self._fixed.values():
-            if isinstance(thing, np.ndarray) or thing[0] >= len(self._outside):
+            if isinstance(thing, np.ndarray) or thing[0] >= len(self.outside):
                 continue
             home, *about = thing
             is_out = home >= n_inputs
@@ -155,7 +185,7 @@ class CLoop(CReplay):
     # -- the steps
 
     def _write(self) -> None:
-        self._buffers += [(v.shape, v.dtype) for v in self._outside]
+        self._buffers += [(v.shape, v.dtype) for v in self.outside]
         self._homes.update(self._moving)
         self._lines.append("def run(arrays, reads, arena, release, hold):")
         self._write_steps()

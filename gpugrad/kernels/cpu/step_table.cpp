@@ -236,6 +236,37 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
   return -1;
 }
 
+// A loop as one step of another loop: a function of arrays, which are the first carry, the stacks that
+// it reads, what stays the same, then the last carry and the stacks that it writes. `numbers` is the
+// address of these words; the first is 1 while it runs. Another thread's run then leaves it to Python.
+struct Nested {
+  long busy;
+  const long *table, end;
+  Array* slots;
+  char* partials;
+  const long n, *moves, count;
+  long* moving;  // a copy of the moves, which change meanwhile
+  const long *places, bound;  // slots that lie in the arrays: slot, number of the array, offset
+  char** turns;  // the two places of each value of the carry
+  const long *sizes, carried, first;  // its bytes, how many there are, and the first result
+};
+
+long gpugrad_nested(const long* numbers, const Array* const* arrays) {
+  Nested& loop = *(Nested*)numbers[0];
+  if (__atomic_exchange_n(&loop.busy, 1, __ATOMIC_ACQUIRE)) return 1;
+  memcpy(loop.moving, loop.moves, 3 * loop.count * sizeof(long));
+  for (const long* at = loop.places; at < loop.places + 3 * loop.bound; at += 3)
+    loop.slots[at[0]].data = (at[1] < 0 ? loop.turns[-1 - at[1]] : arrays[at[1]]->data) + at[2];
+  for (long k = 0; k < loop.carried; ++k) memcpy(loop.turns[k], arrays[k]->data, loop.sizes[k]);
+  long state[2] = {0, 0};
+  const bool stopped = gpugrad_loop(loop.table, loop.end, loop.slots, loop.partials, loop.n,
+                                    loop.moving, loop.count, state) >= 0;
+  for (long k = 0; !stopped && k < loop.carried; ++k)
+    memcpy(arrays[loop.first + k]->data, loop.turns[k] + loop.n % 2 * loop.sizes[k], loop.sizes[k]);
+  __atomic_store_n(&loop.busy, 0, __ATOMIC_RELEASE);
+  return stopped;
+}
+
 // The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,

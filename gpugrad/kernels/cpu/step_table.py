@@ -72,6 +72,9 @@ class Steps:
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
         in_python: by their places in the table, how Python computes the steps that are left to it,
             and what it does about checks that fail. Other steps are products.
+
+    Attributes:
+        table: the same as an array.
     """
 
     def __init__(
@@ -79,8 +82,8 @@ class Steps:
     ) -> None:
         calls = library()
         self._in_python = in_python
-        self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
-        self._fixed = self._table.ctypes.data, len(self._table)
+        self.table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
+        self._fixed = self.table.ctypes.data, len(self.table)
         self._others = len(sizes), self._sizes.ctypes.data
         self._call, self._rest, self._loop = calls.call, calls.calls, calls.loop
         self._left: dict[int, tuple[InPython, list[int]]] = {}
@@ -127,8 +130,8 @@ class Steps:
     def _left_at(self, at: int) -> tuple[InPython, list[int]]:
         """How Python computes the step at a place of the table, and its slots."""
         if at not in self._left:
-            kind, count = self._table[at : at + 2].tolist()
-            words = self._table[at + 2 : at + 2 + count].tolist()
+            kind, count = self.table[at : at + 2].tolist()
+            words = self.table[at + 2 : at + 2 + count].tolist()
             places = words[2 + words[1] :] if kind == FUNCTION else words[1:]
             self._left[at] = self._in_python.get(at, _multiply), places
         return self._left[at]
@@ -146,7 +149,7 @@ class Steps:
         while at >= 0:
             run, places = self._left_at(at)
             run([every[place] for place in places])
-            after = at + int(self._table[at + 1]) + 2
+            after = at + int(self.table[at + 1]) + 2
             at = self._rest(address, after, end, slots.address, slots.scratch)
 
 
