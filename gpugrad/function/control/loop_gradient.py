@@ -22,7 +22,7 @@ from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
-from gpugrad.function.cpu.nested_loop import NestedLoop
+from gpugrad.function.cpu.loop_memory import LoopMemory
 from gpugrad.function.cpu.view_layouts import is_view
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
@@ -53,7 +53,7 @@ class Repeated:
         self._body, self._options, self._times = body, options, times
         self._in_c: CLoop | None = None
         self._replay: Any = None
-        self._nested: dict[bool, NestedLoop | None] = {}
+        self._nested: dict[bool, LoopMemory | None] = {}
 
     def __call__(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
@@ -79,7 +79,7 @@ class Repeated:
         if back not in self._nested:
             loop = planned_loop(self._body, self._options, None)
             is_c = loop is not None and not loop.has_left
-            self._nested[back] = NestedLoop(loop, self._times, back) if loop and is_c else None
+            self._nested[back] = LoopMemory(loop, self._times, back) if loop and is_c else None
         nested = self._nested[back]
         return None if nested is None else nested.function
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
+from gpugrad.function.cpu.loop_memory import LoopMemory
 from gpugrad.function.cpu.view_layouts import is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
@@ -64,8 +65,8 @@ class CLoop(CReplay):
         if any(v.dtype == object or 0 in v.shape for v in self.outside) or program.reads:
             raise NoCodeError("arrays that C cannot read")
         self._moving = {id(v): k for k, v in enumerate(self.outside)}
-        self._spare: deque[list[Any]] = deque()  # buffers, for each thread that runs at once
-        self._moves_by_sign: dict[int, list[tuple[int, int, bool]]] = {}
+        # for each thread that runs at once, by the number of iterations and their direction
+        self._spare: dict[tuple[int, bool], deque[LoopMemory]] = {}
         super().__init__(compiled, in_place=in_place)
 
     def load(self) -> bool:
@@ -88,43 +89,30 @@ class CLoop(CReplay):
         Returns:
             The carry and stacks of results; None if a step in Python has failed.
         """
-        body, inputs = self.body, self.outside[: len(self._program.inputs)]
-        outs = self.outside[len(inputs) :]
-        turns = [np.empty((2, *v.shape), v.dtype) for v in outs[: body.n_carry]]
-        for turn, array in zip(turns, carry, strict=True):
-            turn[0] = array
+        body, outs = self.body, self.outside[len(self._program.inputs) :]
+        last = [np.empty(v.shape, v.dtype) for v in outs[: body.n_carry]]
         results = [np.empty((n, *v.shape), v.dtype) for v in outs[body.n_carry :]]
         read = [np.ascontiguousarray(stack) for stack in stacks]
-        first, sign = (n - 1, -1) if back else (0, 1)
-        memory = [
-            *(turn[0, ...] for turn in turns),
-            *(stack[first, ...] for stack in read),
-            *(np.ascontiguousarray(array) for array in same),
-            *(turn[1, ...] for turn in turns),
-            *(stack[first, ...] for stack in results),
-        ]
+        others = [np.ascontiguousarray(array) for array in (*carry, *same)]
+        spare = self._spare.setdefault((n, back), deque())
         try:
-            buffers = self._spare.pop()
+            memory = spare.pop()
         except IndexError:
-            buffers = self._new_buffers()
-        slots = self.slots(memory, buffers)
-        moving = functools.partial(self._moving_arrays, [turns, read, results], first, sign)
-        if sign not in self._moves_by_sign:
-            self._moves_by_sign[sign] = self.moves(sign)
-        with np.errstate(all="ignore"):
-            try:
-                self.steps.repeat(n, slots, self._moves_by_sign[sign], moving)
-            except Exception:  # of a step in Python: outside of C its error says where
-                return None
-        self._spare.append(buffers)
-        return [turn[n % 2, ...].copy() for turn in turns], results
+            memory = LoopMemory(self, n, back)
+        first, sign = (n - 1, -1) if back else (0, 1)
+        places = [memory.turns, read, others[body.n_carry :], results]
+        moving = functools.partial(self._moving_arrays, places, first, sign)
+        arrays = (*others[: body.n_carry], *read, *others[body.n_carry :], *last, *results)
+        try:
+            memory.run(arrays, moving)
+        except Exception:  # of a step in Python: outside of C its error says where
+            return None
+        spare.append(memory)
+        return last, results
 
-    def _new_buffers(self) -> list[Any]:
-        return [np.empty(*kind) for kind in self._buffers[len(self.outside) :]]
-
-    def slots(self, outside: Sequence[Any], buffers: Sequence[Any] | None = None) -> Slots:
-        """The slots, given the arrays from outside; with new buffers if they are None."""
-        return self._slots([*outside, *(self._new_buffers() if buffers is None else buffers)])
+    def slots(self, outside: Sequence[Any]) -> Slots:
+        """New slots with buffers of their own, given arrays like those from outside."""
+        return self._slots([*outside, *(np.empty(*kind) for kind in self._buffers[len(outside) :])])
 
     @property
     def fixed(self) -> list[tuple[int, Any]]:
@@ -137,7 +125,7 @@ class CLoop(CReplay):
         return self._program
 
     def moves(self, sign: int) -> list[tuple[int, int, bool]]:
-        """How the slots move from one iteration to the next; see `Steps.repeat`."""
+        """How slots move from one iteration to the next: slot, bytes, and whether to and fro."""
         body, n_inputs, moves = self.body, len(self._program.inputs), []
         for slot, thing in self._fixed.values():
             home = len(self.outside) if isinstance(thing, np.ndarray) else thing[0]
@@ -154,12 +142,13 @@ class CLoop(CReplay):
     def _moving_arrays(
         self, stacks: Sequence[Sequence[Any]], first: int, sign: int
     ) -> dict[int, Callable[[int], Any]]:
-        """By the slots that move, their arrays as functions of the iteration, for steps in Python.
+        """By slots from outside, their arrays as functions of the iteration, for steps in Python.
 
-        `stacks` are the two places of each value of the carry, and the stacks read and written.
+        `stacks` are the two places of each value of the carry, the stacks that are read, what stays
+        the same, and the stacks that are written.
         """
         body, n_inputs = self.body, len(self._program.inputs)
-        (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
+        (turns, read, same, results), moving = stacks, dict[int, Callable[[int], Any]]()
 
         def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
             both = [view_of(about, turn[k, ...]) for k in range(2)]
@@ -180,6 +169,9 @@ class CLoop(CReplay):
                 moving[slot] = of_stack(results[at - body.n_carry], about)
             elif at < body.n_carry + body.n_slices:
                 moving[slot] = of_stack(read[at - body.n_carry], about)
+            else:
+                array = view_of(about, same[at - body.n_carry - body.n_slices])
+                moving[slot] = functools.partial(_constantly, array)
         return moving
 
     # -- the steps
@@ -211,6 +203,10 @@ class CLoop(CReplay):
             self._buffers.append((out.shape, out.dtype))
             return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
+
+
+def _constantly(array: Any, i: int) -> Any:
+    return array
 
 
 def _with_copies(program: Program) -> Program:

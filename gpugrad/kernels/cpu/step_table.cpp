@@ -236,11 +236,9 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
   return -1;
 }
 
-// A loop as one step of another loop: a function of arrays, which are the first carry, the stacks that
-// it reads, what stays the same, then the last carry and the stacks that it writes. `numbers` is the
-// address of these words; the first is 1 while it runs. Another thread's run then leaves it to Python.
-struct Nested {
-  long busy;
+// The words of a loop's memory, which `gpugrad.function.cpu.loop_memory` writes.
+struct Loop {
+  long busy, state[2];  // whether a run uses it, and what gpugrad_loop needs
   const long *table, end;
   Array* slots;
   char* partials;
@@ -251,20 +249,42 @@ struct Nested {
   const long *sizes, carried, first;  // its bytes, how many there are, and the first result
 };
 
+}  // extern "C"
+
+// Runs a loop until min(n, until) times are done. `array(k)` is the address of an array: of the first
+// carry, the stacks that it reads, what stays the same, the last carry, the stacks that it writes.
+// Returns as gpugrad_loop does.
+template <class F> long run_loop(Loop& loop, F array, long until) {
+  if (!loop.state[0] && !loop.state[1]) {
+    memcpy(loop.moving, loop.moves, 3 * loop.count * sizeof(long));
+    for (const long* at = loop.places; at < loop.places + 3 * loop.bound; at += 3)
+      loop.slots[at[0]].data = (at[1] < 0 ? loop.turns[-1 - at[1]] : array(at[1])) + at[2];
+    for (long k = 0; k < loop.carried; ++k) memcpy(loop.turns[k], array(k), loop.sizes[k]);
+  }
+  const long at = gpugrad_loop(loop.table, loop.end, loop.slots, loop.partials,
+                               until < loop.n ? until : loop.n, loop.moving, loop.count, loop.state);
+  for (long k = 0; at < 0 && loop.state[0] == loop.n && k < loop.carried; ++k)
+    memcpy(array(loop.first + k), loop.turns[k] + loop.n % 2 * loop.sizes[k], loop.sizes[k]);
+  return at;
+}
+
+extern "C" {
+
+// The same on the arrays of a tuple. `state` is 0 before the first call of a run.
+long gpugrad_bound_loop(Loop* loop, void* tuple, long count, long until) {
+  void** items = (void**)((char*)tuple + first_item);
+  return run_loop(*loop, [&](long k) { return array_of(items[k]).data; }, until);
+}
+
+// A loop as a step of another one: a function of arrays; its only number is the address of the words.
+// A step that fails leaves it to Python, and so does a run of another thread at the same time.
 long gpugrad_nested(const long* numbers, const Array* const* arrays) {
-  Nested& loop = *(Nested*)numbers[0];
+  Loop& loop = *(Loop*)numbers[0];
   if (__atomic_exchange_n(&loop.busy, 1, __ATOMIC_ACQUIRE)) return 1;
-  memcpy(loop.moving, loop.moves, 3 * loop.count * sizeof(long));
-  for (const long* at = loop.places; at < loop.places + 3 * loop.bound; at += 3)
-    loop.slots[at[0]].data = (at[1] < 0 ? loop.turns[-1 - at[1]] : arrays[at[1]]->data) + at[2];
-  for (long k = 0; k < loop.carried; ++k) memcpy(loop.turns[k], arrays[k]->data, loop.sizes[k]);
-  long state[2] = {0, 0};
-  const bool stopped = gpugrad_loop(loop.table, loop.end, loop.slots, loop.partials, loop.n,
-                                    loop.moving, loop.count, state) >= 0;
-  for (long k = 0; !stopped && k < loop.carried; ++k)
-    memcpy(arrays[loop.first + k]->data, loop.turns[k] + loop.n % 2 * loop.sizes[k], loop.sizes[k]);
+  loop.state[0] = loop.state[1] = 0;
+  const long at = run_loop(loop, [&](long k) { return arrays[k]->data; }, loop.n);
   __atomic_store_n(&loop.busy, 0, __ATOMIC_RELEASE);
-  return stopped;
+  return at != -1;
 }
 
 // The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
