@@ -14,6 +14,7 @@ from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling, is_worth_looping
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.cpu.view_layouts import scalars_as_views
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure
 from gpugrad.function.passes import pass_names, run_passes
@@ -161,7 +162,7 @@ def planned_loop(body: Body, options: Options, times: int | None) -> CLoop | Non
     if times is not None and not is_worth_looping(body.program, times):
         return None
     try:
-        program = run_passes(body.program, "c", options.passes)
+        program = run_passes(scalars_as_views(body.program), "c", options.passes)
         loop = CLoop(body._replace(program=program), "in place" in options.passes)
     except NoCodeError:
         return None

@@ -23,7 +23,7 @@ from gpugrad.core.devices import full_on_device_of
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
 from gpugrad.function.cpu.loop_memory import LoopMemory
-from gpugrad.function.cpu.view_layouts import is_view
+from gpugrad.function.cpu.view_layouts import is_view, scalars_as_views
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
@@ -165,7 +165,7 @@ class LoopWithGradient:
             wanted = [tensors[k] for k in by]
             signature = Signature(run)
             both = differentiate(run, tensors, {}, wanted, signature, options, masks, is_body=True)
-        forward, backward = both.forward, both.backward
+        forward, backward = map(scalars_as_views, (both.forward, both.backward))
         if forward.reads or any(s.op is None for s in (*forward.steps, *backward.steps)):
             raise NotReplayable("it has effects")
         self._inexact, self._n_outs = both.targets, both.n_outputs
