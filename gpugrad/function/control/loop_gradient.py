@@ -2,9 +2,9 @@
 
 The gradient goes back over the slices, carries the gradients of the carry, reads what the forward
 loop has kept of each iteration, and returns the gradients of the slices. Gradients of values that
-stay the same are sums over the iterations. If such a gradient is a product of matrices, as that of
+stay the same are sums over the iterations. If a term of one is a product of matrices, as that of
 a layer's weights, it is computed after the loop, as one product of the rows of all iterations.
-Others are added up in the carry.
+Others are added up in the carry; those of elements of a value are put at their places after it.
 """
 
 from __future__ import annotations
@@ -113,6 +113,21 @@ class _Product(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
+class _Sum(NamedTuple):
+    """Another term: the sum of a value over all iterations, which the loop carries.
+
+    Attributes:
+        value: of one iteration.
+        steps: linear ops of one argument that follow.
+    """
+
+    value: Value
+    steps: tuple[Step, ...] = ()
+
+
+_Term = _Product | _Sum
+
+
 class LoopWithGradient:
     """A loop and its gradient by some of its arguments.
 
@@ -149,6 +164,7 @@ class LoopWithGradient:
         self._carried = [k for k in range(n_carry) if is_inexact(arguments[k].dtype)]
         forward, backward = self._traced(run, arguments, options, masks)
         self._places: dict[int, Place] = {}
+        self._calls: dict[tuple[int, Any], Callable[[Any], Any]] = {}
         self._kept = self._find_kept(forward, backward)
         self._late: list[Value] = []  # slices that the backward loop returns
         self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
@@ -205,24 +221,23 @@ class LoopWithGradient:
         self._by_slice = [k for k in self._wanted if n <= k < self._n_read and k in self._gradients]
         self._late = [self._gradients[k] for k in self._by_slice]
         self._places.update((id(v), ("late", k)) for k, v in enumerate(self._late))
-        self._products: dict[int, list[_Product]] = {}
+        self._terms: dict[int, list[_Term]] = {}
         for k in self._wanted:
             if k < self._n_read or k not in self._gradients:
                 continue
-            terms = self._products_of(self._gradients[k], readers)
-            if terms is not None:
-                self._products[k] = terms
-                for v in (v for term in terms for v in (term.x, term.y)):
+            self._terms[k] = self._terms_of(self._gradients[k], readers)
+            for term in self._terms[k]:
+                if isinstance(term, _Sum):
+                    before, after = term.value.blank(), term.value.blank()
+                    self._sums.append(term.value)
+                    carry.append(before)
+                    backward.steps.append(Step(OPS["add"], [before, term.value], {}, [after]))
+                    outs.append(after)
+                    continue
+                for v in (term.x, term.y):
                     if id(v) not in self._places:  # the loop returns its slices
                         self._places[id(v)] = "late", len(self._late)
                         self._late.append(v)
-                continue
-            gradient = self._gradients[k]
-            before, after = gradient.blank(), gradient.blank()
-            self._sums.append(k)
-            carry.append(before)
-            backward.steps.append(Step(OPS["add"], [before, gradient], {}, [after]))
-            outs.append(after)
         backward.inputs = [*carry, *slices, *same]
         backward.outputs = [*outs, *self._late]
         return (
@@ -230,23 +245,27 @@ class LoopWithGradient:
             Body(remove_dead(backward), len(carry), len(slices)),
         )
 
-    def _products_of(self, v: Value, readers: Readers) -> list[_Product] | None:
-        """A gradient as a sum of products of matrices; None if it is something else."""
+    def _terms_of(self, v: Value, readers: Readers) -> list[_Term]:
+        """A gradient as a sum of products of matrices, and of sums over the iterations."""
         step = readers.maker.get(id(v))
         if step is None or step.op.kind == "control" or len(step.outs) != 1:
-            return None
+            return [_Sum(v)]
         if is_addition(step) and all(
             isinstance(a, Value) and (a.shape, a.dtype) == (v.shape, v.dtype) for a in step.args
         ):
-            terms = [self._products_of(a, readers) for a in step.args]
-            return None if None in terms else [t for some in terms for t in some or ()]
+            terms = [t for a in step.args for t in self._terms_of(a, readers)]
+            # a sum of two results of the loop is one
+            return terms if any(type(t) is _Product or t.steps for t in terms) else [_Sum(v)]
         if step.op.linear is True and [type(a) for a in step.args] == [Value]:
-            inner = self._products_of(step.args[0], readers)
-            return inner and [t._replace(steps=(*t.steps, step)) for t in inner]
+            inner = self._terms_of(step.args[0], readers)
+            smaller = step.args[0].nbytes < v.nbytes  # elements that are put at their places
+            if smaller or all(type(t) is _Product for t in inner):
+                return [t._replace(steps=(*t.steps, step)) for t in inner]
         # a sum of products over iterations is one product of all their rows
-        return self._product(step, readers) if is_product(step) else None
+        product = self._product(step, readers) if is_product(step) else None
+        return [_Sum(v)] if product is None else [product]
 
-    def _product(self, step: Step, readers: Readers) -> list[_Product] | None:
+    def _product(self, step: Step, readers: Readers) -> _Product | None:
         left, y = step.args
         before = readers.maker.get(id(left))
         # as matmul's own rule writes the gradient of a weight; behind reshapes are the same rows
@@ -261,7 +280,7 @@ class LoopWithGradient:
             if factor.constant is not None or place[0] == "same" or too_large:
                 return None
             roots.append(factor)
-        return [_Product(roots[0], roots[1], columns)]
+        return _Product(roots[0], roots[1], columns)
 
     # -- running
 
@@ -322,19 +341,33 @@ class LoopWithGradient:
         n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
         carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
         of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
-        carry += [zeros(*self._kinds[k]) for k in self._sums]
+        carry += [zeros(v.shape, v.dtype) for v in self._sums]
         last, late = run(carry, [*xs, *kept, *of_slices], arrays[self._n_read :])
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
-        by = dict(zip([*self._carried, *self._sums], last, strict=True))
+        by = dict(zip(self._carried, last, strict=False))
         by |= zip(self._by_slice, map(stacked, late), strict=False)
-        for k, terms in self._products.items():
-            products = (self._multiplied(t, stacks, xp) for t in terms)
-            by[k] = functools.reduce(operator.add, products)
+        sums = iter(last[len(self._carried) :])
+        for k, terms in self._terms.items():
+            parts = []
+            for t in terms:
+                x = next(sums) if isinstance(t, _Sum) else self._multiplied(t, stacks, xp)
+                for step in t.steps:
+                    x = self._call(step, xp)(x)
+                parts.append(x)
+            by[k] = functools.reduce(operator.add, parts)
         results = []
         for k in self._wanted:
             kind = (self._times,) * (n <= k < self._n_read) + self._kinds[k][0], self._kinds[k][1]
             results.append(by[k] if k in by else zeros(*kind))
         return results
+
+    def _call(self, step: Step, xp: Any) -> Callable[[Any], Any]:
+        """The op of a step, of one array."""
+        if xp is TENSOR:
+            return functools.partial(step.op.eager, **step.params)
+        if (id(step), xp) not in self._calls:
+            self._calls[id(step), xp] = op_call(step, xp)
+        return self._calls[id(step), xp]
 
     def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]], xp: Any) -> Any:
         factors = []
@@ -342,11 +375,7 @@ class LoopWithGradient:
             kind, k = self._places[id(v)]
             factors.append(xp.reshape(stacked(stacks[kind][k]), shape=(-1, n)))
         multiply = xp.matmul if xp is TENSOR else OPS["matmul"].bare(xp)
-        result = multiply(xp.permute_dims(factors[0], axes=(1, 0)), factors[1])
-        for step in term.steps:
-            eager = functools.partial(step.op.eager, **step.params)
-            result = (eager if xp is TENSOR else op_call(step, xp))(result)
-        return result
+        return multiply(xp.permute_dims(factors[0], axes=(1, 0)), factors[1])
 
 
 def _views_for(backward: Program, forward: Program) -> list[Step]:
