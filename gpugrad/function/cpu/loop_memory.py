@@ -94,10 +94,22 @@ class LoopMemory:
     @property
     def function(self) -> Function:
         """The run as a step of another loop, if Python computes no step of it."""
-        return Function(_nested(), (self._address,))
+        return Function(_address("nested"), (self._address,))
+
+
+def choice(yes: Function, no: Function) -> Function:
+    """One of two programs as a step of a loop, as its first array says."""
+    return Function(_address("cond"), (*yes.numbers, *no.numbers))
+
+
+def repetition(test: Function, body: Function, n_carry: int, n_same: int, most: int) -> Function:
+    """A loop while a test holds, as a step of another loop; at most -1 is any number of times."""
+    numbers = (*test.numbers, *body.numbers, n_carry, n_same, most)
+    return Function(_address("while"), numbers)
 
 
 @functools.cache
-def _nested() -> int:
+def _address(name: str) -> int:
     library: Any = step_table.library()
-    return ctypes.cast(library.loaded.gpugrad_nested, ctypes.c_void_p).value or 0
+    function = getattr(library.loaded, f"gpugrad_{name}")
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

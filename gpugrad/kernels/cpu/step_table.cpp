@@ -287,6 +287,37 @@ long gpugrad_nested(const long* numbers, const Array* const* arrays) {
   return at != -1;
 }
 
+// One of two programs, each a loop that runs once, as a boolean says: the first of the arrays. The
+// others are what both read, and the results. The numbers are the addresses of both.
+long gpugrad_cond(const long* numbers, const Array* const* arrays) {
+  return gpugrad_nested(numbers + !*(const bool*)arrays[0]->data, arrays + 1);
+}
+
+// A loop that goes on while a test holds. numbers: the addresses of the test and of the body, how many
+// arrays are the carry, and how many stay the same, and the most iterations, or -1. The arrays are
+// these, then the results, which hold the carry meanwhile. Python can be interrupted: it computes long
+// loops.
+long gpugrad_while(const long* numbers, const Array* const* arrays) {
+  const long n = numbers[2], inputs = n + numbers[3], most = numbers[4], longest = 1 << 16;
+  const Loop& body = *(const Loop*)numbers[1];
+  const Array* now[MOST];
+  bool holds;
+  const Array flag = {(char*)&holds};
+  for (long k = 0; k < n; ++k) {
+    now[k] = arrays[inputs + k];
+    memcpy(now[k]->data, arrays[k]->data, body.sizes[k]);
+  }
+  for (long k = n; k < inputs; ++k) now[k] = arrays[k];
+  for (long i = 0; i != most; ++i) {
+    now[inputs] = &flag;
+    if (i == longest || gpugrad_nested(numbers, now)) return 1;
+    if (!holds) break;
+    for (long k = 0; k < n; ++k) now[inputs + k] = now[k];
+    if (gpugrad_nested(numbers + 1, now)) return 1;
+  }
+  return 0;
+}
+
 // The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,
