@@ -10,7 +10,7 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.c_loop import Body, CLoop
+from gpugrad.function.cpu.c_loop import Body, CLoop, with_own_results
 from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling, is_worth_looping
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
@@ -162,7 +162,8 @@ def planned_loop(body: Body, options: Options, times: int | None) -> CLoop | Non
     if times is not None and not is_worth_looping(body.program, times):
         return None
     try:
-        program = run_passes(scalars_as_views(body.program), "c", options.passes)
+        program = with_own_results(scalars_as_views(body.program))
+        program = run_passes(program, "c", options.passes)
         loop = CLoop(body._replace(program=program), "in place" in options.passes)
     except NoCodeError:
         return None

@@ -129,8 +129,19 @@ def nested(p, h, x):
 
 def chosen(p, h, x):
     """Control flow that depends on values."""
-    y = gg.cond(x[0, 0] > 0, lambda: h @ p["w"], lambda: h - p["b"])
-    return gg.while_loop(lambda y: gg.sum(y * y) > 9, lambda y: y * 0.5 + 0 * p["s"], y), y
+
+    def inner(h):
+        return gg.cond(x[0, 0] > 0, lambda h: h @ p["w"], lambda h: gg.sin(h) - p["b"], h)
+
+    slope = gg.grad(lambda h: gg.sum(inner(h) ** 2))(h)
+    return inner(h * p["s"]) + 0.1 * slope, gg.sum(h)
+
+
+def halved(p, h, x):
+    """A loop of as many iterations as values say; its gradient is Python's."""
+    y = gg.while_loop(lambda y: gg.sum(y * y) > 0.3, lambda y: y * 0.5 + 0.1 * p["s"] * x, h)
+    last = gg.while_loop(lambda k: k < 3, lambda k: k + 1, gg.argmax(y), maximum_iterations=2)
+    return y, gg.astype(last, y.dtype)
 
 
 BODIES = {
@@ -243,8 +254,8 @@ DERIVATIVES = [second, jacobians, hessian, each_gradient]
 @pytest.mark.parametrize(
     ("body", "derivative", "compiled"),
     [
-        *((body, f, "0") for body in (*BODIES, nested) for f in DERIVATIVES),
-        *((body, second, "always") for body in (elman, indexed)),
+        *((body, f, "0") for body in (*BODIES, nested, chosen) for f in DERIVATIVES),
+        *((body, second, "always") for body in (elman, indexed, chosen)),
         (nested, hessian, "always"),
     ],
 )
@@ -311,7 +322,7 @@ def test_narrow_floats_are_near_those_of_python(dtype, setting):
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize("body", [*BODIES, nested], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("body", [*BODIES, nested, chosen], ids=lambda f: f.__name__)
 def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     gg.function(gradients(body, ["w", "gates", "x"]))(arrays())
@@ -321,6 +332,22 @@ def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkey
         compiled = repeated._in_c._compiled
         names = {s.name for s in compiled.program.steps if id(s) in compiled.left}
         assert names <= LEFT.get(body, set())
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+def test_a_while_loop_in_a_body_is_one_step_in_c(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    p, compiled = arrays(), []
+    load = CLoop.load
+    monkeypatch.setattr(CLoop, "load", lambda self: compiled.append(self) or load(self))
+    f = gg.function(lambda p: leaves(scanned(halved, p)))
+    for a, b in zip(f(p), leaves(scanned(halved, p)), strict=True):
+        near(a, b, 1e-12)
+    assert len(compiled) == 5  # two tests and two bodies, and the loop
+    assert not any(loop.has_left for loop in compiled)
+    f = gradients(halved, ["w", "s", "x"])
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        near(a, b, 1e-12)
 
 
 LEFT = {

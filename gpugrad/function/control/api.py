@@ -113,7 +113,9 @@ def _traced_cond(
     (true_trace, arrays), (false_trace, _) = map(traced, branches, names)
     agreed("cond", names, *(form.structure for form in results.values()))
     branches, captured = make_branches([("true", true_trace), ("false", false_trace)])
-    step = ControlStep("cond", Cond(*branches), branches, _specs(arrays), levels_running())
+    step = ControlStep(
+        "cond", Cond(branches[0], branches[1]), branches, _specs(arrays), levels_running()
+    )
     return results[names[0]](step(pred, *tensors, *captured))
 
 
@@ -202,9 +204,9 @@ def _traced_while(
     like = _like(carry)
     test_trace, _ = trace_branch(trace, labels[0], test, like, one_for_all=True)
     body_trace, arrays = trace_branch(trace, labels[1], body, like)
-    branches, captured = make_branches([("while", test_trace), ("do", body_trace)])
-    call = While(*branches, len(carry), most)
-    step = ControlStep("while_loop", call, branches, _specs(arrays), levels_running())
+    (holds, then), captured = make_branches([("while", test_trace), ("do", body_trace)])
+    call = While(holds, then, len(carry), most)
+    step = ControlStep("while_loop", call, (holds, then), _specs(arrays), levels_running())
     return step(*carry, *captured)
 
 

@@ -116,15 +116,15 @@ class ControlStep(ControlOp):
             return self.call(*tensors)
         levels = {level.serial: level for t in tensors for level in levels_of(t._data)}
         if more := [level for _, level in sorted(levels.items()) if level not in self.levels]:
-            if self._scan is not None:
-                return self._scan.for_examples(self.levels, more[-1], tensors)
+            if self.opened is not None:
+                return self.opened.for_examples(self.levels, more[-1], tensors)
             return _call_for_each(self, more[-1], tensors)
         if graphs:
             for t in tensors:
                 number(t)
         wanted = [k for k, t in enumerate(tensors) if known(t)]
         is_taped = bool(wanted) and any(is_inexact(dtype) for _, dtype in self.specs)
-        is_boxed = is_taped and (self._scan is None or (trace.boxes and not _orders(tensors)))
+        is_boxed = is_taped and (self.opened is None or (trace.boxes and not _orders(tensors)))
         step = _with_tape(self, wanted) if is_boxed else self
         results = _write_step(step, trace, [unwrap_to_traced(t._data) for t in tensors])
         pairs = zip(results, self.result_levels, strict=False)
@@ -134,8 +134,8 @@ class ControlStep(ControlOp):
         return outs
 
     @property
-    def _scan(self) -> Any:
-        """Its `Scan`, if gradients and vmaps of that are scans, too."""
+    def opened(self) -> Any:
+        """Its `Scan` or `Cond`, if gradients and vmaps of that are steps of its kind, too."""
         return self.call if getattr(self.call, "is_open", False) else None
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
@@ -232,8 +232,8 @@ def _record(
     """Offer one execution to the recorders of this thread.
 
     Its gradient is a step that calls what is in the box. For a gradient of the gradient it starts
-    from the arguments; that of a scan, and those of many examples together, are scans. In a branch
-    or body, code outside may differentiate the gradient too.
+    from the arguments; that of a scan, and those of many examples together, are scans, and so for
+    cond. In a branch or body, code outside may differentiate the gradient too.
     """
     originals = [tensors[k] for k in wanted]
     tensors = [copy(t) for t in tensors]
@@ -252,8 +252,8 @@ def _record(
             around = bool(getattr(current_trace(), "around", ()))
             again = xp is TENSOR or around or box is None
             later = any(level not in step.levels for x in upstream for level in levels_of(x._data))
-            if step._scan is not None and (again or later):
-                grads = step._scan.gradient_steps(step.levels, tensors, wanted, upstream)
+            if step.opened is not None and (again or later):
+                grads = step.opened.gradient_steps(step.levels, tensors, wanted, upstream)
                 if grads is not None:
                     return grads if xp is TENSOR else [x._data for x in grads]
             drawn = [name for name, _ in step.effects if name != "print"]

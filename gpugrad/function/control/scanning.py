@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.autodiff.batched import Level, levels_running, levels_stopped
+from gpugrad.autodiff.batched import Level
 from gpugrad.autodiff.borders import give_each_example, unwrap_level, wrap_level
-from gpugrad.core import devices
 from gpugrad.core.backend import ARRAYS, TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
 from gpugrad.function.control.control_step import ControlStep
+from gpugrad.function.control.examples import stopped, trace_examples, with_levels, without_levels
 from gpugrad.function.control.loop_gradient import Loop, LoopWithGradient, Repeated, stacked
-from gpugrad.function.control.tracing import make_branches, trace_branch
+from gpugrad.function.control.tracing import make_branches
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.differentiate import Gradients, by_tape, known, tapes_only
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.program import NotReplayable
-from gpugrad.trace.shapes import blank_arrays
 from gpugrad.transforms.custom import custom_gradient
 
 
@@ -150,15 +148,15 @@ class Scan:
             )
         is_stack = [k >= n for k, v in enumerate(outs) if is_inexact(v.dtype)]
         upstream = [
-            _moved_axis(_without(x, levels, repeat=True), self._axis * is_one, 0)
+            _moved_axis(without_levels(x, levels, repeat=True), self._axis * is_one, 0)
             for x, is_one in zip(g, is_stack, strict=True)
         ]
-        with _stopped(levels):
+        with stopped(levels):
             grads = loop.steps(lowered, upstream, *self._loops[id(loop)])
         results = []
         for k, x in zip(wanted, grads, strict=True):
             x = _moved_axis(x, 0, self._axis) if n <= k < self._n_read else x
-            results.append(_with(x, [n for n in levels if n.is_in(tensors[k]._data)]))
+            results.append(with_levels(x, [n for n in levels if n.is_in(tensors[k]._data)]))
         return results
 
     def _steps_of(self, body: Body, back: bool) -> Loop:
@@ -183,7 +181,7 @@ class Scan:
         """The results, given tensors at a level that is not among those of the step."""
         tensors = [give_each_example(t) if known(t) else t for t in tensors]
         n, m = self._n_carry, self._n_read
-        with _stopped([*levels, level]):
+        with stopped([*levels, level]):
             lowered = self._lowered(levels, tensors)
             key = level.size, tuple(level.is_in(t._data) for t in lowered)
             if key not in self._mapped:
@@ -197,39 +195,15 @@ class Scan:
             for k, x in enumerate(step(*args)):
                 is_one = k < n and not is_each[k]
                 x = x if is_one else wrap_level(_moved_axis(x, 0, int(k >= n)), level, 0)
-                results.append(_with(_moved_axis(x, 0, self._axis * (k >= n)), levels))
+                results.append(with_levels(_moved_axis(x, 0, self._axis * (k >= n)), levels))
             return results
 
     def _for_each(
         self, size: int, given: Sequence[bool], tensors: Sequence[Tensor]
     ) -> tuple[ControlStep, Sequence[bool]]:
-        """The scan of all examples, and which of its arguments have one for each.
-
-        Those that are `given` have. So has what the body computes of them in the carry.
-        """
-        trace, n, run = current_trace(), self._n_carry, self._branch.run
-        assert trace is not None
-        is_each, found = list(given), list[bool]()
-        places = [devices.device_of(innermost_array(t._data)) for t in tensors]
-
-        def body(*arrays: Tensor) -> list[Tensor]:
-            with Level(size, randomness="same") as level:
-                pairs = zip(arrays, is_each, strict=True)
-                outs = run(*(wrap_level(a, level, 0) if each else a for a, each in pairs))
-                found[:] = [level.is_in(out._data) for out in outs]
-                found[n:] = [True] * len(found[n:])
-                is_each[:n] = [a or b for a, b in zip(is_each, found[:n], strict=False)]
-                pairs = zip(outs, [*is_each[:n], *found[n:]], strict=True)
-                return [unwrap_level(out, level, 0) if each else out for out, each in pairs]
-
-        before: list[bool] = []
-        while is_each != before:
-            before, inputs = [*is_each], self._branch.program.inputs
-            shapes = [(size,) * each + v.shape for v, each in zip(inputs, is_each, strict=True)]
-            specs = [(shape, v.dtype) for shape, v in zip(shapes, inputs, strict=True)]
-            like = blank_arrays(specs, places[0] if places else devices.default_device())
-            with levels_stopped():
-                traced, outs = trace_branch(trace, f"scan: {self._branch.label}", body, like)
+        """The scan of all examples, and which of its arguments have one for each."""
+        n, is_each = self._n_carry, list(given)
+        traced, outs = trace_examples(self._branch, size, is_each, tensors, n)
         (branch,), captured = make_branches([("body", traced)])
         assert not captured
         scan = Scan(branch, n, self._n_read - n, self._n, self._reverse, 0)
@@ -240,7 +214,7 @@ class Scan:
         """The arguments without these levels' wrappers, and the stacks' slices along axis 0."""
         read = range(self._n_carry, self._n_read)
         return [
-            _moved_axis(_without(t, levels), self._axis * (k in read), 0)
+            _moved_axis(without_levels(t, levels), self._axis * (k in read), 0)
             for k, t in enumerate(tensors)
         ]
 
@@ -271,31 +245,6 @@ def _moved(array: Any, source: int, target: int) -> Any:
 
 def _moved_axis(x: Tensor, source: int, target: int) -> Tensor:
     return x if source == target else TENSOR.moveaxis(x, source, target)
-
-
-def _without(x: Tensor, levels: Sequence[Level], repeat: bool = False) -> Tensor:
-    """A Tensor with the examples of some levels in front; with `repeat` also of those it lacks."""
-    for level in sorted(levels, key=lambda level: -level.serial):
-        if repeat or level.is_in(x._data):
-            x = unwrap_level(x, level, 0)
-    return x
-
-
-def _with(x: Tensor, levels: Sequence[Level]) -> Tensor:
-    """The opposite of `_without`."""
-    for level in sorted(levels, key=lambda level: level.serial):
-        x = wrap_level(x, level, 0)
-    return x
-
-
-@contextlib.contextmanager
-def _stopped(levels: Sequence[Level]) -> Iterator[None]:
-    """Leave some of the vmaps that are running."""
-    others = [level for level in levels_running() if level not in levels]
-    with levels_stopped(), contextlib.ExitStack() as entered:
-        for level in others:
-            entered.enter_context(level)
-        yield
 
 
 def scan_slices(

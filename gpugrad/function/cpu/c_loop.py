@@ -7,6 +7,7 @@ The carry lies in two places by turns. In a stack the address moves on by one sl
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from gpugrad.function.cpu.loop_memory import LoopMemory
 from gpugrad.function.cpu.view_layouts import is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import Rewriter, rewritten
 from gpugrad.kernels.codegen.code import NoCodeError
 from gpugrad.kernels.cpu.step_table import Slots, Steps
 from gpugrad.trace.program import Program, Step, Value
@@ -203,6 +205,20 @@ class CLoop(CReplay):
             self._buffers.append((out.shape, out.dtype))
             return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
+
+
+def with_own_results(program: Program) -> Program:
+    """The program with results of control flow that share no memory: C writes them anew."""
+
+    def renewed(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        if step.op is None or step.op.kind != "control":
+            return None
+        new = copy.copy(step)
+        new.outs = [out.blank() for out in step.outs]
+        rewriter.keep(new)
+        return new.outs
+
+    return rewritten(program, renewed)
 
 
 def _constantly(array: Any, i: int) -> Any:

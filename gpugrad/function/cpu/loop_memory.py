@@ -8,15 +8,12 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpugrad.kernels.cpu import step_table
 from gpugrad.kernels.cpu.moves import Function
-
-if TYPE_CHECKING:
-    from gpugrad.function.cpu.c_loop import CLoop
 
 _UNINTERRUPTED = 256  # iterations between two looks at signals
 
@@ -25,7 +22,7 @@ class LoopMemory:
     """Runs a loop n times, one run at a time.
 
     Args:
-        loop: the loop.
+        loop: the loop, a `CLoop`, which runs itself here.
         n: how often it runs.
         back: whether from the end of the stacks to their start.
 
@@ -33,7 +30,7 @@ class LoopMemory:
         turns: the two places of each value of the carry.
     """
 
-    def __init__(self, loop: CLoop, n: int, back: bool) -> None:
+    def __init__(self, loop: Any, n: int, back: bool) -> None:
         body, outside, n_inputs = loop.body, loop.outside, len(loop.program.inputs)
         first, sign = (n - 1, -1) if back else (0, 1)
         carried = outside[n_inputs:][: body.n_carry]

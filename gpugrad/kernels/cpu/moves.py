@@ -103,9 +103,9 @@ def sort(x: Any, axis: int, places: bool, falls: bool = False) -> Any:
     return _along(_typed("sorted", x.dtype), x.shape, axis, 0, None, places, falls)
 
 
-def extreme(x: Any, axis: int, least: bool) -> Any:
+def extreme(dtype: Any, shape: Sequence[int], axis: int, least: bool) -> Any:
     """The place of the largest or of the least element."""
-    return _along(_typed("extreme", x.dtype), x.shape, axis, 0, None, least)
+    return _along(_typed("extreme", dtype), shape, axis, 0, None, least)
 
 
 def total(x: Any, first: int, last: int) -> Any:

@@ -136,9 +136,10 @@ def place_of(least):
     """The places of the largest or of the least elements."""
 
     def planned(xp, x, axis=None, *, keepdims=False):
-        if not x.shape or (axis is None and len(x.shape) > 1):
+        if not x.shape:
             return NotImplemented
-        return kernels("moves").extreme(x, (axis or 0) % len(x.shape), least)
+        shape = (math.prod(x.shape),) if axis is None else x.shape
+        return kernels("moves").extreme(x.dtype, shape, (axis or 0) % len(shape), least)
 
     return planned
 
