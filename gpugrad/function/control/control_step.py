@@ -5,7 +5,8 @@ simply called, so tapes record what it does. In a trace it becomes one step. A t
 logs one entry for it: at each replay the step then runs under its own tape, or as a loop with a
 gradient (`Scan`), and returns the gradient function as one more result; the gradient is a step that
 calls it. A gradient of the gradient is again a control step, which recomputes both from the
-arguments, so every order works.
+arguments, so every order works. Where the steps of all bodies are ops, scans and conds, it is such
+steps (`opened`), and so is a vmap that begins later.
 """
 
 from __future__ import annotations
