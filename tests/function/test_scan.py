@@ -77,6 +77,7 @@ def sorts(p, h, x):
     y = gg.sort(x @ p["w"], axis=1) + gg.sort(x, axis=0, descending=True)
     order = gg.argsort(x, axis=1)
     y = y + gg.take_along_axis(h, order, axis=1) * gg.astype(gg.argmax(h, axis=1)[:, None], h.dtype)
+    y = gg.where(gg.all(x > -0.5, axis=1, keepdims=True), y, gg.where(gg.any(h > 0, axis=0), -y, h))
     return h + 0.1 * y, gg.cumsum(h * p["s"], axis=0)
 
 
