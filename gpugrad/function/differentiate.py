@@ -29,6 +29,7 @@ from gpugrad.function.signature import Signature
 from gpugrad.function.structures import split_arrays
 from gpugrad.trace.array import is_traced
 from gpugrad.trace.program import NotReplayable, Program, Value
+from gpugrad.trace.shapes import run_for_shapes
 from gpugrad.trace.tracing import Tracing
 
 Gradients = Callable[[Sequence[Tensor]], list[Tensor]]
@@ -90,6 +91,18 @@ class _CapturingTrace(Tracing):
         self.captured.add(tensor._id)
 
 
+class _BodyTrace(_CapturingTrace):
+    """The same for a loop's body, on arrays that only carry shapes and dtypes."""
+
+    abstract, boxes = True, False
+
+    def computed(
+        self, function: Callable[..., Any], arrays: list[Any], params: dict[str, Any]
+    ) -> tuple[Any, bool]:
+        """An op's results on placeholders."""
+        return run_for_shapes(function, arrays, params)
+
+
 def differentiable(result: Any) -> list[Tensor]:
     """The Tensors of a result that may have gradients; tapes know its Variables by themselves.
 
@@ -111,17 +124,20 @@ def differentiate(
     signature: Signature,
     options: Options,
     masks: bool = False,
+    is_body: bool = False,
 ) -> Derivative:
     """Trace a function and its gradient by the arguments `wanted` and the Variables it reads.
 
-    The products of the gradient are masked if `masks`.
+    The products of the gradient are masked if `masks`. If `is_body`, it is the body of a loop, and
+    the arguments only carry shapes and dtypes.
 
     Raises:
         NotReplayable: the function has effects, none of which has happened yet, or nothing to
             differentiate.
     """
     # pure, because a fallback calls the function again, which would repeat its effects
-    trace = _CapturingTrace(pure=True, passes=options.passes)
+    kind = _BodyTrace if is_body else _CapturingTrace
+    trace = kind(pure=True, passes=options.passes)
     trace.masks = masks
 
     def called(inputs: Any, keys: Any, sources: list[Tensor]) -> tuple[Any, ...]:

@@ -10,10 +10,11 @@ from gpugrad.core.backend import NUMPY
 from gpugrad.core.format import format_bytes
 from gpugrad.core.settings import numerics
 from gpugrad.errors import ArgumentError, OutOfMemoryError
-from gpugrad.function.cpu.c_loop import Body, CLoop
+from gpugrad.function.cpu.c_loop import Body, CLoop, with_own_results
 from gpugrad.function.cpu.c_program import CProgram, is_worth_compiling, is_worth_looping
 from gpugrad.function.cpu.c_replay import CReplay
 from gpugrad.function.cpu.replay import CpuReplay
+from gpugrad.function.cpu.view_layouts import scalars_as_views
 from gpugrad.function.gpu.replay import Launches
 from gpugrad.function.memory import measure
 from gpugrad.function.passes import pass_names, run_passes
@@ -151,14 +152,18 @@ def planned(
     return program, CpuReplay(program, *memory)
 
 
-def planned_loop(body: Body, options: Options, times: int) -> CLoop | None:
-    """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C."""
+def planned_loop(body: Body, options: Options, times: int | None) -> CLoop | None:
+    """The loop in C that runs a body on NumPy arrays; None if a step of the body is not C.
+
+    `times` is how often it runs; None if it is a step of another loop in C.
+    """
     if numerics() or not {"groups", "arena"} <= {*options.passes}:
         return None
-    if not is_worth_looping(body.program, times):
+    if times is not None and not is_worth_looping(body.program, times):
         return None
     try:
-        program = run_passes(body.program, "c", options.passes)
+        program = with_own_results(scalars_as_views(body.program))
+        program = run_passes(program, "c", options.passes)
         loop = CLoop(body._replace(program=program), "in place" in options.passes)
     except NoCodeError:
         return None

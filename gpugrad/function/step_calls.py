@@ -72,7 +72,8 @@ def in_python(step: Step) -> Callable[[list[Any]], None]:
             return next(of) if isinstance(a, Value) else a
 
         results = run(*map(argument, args))
-        for out, result in zip(arrays[-n:], results if n > 1 else (results,), strict=True):
+        several = step.op is not None and step.op.outputs > 1
+        for out, result in zip(arrays[-n:], results if several else (results,), strict=True):
             out[...] = result
 
     return call

@@ -39,6 +39,7 @@ class Tracing(Writer):
 
     nested = False  # whether its program is part of another one, as a branch or a loop body
     masks = False  # whether gradients have masked products at once, also without a NaN
+    boxes = True  # whether a value may be a loop's gradient function, which no pass looks into
     sees_reads = False  # whether `numbered` is called with the Tensors that ops read
 
     def __init__(

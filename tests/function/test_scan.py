@@ -1,12 +1,14 @@
 """`scan` as a loop over plain arrays: in C if the body is, and its gradient as another loop."""
 
+import threading
+
 import numpy as np
 import pytest
 from comparing import near
 
 import gpugrad as gg
 from gpugrad.errors import IndexOutOfBoundsError
-from gpugrad.function.control import loop_gradient, scanning
+from gpugrad.function.control import control_step, loop_gradient, scanning
 from gpugrad.function.cpu import c_program
 from gpugrad.function.cpu.c_loop import CLoop
 from gpugrad.function.cpu.runs import in_runs
@@ -75,6 +77,7 @@ def sorts(p, h, x):
     y = gg.sort(x @ p["w"], axis=1) + gg.sort(x, axis=0, descending=True)
     order = gg.argsort(x, axis=1)
     y = y + gg.take_along_axis(h, order, axis=1) * gg.astype(gg.argmax(h, axis=1)[:, None], h.dtype)
+    y = gg.where(gg.all(x > -0.5, axis=1, keepdims=True), y, gg.where(gg.any(h > 0, axis=0), -y, h))
     return h + 0.1 * y, gg.cumsum(h * p["s"], axis=0)
 
 
@@ -114,6 +117,34 @@ def forgets(p, h, x):
     return x * p["b"], gg.sum(h, axis=0) * 2
 
 
+def nested(p, h, x):
+    """A loop in the body, and the gradient of one."""
+
+    def inner(h):
+        return gg.scan(lambda c, v: (gg.tanh(c @ p["w"] + v), c[0, 0]), h, x, reverse=True)
+
+    slope = gg.grad(lambda h: gg.sum(inner(h)[0] ** 2))(h)
+    last, ys = inner(h + p["b"])
+    return last * p["s"] + 0.1 * slope, ys
+
+
+def chosen(p, h, x):
+    """Control flow that depends on values."""
+
+    def inner(h):
+        return gg.cond(x[0, 0] > 0, lambda h: h @ p["w"], lambda h: gg.sin(h) - p["b"], h)
+
+    slope = gg.grad(lambda h: gg.sum(inner(h) ** 2))(h)
+    return inner(h * p["s"]) + 0.1 * slope, gg.sum(h)
+
+
+def halved(p, h, x):
+    """A loop of as many iterations as values say; its gradient is Python's."""
+    y = gg.while_loop(lambda y: gg.sum(y * y) > 0.3, lambda y: y * 0.5 + 0.1 * p["s"] * x, h)
+    last = gg.while_loop(lambda k: k < 3, lambda k: k + 1, gg.argmax(y), maximum_iterations=2)
+    return y, gg.astype(last, y.dtype)
+
+
 BODIES = {
     elman: lambda p: p["h"],
     lstm: lambda p: (p["h"], gg.zeros_like(p["h"])),
@@ -129,7 +160,8 @@ BODIES = {
 
 
 def scanned(body, p, reverse=False):
-    return gg.scan(lambda c, x: body(p, c, x), BODIES[body](p), p["x"], reverse=reverse)
+    first = BODIES[body](p) if body in BODIES else p["h"]
+    return gg.scan(lambda c, x: body(p, c, x), first, p["x"], reverse=reverse)
 
 
 def leaves(structure):
@@ -191,6 +223,86 @@ def test_second_gradients_of_a_loop_are_those_of_python(body, setting):
         near(a, b, 1e-11)
 
 
+def second(p, body):
+    def f(w, x):
+        y, *first = gradients(body, ["w", "h"])({**p, "w": w, "x": x})
+        return y + sum(gg.sum(g * g) for g in first)
+
+    return gg.grad(f, argnums=(0, 1))(p["w"], p["x"])
+
+
+def jacobians(p, body):
+    def last(b):
+        return leaves(scanned(body, {**p, "b": b}))[0]
+
+    return [gg.jacobian(last, mode=mode)(p["b"]) for mode in ("reverse", "forward")]
+
+
+def hessian(p, body):
+    return [gg.hessian(lambda b: loss(body, {**p, "b": b}, True))(p["b"])]
+
+
+def each_gradient(p, body):
+    each = gg.vmap(
+        gg.grad(lambda b, s: loss(body, {**p, "b": b, "s": s}, False)), in_axes=(0, None)
+    )
+    return [each(gg.stack([p["b"], -p["b"]]), p["s"])]
+
+
+DERIVATIVES = [second, jacobians, hessian, each_gradient]
+
+
+@pytest.mark.parametrize(
+    ("body", "derivative", "compiled"),
+    [
+        *((body, f, "0") for body in (*BODIES, nested, chosen) for f in DERIVATIVES),
+        *((body, second, "always") for body in (elman, indexed, chosen)),
+        (nested, hessian, "always"),
+    ],
+)
+@pytest.mark.thin(18)
+def test_derivatives_of_a_loop_are_loops(body, derivative, compiled, monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: compiled)
+    p = arrays()
+    expected = derivative(p, body)
+
+    def fails(*args):
+        raise AssertionError("a loop runs op by op, or for one example after the other")
+
+    monkeypatch.setattr(scanning, "scan_slices", fails)
+    monkeypatch.setattr(control_step, "_call_for_each", fails)
+    f = gg.function(lambda p: derivative(p, body))
+    for _ in range(2):
+        for a, b in zip(f(p), expected, strict=True):
+            near(a, b, 1e-11)
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+def test_threads_share_a_loop_within_a_loop(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    x, table = gg.constant(np.linspace(0, 1, 40)), gg.arange(5.0, dtype="float64")
+    steps = gg.arange(50)
+
+    @gg.function
+    def f(x, at):
+        def outer(c, v):
+            return gg.scan(lambda c, k: (gg.sin(c) + v + table[at], None), c, steps)[0], c
+
+        return gg.scan(outer, x[0], x)[1]
+
+    expected, results = f(x, gg.constant(2)), []
+    runs = [lambda: results.append(f(x, gg.constant(2)))] * 4
+    threads = [threading.Thread(target=run) for run in runs]
+    for act in (threading.Thread.start, threading.Thread.join):
+        for thread in threads:
+            act(thread)
+    for result in results:
+        near(result, expected, 0)
+    with pytest.raises(IndexOutOfBoundsError, match="getitem: index 7 is out of bounds"):
+        f(x, gg.constant(7))
+    near(f(x, gg.constant(2)), expected, 0)
+
+
 @pytest.mark.parametrize("body", [elman, lstm, deep], ids=lambda f: f.__name__)
 def test_examples_of_a_vmap_are_as_by_themselves(body, setting):
     p = arrays()
@@ -211,11 +323,11 @@ def test_narrow_floats_are_near_those_of_python(dtype, setting):
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("body", [*BODIES, nested, chosen], ids=lambda f: f.__name__)
 def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkeypatch):
     monkeypatch.setattr(c_program, "setting", lambda: "always")
     gg.function(gradients(body, ["w", "gates", "x"]))(arrays())
-    (loop,) = loops
+    (loop,) = (loop for loop in loops if loop._times == N)
     for repeated in (loop._forward, loop._backward):
         assert isinstance(repeated._in_c, CLoop)
         compiled = repeated._in_c._compiled
@@ -223,10 +335,25 @@ def test_a_loop_is_one_call_and_python_computes_little_in_it(body, loops, monkey
         assert names <= LEFT.get(body, set())
 
 
+@pytest.mark.skipif(not HAS_COMPILER, reason="needs a C++ compiler")
+def test_a_while_loop_in_a_body_is_one_step_in_c(monkeypatch):
+    monkeypatch.setattr(c_program, "setting", lambda: "always")
+    p, compiled = arrays(), []
+    load = CLoop.load
+    monkeypatch.setattr(CLoop, "load", lambda self: compiled.append(self) or load(self))
+    f = gg.function(lambda p: leaves(scanned(halved, p)))
+    for a, b in zip(f(p), leaves(scanned(halved, p)), strict=True):
+        near(a, b, 1e-12)
+    assert len(compiled) == 5  # two tests and two bodies, and the loop
+    assert not any(loop.has_left for loop in compiled)
+    f = gradients(halved, ["w", "s", "x"])
+    for a, b in zip(gg.function(f)(p), f(p), strict=True):
+        near(a, b, 1e-12)
+
+
 LEFT = {
     left: {"solve", "cumulative_prod", "recurrence"},
     sorts: {"argsort"},  # descending
-    indexed: {"any"},
     deep: {"sum_of_products"},
 }
 """Steps that only Python computes."""
@@ -247,8 +374,8 @@ def test_an_error_within_a_loop_in_c_is_that_of_the_op(monkeypatch):
 def test_gradients_of_weights_are_one_product_after_the_loop(body, names, loops, setting):
     gg.function(gradients(body, [names]))(arrays())
     (loop,) = loops
-    assert len(loop._products) == 1
-    assert not loop._sums
+    (terms,) = loop._terms.values()
+    assert {type(term) for term in terms} == {loop_gradient._Product}
 
 
 def test_products_of_large_factors_are_summed_in_the_loop(loops, monkeypatch, setting):
@@ -256,7 +383,8 @@ def test_products_of_large_factors_are_summed_in_the_loop(loops, monkeypatch, se
     p, f = arrays(), gradients(lstm, ["gates"])
     for a, b in zip(gg.function(f)(p), f(p), strict=True):
         near(a, b, 1e-12)
-    assert not loops[0]._products
+    (terms,) = loops[0]._terms.values()
+    assert {type(term) for term in terms} == {loop_gradient._Sum}
 
 
 def test_a_nan_gradient_is_that_of_the_masked_pass(setting):

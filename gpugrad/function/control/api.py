@@ -25,6 +25,7 @@ from gpugrad.core.holders import opened
 from gpugrad.core.tensor import Tensor, tensor, wrap
 from gpugrad.core.views import View
 from gpugrad.errors import ArgumentError, ShapeError, StructureError, saying_where
+from gpugrad.function.control.choosing import Cond, While, iterate
 from gpugrad.function.control.control_step import ControlStep
 from gpugrad.function.control.scanning import Scan, scan_slices
 from gpugrad.function.control.tracing import BranchTrace, make_branches, trace_branch
@@ -111,12 +112,10 @@ def _traced_cond(
 
     (true_trace, arrays), (false_trace, _) = map(traced, branches, names)
     agreed("cond", names, *(form.structure for form in results.values()))
-    (yes, no), captured = make_branches([("true", true_trace), ("false", false_trace)])
-
-    def call(pred: Tensor, *tensors: Tensor) -> list[Tensor]:
-        return (yes if pred else no)(*tensors)
-
-    step = ControlStep("cond", call, (yes, no), _specs(arrays), levels_running())
+    branches, captured = make_branches([("true", true_trace), ("false", false_trace)])
+    step = ControlStep(
+        "cond", Cond(branches[0], branches[1]), branches, _specs(arrays), levels_running()
+    )
     return results[names[0]](step(pred, *tensors, *captured))
 
 
@@ -186,7 +185,7 @@ def while_loop(
 
     carry, trace = [*map(give_each_example, form.tensors)], current_trace()
     if trace is None:
-        return form(_iterate(goes_on, body, carry, maximum_iterations))
+        return form(iterate(goes_on, body, carry, maximum_iterations))
     labels = (f"while_loop: cond_fn {_name(cond_fn)}", f"while_loop: {names[1]}")
     return form(_traced_while(trace, labels, goes_on, body, carry, maximum_iterations))
 
@@ -205,28 +204,10 @@ def _traced_while(
     like = _like(carry)
     test_trace, _ = trace_branch(trace, labels[0], test, like, one_for_all=True)
     body_trace, arrays = trace_branch(trace, labels[1], body, like)
-    branches, captured = make_branches([("while", test_trace), ("do", body_trace)])
-    holds, then = branches
-    n = len(carry)  # `call` captures no Tensor: the program would keep it alive
-
-    def call(*tensors: Tensor) -> list[Tensor]:
-        now, more = list(tensors[:n]), tensors[n:]
-        return _iterate(lambda *c: holds(*c, *more)[0], lambda *c: then(*c, *more), now, most)
-
-    step = ControlStep("while_loop", call, branches, _specs(arrays), levels_running())
+    (holds, then), captured = make_branches([("while", test_trace), ("do", body_trace)])
+    call = While(holds, then, len(carry), most)
+    step = ControlStep("while_loop", call, (holds, then), _specs(arrays), levels_running())
     return step(*carry, *captured)
-
-
-def _iterate(
-    goes_on: Function, body: Function, carry: list[Tensor], most: int | None
-) -> list[Tensor]:
-    count = 0
-    while most is None or count < most:
-        with recording_stopped():  # a bool has no gradient
-            if not goes_on(*carry):
-                break
-        carry, count = body(*carry), count + 1
-    return carry
 
 
 @saying_where

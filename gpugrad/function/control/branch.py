@@ -13,10 +13,13 @@ from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, tensor_with_id, wrap
 from gpugrad.function.control.control_op import strip_gradient_overrides
+from gpugrad.function.control.loop_gradient import Repeated
+from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.differentiate import known, tapes_only
 from gpugrad.function.on_tape import Pair
 from gpugrad.function.plan import Options, optimized, planned
 from gpugrad.function.signature import Signature
+from gpugrad.kernels.cpu.moves import Function
 from gpugrad.trace.array import current_trace
 from gpugrad.trace.numerics import Check, log_check, unchecked
 from gpugrad.trace.program import NotReplayable, Program, Step, Undo, Value, fill_index
@@ -50,6 +53,7 @@ class Branch:
         self.program = optimized(strip_gradient_overrides(self._program), self.options)
         self._program.forget_arrays()
         self._pairs: dict[tuple[int, ...], Pair | None] = {}
+        self._in_loop: dict[int, Repeated] = {}
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The function's results, recorded by the recorders of this thread."""
@@ -69,6 +73,24 @@ class Branch:
             return [t for t in self.run(*arguments) if is_inexact(t.dtype)]
 
         return pair.replayed(self.label, [t._data for t in arguments], sources, again)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether its steps say all about it: no effects, no gradients of their own.
+
+        Its own control flow can only be scans of such bodies.
+        """
+        if self.effects or any(step.op is None for step in self._program.steps):
+            return False
+        calls = [s.op for s in self._program.steps if s.op.kind == "control"]
+        return all(getattr(getattr(op, "call", None), "is_open", False) for op in calls)
+
+    def in_loop(self, n_carry: int = 0) -> Function | None:
+        """The program as a step of a loop in C, with a carry if it is a body; None if it cannot."""
+        if n_carry not in self._in_loop:
+            body = Body(self.program, n_carry, 0)
+            self._in_loop[n_carry] = Repeated(body, self.options, 1)
+        return self._in_loop[n_carry].in_loop(False)
 
     @cached_property
     def _planned(self) -> tuple[Program, Any]:

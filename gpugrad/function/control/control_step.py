@@ -5,7 +5,8 @@ simply called, so tapes record what it does. In a trace it becomes one step. A t
 logs one entry for it: at each replay the step then runs under its own tape, or as a loop with a
 gradient (`Scan`), and returns the gradient function as one more result; the gradient is a step that
 calls it. A gradient of the gradient is again a control step, which recomputes both from the
-arguments, so every order works.
+arguments, so every order works. Where the steps of all bodies are ops, scans and conds, it is such
+steps (`opened`), and so is a vmap that begins later.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from gpugrad.autodiff.borders import examples, give_each_example, inside_levels_
 from gpugrad.autodiff.recorder import RecordedCall, number, recording_stopped
 from gpugrad.core import devices
 from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
-from gpugrad.core.listening import graphs
+from gpugrad.core.listening import graphs, threads
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.errors import TraceError
 from gpugrad.function.control.branch import Branch
@@ -96,6 +97,11 @@ class ControlStep(ControlOp):
         """The programs of its branches, for printing."""
         return [(branch.label, branch.shown) for branch in self.branches]
 
+    @property
+    def c_call(self) -> Any:  # type: ignore[override]  # a field of other ops
+        """How loops in C run it, if they can."""
+        return getattr(self.call, "c_call", None)
+
     def bare(self, xp: Any) -> Callable[..., list[Any]]:
         """The function on plain arrays that a replay calls."""
 
@@ -111,19 +117,27 @@ class ControlStep(ControlOp):
             return self.call(*tensors)
         levels = {level.serial: level for t in tensors for level in levels_of(t._data)}
         if more := [level for _, level in sorted(levels.items()) if level not in self.levels]:
+            if self.opened is not None:
+                return self.opened.for_examples(self.levels, more[-1], tensors)
             return _call_for_each(self, more[-1], tensors)
         if graphs:
             for t in tensors:
                 number(t)
         wanted = [k for k, t in enumerate(tensors) if known(t)]
         is_taped = bool(wanted) and any(is_inexact(dtype) for _, dtype in self.specs)
-        step = _with_tape(self, wanted) if is_taped else self
+        is_boxed = is_taped and (self.opened is None or (trace.boxes and not _orders(tensors)))
+        step = _with_tape(self, wanted) if is_boxed else self
         results = _write_step(step, trace, [unwrap_to_traced(t._data) for t in tensors])
         pairs = zip(results, self.result_levels, strict=False)
         outs = [wrap(wrap_levels(a, levels)) for a, levels in pairs]
         if is_taped:
-            _record(self, tensors, wanted, wrap(results[-1]), outs)
+            _record(self, tensors, wanted, wrap(results[-1]) if is_boxed else None, outs)
         return outs
+
+    @property
+    def opened(self) -> Any:
+        """Its `Scan` or `Cond`, if gradients and vmaps of that are steps of its kind, too."""
+        return self.call if getattr(self.call, "is_open", False) else None
 
     def eager(self, *tensors: Tensor) -> list[Tensor]:
         """Call it on arrays, with the examples of its levels in front, as when it was traced."""
@@ -162,6 +176,12 @@ def _write_step(step: ControlStep, trace: Tracing, arrays: Sequence[Any]) -> lis
 
 
 # ---- derivatives -------------------------------------------------------------------------
+
+
+def _orders(tensors: Sequence[Tensor]) -> bool:
+    """Whether several recorders know some tensors, so that gradients of gradients follow."""
+    seen = [any(t._id in recorder.known for t in tensors) for recorder in threads.stack]
+    return seen.count(True) > 1
 
 
 def _with_tape(step: ControlStep, wanted: Sequence[int]) -> ControlStep:
@@ -207,13 +227,14 @@ def _record(
     step: ControlStep,
     tensors: Sequence[Tensor],
     wanted: Sequence[int],
-    box: Tensor,
+    box: Tensor | None,
     outs: Sequence[Tensor],
 ) -> None:
     """Offer one execution to the recorders of this thread.
 
     Its gradient is a step that calls what is in the box. For a gradient of the gradient it starts
-    from the arguments. In a branch or body, code outside may differentiate the gradient too.
+    from the arguments; that of a scan, and those of many examples together, are scans, and so for
+    cond. In a branch or body, code outside may differentiate the gradient too.
     """
     originals = [tensors[k] for k in wanted]
     tensors = [copy(t) for t in tensors]
@@ -229,7 +250,13 @@ def _record(
     def gradients(xp: Any, g: tuple[Any, ...]) -> list[Any]:
         upstream = [x if xp is TENSOR else wrap(x) for x in g if is_inexact(x.dtype)]
         with inside_levels_of(*upstream):
-            again = xp is TENSOR or bool(getattr(current_trace(), "around", ()))
+            around = bool(getattr(current_trace(), "around", ()))
+            again = xp is TENSOR or around or box is None
+            later = any(level not in step.levels for x in upstream for level in levels_of(x._data))
+            if step.opened is not None and (again or later):
+                grads = step.opened.gradient_steps(step.levels, tensors, wanted, upstream)
+                if grads is not None:
+                    return grads if xp is TENSOR else [x._data for x in grads]
             drawn = [name for name, _ in step.effects if name != "print"]
             if again and drawn:
                 raise TraceError(

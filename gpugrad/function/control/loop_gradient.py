@@ -2,9 +2,9 @@
 
 The gradient goes back over the slices, carries the gradients of the carry, reads what the forward
 loop has kept of each iteration, and returns the gradients of the slices. Gradients of values that
-stay the same are sums over the iterations. If such a gradient is a product of matrices, as that of
+stay the same are sums over the iterations. If a term of one is a product of matrices, as that of
 a layer's weights, it is computed after the loop, as one product of the rows of all iterations.
-Others are added up in the carry.
+Others are added up in the carry; those of elements of a value are put at their places after it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ import numpy as np
 
 from gpugrad.autodiff.gradients import is_nan
 from gpugrad.autodiff.recorder import recording_stopped
-from gpugrad.core.backend import is_inexact, reading
+from gpugrad.core.backend import TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.devices import full_on_device_of
-from gpugrad.core.tensor import wrap
+from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.cpu.c_loop import Body, CLoop
-from gpugrad.function.cpu.view_layouts import is_view
+from gpugrad.function.cpu.loop_memory import LoopMemory
+from gpugrad.function.cpu.view_layouts import is_view, scalars_as_views
 from gpugrad.function.differentiate import differentiate
 from gpugrad.function.passes.rewrite import Readers, axis_order, is_addition, is_product, is_reshape
 from gpugrad.function.passes.simplify import remove_dead
 from gpugrad.function.plan import Options, planned, planned_loop
 from gpugrad.function.signature import Signature
 from gpugrad.function.step_calls import op_call
+from gpugrad.kernels.cpu.moves import Function
 from gpugrad.registry.record import OPS
 from gpugrad.trace.program import NotReplayable, Program, Step, Value, takes_arguments
 
 STACKED = 1 << 26
 """Bytes of a factor, over all iterations, up to which a product is computed after the loop: larger
 products gain nothing from it."""
+
+Loop = Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Sequence[Any]]]
+"""Of the carry, the stacks, and what stays the same: the last carry, and slices of results."""
 
 Place = tuple[str, int]
 """Where the slices of a value are: among ``"xs"``, ``"kept"`` or ``"late"`` ones, or among the
@@ -48,6 +53,7 @@ class Repeated:
         self._body, self._options, self._times = body, options, times
         self._in_c: CLoop | None = None
         self._replay: Any = None
+        self._nested: dict[bool, LoopMemory | None] = {}
 
     def __call__(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
@@ -67,6 +73,15 @@ class Repeated:
             if result is not None:
                 return result
         return self._step_by_step(carry, stacks, same, back)
+
+    def in_loop(self, back: bool) -> Function | None:
+        """The loop as a step of another loop in C; None if it is not all C."""
+        if back not in self._nested:
+            loop = planned_loop(self._body, self._options, None)
+            is_c = loop is not None and not loop.has_left
+            self._nested[back] = LoopMemory(loop, self._times, back) if loop and is_c else None
+        nested = self._nested[back]
+        return None if nested is None else nested.function
 
     def _step_by_step(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], back: bool
@@ -98,6 +113,21 @@ class _Product(NamedTuple):
     steps: tuple[Step, ...] = ()
 
 
+class _Sum(NamedTuple):
+    """Another term: the sum of a value over all iterations, which the loop carries.
+
+    Attributes:
+        value: of one iteration.
+        steps: linear ops of one argument that follow.
+    """
+
+    value: Value
+    steps: tuple[Step, ...] = ()
+
+
+_Term = _Product | _Sum
+
+
 class LoopWithGradient:
     """A loop and its gradient by some of its arguments.
 
@@ -108,6 +138,10 @@ class LoopWithGradient:
         wanted: positions of the arguments that have gradients.
         options: of the body.
         times: the number of iterations.
+        masks: whether the products of the gradient are masked.
+
+    Attributes:
+        before, after: the bodies of both loops.
 
     Raises:
         NotReplayable: the body has effects, or nothing to differentiate.
@@ -122,29 +156,32 @@ class LoopWithGradient:
         wanted: Sequence[int],
         options: Options,
         times: int,
+        masks: bool = False,
     ) -> None:
         self._n_carry, self._n_read = n_carry, n_carry + n_slices
         self._wanted, self._times = tuple(wanted), times
         self._kinds = [(a.shape, a.dtype) for a in arguments]
         self._carried = [k for k in range(n_carry) if is_inexact(arguments[k].dtype)]
-        forward, backward = self._traced(run, arguments, options)
+        forward, backward = self._traced(run, arguments, options, masks)
         self._places: dict[int, Place] = {}
+        self._calls: dict[tuple[int, Any], Callable[[Any], Any]] = {}
         self._kept = self._find_kept(forward, backward)
         self._late: list[Value] = []  # slices that the backward loop returns
         self._zeros = [full_on_device_of(arguments[0], *self._kinds[k]) for k in self._carried]
-        before, after = self._bodies(forward, backward)
-        self._forward = Repeated(before, options, times)
-        self._backward = Repeated(after, options, times)
+        self.before, self.after = self._bodies(forward, backward)
+        self._forward = Repeated(self.before, options, times)
+        self._backward = Repeated(self.after, options, times)
 
     def _traced(
-        self, run: Callable[..., Any], arguments: Sequence[Any], options: Options
+        self, run: Callable[..., Any], arguments: Sequence[Any], options: Options, masks: bool
     ) -> tuple[Program, Program]:
         tensors = [wrap(a) for a in arguments]
         by = sorted({*self._carried, *self._wanted})
         with recording_stopped():
             wanted = [tensors[k] for k in by]
-            both = differentiate(run, tensors, {}, wanted, Signature(run), options)
-        forward, backward = both.forward, both.backward
+            signature = Signature(run)
+            both = differentiate(run, tensors, {}, wanted, signature, options, masks, is_body=True)
+        forward, backward = map(scalars_as_views, (both.forward, both.backward))
         if forward.reads or any(s.op is None for s in (*forward.steps, *backward.steps)):
             raise NotReplayable("it has effects")
         self._inexact, self._n_outs = both.targets, both.n_outputs
@@ -184,24 +221,23 @@ class LoopWithGradient:
         self._by_slice = [k for k in self._wanted if n <= k < self._n_read and k in self._gradients]
         self._late = [self._gradients[k] for k in self._by_slice]
         self._places.update((id(v), ("late", k)) for k, v in enumerate(self._late))
-        self._products: dict[int, list[_Product]] = {}
+        self._terms: dict[int, list[_Term]] = {}
         for k in self._wanted:
             if k < self._n_read or k not in self._gradients:
                 continue
-            terms = self._products_of(self._gradients[k], readers)
-            if terms is not None:
-                self._products[k] = terms
-                for v in (v for term in terms for v in (term.x, term.y)):
+            self._terms[k] = self._terms_of(self._gradients[k], readers)
+            for term in self._terms[k]:
+                if isinstance(term, _Sum):
+                    before, after = term.value.blank(), term.value.blank()
+                    self._sums.append(term.value)
+                    carry.append(before)
+                    backward.steps.append(Step(OPS["add"], [before, term.value], {}, [after]))
+                    outs.append(after)
+                    continue
+                for v in (term.x, term.y):
                     if id(v) not in self._places:  # the loop returns its slices
                         self._places[id(v)] = "late", len(self._late)
                         self._late.append(v)
-                continue
-            gradient = self._gradients[k]
-            before, after = gradient.blank(), gradient.blank()
-            self._sums.append(k)
-            carry.append(before)
-            backward.steps.append(Step(OPS["add"], [before, gradient], {}, [after]))
-            outs.append(after)
         backward.inputs = [*carry, *slices, *same]
         backward.outputs = [*outs, *self._late]
         return (
@@ -209,23 +245,27 @@ class LoopWithGradient:
             Body(remove_dead(backward), len(carry), len(slices)),
         )
 
-    def _products_of(self, v: Value, readers: Readers) -> list[_Product] | None:
-        """A gradient as a sum of products of matrices; None if it is something else."""
+    def _terms_of(self, v: Value, readers: Readers) -> list[_Term]:
+        """A gradient as a sum of products of matrices, and of sums over the iterations."""
         step = readers.maker.get(id(v))
         if step is None or step.op.kind == "control" or len(step.outs) != 1:
-            return None
+            return [_Sum(v)]
         if is_addition(step) and all(
             isinstance(a, Value) and (a.shape, a.dtype) == (v.shape, v.dtype) for a in step.args
         ):
-            terms = [self._products_of(a, readers) for a in step.args]
-            return None if None in terms else [t for some in terms for t in some or ()]
+            terms = [t for a in step.args for t in self._terms_of(a, readers)]
+            # a sum of two results of the loop is one
+            return terms if any(type(t) is _Product or t.steps for t in terms) else [_Sum(v)]
         if step.op.linear is True and [type(a) for a in step.args] == [Value]:
-            inner = self._products_of(step.args[0], readers)
-            return inner and [t._replace(steps=(*t.steps, step)) for t in inner]
+            inner = self._terms_of(step.args[0], readers)
+            smaller = step.args[0].nbytes < v.nbytes  # elements that are put at their places
+            if smaller or all(type(t) is _Product for t in inner):
+                return [t._replace(steps=(*t.steps, step)) for t in inner]
         # a sum of products over iterations is one product of all their rows
-        return self._product(step, readers) if is_product(step) else None
+        product = self._product(step, readers) if is_product(step) else None
+        return [_Sum(v)] if product is None else [product]
 
-    def _product(self, step: Step, readers: Readers) -> list[_Product] | None:
+    def _product(self, step: Step, readers: Readers) -> _Product | None:
         left, y = step.args
         before = readers.maker.get(id(left))
         # as matmul's own rule writes the gradient of a weight; behind reshapes are the same rows
@@ -240,7 +280,7 @@ class LoopWithGradient:
             if factor.constant is not None or place[0] == "same" or too_large:
                 return None
             roots.append(factor)
-        return [_Product(roots[0], roots[1], columns)]
+        return _Product(roots[0], roots[1], columns)
 
     # -- running
 
@@ -262,40 +302,80 @@ class LoopWithGradient:
         kept = slices[n:]
 
         def gradients(g: Sequence[Any]) -> list[Any] | None:
-            return self._differentiated(arrays, kept, g, not back)
+            zeros = functools.partial(full_on_device_of, arrays[0])
+            run = functools.partial(self._backward, back=not back)
+            xp = reading(*arrays, *g)
+            results = self._differentiated(arrays, kept, g, run, zeros, xp)
+            return None if any(map(is_nan, results)) else results
 
         return last, slices[:n], gradients
 
+    def steps(
+        self, tensors: Sequence[Tensor], g: Sequence[Tensor], forward: Loop, backward: Loop
+    ) -> list[Tensor]:
+        """The gradient as steps of a trace, which recorders see.
+
+        Args:
+            tensors: the first carry, stacks of slices, and what stays the same.
+            g: the gradients of all inexact results.
+            forward, backward: run both loops.
+        """
+        n, m = self._n_carry, self._n_read
+        _, slices = forward(tensors[:n], tensors[n:m], tensors[m:])
+        kept, place = slices[self._n_outs - n :], innermost_array(tensors[0]._data)
+
+        def zeros(shape: tuple[int, ...], dtype: Any) -> Tensor:
+            return wrap(full_on_device_of(place, shape, dtype))
+
+        return self._differentiated(tensors, kept, g, backward, zeros, TENSOR)
+
     def _differentiated(
-        self, arrays: Sequence[Any], kept: list[Any], g: Sequence[Any], back: bool
-    ) -> list[Any] | None:
+        self,
+        arrays: Sequence[Any],
+        kept: Sequence[Any],
+        g: Sequence[Any],
+        run: Loop,
+        zeros: Callable[..., Any],
+        xp: Any,
+    ) -> list[Any]:
         n, xs = self._n_carry, arrays[self._n_carry : self._n_read]
         carry = [x for k, x in zip(self._inexact, g, strict=True) if k < n]
         of_slices = [x for k, x in zip(self._inexact, g, strict=True) if k >= n]
-        carry += [full_on_device_of(arrays[k], *self._kinds[k]) for k in self._sums]
-        same = arrays[self._n_read :]
-        last, late = self._backward(carry, [*xs, *kept, *of_slices], same, back)
+        carry += [zeros(v.shape, v.dtype) for v in self._sums]
+        last, late = run(carry, [*xs, *kept, *of_slices], arrays[self._n_read :])
         stacks = {"xs": xs, "kept": kept, "g": g, "late": late}
-        by = dict(zip([*self._carried, *self._sums], last, strict=True))
+        by = dict(zip(self._carried, last, strict=False))
         by |= zip(self._by_slice, map(stacked, late), strict=False)
-        for k, terms in self._products.items():
-            by[k] = functools.reduce(operator.add, (self._multiplied(t, stacks) for t in terms))
+        sums = iter(last[len(self._carried) :])
+        for k, terms in self._terms.items():
+            parts = []
+            for t in terms:
+                x = next(sums) if isinstance(t, _Sum) else self._multiplied(t, stacks, xp)
+                for step in t.steps:
+                    x = self._call(step, xp)(x)
+                parts.append(x)
+            by[k] = functools.reduce(operator.add, parts)
         results = []
         for k in self._wanted:
             kind = (self._times,) * (n <= k < self._n_read) + self._kinds[k][0], self._kinds[k][1]
-            results.append(by[k] if k in by else full_on_device_of(arrays[k], *kind))
-        return None if any(map(is_nan, results)) else results
+            results.append(by[k] if k in by else zeros(*kind))
+        return results
 
-    def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]]) -> Any:
+    def _call(self, step: Step, xp: Any) -> Callable[[Any], Any]:
+        """The op of a step, of one array."""
+        if xp is TENSOR:
+            return functools.partial(step.op.eager, **step.params)
+        if (id(step), xp) not in self._calls:
+            self._calls[id(step), xp] = op_call(step, xp)
+        return self._calls[id(step), xp]
+
+    def _multiplied(self, term: _Product, stacks: dict[str, Sequence[Any]], xp: Any) -> Any:
         factors = []
         for v, n in zip((term.x, term.y), term.columns, strict=True):
             kind, k = self._places[id(v)]
-            factors.append(stacked(stacks[kind][k]).reshape(-1, n))
-        xp = reading(*factors)
-        result = OPS["matmul"].bare(xp)(factors[0].T, factors[1])
-        for step in term.steps:
-            result = op_call(step, xp)(result)
-        return result
+            factors.append(xp.reshape(stacked(stacks[kind][k]), shape=(-1, n)))
+        multiply = xp.matmul if xp is TENSOR else OPS["matmul"].bare(xp)
+        return multiply(xp.permute_dims(factors[0], axes=(1, 0)), factors[1])
 
 
 def _views_for(backward: Program, forward: Program) -> list[Step]:

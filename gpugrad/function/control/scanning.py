@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpugrad.core.backend import ARRAYS, TENSOR, is_inexact, reading
+from gpugrad.autodiff.batched import Level
+from gpugrad.autodiff.borders import give_each_example, unwrap_level, wrap_level
+from gpugrad.core.backend import ARRAYS, TENSOR, innermost_array, is_inexact, reading
 from gpugrad.core.listening import threads
 from gpugrad.core.settings import numerics
 from gpugrad.core.tensor import Tensor, wrap
 from gpugrad.function.control.branch import Branch
-from gpugrad.function.control.loop_gradient import LoopWithGradient, Repeated, stacked
+from gpugrad.function.control.control_step import ControlStep
+from gpugrad.function.control.examples import stopped, trace_examples, with_levels, without_levels
+from gpugrad.function.control.loop_gradient import Loop, LoopWithGradient, Repeated, stacked
+from gpugrad.function.control.tracing import make_branches
 from gpugrad.function.cpu.c_loop import Body
 from gpugrad.function.differentiate import Gradients, by_tape, known, tapes_only
 from gpugrad.trace.array import current_trace
@@ -36,7 +41,9 @@ class Scan:
         self._n_carry, self._n_read = n_carry, n_carry + n_xs
         body = Body(branch.program, n_carry, n_xs)
         self._loop = Repeated(body, branch.options, n)
-        self._with_gradient: dict[tuple[int, ...], LoopWithGradient | None] = {}
+        self._with_gradient: dict[tuple[tuple[int, ...], bool], LoopWithGradient | None] = {}
+        self._loops: dict[int, tuple[Loop, Loop]] = {}  # as steps of a trace
+        self._mapped: dict[tuple[int, tuple[bool, ...]], tuple[ControlStep, Sequence[bool]]] = {}
 
     def __call__(self, *tensors: Tensor) -> list[Tensor]:
         """The last carry and the stacked ys, recorded by the recorders of this thread."""
@@ -49,16 +56,20 @@ class Scan:
             lambda *cx: self._branch(*cx, *more), carry, xs, self._n, self._reverse, self._axis
         )
 
+    def c_call(self, xp: Any, *args: Any) -> Any:
+        """The loop as a step of another one: see the field `c_call` of ops."""
+        if self._axis or not self.is_open:
+            return NotImplemented
+        return self._loop.in_loop(self._reverse) or NotImplemented
+
     def with_gradient(
         self, tensors: Sequence[Tensor], wanted: Sequence[int]
     ) -> tuple[list[Tensor], Gradients]:
         """The results, and their gradient: see `by_tape`, which a body with effects needs."""
-        key, loop = tuple(wanted), None
+        loop = None
         if self._is_plain(tensors):
             arrays = self._in_front(tensors)
-            if key not in self._with_gradient:
-                self._with_gradient[key] = self._traced(arrays, key)
-            loop = self._with_gradient[key]
+            loop = self._derivative(arrays, wanted, False)
         if loop is None:
             return by_tape(self, tensors, wanted)
         last, slices, differentiate = loop(arrays, self._reverse)
@@ -81,14 +92,133 @@ class Scan:
 
         return outs, gradients
 
-    def _traced(self, arrays: Sequence[Any], wanted: tuple[int, ...]) -> LoopWithGradient | None:
+    def _derivative(
+        self, arrays: Sequence[Any], wanted: Sequence[int], masks: bool
+    ) -> LoopWithGradient | None:
+        """The loop with its gradient, given arrays like the arguments; None if it has effects."""
+        key = tuple(wanted), masks
+        if key not in self._with_gradient:
+            self._with_gradient[key] = self._traced(arrays, *key)
+        return self._with_gradient[key]
+
+    def _traced(
+        self, arrays: Sequence[Any], wanted: tuple[int, ...], masks: bool
+    ) -> LoopWithGradient | None:
         n, m = self._n_carry, self._n_read
         like = [*arrays[:n], *(a[0, ...] for a in arrays[n:m]), *arrays[m:]]
-        branch = self._branch
+        run, options = self._branch.run, self._branch.options
         try:
-            return LoopWithGradient(branch.run, like, n, m - n, wanted, branch.options, self._n)
+            return LoopWithGradient(run, like, n, m - n, wanted, options, self._n, masks)
         except NotReplayable:
             return None
+
+    # -- in a trace: gradients, and scans of all examples of a vmap, are scans again
+
+    @property
+    def is_open(self) -> bool:
+        """Whether they can be: the steps of the body say all about it."""
+        return self._branch.is_open
+
+    def gradient_steps(
+        self,
+        levels: Sequence[Level],
+        tensors: Sequence[Tensor],
+        wanted: Sequence[int],
+        g: Sequence[Tensor],
+    ) -> list[Tensor] | None:
+        """The gradients by the tensors at `wanted`; None if there is no gradient loop.
+
+        Args:
+            levels: those whose examples the step's arrays have in front.
+            tensors: the arguments.
+            wanted: positions of arguments.
+            g: the gradients of the inexact results.
+        """
+        trace, n, outs = current_trace(), self._n_carry, self._branch.program.outputs
+        assert trace is not None
+        lowered = self._lowered(levels, tensors)
+        arrays = [innermost_array(t._data) for t in lowered]
+        loop = self._derivative(arrays, wanted, trace.masks or trace.nested)
+        if loop is None:
+            return None
+        if id(loop) not in self._loops:
+            self._loops[id(loop)] = (
+                self._steps_of(loop.before, self._reverse),
+                self._steps_of(loop.after, not self._reverse),
+            )
+        is_stack = [k >= n for k, v in enumerate(outs) if is_inexact(v.dtype)]
+        upstream = [
+            _moved_axis(without_levels(x, levels, repeat=True), self._axis * is_one, 0)
+            for x, is_one in zip(g, is_stack, strict=True)
+        ]
+        with stopped(levels):
+            grads = loop.steps(lowered, upstream, *self._loops[id(loop)])
+        results = []
+        for k, x in zip(wanted, grads, strict=True):
+            x = _moved_axis(x, 0, self._axis) if n <= k < self._n_read else x
+            results.append(with_levels(x, [n for n in levels if n.is_in(tensors[k]._data)]))
+        return results
+
+    def _steps_of(self, body: Body, back: bool) -> Loop:
+        """A loop as a step of the trace."""
+        program, n = body.program, body.n_carry
+        branch = Branch("body", program, (), self._branch.options.passes)
+        scan = Scan(branch, n, body.n_slices, self._n, back, 0)
+        specs = [((self._n,) * (k >= n) + v.shape, v.dtype) for k, v in enumerate(program.outputs)]
+        step = ControlStep("scan", scan, (branch,), specs, ())
+
+        def run(
+            carry: Sequence[Tensor], stacks: Sequence[Tensor], same: Sequence[Tensor]
+        ) -> tuple[list[Tensor], list[Tensor]]:
+            results = step(*carry, *stacks, *same)
+            return results[:n], results[n:]
+
+        return run
+
+    def for_examples(
+        self, levels: Sequence[Level], level: Level, tensors: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """The results, given tensors at a level that is not among those of the step."""
+        tensors = [give_each_example(t) if known(t) else t for t in tensors]
+        n, m = self._n_carry, self._n_read
+        with stopped([*levels, level]):
+            lowered = self._lowered(levels, tensors)
+            key = level.size, tuple(level.is_in(t._data) for t in lowered)
+            if key not in self._mapped:
+                self._mapped[key] = self._for_each(*key, lowered)
+            step, is_each = self._mapped[key]
+            args = [
+                _moved_axis(unwrap_level(t, level, 0), int(n <= k < m), 0) if is_each[k] else t
+                for k, t in enumerate(lowered)
+            ]
+            results = []
+            for k, x in enumerate(step(*args)):
+                is_one = k < n and not is_each[k]
+                x = x if is_one else wrap_level(_moved_axis(x, 0, int(k >= n)), level, 0)
+                results.append(with_levels(_moved_axis(x, 0, self._axis * (k >= n)), levels))
+            return results
+
+    def _for_each(
+        self, size: int, given: Sequence[bool], tensors: Sequence[Tensor]
+    ) -> tuple[ControlStep, Sequence[bool]]:
+        """The scan of all examples, and which of its arguments have one for each."""
+        n, is_each = self._n_carry, list(given)
+        traced, outs = trace_examples(self._branch, size, is_each, tensors, n)
+        (branch,), captured = make_branches([("body", traced)])
+        assert not captured
+        scan = Scan(branch, n, self._n_read - n, self._n, self._reverse, 0)
+        specs = [((self._n,) * (k >= n) + a.shape, a.dtype) for k, a in enumerate(outs)]
+        return ControlStep("scan", scan, (branch,), specs, ()), is_each
+
+    def _lowered(self, levels: Sequence[Level], tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The arguments without these levels' wrappers, and the stacks' slices along axis 0."""
+        read = range(self._n_carry, self._n_read)
+        return [
+            _moved_axis(without_levels(t, levels), self._axis * (k in read), 0)
+            for k, t in enumerate(tensors)
+        ]
+
+    # -- running
 
     def _is_plain(self, tensors: Sequence[Tensor]) -> bool:
         """Whether nothing has to see the ops of each iteration."""
@@ -111,6 +241,10 @@ class Scan:
 
 def _moved(array: Any, source: int, target: int) -> Any:
     return array if source == target else reading(array).moveaxis(array, source, target)
+
+
+def _moved_axis(x: Tensor, source: int, target: int) -> Tensor:
+    return x if source == target else TENSOR.moveaxis(x, source, target)
 
 
 def scan_slices(

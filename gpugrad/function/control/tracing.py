@@ -67,6 +67,7 @@ class BranchTrace(Tracing):
     """
 
     abstract = nested = sees_reads = True
+    boxes = False
 
     def __init__(
         self, outer: Tracing, what: str, borrowed: Sequence[_LentTensor], orders: int

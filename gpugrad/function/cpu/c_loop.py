@@ -7,6 +7,7 @@ The carry lies in two places by turns. In a stack the address moves on by one sl
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,10 +17,13 @@ import numpy as np
 
 from gpugrad.function.cpu.c_program import CProgram
 from gpugrad.function.cpu.c_replay import CReplay
+from gpugrad.function.cpu.loop_memory import LoopMemory
 from gpugrad.function.cpu.view_layouts import is_view, view_of
 from gpugrad.function.passes.fuse import FusedKernel
 from gpugrad.function.passes.pieces import Pieces
+from gpugrad.function.passes.rewrite import Rewriter, rewritten
 from gpugrad.kernels.codegen.code import NoCodeError
+from gpugrad.kernels.cpu.step_table import Slots, Steps
 from gpugrad.trace.program import Program, Step, Value
 
 
@@ -46,26 +50,38 @@ class CLoop(CReplay):
 
     Raises:
         NoCodeError: a step of the body is not C.
+
+    Attributes:
+        body: the body.
+        outside: the inputs and outputs of its program, which lie in the first buffers.
+        steps: its table, once it is loaded.
     """
 
+    steps: Steps
+
     def __init__(self, body: Body, in_place: bool = True) -> None:
-        self._body = body
+        self.body = body
         compiled = CProgram(_with_copies(body.program), in_loop=True)
         program = compiled.program
-        self._outside = [*program.inputs, *program.outputs]
-        if any(v.dtype == object or 0 in v.shape for v in self._outside) or program.reads:
+        self.outside = [*program.inputs, *program.outputs]
+        if any(v.dtype == object or 0 in v.shape for v in self.outside) or program.reads:
             raise NoCodeError("arrays that C cannot read")
-        self._moving = {id(v): k for k, v in enumerate(self._outside)}
-        self._spare: deque[list[Any]] = deque()  # buffers, for each thread that runs at once
-        self._moves_by_sign: dict[int, list[tuple[int, int, bool]]] = {}
+        self._moving = {id(v): k for k, v in enumerate(self.outside)}
+        # for each thread that runs at once, by the number of iterations and their direction
+        self._spare: dict[tuple[int, bool], deque[LoopMemory]] = {}
         super().__init__(compiled, in_place=in_place)
 
     def load(self) -> bool:
         """Compile its kernels; whether that succeeded."""
         if not self._compiled.load():
             return False
-        self._steps = self._prepared(self._runs[0])
+        self.steps = self._prepared(self._runs[0])
         return True
+
+    @property
+    def has_left(self) -> bool:
+        """Whether Python computes some of its steps."""
+        return bool(self._compiled.left)
 
     def loop(
         self, carry: Sequence[Any], stacks: Sequence[Any], same: Sequence[Any], n: int, back: bool
@@ -75,46 +91,50 @@ class CLoop(CReplay):
         Returns:
             The carry and stacks of results; None if a step in Python has failed.
         """
-        body, inputs = self._body, self._outside[: len(self._program.inputs)]
-        outs = self._outside[len(inputs) :]
-        turns = [np.empty((2, *v.shape), v.dtype) for v in outs[: body.n_carry]]
-        for turn, array in zip(turns, carry, strict=True):
-            turn[0] = array
+        body, outs = self.body, self.outside[len(self._program.inputs) :]
+        last = [np.empty(v.shape, v.dtype) for v in outs[: body.n_carry]]
         results = [np.empty((n, *v.shape), v.dtype) for v in outs[body.n_carry :]]
         read = [np.ascontiguousarray(stack) for stack in stacks]
-        first, sign = (n - 1, -1) if back else (0, 1)
-        memory = [
-            *(turn[0, ...] for turn in turns),
-            *(stack[first, ...] for stack in read),
-            *(np.ascontiguousarray(array) for array in same),
-            *(turn[1, ...] for turn in turns),
-            *(stack[first, ...] for stack in results),
-        ]
+        others = [np.ascontiguousarray(array) for array in (*carry, *same)]
+        spare = self._spare.setdefault((n, back), deque())
         try:
-            buffers = self._spare.pop()
+            memory = spare.pop()
         except IndexError:
-            buffers = [np.empty(*kind) for kind in self._buffers[len(memory) :]]
-        slots = self._slots([*memory, *buffers])
-        moving = functools.partial(self._moving_arrays, [turns, read, results], first, sign)
-        if sign not in self._moves_by_sign:
-            self._moves_by_sign[sign] = self._moves(sign)
-        with np.errstate(all="ignore"):
-            try:
-                self._steps.repeat(n, slots, self._moves_by_sign[sign], moving)
-            except Exception:  # of a step in Python: outside of C its error says where
-                return None
-        self._spare.append(buffers)
-        return [turn[n % 2, ...].copy() for turn in turns], results
+            memory = LoopMemory(self, n, back)
+        first, sign = (n - 1, -1) if back else (0, 1)
+        places = [memory.turns, read, others[body.n_carry :], results]
+        moving = functools.partial(self._moving_arrays, places, first, sign)
+        arrays = (*others[: body.n_carry], *read, *others[body.n_carry :], *last, *results)
+        try:
+            memory.run(arrays, moving)
+        except Exception:  # of a step in Python: outside of C its error says where
+            return None
+        spare.append(memory)
+        return last, results
 
-    def _moves(self, sign: int) -> list[tuple[int, int, bool]]:
-        """How the slots move from one iteration to the next; see `Steps.repeat`."""
-        body, n_inputs, moves = self._body, len(self._program.inputs), []
+    def slots(self, outside: Sequence[Any]) -> Slots:
+        """New slots with buffers of their own, given arrays like those from outside."""
+        return self._slots([*outside, *(np.empty(*kind) for kind in self._buffers[len(outside) :])])
+
+    @property
+    def fixed(self) -> list[tuple[int, Any]]:
+        """The numbers of slots, and a constant, or the number of a buffer and a view of it."""
+        return [*self._fixed.values()]
+
+    @property
+    def program(self) -> Program:
+        """The program as it runs."""
+        return self._program
+
+    def moves(self, sign: int) -> list[tuple[int, int, bool]]:
+        """How slots move from one iteration to the next: slot, bytes, and whether to and fro."""
+        body, n_inputs, moves = self.body, len(self._program.inputs), []
         for slot, thing in self._fixed.values():
-            home = len(self._outside) if isinstance(thing, np.ndarray) else thing[0]
-            if home >= len(self._outside):
+            home = len(self.outside) if isinstance(thing, np.ndarray) else thing[0]
+            if home >= len(self.outside):
                 continue
             is_out = home >= n_inputs
-            at, nbytes = home - n_inputs * is_out, self._outside[home].nbytes
+            at, nbytes = home - n_inputs * is_out, self.outside[home].nbytes
             if at < body.n_carry:
                 moves.append((slot, -nbytes if is_out else nbytes, True))
             elif is_out or at < body.n_carry + body.n_slices:
@@ -124,12 +144,13 @@ class CLoop(CReplay):
     def _moving_arrays(
         self, stacks: Sequence[Sequence[Any]], first: int, sign: int
     ) -> dict[int, Callable[[int], Any]]:
-        """By the slots that move, their arrays as functions of the iteration, for steps in Python.
+        """By slots from outside, their arrays as functions of the iteration, for steps in Python.
 
-        `stacks` are the two places of each value of the carry, and the stacks read and written.
+        `stacks` are the two places of each value of the carry, the stacks that are read, what stays
+        the same, and the stacks that are written.
         """
-        body, n_inputs = self._body, len(self._program.inputs)
-        (turns, read, results), moving = stacks, dict[int, Callable[[int], Any]]()
+        body, n_inputs = self.body, len(self._program.inputs)
+        (turns, read, same, results), moving = stacks, dict[int, Callable[[int], Any]]()
 
         def carried(turn: Any, is_out: bool, about: Any) -> Callable[[int], Any]:
             both = [view_of(about, turn[k, ...]) for k in range(2)]
@@ -139,7 +160,7 @@ class CLoop(CReplay):
             return lambda i: view_of(about, stack[first + sign * i, ...])
 
         for slot, thing in self._fixed.values():
-            if isinstance(thing, np.ndarray) or thing[0] >= len(self._outside):
+            if isinstance(thing, np.ndarray) or thing[0] >= len(self.outside):
                 continue
             home, *about = thing
             is_out = home >= n_inputs
@@ -150,12 +171,15 @@ class CLoop(CReplay):
                 moving[slot] = of_stack(results[at - body.n_carry], about)
             elif at < body.n_carry + body.n_slices:
                 moving[slot] = of_stack(read[at - body.n_carry], about)
+            else:
+                array = view_of(about, same[at - body.n_carry - body.n_slices])
+                moving[slot] = functools.partial(_constantly, array)
         return moving
 
     # -- the steps
 
     def _write(self) -> None:
-        self._buffers += [(v.shape, v.dtype) for v in self._outside]
+        self._buffers += [(v.shape, v.dtype) for v in self.outside]
         self._homes.update(self._moving)
         self._lines.append("def run(arrays, reads, arena, release, hold):")
         self._write_steps()
@@ -181,6 +205,24 @@ class CLoop(CReplay):
             self._buffers.append((out.shape, out.dtype))
             return f"b{len(self._buffers) - 1}"
         return super()._buffer(out, ends, roots)
+
+
+def with_own_results(program: Program) -> Program:
+    """The program with results of control flow that share no memory: C writes them anew."""
+
+    def renewed(rewriter: Rewriter, step: Step) -> Sequence[Value] | None:
+        if step.op is None or step.op.kind != "control":
+            return None
+        new = copy.copy(step)
+        new.outs = [out.blank() for out in step.outs]
+        rewriter.keep(new)
+        return new.outs
+
+    return rewritten(program, renewed)
+
+
+def _constantly(array: Any, i: int) -> Any:
+    return array
 
 
 def _with_copies(program: Program) -> Program:

@@ -160,7 +160,7 @@ class CProgram:
         self.program.steps.append(step)
         if _is_product(step):
             self.products.add(id(step))
-        elif type(call := _call(step)) is Function:
+        elif type(call := self._call(step)) is Function:
             self.functions[id(step)] = call
         elif call is not None:
             self.calls[id(step)] = call
@@ -177,6 +177,19 @@ class CProgram:
             else:
                 return
         self.layouts.new(step.outs)
+
+    def _call(self, step: Step) -> Any:
+        """The function in C that computes a step, as the field `c_call` gives it."""
+        if step.op is None or step.op.c_call is None or step_table.library() is None:
+            return None
+        if len(step.outs) != 1 and step.op.kind != "control":
+            return None
+        if step.op.kind == "control" and not self._in_loop:  # it may take long: Ctrl-C ends it
+            return None
+        if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
+            return None
+        planned = step.op.c_call(NUMPY, *step.args, **step.params)
+        return None if planned is NotImplemented else planned
 
     def _targets(self, step: Step) -> list[Layout]:
         """Where a step copies its arguments to, if it only copies elements."""
@@ -283,21 +296,11 @@ def _is_product(step: Step) -> bool:
     ) and out.dtype in (np.float32, np.float64)
 
 
-def _call(step: Step) -> Any:
-    """The function in C that computes a step, as the field `c_call` gives it."""
-    if step.op is None or step.op.kind == "control" or step.op.c_call is None:
-        return None
-    if step_table.library() is None or len(step.outs) != 1:
-        return None
-    if not all(isinstance(a, Value) and 0 not in a.shape for a in (*step.args, *step.outs)):
-        return None
-    planned = step.op.c_call(NUMPY, *step.args, **step.params)
-    return None if planned is NotImplemented else planned
-
-
 def _can_be_left(step: Step) -> bool:
     """Whether Python can compute a step between others, into arrays of known shapes."""
     op = step.op
-    if op is None or op.kind == "control" or op.opens == "effect":
+    if op is None or (op.kind != "control" and op.opens == "effect"):
+        return False
+    if any(v.dtype == object for v in (*step.inputs, *step.outs)):
         return False
     return not length_depends_on_values(step) and all(0 not in v.shape for v in step.outs)

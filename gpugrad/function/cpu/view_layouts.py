@@ -5,6 +5,7 @@ It is known before a replay, as results of kernels and products are contiguous.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ import numpy as np
 
 from gpugrad.core.backend import NUMPY
 from gpugrad.function.step_calls import op_call
-from gpugrad.trace.program import Step, Value, takes_arguments
+from gpugrad.ops.arrays.index_rules import has_arrays
+from gpugrad.trace.program import Program, Step, Value, takes_arguments
 
 
 def contiguous(v: Value) -> tuple[int, ...]:
@@ -27,6 +29,25 @@ def is_view(step: Step) -> bool:
     if op is None or op.kind == "control":
         return False
     return bool(op.view or op.writes) and all(v.view for v in step.outs)
+
+
+def scalars_as_views(program: Program) -> Program:
+    """The program with elements at fixed places as views, which C reads where they are.
+
+    NumPy returns a scalar for them, which would be a step.
+    """
+    new = program.copy()
+    for k, step in enumerate(new.steps):
+        index = step.params.get("index")
+        reads = step.op is not None and step.op.kind != "control" and step.op.writes
+        if not reads or index is None or takes_arguments(index) or has_arrays(index):
+            continue
+        parts = index if type(index) is tuple else (index,)
+        if step.outs[0].shape or ... in parts:
+            continue
+        new.steps[k] = viewed = copy.copy(step)
+        viewed.params, viewed.outs[0].view = step.params | {"index": (*parts, ...)}, True
+    return new
 
 
 class Layout(NamedTuple):

@@ -162,6 +162,20 @@ template <class T> long sum(const long* numbers, Arrays arrays) {
   return 0;
 }
 
+// Whether any element is not 0, or with ALL every one.
+template <class T, bool ALL> long test(const long* numbers, Arrays arrays) {
+  const Axis a(numbers);
+  const T* x = (const T*)arrays[0]->data;
+  bool* out = (bool*)arrays[1]->data;
+  for (long i = 0; i < a.outer; ++i, out += a.inner)
+    for (long j = 0; j < a.n; ++j, x += a.inner)
+      for (long k = 0; k < a.inner; ++k) {
+        const bool is = x[k] != 0, before = j ? out[k] : ALL;
+        out[k] = ALL ? before && is : before || is;
+      }
+  return 0;
+}
+
 // The result in runs of elements: each is the number of an array, a place there, the step between its
 // elements, and how many they are. numbers: bytes of an element, how many runs, and which array has
 // the runs. The result comes after it.

@@ -103,9 +103,9 @@ def sort(x: Any, axis: int, places: bool, falls: bool = False) -> Any:
     return _along(_typed("sorted", x.dtype), x.shape, axis, 0, None, places, falls)
 
 
-def extreme(x: Any, axis: int, least: bool) -> Any:
+def extreme(dtype: Any, shape: Sequence[int], axis: int, least: bool) -> Any:
     """The place of the largest or of the least element."""
-    return _along(_typed("extreme", x.dtype), x.shape, axis, 0, None, least)
+    return _along(_typed("extreme", dtype), shape, axis, 0, None, least)
 
 
 def total(x: Any, first: int, last: int) -> Any:
@@ -113,6 +113,14 @@ def total(x: Any, first: int, last: int) -> Any:
     n = math.prod(x.shape[first : last + 1])
     shape = (*x.shape[:first], n, *x.shape[last + 1 :])
     return _along(_typed("sum", x.dtype), shape, first, 0, None)
+
+
+def test(x: Any, first: int, last: int, every: bool) -> Any:
+    """Whether any element over the axes from `first` to `last` is not 0; or all of them."""
+    n = math.prod(x.shape[first : last + 1])
+    t = "bool" if x.dtype == np.bool_ else _TYPES.get(x.dtype)
+    name = t and f"test<{t}, {str(every).lower()}>"
+    return _along(name, (*x.shape[:first], n, *x.shape[last + 1 :]), first, 0, None)
 
 
 def _match(shape: Sequence[int], other: Sequence[int], axis: int) -> bool:

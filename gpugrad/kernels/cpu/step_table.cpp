@@ -236,6 +236,88 @@ long gpugrad_loop(const long* table, long end, Array* slots, char* partials, lon
   return -1;
 }
 
+// The words of a loop's memory, which `gpugrad.function.cpu.loop_memory` writes.
+struct Loop {
+  long busy, state[2];  // whether a run uses it, and what gpugrad_loop needs
+  const long *table, end;
+  Array* slots;
+  char* partials;
+  const long n, *moves, count;
+  long* moving;  // a copy of the moves, which change meanwhile
+  const long *places, bound;  // slots that lie in the arrays: slot, number of the array, offset
+  char** turns;  // the two places of each value of the carry
+  const long *sizes, carried, first;  // its bytes, how many there are, and the first result
+};
+
+}  // extern "C"
+
+// Runs a loop until min(n, until) times are done. `array(k)` is the address of an array: of the first
+// carry, the stacks that it reads, what stays the same, the last carry, the stacks that it writes.
+// Returns as gpugrad_loop does.
+template <class F> long run_loop(Loop& loop, F array, long until) {
+  if (!loop.state[0] && !loop.state[1]) {
+    memcpy(loop.moving, loop.moves, 3 * loop.count * sizeof(long));
+    for (const long* at = loop.places; at < loop.places + 3 * loop.bound; at += 3)
+      loop.slots[at[0]].data = (at[1] < 0 ? loop.turns[-1 - at[1]] : array(at[1])) + at[2];
+    for (long k = 0; k < loop.carried; ++k) memcpy(loop.turns[k], array(k), loop.sizes[k]);
+  }
+  const long at = gpugrad_loop(loop.table, loop.end, loop.slots, loop.partials,
+                               until < loop.n ? until : loop.n, loop.moving, loop.count, loop.state);
+  for (long k = 0; at < 0 && loop.state[0] == loop.n && k < loop.carried; ++k)
+    memcpy(array(loop.first + k), loop.turns[k] + loop.n % 2 * loop.sizes[k], loop.sizes[k]);
+  return at;
+}
+
+extern "C" {
+
+// The same on the arrays of a tuple. `state` is 0 before the first call of a run.
+long gpugrad_bound_loop(Loop* loop, void* tuple, long count, long until) {
+  void** items = (void**)((char*)tuple + first_item);
+  return run_loop(*loop, [&](long k) { return array_of(items[k]).data; }, until);
+}
+
+// A loop as a step of another one: a function of arrays; its only number is the address of the words.
+// A step that fails leaves it to Python, and so does a run of another thread at the same time.
+long gpugrad_nested(const long* numbers, const Array* const* arrays) {
+  Loop& loop = *(Loop*)numbers[0];
+  if (__atomic_exchange_n(&loop.busy, 1, __ATOMIC_ACQUIRE)) return 1;
+  loop.state[0] = loop.state[1] = 0;
+  const long at = run_loop(loop, [&](long k) { return arrays[k]->data; }, loop.n);
+  __atomic_store_n(&loop.busy, 0, __ATOMIC_RELEASE);
+  return at != -1;
+}
+
+// One of two programs, each a loop that runs once, as a boolean says: the first of the arrays. The
+// others are what both read, and the results. The numbers are the addresses of both.
+long gpugrad_cond(const long* numbers, const Array* const* arrays) {
+  return gpugrad_nested(numbers + !*(const bool*)arrays[0]->data, arrays + 1);
+}
+
+// A loop that goes on while a test holds. numbers: the addresses of the test and of the body, how many
+// arrays are the carry, and how many stay the same, and the most iterations, or -1. The arrays are
+// these, then the results, which hold the carry meanwhile. Python can be interrupted: it computes long
+// loops.
+long gpugrad_while(const long* numbers, const Array* const* arrays) {
+  const long n = numbers[2], inputs = n + numbers[3], most = numbers[4], longest = 1 << 16;
+  const Loop& body = *(const Loop*)numbers[1];
+  const Array* now[MOST];
+  bool holds;
+  const Array flag = {(char*)&holds};
+  for (long k = 0; k < n; ++k) {
+    now[k] = arrays[inputs + k];
+    memcpy(now[k]->data, arrays[k]->data, body.sizes[k]);
+  }
+  for (long k = n; k < inputs; ++k) now[k] = arrays[k];
+  for (long i = 0; i != most; ++i) {
+    now[inputs] = &flag;
+    if (i == longest || gpugrad_nested(numbers, now)) return 1;
+    if (!holds) break;
+    for (long k = 0; k < n; ++k) now[inputs + k] = now[k];
+    if (gpugrad_nested(numbers + 1, now)) return 1;
+  }
+  return 0;
+}
+
 // The same as gpugrad_calls after filling the slots from `first` on. Returns as it does, or -2 - k if
 // array k must be contiguous.
 long gpugrad_call(const long* table, long end, Array* slots, char* partials, long first,

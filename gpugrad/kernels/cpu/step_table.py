@@ -14,7 +14,6 @@ from gpugrad.kernels.cpu import pool, products
 KERNEL, PRODUCT, COPY, CHECK, CALL, FUNCTION, LEAVE = range(7)
 """Kinds of steps."""
 
-_UNINTERRUPTED = 256  # iterations of a loop between two looks at signals
 _SLOT = 32  # bytes of a struct Array
 
 
@@ -28,7 +27,7 @@ def library() -> Any:
         fill="aola > l",
         calls="all aa > l",
         call="al aal ola > l",
-        loop="al aal al a > l",
+        bound_loop="aoll > l",
     )
     if not in_c:
         return None
@@ -72,6 +71,9 @@ class Steps:
         sizes: for each array that a call passes, its itemsize if it must be contiguous, else 0.
         in_python: by their places in the table, how Python computes the steps that are left to it,
             and what it does about checks that fail. Other steps are products.
+
+    Attributes:
+        table: the same as an array.
     """
 
     def __init__(
@@ -79,10 +81,10 @@ class Steps:
     ) -> None:
         calls = library()
         self._in_python = in_python
-        self._table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
-        self._fixed = self._table.ctypes.data, len(self._table)
+        self.table, self._sizes = np.array(table, np.int64), np.array(sizes, np.int64)
+        self._fixed = self.table.ctypes.data, len(self.table)
         self._others = len(sizes), self._sizes.ctypes.data
-        self._call, self._rest, self._loop = calls.call, calls.calls, calls.loop
+        self._call, self._rest = calls.call, calls.calls
         self._left: dict[int, tuple[InPython, list[int]]] = {}
 
     def __call__(self, slots: Slots, *arrays: Any) -> None:
@@ -92,43 +94,11 @@ class Steps:
         if at != -1:
             self._finish(at, slots, arrays)
 
-    def repeat(
-        self,
-        n: int,
-        slots: Slots,
-        moves: Sequence[tuple[int, int, bool]],
-        moving: Callable[[], Mapping[int, Callable[[int], Any]]],
-    ) -> None:
-        """Run the steps n times.
-
-        Args:
-            n: how often.
-            slots: their arrays.
-            moves: slots whose arrays lie elsewhere the next time: the slot, how many bytes on, and
-                whether they lie in two places by turns.
-            moving: returns by these slots their array in an iteration; called if a step is left
-                to Python.
-        """
-        words = np.array(moves, np.int64).reshape(-1, 3)
-        state = np.zeros(2, np.int64)
-        of, at_state = words.ctypes.data, state.ctypes.data
-        fixed, loop, every = self._fixed, self._loop, slots.arrays
-        arrays: Mapping[int, Callable[[int], Any]] | None = None
-        for start in range(0, n, _UNINTERRUPTED):
-            times = min(start + _UNINTERRUPTED, n)
-            while True:
-                at = loop(*fixed, slots.address, slots.scratch, times, of, len(words), at_state)
-                if at == -1:
-                    break
-                run, places = self._left_at(at)
-                arrays, i = moving() if arrays is None else arrays, int(state[0])
-                run([arrays[p](i) if p in arrays else every[p] for p in places])
-
-    def _left_at(self, at: int) -> tuple[InPython, list[int]]:
+    def left_at(self, at: int) -> tuple[InPython, list[int]]:
         """How Python computes the step at a place of the table, and its slots."""
         if at not in self._left:
-            kind, count = self._table[at : at + 2].tolist()
-            words = self._table[at + 2 : at + 2 + count].tolist()
+            kind, count = self.table[at : at + 2].tolist()
+            words = self.table[at + 2 : at + 2 + count].tolist()
             places = words[2 + words[1] :] if kind == FUNCTION else words[1:]
             self._left[at] = self._in_python.get(at, _multiply), places
         return self._left[at]
@@ -144,9 +114,9 @@ class Steps:
         every = (*slots.arrays, *arrays)
         address, end = self._fixed
         while at >= 0:
-            run, places = self._left_at(at)
+            run, places = self.left_at(at)
             run([every[place] for place in places])
-            after = at + int(self._table[at + 1]) + 2
+            after = at + int(self.table[at + 1]) + 2
             at = self._rest(address, after, end, slots.address, slots.scratch)
 
 

@@ -136,9 +136,27 @@ def place_of(least):
     """The places of the largest or of the least elements."""
 
     def planned(xp, x, axis=None, *, keepdims=False):
-        if not x.shape or (axis is None and len(x.shape) > 1):
+        if not x.shape:
             return NotImplemented
-        return kernels("moves").extreme(x, (axis or 0) % len(x.shape), least)
+        shape = (math.prod(x.shape),) if axis is None else x.shape
+        return kernels("moves").extreme(x.dtype, shape, (axis or 0) % len(shape), least)
+
+    return planned
+
+
+def test(every):
+    """Whether any elements are true, or all of them."""
+
+    def planned(xp, x, axis=None, *, keepdims=False):
+        if _no_value(x):
+            return NotImplemented
+        if not x.shape:
+            return kernels("moves").test(x, 0, -1, every)
+        axes = range(len(x.shape)) if axis is None else axis if type(axis) is tuple else (axis,)
+        over = sorted({k % len(x.shape) for k in axes})
+        if not over or over != list(range(over[0], over[-1] + 1)):
+            return NotImplemented
+        return kernels("moves").test(x, over[0], over[-1], every)
 
     return planned
 

@@ -386,6 +386,7 @@ def _test(name, what, result):
     {result}
     """
     more = {"kinds": "fib", "samples": _EVERY, "errors": NO_AXIS, "batch": reducing(name)}
+    more["c_call"] = moves_in_c.test(every=name == "all")
     return op(name=name, differentiable=False, captures=True, **more)(test)
 
 
