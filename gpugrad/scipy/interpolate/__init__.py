@@ -194,10 +194,11 @@ def _made() -> dict[str, Any]:
     make_splrep, make_splprep, splprep = fitpack.curve(make)
     return {
         **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl"), home),
+        "CloughTocher2DInterpolator": scattered.CloughTocher2DInterpolator,
         "LinearNDInterpolator": scattered.LinearNDInterpolator,
         "NearestNDInterpolator": scattered.NearestNDInterpolator,
         "bisplev": fitpack.bisplev,
-        "griddata": scattered.griddata_with(_read("_interpolate").interp1d, _scipys),
+        "griddata": scattered.griddata_with(_read("_interpolate").interp1d),
         "insert": fitpack.insert,
         "make_smoothing_spline": fitpack.smoothing_spline(make),
         "make_splprep": make_splprep,
