@@ -190,10 +190,9 @@ def _made() -> dict[str, Any]:
     """Functions and classes that stand for those that FITPACK and Qhull compute."""
     read = _read("_bsplines")
     make = read.make_interp_spline
-    home = Names("values", {n: _values_class(getattr(_scipys, n)) for n in _FITTED})
     make_splrep, make_splprep, splprep = fitpack.curve(make)
     return {
-        **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl"), home),
+        **fitted.classes(make, read.make_lsq_spline, _read("_fitpack_impl")),
         "CloughTocher2DInterpolator": scattered.CloughTocher2DInterpolator,
         "LinearNDInterpolator": scattered.LinearNDInterpolator,
         "NearestNDInterpolator": scattered.NearestNDInterpolator,
@@ -207,10 +206,6 @@ def _made() -> dict[str, Any]:
         "splprep": splprep,
         "sproot": fitpack.sproot,
     }
-
-
-_FITTED = ["InterpolatedUnivariateSpline", "LSQUnivariateSpline", "RectBivariateSpline"]
-_FITTED.append("UnivariateSpline")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,18 +1,20 @@
-"""FITPACK's classes on Tensors, for splines through all points or with given knots.
-
-Smoothed ones are SciPy's, of values: which knots it keeps has no derivative.
-"""
+"""FITPACK's classes on Tensors; where a spline is smoothed, SciPy chooses the knots."""
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.interpolate as scipys
 
+from gpugrad.core.backend import TENSOR as xp
 from gpugrad.core.tensor import Tensor
-from gpugrad.scipy.interpolate import fitpack, splines
+from gpugrad.scipy.calling import holds, plain_values
+from gpugrad.scipy.interpolate import fitpack, smoothed, splines
+from gpugrad.scipy.interpolate.smoothed import host
 from gpugrad.scipy.namespaces import NUMPY
 
 _EXTRAPOLATION = {"extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
@@ -80,14 +82,18 @@ class Univariate:
     module: Any = None
 
 
-class Surface:
-    """The methods of `scipy.interpolate.RectBivariateSpline`, from knots and coefficients."""
+class BivariateSpline:
+    """`scipy.interpolate.BivariateSpline`, from knots and coefficients."""
 
-    def __init__(self, tck: Any, shift: tuple[int, int] = (0, 0)) -> None:
-        self._tck, self._shift = tck, shift
+    def __init__(self, tck: Any, shift: tuple[int, int] = (0, 0), residual: Any = 0.0) -> None:
+        self._tck, self._shift, self._residual = tck, shift, residual
 
     def __call__(self, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Tensor:
         """The values, or those of a derivative, on a grid or at points."""
+        *tc, kx, ky = self._tck
+        if not any(self._shift) and (plain := plain_values(x, y, *tc)) is not None:
+            known = scipys.BivariateSpline._from_tck((*plain[2:4], plain[4].ravel(), kx, ky))
+            return NUMPY.asarray(known(*plain[:2], dx, dy, grid))
         x, y = (NUMPY.asarray(v, dtype=float) for v in (x, y))
         dx, dy = dx + self._shift[0], dy + self._shift[1]
         if grid:
@@ -111,12 +117,12 @@ class Surface:
         return NUMPY.reshape(self._tck[2], (-1,))
 
     def get_residual(self) -> Any:
-        """The sum of squared residuals: the spline goes through all points."""
-        return 0.0
+        """The weighted sum of squared residuals."""
+        return self._residual
 
-    def partial_derivative(self, dx: int, dy: int) -> Surface:
+    def partial_derivative(self, dx: int, dy: int) -> BivariateSpline:
         """A derivative, to be evaluated as the spline itself."""
-        return Surface(self._tck, (self._shift[0] + dx, self._shift[1] + dy))
+        return BivariateSpline(self._tck, (self._shift[0] + dx, self._shift[1] + dy))
 
     def integral(self, xa: Any, xb: Any, ya: Any, yb: Any) -> Tensor:
         """The integral over a rectangle."""
@@ -191,11 +197,19 @@ class LSQUnivariateSpline(Univariate):
         super().__init__((made.t, made.c, k), ext, (x, y, w))
 
 
-class UnivariateSpline(InterpolatedUnivariateSpline):
-    """`scipy.interpolate.UnivariateSpline`: with ``s=0``, else SciPy's of values."""
+class UnivariateSpline(Univariate):
+    """`scipy.interpolate.UnivariateSpline`; gradients as in `smoothed`."""
 
-    def __new__(
-        cls,
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        """The spline through all points if ``s=0``."""
+        given = inspect.signature(cls.__init__).bind(None, *args, **keywords)
+        if given.arguments.get("s") == 0:
+            given.arguments.pop("s")
+            return InterpolatedUnivariateSpline(*given.args[1:], **given.kwargs)
+        return super().__new__(cls)
+
+    def __init__(
+        self,
         x: Any,
         y: Any,
         w: Any = None,
@@ -204,18 +218,30 @@ class UnivariateSpline(InterpolatedUnivariateSpline):
         s: Any = None,
         ext: Any = 0,
         check_finite: bool = False,
-    ) -> Any:
-        """The spline through all points, or SciPy's smoothed one."""
-        if s == 0:
-            return InterpolatedUnivariateSpline(x, y, w, bbox, k, ext)
-        return HOME.scipys.UnivariateSpline(x, y, w, list(bbox), k, s, ext, check_finite)
+    ) -> None:
+        values = map(host, (x, y, w))
+        self._scipys = scipys.UnivariateSpline(*values, list(bbox), k, s, ext, check_finite)
+        self._points, self._fits = _prepared(x, y, w), plain_values(x, y, w) is None
+        self._take(ext)
+
+    def _take(self, ext: Any) -> None:
+        tck, fp = self._scipys._eval_args, self._scipys.get_residual()
+        if self._fits:
+            tck = smoothed.curve(*self._points, tck, fp)
+        t, c, k = tck
+        super().__init__((NUMPY.asarray(t), NUMPY.asarray(c), k), ext, self._points)
+
+    def set_smoothing_factor(self, s: float) -> None:
+        """Smooth again, from the knots found before."""
+        self._scipys.set_smoothing_factor(s)
+        self._take(self.ext)
 
 
-class RectBivariateSpline(Surface):
-    """`scipy.interpolate.RectBivariateSpline`: with ``s=0``, else SciPy's of values."""
+class RectBivariateSpline(BivariateSpline):
+    """`scipy.interpolate.RectBivariateSpline`; smoothed, it has gradients as in `smoothed`."""
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         x: Any,
         y: Any,
         z: Any,
@@ -224,16 +250,147 @@ class RectBivariateSpline(Surface):
         ky: int = 3,
         s: Any = 0,
         maxit: int = 20,
-    ) -> Any:
-        """The spline through all points, or SciPy's smoothed one."""
+    ) -> None:
+        at = [NUMPY.asarray(v, dtype=float) for v in (x, y, z)]
         if s or any(v is not None for v in bbox):
-            return HOME.scipys.RectBivariateSpline(x, y, z, list(bbox), kx, ky, s, maxit)
-        first = HOME.make(NUMPY.asarray(x, dtype=float), NUMPY.asarray(z, dtype=float), k=kx)
-        second = HOME.make(NUMPY.asarray(y, dtype=float), first.c.T, k=ky)
-        return Surface((first.t, second.t, second.c.T, kx, ky))
+            made = scipys.RectBivariateSpline(*map(host, at), list(bbox), kx, ky, s, maxit)
+            tck = (*made.tck, kx, ky)
+            c = made.tck[2] if _known(*at) else smoothed.on_grid(*at, tck, made.fp)
+            super().__init__(_tensors(tck, c), residual=made.fp)
+            return
+        first = HOME.make(at[0], at[2], k=kx)
+        second = HOME.make(at[1], first.c.T, k=ky)
+        super().__init__((first.t, second.t, second.c.T, kx, ky))
 
 
-class LSQBivariateSpline(Surface):
+def _known(*args: Any) -> bool:
+    """Whether nothing follows the arguments, so that SciPy's coefficients need no derivative."""
+    return plain_values(*args) is not None
+
+
+def _tensors(tck: Any, c: Any) -> Any:
+    tx, ty, _, kx, ky = tck
+    c = NUMPY.reshape(NUMPY.asarray(c), (len(tx) - kx - 1, len(ty) - ky - 1))
+    return NUMPY.asarray(tx), NUMPY.asarray(ty), c, kx, ky
+
+
+class SmoothBivariateSpline(BivariateSpline):
+    """`scipy.interpolate.SmoothBivariateSpline`; gradients as in `smoothed`."""
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        z: Any,
+        w: Any = None,
+        bbox: Any = (None,) * 4,
+        kx: int = 3,
+        ky: int = 3,
+        s: Any = None,
+        eps: Any = 1e-16,
+    ) -> None:
+        values = map(host, (x, y, z, w))
+        made = scipys.SmoothBivariateSpline(*values, list(bbox), kx, ky, s, eps)
+        super().__init__(_scattered(x, y, z, w, (*made.tck, kx, ky), made.fp), residual=made.fp)
+
+
+def _scattered(x: Any, y: Any, z: Any, w: Any, tck: Any, fp: float, basis: Any = None) -> Any:
+    if _known(x, y, z, w):
+        return _tensors(tck, tck[2])
+    x, y, w = _prepared(x, y, w)
+    z = NUMPY.asarray(z, dtype=float)
+    return _tensors(tck, smoothed.scattered(x, y, z, w, tck, fp, basis))
+
+
+class _Sphere(BivariateSpline):
+    """A bicubic spline on the sphere; angles are theta from 0 to pi, and phi."""
+
+    def __call__(
+        self, theta: Any, phi: Any, dtheta: int = 0, dphi: int = 0, grid: bool = True
+    ) -> Tensor:
+        """The values, or those of a derivative, on a grid or at points."""
+        if not holds(NUMPY.all((NUMPY.asarray(theta) >= 0) & (NUMPY.asarray(theta) <= np.pi))):
+            raise ValueError("requested theta out of bounds.")
+        if not self._turns and not holds(
+            NUMPY.all((NUMPY.asarray(phi) >= 0) & (NUMPY.asarray(phi) <= 2 * np.pi))
+        ):
+            raise ValueError("requested phi out of bounds.")
+        return super().__call__(theta, phi, dtheta, dphi, grid)
+
+    def ev(self, theta: Any, phi: Any, dtheta: int = 0, dphi: int = 0) -> Tensor:
+        """The values at points."""
+        return self(theta, phi, dtheta, dphi, grid=False)
+
+    _turns = False
+
+    def _take(self, theta: Any, phi: Any, r: Any, w: Any, made: Any) -> None:
+        basis = None if _known(theta, phi, r, w) else smoothed.on_sphere(*made.tck[:2])
+        tck = _scattered(theta, phi, r, w, (*made.tck, 3, 3), made.fp, basis)
+        BivariateSpline.__init__(self, tck, residual=made.fp)
+
+
+class SmoothSphereBivariateSpline(_Sphere):
+    """`scipy.interpolate.SmoothSphereBivariateSpline`; gradients as in `smoothed`."""
+
+    def __init__(
+        self, theta: Any, phi: Any, r: Any, w: Any = None, s: float = 0.0, eps: float = 1e-16
+    ) -> None:
+        values = map(host, (theta, phi, r, w))
+        self._take(theta, phi, r, w, scipys.SmoothSphereBivariateSpline(*values, s, eps))
+
+
+class LSQSphereBivariateSpline(_Sphere):
+    """`scipy.interpolate.LSQSphereBivariateSpline`; no gradients by the knots."""
+
+    def __init__(
+        self, theta: Any, phi: Any, r: Any, tt: Any, tp: Any, w: Any = None, eps: float = 1e-16
+    ) -> None:
+        values, knots = map(host, (theta, phi, r)), map(np.asarray, (tt, tp))
+        made = scipys.LSQSphereBivariateSpline(*values, *knots, host(w), eps)
+        self._take(theta, phi, r, w, made)
+
+
+class RectSphereBivariateSpline(_Sphere):
+    """`scipy.interpolate.RectSphereBivariateSpline`; gradients by the values if ``s=0``.
+
+    The coefficients are linear in the values: SciPy's own of each unit value.
+    """
+
+    def __init__(
+        self,
+        u: Any,
+        v: Any,
+        r: Any,
+        s: float = 0.0,
+        pole_continuity: Any = False,
+        pole_values: Any = None,
+        pole_exact: Any = False,
+        pole_flat: Any = False,
+    ) -> None:
+        grid, self._turns = (np.asarray(u), np.asarray(v)), True
+        pair = pole_values if isinstance(pole_values, (tuple, list)) else (pole_values,) * 2
+        poles = [p for p in pair if p is not None]
+
+        def fitted(flat: Any) -> Any:
+            rest = iter(flat[flat.size - len(poles) :])
+            ends = tuple(None if p is None else float(next(rest)) for p in pair)
+            z = flat[: flat.size - len(poles)].reshape(np.shape(r))
+            return scipys.RectSphereBivariateSpline(
+                *grid, z, s, pole_continuity, ends, pole_exact, pole_flat
+            )
+
+        parts = [NUMPY.reshape(NUMPY.asarray(p, dtype=float), (-1,)) for p in (r, *poles)]
+        flat = NUMPY.concatenate(parts)
+        made = fitted(np.asarray(flat) if s else host(flat))  # raises if s cuts a gradient
+        c = made.tck[2]
+        if not _known(flat):
+            units = np.stack([fitted(unit).tck[2] for unit in np.eye(flat.size)], axis=1)
+            found = NUMPY.asarray(units) @ flat
+            c = NUMPY.asarray(c) + (found - xp.stop_gradient(found))
+        super().__init__(_tensors((*made.tck, 3, 3), c), residual=made.fp)
+
+
+class LSQBivariateSpline(BivariateSpline):
     """`scipy.interpolate.LSQBivariateSpline`; gradients by values, weights, points and knots.
 
     Where the points do not determine a coefficient, the result is that of least norm.
@@ -279,22 +436,26 @@ class LSQBivariateSpline(Surface):
         return NUMPY.sum((z - rows @ self.get_coeffs()) ** 2)
 
 
-def classes(make: Any, least_squares: Any, functions: Any, scipys: Any) -> dict[str, Any]:
+def classes(make: Any, least_squares: Any, functions: Any) -> dict[str, Any]:
     """The classes, by name.
 
     Args:
         make: `make_interp_spline`.
         least_squares: `make_lsq_spline`.
         functions: the module with `splder` and `splantider`.
-        scipys: SciPy's classes, of values, for smoothed splines.
     """
-    Univariate.module = Surface.module = functions
-    vars(HOME).update(make=make, least_squares=least_squares, scipys=scipys)
+    Univariate.module = BivariateSpline.module = functions
+    vars(HOME).update(make=make, least_squares=least_squares)
     kinds: tuple[type, ...] = (
         InterpolatedUnivariateSpline,
         LSQUnivariateSpline,
         UnivariateSpline,
+        BivariateSpline,
         RectBivariateSpline,
+        SmoothBivariateSpline,
         LSQBivariateSpline,
+        SmoothSphereBivariateSpline,
+        LSQSphereBivariateSpline,
+        RectSphereBivariateSpline,
     )
     return {cls.__name__: cls for cls in kinds}
